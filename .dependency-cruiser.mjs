@@ -1,4 +1,4 @@
-/** The import table of the architecture, as a test. Names of libs are folders below `libs`. */
+/** The libs that each lib may import. Names are folders below `libs`. */
 const MAY_IMPORT = {
   kernel: [],
   domain: ['kernel'],
@@ -12,7 +12,7 @@ const MAY_IMPORT = {
   connectors: ['kernel', 'domain', 'application', 'ehbp'],
   foundation: ['kernel', 'domain', 'postgres', 'eventstore', 'projections'],
 };
-/** The folders of the application, from those that know nothing of the others: each may import those before it. */
+/** The folders of `libs/application/src` in order of dependency: each may import only those before it. */
 const APPLICATION_FOLDERS = [
   'wire',
   'routing',
@@ -56,28 +56,28 @@ export default {
     })),
     ...APPLICATION_FOLDERS.map((folder, i) => ({
       name: `application-${folder}`,
-      comment: 'arrows between the folders of the application run one way',
+      comment: 'a folder of libs/application imports only the folders before it in APPLICATION_FOLDERS',
       severity: 'error',
       from: { path: `^libs/application/src/${folder}/`, pathNot: SPEC },
       to: { path: APPLICATION_FOLDERS.slice(i + 1).map((later) => `^libs/application/src/${later}/`) },
     })).slice(0, -1),
     {
       name: 'application-root',
-      comment: 'what all of the application shares knows none of its folders',
+      comment: 'files at the root of libs/application, apart from index.ts, import none of its folders',
       severity: 'error',
       from: { path: '^libs/application/src/[^/]+$', pathNot: `${SPEC}|/index\\.ts$` },
       to: { path: '^libs/application/src/[^/]+/' },
     },
     {
       name: 'pure',
-      comment: 'kernel and domain use no package at all, not even of Node',
+      comment: 'kernel and domain import no package, not even a built-in module of Node',
       severity: 'error',
       from: { path: lib(['kernel', 'domain']), pathNot: SPEC },
       to: { dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional', 'npm-no-pkg', 'unknown'] },
     },
     {
       name: 'libs-modules',
-      comment: 'the Nest modules that roles share may import all libs',
+      comment: 'the Nest modules that roles share may import all libs except testing, but no app',
       severity: 'error',
       from: { path: lib(['modules']), pathNot: SPEC },
       to: { path: '^(apps|libs/testing)/' },
@@ -96,7 +96,7 @@ export default {
     },
     ...APPS.map((name) => ({
       name: `apps-${name}`,
-      comment: 'an app never imports another app',
+      comment: 'an app does not import another app',
       severity: 'error',
       from: { path: `^apps/${name}/`, pathNot: SPEC },
       to: { path: '^apps/', pathNot: `^apps/${name}/` },
@@ -112,7 +112,7 @@ export default {
     },
     {
       name: 'no-own-barrel',
-      comment: 'nobody imports his own lib by its index',
+      comment: 'files of a lib do not import its own index.ts',
       severity: 'error',
       from: { path: '^libs/([^/]+)/', pathNot: SPEC },
       to: { path: '^libs/$1/src/index\\.ts$' },

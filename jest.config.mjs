@@ -2,7 +2,7 @@ export default {
   testMatch: ['<rootDir>/{apps,libs,tools}/**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: '<rootDir>/tools/jest/environment.mjs',
-  testRunner: '<rootDir>/tools/jest/runner.mjs', // loads what specs import once in each worker
+  testRunner: '<rootDir>/tools/jest/runner.mjs', // loads imported modules once per worker instead of once per file
   injectGlobals: false,
   transform: {
     '^.+\\.ts$': [
@@ -21,8 +21,8 @@ export default {
       },
     ],
   },
-  maxWorkers: 4, // two cores are enough: half of the time is waiting, for time-outs and for the database
-  testTimeout: 20_000, // on a machine that is busy with other things
+  maxWorkers: 4, // two cores are enough: workers spend half of the time waiting for timeouts and the database
+  testTimeout: 20_000, // allows for a host that is busy with other work
   globalSetup: '<rootDir>/libs/testing/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/libs/testing/src/jest/global-teardown.ts',
   reporters: [['default', { summaryThreshold: 0 }], '<rootDir>/tools/jest-summary.mjs'],

@@ -1,6 +1,6 @@
 /**
- * `npm run check:length`: a file that is longer than this becomes a folder. There are no exceptions; what is made by a
- * program or is data (`*.json`) is not counted.
+ * `npm run check:length`: fails if a source file is longer than the limit; split such a file into a folder. There are
+ * no exceptions. Only `*.ts` and `*.mjs` files are counted, so generated files and data (`*.json`) are not.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

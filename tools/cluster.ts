@@ -1,11 +1,11 @@
-/** The product as processes on this machine, and a customer of it, for proofs and benchmarks. */
+/** Runs the roles as processes on this host, with customers who use them, for proofs and benchmarks. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root, type StartedProcess, startApp } from './processes.ts';
 import { getStoreSettings } from './stores.ts';
 
-/** All customers come from one address here. */
+/** Limits per IP address and account do not apply: all customers of a proof call from one address. */
 const UNLIMITED = {
   ACCOUNTS_PER_HOUR: '1000000',
   INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
@@ -17,10 +17,10 @@ const UNLIMITED = {
 const POLL_INTERVAL_MS = 20;
 const CREDITED_WITHIN_MS = 20_000;
 const READY_WITHIN_MS = 300_000;
-/** A list of all that is open. */
+/** Bounds the output of a ledger command; a list of all open holds is the longest one. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
-/** No balancer is there to notice that a gateway stops. */
+/** There is no load balancer that has to notice that a gateway stops. */
 const NO_DRAIN_DELAY = { DRAIN_DELAY_MS: '0' };
 
 export interface Customer {
@@ -29,8 +29,8 @@ export interface Customer {
 }
 
 /**
- * Gateways, projector and sagas on the embedded stores of one data directory, with their facts on a server where `EVENTSTORE_URL`
- * names one, and the sandbox they believe is the world.
+ * Gateways, projector and sagas on the embedded stores of one data directory, and the sandbox that simulates all
+ * external services for them. If `EVENTSTORE_URL` is set, events are stored on that server.
  */
 export class ProofCluster {
   readonly processes = new Map<string, StartedProcess>();
@@ -71,24 +71,26 @@ export class ProofCluster {
     }
   }
 
-  /** The settings of roles that are started from now on. */
+  /** The settings of all roles that are started later. */
   get environment(): Readonly<Record<string, string>> {
     return this.env;
   }
 
-  /** Roles that are started from now on, and the ledger, are those of another build: the directory that has its `dist`. */
+  /**
+   * Roles and ledger commands that are started later run from another build: the directory that contains its `dist`.
+   */
   useBuild(build: string): this {
     this.build = build;
     return this;
   }
 
-  /** Roles that are started from now on have these settings. */
+  /** Adds settings to the roles that are started later. */
   addSettings(settings: Readonly<Record<string, string>>): this {
     this.env = { ...this.env, ...settings };
     return this;
   }
 
-  /** Everything in one process, as `npm start` runs it. */
+  /** Starts everything in one process, as `npm start` does. */
   static async startStandalone(
     dataDir: string,
     settings: Readonly<Record<string, string>> = {},
@@ -106,12 +108,12 @@ export class ProofCluster {
     return started;
   }
 
-  /** Returns when all gateways are ready: they have read what was there before, on a server perhaps all of an earlier run. */
+  /** Waits until all gateways have processed the events that were stored before, also those of earlier runs. */
   async waitUntilReady(): Promise<void> {
     const deadline = performance.now() + READY_WITHIN_MS;
     for (const api of this.gateways)
       while (!(await fetch(`${api}/health/ready`)).ok) {
-        if (performance.now() > deadline) throw new Error('a gateway is not ready in time');
+        if (performance.now() > deadline) throw new Error('a gateway did not become ready in time');
         await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
       }
   }
@@ -121,7 +123,7 @@ export class ProofCluster {
     this.processes.delete(name);
   }
 
-  /** Addresses of the gateways that run now. */
+  /** The URLs of the gateways that are running. */
   get gateways(): readonly string[] {
     const lines = [...this.processes]
       .filter(([name]) => name.startsWith('gateway'))
@@ -133,7 +135,7 @@ export class ProofCluster {
     return Number((await readFile(path.join(this.dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0]);
   }
 
-  /** Runs the ledger's command line beside the cluster. @returns what it printed */
+  /** Runs a ledger command while the cluster is running. @returns its exit code and what it printed */
   async runLedger(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
     return runToCompletion([process.execPath, 'dist/apps/ledger/src/main.js', ...args], { ...this.env }, this.build);
   }
@@ -142,7 +144,7 @@ export class ProofCluster {
     for (const name of [...this.processes.keys()].reverse()) await this.stopRole(name);
   }
 
-  /** Opens an account and pays invoices of `usd` USD in all for it; 5 % are added to that. */
+  /** Creates an account and tops it up with `usd` USD, to which a bonus of 5 % is added. */
   async createCustomer(usd: number): Promise<Customer> {
     const [api = ''] = this.gateways;
     const { credit_id, api_key } = await post(`${api}/accounts/create`);
@@ -151,7 +153,7 @@ export class ProofCluster {
     return customer;
   }
 
-  /** Makes a further key of an account. */
+  /** Creates another API key of an account. */
   async createKey({ creditId }: Customer, settings: object): Promise<{ readonly id: string; readonly apiKey: string }> {
     const headers = { 'content-type': 'application/json', 'x-credit-id': creditId };
     const body = JSON.stringify(settings);
@@ -197,7 +199,7 @@ function runToCompletion([file = '', ...args]: string[], env: Record<string, str
   });
 }
 
-/** Also where payments are real: the coins of a test network have no market. */
+/** Simulated exchange rates, also for proofs with real payment backends: coins of a test network have no market. */
 function getRateSettings(sandbox: string): Readonly<Record<string, string>> {
   return {
     KRAKEN_URL: `${sandbox}/kraken`,

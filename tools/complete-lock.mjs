@@ -1,5 +1,5 @@
-// Completes package-lock.json, so that `npm ci` accepts it on every platform: a registry that lacks the packages of
-// other platforms leaves their optional entries out when the file is written. Run after each change of dependencies.
+// Completes package-lock.json, so that `npm ci` accepts it on every platform. If a registry lacks the packages of other
+// platforms, npm omits their optional entries from the file. Run this script after every change of dependencies.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SYSTEMS = [

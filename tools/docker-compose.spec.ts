@@ -1,4 +1,4 @@
-/** What docker-compose.yml starts is safe as it comes. Whether it starts, only Docker can say. */
+/** Checks that the installation of docker-compose.yml is secure by default. Docker itself is not run. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -23,10 +23,10 @@ const text = readFileSync('docker-compose.yml', 'utf8');
 const { services } = yaml.load(text) as { services: Record<string, Service> };
 const serviceOf = (name: string): Service => services[name] as Service;
 const mountedIn = ({ volumes }: Service) => volumes.map((volume) => volume.split(':') as [string, string, string?]);
-/** A value whose variables of .env are what they are asked for. */
+/** Replaces the variables of .env by a valid value. */
 const filledIn = (value: string) => value.replaceAll(/\$\{\w+:[^}]*\}/g, '1f');
 
-/** What the file gives the server: each is an option of EventStoreDB 23.10 and 24.10, as in ClusterVNodeOptions.cs of both. */
+/** The environment of the server. Each is an option of EventStoreDB 23.10 and 24.10 (`ClusterVNodeOptions.cs`). */
 const OPTIONS = [
   'EVENTSTORE_CERTIFICATE_FILE',
   'EVENTSTORE_CERTIFICATE_PRIVATE_KEY_FILE',
@@ -42,14 +42,14 @@ const OPTIONS = [
 describe('the EventStoreDB', () => {
   const server = serviceOf('eventstore');
 
-  test('has no variable but its own options, as it does not start with one that it does not know', () => {
+  test('has only variables that are its options, because it does not start with an unknown one', () => {
     expect(server.env_file).toBeUndefined();
     expect(Object.keys(server.environment).sort()).toEqual(OPTIONS);
     const ours = Object.values(SETTINGS).map(({ variable }) => variable);
     expect(OPTIONS.filter((option) => ours.includes(option))).toEqual([]);
   });
 
-  test('keeps its data and certificates on volumes', () => {
+  test('stores its data and certificates on volumes', () => {
     const places = mountedIn(server).map(([, place]) => place);
     expect(places).toContain('/var/lib/eventstore');
     const files = Object.entries(server.environment).filter(([option]) => /_FILE$|_PATH$/.test(option));
@@ -61,7 +61,7 @@ describe('the EventStoreDB', () => {
 describe.each(['gateway', 'projector', 'sagas'])('%s', (role) => {
   const { environment, depends_on: after, ...rest } = serviceOf(role);
 
-  test('reaches the EventStoreDB with TLS, as a user that has its rights before it starts', () => {
+  test('connects to the EventStoreDB with TLS, as a user that was granted its rights before the start', () => {
     const url = filledIn(environment.EVENTSTORE_URL as string);
     expect(parseEventStoreDbAddress(url)).toEqual({ nodes: [{ host: 'eventstore', port: 2113 }], usesTls: true });
     expect(environment.PLAINTEXT_STORES).toBe('postgres');
@@ -72,19 +72,19 @@ describe.each(['gateway', 'projector', 'sagas'])('%s', (role) => {
     expect(serviceOf('eventstore-grant').environment.EVENTSTORE_URL).toBe(environment.EVENTSTORE_URL);
   });
 
-  test('knows no administrator’s password, though .env has it', () => {
+  test('does not get the administrator’s password that is in .env', () => {
     expect(environment.STORE_ADMIN_PASSWORD).toBe('');
   });
 });
 
-test('what .env must have is written by the command in docs/settings.md', () => {
+test('the command in docs/settings.md writes all variables that .env must have', () => {
   const needed = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name as string));
   const [command = ''] = /printf .*> \.env/s.exec(readFileSync('docs/settings.md', 'utf8')) ?? [];
   expect([...command.matchAll(/([A-Z_]+)=%s/g)].map(([, name]) => name).sort()).toEqual([...needed].sort());
 });
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
-(hasOpenssl ? test : test.skip)('the certificates are made once, for the name that the roles call', () => {
+(hasOpenssl ? test : test.skip)('the certificates are created once, for the host name that roles connect to', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'countinghouse-certificates-'));
   try {
     const [ca, node] = [path.join(directory, 'ca'), path.join(directory, 'node')];

@@ -17,7 +17,7 @@ const rootsOf = (type: Project['type']) =>
     .sort();
 const foldersOf = async (folder: string) => (await readdir(folder)).map((name) => `${folder}/${name}`).sort();
 
-test('nest-cli.json names every app and lib, and their entries', async () => {
+test('nest-cli.json lists every app and lib with an existing entry file', async () => {
   expect(rootsOf('application')).toEqual(await foldersOf('apps'));
   expect(rootsOf('library')).toEqual(await foldersOf('libs'));
   for (const { type, root, sourceRoot, entryFile } of Object.values(projects)) {

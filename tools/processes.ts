@@ -1,4 +1,4 @@
-/** Processes under measurement: started from the built program, watched through /proc, ended by their id. */
+/** Starts processes from the build, measures them through /proc, and ends them by their id. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -7,26 +7,26 @@ const START_TIMEOUT_MS = 30_000;
 /** Clock ticks of /proc/<pid>/stat: 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4_096;
-/** Of what a process prints. */
+/** Bounds the output that is retained of a process. */
 const MAX_OUTPUT_CHUNKS = 50_000;
 
 export const root = path.resolve(import.meta.dirname, '../..');
 
 export interface StartedProcess {
   readonly pid: number;
-  /** The line with which it said that it is ready. */
+  /** The line of its output that reported its readiness. */
   readonly readyLine: string;
-  /** What it has printed so far, or the last of it: its log and its complaints, in pieces. */
+  /** The most recent chunks of its standard output and standard error. */
   readonly outputChunks: readonly string[];
-  /** An orderly end, by SIGTERM. */
+  /** Ends it in an orderly way, with SIGTERM. */
   stop(): Promise<void>;
-  /** An end at any moment, by SIGKILL. */
+  /** Ends it immediately, with SIGKILL. */
   kill(): Promise<void>;
-  /** Resolves when it has ended, however. */
+  /** Resolves when it has ended for any reason. */
   readonly ended: Promise<void>;
 }
 
-/** Starts a program and waits for a line of its output that matches. */
+/** Starts a program and waits for a line of its standard output that matches `readyPattern`. */
 export async function startProgram(
   command: string[],
   env: Record<string, string>,
@@ -55,7 +55,7 @@ export async function startProgram(
   };
 }
 
-/** Starts one of the built apps. What it is not told of is played by the sandbox, whatever else it is told of. */
+/** Starts one of the built apps. The sandbox simulates every service without a setting, even if others are real. */
 export function startApp(name: string, env: Record<string, string>, build = root): Promise<StartedProcess> {
   return startProgram(
     [process.execPath, `dist/apps/${name}/src/main.js`],
@@ -68,8 +68,8 @@ export function startApp(name: string, env: Record<string, string>, build = root
 function waitForLine(child: ChildProcess, readyPattern: RegExp, what: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let pending = '';
-    let last = ''; // what it says last is why it ended
-    const timer = setTimeout(() => reject(new Error(`${what} is not ready in time`)), START_TIMEOUT_MS);
+    let last = ''; // the last line usually reports why the process ended
+    const timer = setTimeout(() => reject(new Error(`${what} did not become ready in time`)), START_TIMEOUT_MS);
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${what} ended with code ${code}: ${last}${pending}`)));
     child.stdout?.on('data', (chunk) => {
@@ -96,12 +96,12 @@ export interface ProcessUsage {
   readonly megabytes: number;
 }
 
-/** CPU time so far and memory now of processes. Memory that processes share is counted where it is private. */
+/** Returns the CPU time so far and the current memory of processes. Pages that processes share are not counted. */
 export function readProcessUsage(pids: readonly number[]): ProcessUsage {
   let ticks = 0;
   let pages = 0;
   for (const pid of pids) {
-    // Fields behind the command, which may contain anything, in parentheses.
+    // The fields after the command, which is in parentheses and may contain any character.
     const fields = readProc(pid, 'stat')
       .replace(/^.*\) /s, '')
       .split(' ');
@@ -112,7 +112,7 @@ export function readProcessUsage(pids: readonly number[]): ProcessUsage {
   return { cpuSeconds: ticks / TICKS_PER_SECOND, megabytes: (pages * PAGE_BYTES) / 1e6 };
 }
 
-/** A process and those it started, and so on. */
+/** Returns the ids of a process and all its descendants. */
 export function listProcessTree(pid: number): number[] {
   const children = readProc(pid, `task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number);
   return [pid, ...children.flatMap(listProcessTree)];

@@ -1,14 +1,14 @@
-/** Facts of accounts that are used, for benchmarks and proofs that need many of them at once. */
+/** Events of active accounts, for benchmarks and proofs that need many events quickly. */
 import { randomUUID } from 'node:crypto';
 import { type Endpoint, readCatalogue, type TokenPricedModel } from '#catalogue';
 import { type Charge, type DomainEvent, toCharge, toChargeItem, type Usage } from '#domain';
 import { type EventAppender, parseUsd } from '#kernel';
 
-/** Held for each request. */
+/** The amount held for each request. */
 export const HOLD_AMOUNT = parseUsd('0.0001');
 export const HOLD_MS = 600_000;
 const CREDIT = parseUsd('1000').toString();
-/** Holds and settlements of one account that go to the store in one append. */
+/** Pairs of a hold and its settlement that are appended together. */
 const PAIRS_PER_APPEND = 20;
 const APPENDS_AT_ONCE = 64;
 
@@ -20,7 +20,7 @@ export const query = {
   free: false,
 } as const;
 
-/** A charge that follows from its usage and prices, as an audit wants it. */
+/** A charge that an audit accepts: its price follows from its usage and tariff. */
 export const charge = createSampleCharge({ input: 100, output: 30, request: 1 });
 
 function createSampleCharge(usage: Usage): Charge {
@@ -67,7 +67,7 @@ interface Account extends SampleAccount {
   revision: number;
 }
 
-/** Appends so many facts of so many accounts, each in turn. */
+/** Opens `accounts` accounts, then appends holds and settlements to them in turn, `eventCount` events in all. */
 export async function useManyAccounts(store: EventAppender, accounts: number, eventCount: number): Promise<void> {
   const all = Array.from({ length: accounts }, () => ({ id: randomUUID(), keyId: randomUUID(), revision: -1 }));
   let remaining = eventCount;

@@ -1,16 +1,16 @@
-/** Where the facts of proofs and benchmarks are: in PostgreSQL, or on the server that `EVENTSTORE_URL` names. */
+/** Selects the event store of proofs and benchmarks: PostgreSQL, or the server in `EVENTSTORE_URL`. */
 import { createHash } from 'node:crypto';
 import { formatEventStoreDbNodes } from '#eventstore';
 
 /**
- * The facts on a server outlast a run, and its secrets are under one master key from the first of them on: all runs have this
- * one, unless `MASTER_KEY` says another.
+ * The master key of all runs unless `MASTER_KEY` is set. Events on a server outlast a run, and the secrets in them are
+ * encrypted under one master key.
  */
 const PROOF_MASTER_KEY = createHash('sha256').update('countinghouse proofs').digest('hex');
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings of roles that have their facts where `env` says. */
+/** Returns the settings with which roles use the event store that `env` selects. */
 export function getStoreSettings({
   EVENTSTORE_URL,
   MASTER_KEY = PROOF_MASTER_KEY,
@@ -18,7 +18,7 @@ export function getStoreSettings({
   return EVENTSTORE_URL ? { EVENTSTORE_URL, MASTER_KEY } : {};
 }
 
-/** What is measured, for a heading; without credentials. */
+/** Names the event store for the heading of a report, without credentials. */
 export function formatStoreName({ EVENTSTORE_URL }: Environment): string {
   return EVENTSTORE_URL ? `EventStoreDB at ${formatEventStoreDbNodes(EVENTSTORE_URL)}` : 'PostgreSQL';
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- gateways|ledger|volume|media|data|private]`: what the paths of a request and of an event cost, beside peers, in one run
- * on one machine. Prints tables that can go into docs/performance.md as they are.
+ * `npm run bench [-- gateways|ledger|volume|media|data|private]`: measures the cost of requests and events, and
+ * compares it with other gateways in one run on one host. Prints tables for docs/performance.md.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
@@ -25,7 +25,7 @@ const ROUNDS = 3;
 const PRIVATE_SECONDS = 0.5;
 const VOLUME_EVENTS = Number(process.env.BENCH_EVENTS ?? 5_000_000);
 
-/** Runs in a directory of its own, which is gone afterwards. */
+/** Runs `run` with a temporary directory, which is deleted afterwards. */
 async function withTempDirectory(run: (directory: string) => Promise<void>): Promise<void> {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-bench-'));
   try {
@@ -62,7 +62,7 @@ async function runLedger(): Promise<void> {
       }
       print(`### Ledger: hold and settle, each durable in ${formatStoreName(process.env)}`);
       print();
-      printTable(['accounts', 'at once', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
+      printTable(['accounts', 'concurrent', 'pairs per second', 'p50 ms', 'p99 ms'], rows);
     } finally {
       await foundation.close();
     }
@@ -82,9 +82,9 @@ async function runVolume(): Promise<void> {
         ['replayed to a trial balance, events per second', formatInteger(metrics.replayedPerSecond)],
         ['verified against every read model, events per second', formatInteger(metrics.verifiedPerSecond)],
         ['first request of an account with 1,000,000 events after a restart, ms', formatMs(metrics.firstRequestMs)],
-        ['the one after it, ms', formatMs(metrics.secondRequestMs)],
+        ['the request after it, ms', formatMs(metrics.secondRequestMs)],
         ...metrics.latency.map(({ concurrency, fullP50Ms, emptyP50Ms }) => [
-          `p50 ms at concurrency ${concurrency}, beside an empty store`,
+          `p50 ms at concurrency ${concurrency}, compared with an empty store`,
           `${formatMs(fullP50Ms)} / ${formatMs(emptyP50Ms)} = ${formatRatio(fullP50Ms / emptyP50Ms)}`,
         ]),
       ],
@@ -111,14 +111,14 @@ async function reportChallenges(dataDir: string): Promise<void> {
       failed,
     ];
   });
-  print('### Payments for single requests, 64 at once');
+  print('### Pay per request, 64 concurrent');
   print();
   printTable(['', 'per second', 'p50 ms', 'p99 ms', 'failed'], rows);
 }
 
 async function reportLookups(dataDir: string): Promise<void> {
   const metrics = await benchData({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
-  print('### Lookups of data');
+  print('### Data lookups');
   print();
   printComparison(metrics, [1, 64]);
 }
@@ -130,7 +130,7 @@ async function runMedia(): Promise<void> {
 
 async function reportImages(dataDir: string): Promise<void> {
   const metrics = await benchImages({ seconds: SECONDS, rounds: ROUNDS, dataDir, print: printProgress });
-  print('### Images, kept');
+  print('### Images, stored');
   print();
   printComparison(metrics, [1, 16]);
 }
@@ -161,7 +161,7 @@ function printComparison(metrics: readonly ComparedMetric[], concurrencies: read
       getMedian(candidate, ({ failures }) => failures),
     ]);
   });
-  printTable(['', 'at once', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
+  printTable(['', 'concurrent', 'per second', 'to bare', 'p50 ms', 'p99 ms', 'failed'], rows);
 }
 
 async function reportSpeech(dataDir: string): Promise<void> {
@@ -185,9 +185,9 @@ async function reportSpeech(dataDir: string): Promise<void> {
       ];
     });
   });
-  print('### Speech, streamed');
+  print('### Speech, streaming');
   print();
-  printTable(['', 'at once', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
+  printTable(['', 'concurrent', 'MB per second', 'to bare', 'first byte ms', 'failed'], rows);
 }
 
 async function runPrivateModels(): Promise<void> {
@@ -200,7 +200,7 @@ async function runPrivateModels(): Promise<void> {
     print('### Private models through the proxy');
     print();
     printPrivateTable(metrics, 'proxy');
-    print(`### Memory while 64 answers of 10 MB wait for their readers at once (${failures} failed)`);
+    print(`### Memory with 64 concurrent responses of 10 MB to slow clients (${failures} failed)`);
     print();
     const rows = memory.map(({ process, before, peak, after }) => [
       process,
@@ -243,7 +243,7 @@ function printPrivateTable(metrics: readonly PrivateMetric[], side: Side): void 
   });
   const head = [
     '',
-    'at once',
+    'concurrent',
     'per second',
     'to bare',
     'MB per second',
@@ -266,7 +266,7 @@ const parts = {
 const requestedParts = process.argv.slice(2);
 const unknown = requestedParts.find((name) => !(name in parts));
 if (unknown !== undefined) {
-  process.stderr.write(`There is no part "${unknown}": name ${Object.keys(parts).join(', ')} or nothing for all.\n`);
+  process.stderr.write(`Unknown part "${unknown}": use ${Object.keys(parts).join(', ')}, or no argument for all.\n`);
   process.exit(1);
 }
 const date = new Date().toISOString().slice(0, 10);

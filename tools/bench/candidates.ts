@@ -1,4 +1,4 @@
-/** What is compared, as the metrics and the tables name it. */
+/** Names of the compared candidates in metrics and tables. */
 export const GATEWAY = 'countinghouse';
 export const PEER = 'portkey';
-export const UPSTREAM = 'upstream itself';
+export const UPSTREAM = 'upstream alone';

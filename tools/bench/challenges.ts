@@ -1,4 +1,4 @@
-/** Payments for single requests: challenges that are issued, proofs that are verified, and answers that are shown again. */
+/** Measures pay per request: issued challenges, verified proofs, and replayed responses. */
 import { Agent, request } from 'undici';
 import { ProofCluster } from '../cluster.ts';
 import { payForCall } from '../proofs/challenges/payer.ts';
@@ -6,7 +6,7 @@ import type { LoadMetric } from './load.ts';
 
 const AT_ONCE = 64;
 const WARMUP_SECONDS = 2;
-/** One test address asks for more than a customer may. */
+/** All challenges are requested from one IP address. */
 const SETTINGS = { CHALLENGES_PER_MINUTE: '1000000', CHALLENGES_PER_MINUTE_IN_ALL: '1000000' };
 const LOOKUP = { path: '/v1/data/api/web/contents', json: { urls: ['https://example.com/ledgers'], text: true } };
 
@@ -39,7 +39,7 @@ export async function benchChallenges(bench: ChallengeBench): Promise<readonly C
     const lookup = { url: `${api}${LOOKUP.path}`, method: 'POST', body: JSON.stringify(LOOKUP.json) } as const;
     const all: Readonly<Record<string, LoadRequest>> = {
       'challenges issued': { ...lookup, headers: json, status: 402 },
-      'answers shown again to a proof': { ...lookup, headers: { ...json, authorization }, status: 200 },
+      'responses replayed for a proof': { ...lookup, headers: { ...json, authorization }, status: 200 },
       'proofs verified': { url: `${api}/v1/payments/charge`, method: 'GET', headers: { authorization }, status: 200 },
     };
     const metrics: ChallengeMetric[] = [];

@@ -1,4 +1,4 @@
-/** Lookups of data through the gateway, beside a bare pass-through and the vendor itself, in one run. */
+/** Compares data lookups through the gateway with a bare pass-through and the upstream alone, in one run. */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root, startProgram } from '../processes.ts';
@@ -29,7 +29,7 @@ export async function benchData({ seconds, rounds, dataDir, print }: DataBench):
     const candidates: Readonly<Record<string, Target>> = {
       countinghouse: createTarget(`${cluster.gateways[0]}/v1/data/api/web`, apiKey),
       'bare pass-through': createTarget(`${bare.readyLine.replace('listening on ', '')}/v1`, 'sandbox'),
-      'upstream itself': createTarget(upstream, 'sandbox'),
+      'upstream alone': createTarget(upstream, 'sandbox'),
     };
     const metrics: DataMetric[] = [];
     for (const candidateTarget of Object.values(candidates))

@@ -1,4 +1,4 @@
-/** The tables of gateways that are compared: their throughput, the latency that they add, and where their CPU time goes. */
+/** The tables of the compared gateways: throughput, added latency, and CPU time by process. */
 import { formatStoreName } from '../stores.ts';
 import { GATEWAY, PEER, UPSTREAM } from './candidates.ts';
 import type { GatewayBenchMode, GatewayMetric } from './gateways.ts';
@@ -6,9 +6,9 @@ import { computeMedian } from './load.ts';
 import { formatInteger, formatMs, formatRatio, print, printTable } from './print-table.ts';
 
 const HEADINGS: Readonly<Record<GatewayBenchMode, string>> = {
-  buffered: 'Whole answers',
+  buffered: 'Complete responses',
   stream: 'Streams',
-  'paced stream': 'Streams whose pieces come one by one',
+  'paced stream': 'Streams with one chunk at a time',
 };
 
 function summarizeRuns(
@@ -33,7 +33,7 @@ function summarizeRuns(
 }
 
 export function printGatewayTable(metrics: readonly GatewayMetric[], mode: GatewayBenchMode): void {
-  const head = ['', 'at once', 'per second', `to ${PEER}`, 'p50 ms', 'p99 ms', 'CPU ms each', 'memory MB', 'failed'];
+  const head = ['', 'concurrent', 'per second', `to ${PEER}`, 'p50 ms', 'p99 ms', 'CPU ms each', 'memory MB', 'failed'];
   const rows = [1, 16, 64].flatMap((concurrency) => {
     const peer = summarizeRuns(metrics, mode, concurrency, PEER);
     return [GATEWAY, PEER, 'bare pass-through', UPSTREAM].map((candidate) => {
@@ -56,7 +56,7 @@ export function printGatewayTable(metrics: readonly GatewayMetric[], mode: Gatew
       ];
     });
   });
-  print(`### ${HEADINGS[mode]}, with the facts in ${formatStoreName(process.env)}`);
+  print(`### ${HEADINGS[mode]}, with the events in ${formatStoreName(process.env)}`);
   print();
   printTable(head, rows);
 }
@@ -73,7 +73,7 @@ export function printAddedLatency(metrics: readonly GatewayMetric[]): void {
       formatRatio(getAddedMs(GATEWAY) / getAddedMs(PEER)),
     ];
   });
-  print('### Added to the upstream, p50 ms at concurrency 1');
+  print('### Added latency, p50 ms at concurrency 1');
   print();
   printTable(['', GATEWAY, PEER, 'bare pass-through', `to ${PEER}`], rows);
 }
@@ -86,7 +86,7 @@ export function printCpuTimes(metrics: readonly GatewayMetric[]): void {
       return [mode, concurrency, ...processes.map((process) => formatMs(getCpuMs(process)))];
     }),
   );
-  print('### Where the time goes: CPU ms for each request');
+  print('### CPU ms per request');
   print();
-  printTable(['', 'at once', ...processes], rows);
+  printTable(['', 'concurrent', ...processes], rows);
 }

@@ -1,4 +1,6 @@
-/** The gateway with durable books, a bare pass-through and a peer, in turn, in one run. */
+/**
+ * Compares the gateway, which has a durable ledger, with a bare pass-through and another gateway, in turns in one run.
+ */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import {
@@ -13,10 +15,12 @@ import { type LoadMetric, measureInParallel, measureSequentially, type Target } 
 import { startPortkey } from './portkey.ts';
 
 const CONCURRENCIES = [1, 16, 64];
-/** Each candidate serves this long before it is measured: what is compared is running code, not its compilation. */
+/** Load on each candidate before it is measured, so that its code is compiled. */
 const WARMUP_SECONDS = 4;
-/** What is asked for: sixteen tokens at once, as a stream as fast as it goes, and a millisecond apart, which no client can
- *  pass on as fewer than sixteen pieces. */
+/**
+ * Sixteen tokens: in a buffered response, as a stream without delays, and as a stream with a millisecond between
+ * tokens, which no gateway can forward in fewer than sixteen chunks.
+ */
 const MODES = {
   buffered: '[[sandbox tokens=16]]',
   stream: '[[sandbox tokens=16]]',
@@ -27,7 +31,7 @@ export type GatewayBenchMode = keyof typeof MODES;
 
 interface Candidate {
   readonly name: string;
-  /** Ids of its processes, by what they are. */
+  /** Functions that return its process ids, by the name of the process. */
   readonly processes: Readonly<Record<string, () => readonly number[]>>;
   createTarget(mode: GatewayBenchMode): Target;
 }
@@ -43,7 +47,7 @@ export interface GatewayMetric extends LoadMetric {
   readonly mode: GatewayBenchMode;
   readonly concurrency: number;
   readonly cpuMsPerRequest: number;
-  /** The same by process, and of the upstream. */
+  /** CPU time per request by process, including the upstream. */
   readonly cpuMsByProcess: Readonly<Record<string, number>>;
   readonly cores: number;
   readonly megabytes: number;
@@ -74,7 +78,7 @@ export async function benchGateways({
       candidates.push(candidate);
     }
     const upstreamPid = cluster.processes.get('sandbox')?.pid as number;
-    candidates.push({ name: 'upstream itself', processes: {}, createTarget: createDirectTarget(upstream) });
+    candidates.push({ name: 'upstream alone', processes: {}, createTarget: createDirectTarget(upstream) });
     const metrics: GatewayMetric[] = [];
     for (const mode of Object.keys(MODES) as GatewayBenchMode[]) {
       for (const candidate of candidates) await measureInParallel(candidate.createTarget(mode), 16, WARMUP_SECONDS);
@@ -128,7 +132,7 @@ function readUsageByProcess(processes: Candidate['processes']): Readonly<Record<
   return Object.fromEntries(Object.entries(processes).map(([name, pids]) => [name, readProcessUsage(pids())]));
 }
 
-/** The production shape on one machine: gateway, projector and sagas as processes of their own, and PostgreSQL. */
+/** A production installation on one host: gateway, projector and sagas as separate processes, and PostgreSQL. */
 async function createGatewayCandidate(cluster: ProofCluster): Promise<Candidate> {
   const { apiKey } = await cluster.createCustomer(1_000);
   const postmaster = await cluster.readPostgresPid();

@@ -1,4 +1,4 @@
-/** The least that a gateway of images can do: it passes a request on, takes the image out of the answer and keeps it. */
+/** The minimum that a gateway for images does: it forwards a request, and stores the images of the response. */
 import fastify from 'fastify';
 import { Agent, request } from 'undici';
 import { generateFileId } from '#application';

@@ -1,4 +1,4 @@
-/** Images through the gateway, beside a bare pass-through that keeps them in the same kind of store, in one run. */
+/** Compares images through the gateway with a bare pass-through that uses the same kind of file store, in one run. */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root, startProgram } from '../processes.ts';
@@ -30,7 +30,7 @@ export async function benchImages({ seconds, rounds, dataDir, print }: ImageBenc
     const candidates: Readonly<Record<string, Target>> = {
       countinghouse: createTarget(`${cluster.gateways[0]}/v1`, apiKey, { model: 'openai/gpt-image-1-mini' }),
       'bare pass-through': createTarget(`${bare.readyLine.replace('listening on ', '')}/v1`, 'sandbox'),
-      'upstream itself': createTarget(upstream, 'sandbox'),
+      'upstream alone': createTarget(upstream, 'sandbox'),
     };
     const metrics: ImageMetric[] = [];
     for (const candidateTarget of Object.values(candidates))

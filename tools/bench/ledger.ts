@@ -1,4 +1,4 @@
-/** How fast money is held and settled, durably, on the event store that is configured. */
+/** Measures how fast holds are placed and settled durably in the configured event store. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Accounts, createStreams, PayerFactory, type PriceLists, SystemClock, toMasterKeyId } from '#application';
@@ -19,7 +19,9 @@ export interface LedgerMetric {
   readonly p99Ms: number;
 }
 
-/** Holds and settles as fast as it goes with `concurrency` requests at once, spread over `accounts`. */
+/**
+ * Holds and settles as fast as possible with `concurrency` concurrent requests, distributed over `accounts` accounts.
+ */
 export async function benchLedger(
   foundation: Foundation,
   accounts: number,
@@ -73,7 +75,7 @@ export async function benchLedger(
   };
 }
 
-/** Charges name it; who verifies the facts on a server looks for it. */
+/** Publishes the price list that the charges refer to. Verifying the events on a server requires it. */
 async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Promise<void> {
   const { version, lines } = readCatalogue().priceList;
   const command = { type: 'PublishPriceList', data: { version, lines, at: clock.now() } } as const;
@@ -82,7 +84,9 @@ async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Pr
 
 interface Opening {
   readonly clock: SystemClock;
-  /** The master key's fingerprint: those who find these accounts on a server ask for the keys of their secrets. */
+  /**
+   * The id of the master key. Roles that find these accounts on a server check that they have the keys of all secrets.
+   */
   readonly sealedUnder: string;
 }
 

@@ -14,7 +14,7 @@ export interface LoadMetric {
   readonly failures: number;
 }
 
-/** Requests one after the other, timed finely. */
+/** Sends requests one after the other. Latencies are more precise than those of `measureInParallel`. */
 export async function measureSequentially({ url, headers, body }: Target, seconds: number): Promise<LoadMetric> {
   const dispatcher = new Agent({ connections: 1 });
   const latencies: number[] = [];
@@ -34,7 +34,7 @@ export async function measureSequentially({ url, headers, body }: Target, second
   return { perSecond, p50Ms: getPercentile(0.5), p99Ms: getPercentile(0.99), failures };
 }
 
-/** As many requests as it takes, `connections` at a time. */
+/** Sends requests with a constant concurrency of `connections`. Latencies have a resolution of 1 ms. */
 export async function measureInParallel(
   { url, headers, body }: Target,
   connections: number,

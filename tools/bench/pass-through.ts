@@ -1,4 +1,4 @@
-/** The least that a gateway can do: Fastify takes a request, undici passes it on, the answer is piped back. */
+/** The minimum that a gateway does: Fastify receives a request, undici forwards it, and the response is piped back. */
 import fastify from 'fastify';
 import { Agent, request } from 'undici';
 

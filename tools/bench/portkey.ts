@@ -1,4 +1,7 @@
-/** The peer: @portkey-ai/gateway, installed on demand outside the project's own dependencies. A proxy without books. */
+/**
+ * The compared gateway: @portkey-ai/gateway, a proxy without a ledger. It is installed on demand, outside the project's
+ * dependencies.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,7 +11,7 @@ const VERSION = '1.15.2';
 const DIRECTORY = path.join(root, '.bench/portkey');
 const PORT = 8787;
 
-/** With newer versions of hono every stream of this version is answered with an error. */
+/** With newer versions of hono, this version responds to every streaming request with an error. */
 const MANIFEST = {
   private: true,
   dependencies: { '@portkey-ai/gateway': VERSION },

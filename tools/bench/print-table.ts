@@ -1,4 +1,4 @@
-/** How the bench prints: tables and their numbers to stdout, progress to stderr. */
+/** Output of the benchmarks: tables go to stdout, progress to stderr. */
 export const print = (line = '') => void process.stdout.write(`${line}\n`);
 export const printProgress = (line: string) => void process.stderr.write(`  ${line}\n`);
 

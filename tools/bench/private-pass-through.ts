@@ -1,4 +1,4 @@
-/** The least that a gateway of private models can do: bytes go through in both directions as they come, unread and unpaid. */
+/** The minimum that a gateway for private models does: it forwards bytes in both directions, without billing. */
 import fastify from 'fastify';
 import { Agent, request } from 'undici';
 

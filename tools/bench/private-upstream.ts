@@ -1,6 +1,6 @@
 /**
- * An enclave for benchmarks, which answers at once: as many events as it is asked for, encrypted to who encrypted, in plain
- * text to who did not. It stands for a gateway as well, for a proxy that is measured alone.
+ * An enclave for benchmarks, which responds immediately with the requested number of events. Responses to encrypted
+ * requests are encrypted; others are not. It also serves as the gateway of a proxy that is measured alone.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { ENCAPSULATED_KEY_HEADER, generateKeys, openRequest, RESPONSE_NONCE_HEAD
 const MODEL = 'gpt-oss-120b';
 const USAGE = 'X-Tinfoil-Usage-Metrics';
 const REQUESTED_OUTPUT = /events=(\d+) bytes=(\d+)/;
-/** A token for so many bytes of text. */
+/** The reported usage has one token per four bytes of text. */
 const BYTES_OF_TOKEN = 4;
 const ABOUT = { id: 'chatcmpl-1', created: 1, model: MODEL };
 
@@ -86,7 +86,7 @@ function respondWithJson(response: ServerResponse, body: object): void {
 }
 
 const server = createServer((request, response) => {
-  // Who is measured may leave in the middle.
+  // A client may disconnect during a response.
   handleRequest(request, response).catch(() => response.destroy());
 });
 server.listen(0, '127.0.0.1', () => {

@@ -1,6 +1,7 @@
 /**
- * Private models through the gateway, which cannot read them, and through the proxy, which encrypts and decrypts: beside a bare
- * pass-through and the upstream itself, in one run. Then 64 answers of 10 MB at once, whose readers are slow.
+ * Compares private models through the gateway, which forwards ciphertext, and through the proxy, which encrypts and
+ * decrypts, with a bare pass-through and the upstream alone, in one run. Then measures memory with 64 concurrent
+ * responses of 10 MB to slow clients.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,7 +15,7 @@ const WARMUP_SECONDS = 0.5;
 const CREDIT_COUNT = 6;
 const CREDIT_USD = 1_000;
 const STREAMS = 64;
-/** How long readers of the long answers wait before they read on. */
+/** How long clients of the long responses pause before they read. */
 const STALLED_MS = 2_000;
 const SAMPLE_INTERVAL_MS = 50;
 const REST_MS = 3_000;
@@ -24,19 +25,19 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** What is asked for: an answer in one piece, one token an event, and 10 MB as fast as it goes. */
+/** The requested outputs: a non-streaming response, a stream of small events, and a stream of 10 MB. */
 const MODES = {
-  'whole answer': { stream: false, content: 'events=1 bytes=256' },
+  'complete response': { stream: false, content: 'events=1 bytes=256' },
   '500 events': { stream: true, content: 'events=500 bytes=8' },
   '10 MB': { stream: true, content: 'events=640 bytes=16384' },
 } as const;
 
 export type PrivateMode = keyof typeof MODES;
-/** Sealed requests are those that a gateway has, plain ones those of a proxy. */
+/** Requests to the gateway are encrypted; requests to the proxy are not. */
 export type Side = 'gateway' | 'proxy';
 
 const AT_ONCE: Readonly<Record<PrivateMode, readonly number[]>> = {
-  'whole answer': [1, 16],
+  'complete response': [1, 16],
   '500 events': [1, 16],
   '10 MB': [1, 4],
 };
@@ -49,12 +50,12 @@ export interface PrivateMetric {
   readonly perSecond: number;
   readonly megabytesPerSecond: number;
   readonly p50Ms: number;
-  /** Until the first byte of the body. */
+  /** The time until the first byte of the body. */
   readonly firstMs: number;
   readonly failures: number;
 }
 
-/** Resident megabytes of a process before, at most, and after the long answers. */
+/** Resident megabytes of a process before, during (the maximum) and after the long responses. */
 export interface MemoryMetric {
   readonly process: string;
   readonly before: number;
@@ -82,7 +83,7 @@ interface Target {
 export async function benchPrivate(bench: PrivateBench): Promise<{
   readonly metrics: readonly PrivateMetric[];
   readonly memory: readonly MemoryMetric[];
-  /** Of the long answers. */
+  /** The number of failed long responses. */
   readonly failures: number;
 }> {
   const started: StartedProcess[] = [];
@@ -116,13 +117,13 @@ export async function benchPrivate(bench: PrivateBench): Promise<{
       gateway: {
         countinghouse: sealed(`${api}/private`, apiKey),
         'bare pass-through': sealed(bare, apiKey),
-        'upstream itself': sealed(upstream, apiKey),
+        'upstream alone': sealed(upstream, apiKey),
       },
       proxy: {
         'private proxy': createPlainTarget(directProxy.url),
         'private proxy and gateway': createPlainTarget(gatewayProxy.url),
         'bare pass-through': createPlainTarget(bare),
-        'upstream itself': createPlainTarget(upstream),
+        'upstream alone': createPlainTarget(upstream),
       },
     };
     const metrics: PrivateMetric[] = [];
@@ -166,7 +167,7 @@ async function measureCandidates(
   return metrics;
 }
 
-/** Requests that are encrypted beforehand, one of each kind: what is measured is what passes them on. */
+/** Encrypts one request of each mode in advance, so that only forwarding is measured. */
 async function createSealedTargetFactory(upstream: string): Promise<(base: string, apiKey: string) => Target> {
   const { enclaveAttestationReport } = (await (await fetch(`${upstream}/attestation`)).json()) as {
     readonly enclaveAttestationReport: { readonly body: string };
@@ -202,7 +203,7 @@ function createChat(mode: PrivateMode, model: string): string {
   return JSON.stringify({ model, stream, messages: [{ role: 'user', content }] });
 }
 
-/** So many requests at a time, each read as fast as it comes. */
+/** Sends requests with a constant concurrency, and reads the responses as fast as possible. */
 async function measureLoad(target: Target, mode: PrivateMode, { concurrency, seconds }: Load) {
   const dispatcher = new Agent({ connections: concurrency });
   const durationsMs: number[] = [];
@@ -237,7 +238,7 @@ async function measureLoad(target: Target, mode: PrivateMode, { concurrency, sec
   };
 }
 
-/** All at once, from readers that stand still for a while, and what the processes between take up meanwhile. */
+/** Requests all long responses at once, with clients that pause, and samples the memory of the processes. */
 async function measureLongResponses(target: Target, processes: Readonly<Record<string, number>>) {
   const dispatcher = new Agent({ connections: STREAMS });
   const resident = () => Object.values(processes).map(residentMegabytes);

@@ -1,4 +1,4 @@
-/** Speech that is streamed through the gateway, beside a bare pass-through and the upstream itself, in one run. */
+/** Compares streaming speech through the gateway with a bare pass-through and the upstream alone, in one run. */
 import path from 'node:path';
 import { Agent, request } from 'undici';
 import { ProofCluster } from '../cluster.ts';
@@ -7,14 +7,14 @@ import type { Target } from './load.ts';
 
 const CONCURRENCIES = [1, 16];
 const WARMUP_SECONDS = 2;
-/** As long as the vendor takes one: four and a half minutes of MP3, 4.4 MB. */
+/** About the longest input that the provider accepts: four and a half minutes of MP3, 4.4 MB. */
 const INPUT = 'Every coin that comes in is written down. '.repeat(97);
 
 export interface SpeechMetric {
   readonly candidate: string;
   readonly concurrency: number;
   readonly megabytesPerSecond: number;
-  /** Until the first byte of sound. */
+  /** The time until the first byte of audio. */
   readonly firstMs: number;
   readonly failures: number;
 }
@@ -36,7 +36,7 @@ export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBen
     const candidates: Readonly<Record<string, Target>> = {
       countinghouse: createTarget(`${cluster.gateways[0]}/v1`, apiKey),
       'bare pass-through': createTarget(`${bare.readyLine.replace('listening on ', '')}/v1`, 'sandbox'),
-      'upstream itself': createTarget(upstream, 'sandbox'),
+      'upstream alone': createTarget(upstream, 'sandbox'),
     };
     const metrics: SpeechMetric[] = [];
     for (const candidateTarget of Object.values(candidates)) await measureStreams(candidateTarget, 16, WARMUP_SECONDS);
@@ -53,7 +53,7 @@ export async function benchSpeech({ seconds, rounds, dataDir, print }: SpeechBen
   }
 }
 
-/** So many streams at a time, each read as fast as it comes. */
+/** Requests streams with a constant concurrency of `connections`, and reads them as fast as possible. */
 async function measureStreams({ url, headers, body }: Target, connections: number, seconds: number) {
   const dispatcher = new Agent({ connections });
   const until = performance.now() + seconds * 1_000;

@@ -1,4 +1,4 @@
-/** What five million events do: how fast they are projected and replayed, and what a request notices of them. */
+/** Measures a store of millions of events: how fast they are projected and replayed, and their effect on requests. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -22,10 +22,10 @@ export interface VolumeMetrics {
   readonly projectedPerSecond: number;
   readonly replayedPerSecond: number;
   readonly verifiedPerSecond: number;
-  /** The first request of the account with a million events, by a gateway that has just started. */
+  /** The first request of the account with a million events at a gateway that has just started. */
   readonly firstRequestMs: number;
   readonly secondRequestMs: number;
-  /** Beside each other: a store with all these events and an empty one. */
+  /** Latencies with a full store and with an empty one. */
   readonly latency: readonly {
     readonly concurrency: number;
     readonly fullP50Ms: number;
@@ -53,21 +53,21 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
         (await resolveAccountId(foundation, customers[0].creditId)) as string,
         HOT_EVENTS,
       );
-      print(`an account with ${HOT_EVENTS} events is there`);
+      print(`appended ${HOT_EVENTS} events of one account`);
       await useManyAccounts(foundation.store, OTHER_ACCOUNTS, events - HOT_EVENTS);
-      print(`${events} events are there`);
+      print(`appended ${events} events`);
       const pendingEvents = await countUnprojectedEvents(foundation.databaseUrl);
       const projectionStartedAt = performance.now();
       await full.startRole('projector');
       await waitUntilProjected(foundation.databaseUrl);
       const projectedPerSecond = pendingEvents / ((performance.now() - projectionStartedAt) / 1000);
-      print('all are projected');
+      print('projected all events');
       await full.stopRole('gateway 1');
       await full.startRole('gateway', 'gateway 1');
       const firstRequestMs = await measureRequest(full, customers[0]);
       const secondRequestMs = await measureRequest(full, customers[0]);
       const latency = await compareLatencies([full, empty], customers);
-      print('requests are compared');
+      print('compared latencies');
       const replayedPerSecond = events / (await measureLedgerSeconds(full, 'replay'));
       const verifiedPerSecond = events / (await measureLedgerSeconds(full, 'verify'));
       return {
@@ -88,7 +88,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
   }
 }
 
-/** By the path that requests take, so that the account has what such an account has, snapshots included. */
+/** Uses the write path of requests, so that the account also has snapshots, as in operation. */
 async function appendToOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
@@ -109,7 +109,7 @@ async function appendToOneAccount(foundation: Foundation, accountId: string, eve
     }
   };
   await Promise.all(Array.from({ length: 256 }, worker));
-  await delay(POLL_INTERVAL_MS); // a snapshot may still be on its way
+  await delay(POLL_INTERVAL_MS); // a snapshot may not be saved yet
   await pool.end();
 }
 
@@ -157,11 +157,11 @@ async function measureRequest(cluster: ProofCluster, customer: Customer): Promis
   const sentAt = performance.now();
   const response = await fetch(url, { method: 'POST', headers, body });
   await response.text();
-  if (response.status !== 200) throw new Error(`a request was answered with ${response.status}`);
+  if (response.status !== 200) throw new Error(`a request got the status ${response.status}`);
   return performance.now() - sentAt;
 }
 
-/** In turns, so that what else happens on the machine happens to both. */
+/** Measures both in turns, so that other load on the host affects both. */
 async function compareLatencies(
   clusters: readonly [ProofCluster, ProofCluster],
   customers: readonly [Customer, Customer],

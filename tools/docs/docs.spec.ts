@@ -1,4 +1,4 @@
-/** The documentation says what the code says. `npm run docs` writes the sections that are made from it. */
+/** Checks the documentation against the code. `npm run docs` writes the generated sections instead of checking them. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -20,7 +20,7 @@ import { findDeadReferences, findMissingScripts, listPages, ROOT, readPage } fro
 
 const README_LINES = 150;
 
-/** Compares a generated section with what the page has, or writes it there. */
+/** Compares a generated section with the page, or writes it into the page. */
 function expectSection(page: string, name: string, content: string): void {
   const now = readPage(page);
   const made = replaceSection(now, name, content);
@@ -28,11 +28,11 @@ function expectSection(page: string, name: string, content: string): void {
   else expect(now).toBe(made);
 }
 
-test('docs/settings.md lists every setting, its default and what it does', () => {
+test('docs/settings.md lists every setting with its default and its meaning', () => {
   expectSection('docs/settings.md', 'settings', formatSettingsTable(Object.values(SETTINGS)));
 });
 
-test('docs/settings.md lists the settings of the proxy for private models', () => {
+test('docs/settings.md lists the settings of the local proxy for private models', () => {
   expectSection('docs/settings.md', 'proxy-settings', formatSettingsTable(Object.values(PROXY_SETTINGS)));
 });
 
@@ -49,21 +49,21 @@ describe('docs/api.md', () => {
     expectSection('docs/api.md', 'operations', formatOperationTables(document));
   });
 
-  test('lists the clients that are tried, in which versions', () => {
+  test('lists the tested clients with their versions', () => {
     expectSection('docs/api.md', 'clients', formatClientTable(CLIENTS));
   });
 
-  test('lists the errors that can be answered', () => {
+  test('lists all errors of the API', () => {
     expectSection('docs/api.md', 'errors', formatErrorTable(ERROR_DEFINITIONS));
   });
 });
 
 describe('README.md', () => {
-  test('is short enough to be read to the end', () => {
+  test('has at most 150 lines', () => {
     expect(readPage('README.md').split('\n').length - 1).toBeLessThanOrEqual(README_LINES);
   });
 
-  test('shows the requests that `npm start` prints', () => {
+  test('contains the requests that `npm start` prints', () => {
     const printed = formatWelcome('http://127.0.0.1:3000', 'http://127.0.0.1:3100').split('\n');
     const requests = printed.slice(printed.findIndex((line) => line.includes('account=$(curl')));
     expect(readPage('README.md')).toContain(requests.join('\n').trimEnd());
@@ -71,7 +71,7 @@ describe('README.md', () => {
 });
 
 describe.each(listPages())('%s', (page) => {
-  test('refers to nothing that is not there', () => {
+  test('refers only to files, headings and scripts that exist', () => {
     expect(findDeadReferences(page)).toEqual([]);
     expect(findMissingScripts(page)).toEqual([]);
   });

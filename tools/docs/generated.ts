@@ -1,14 +1,14 @@
-/** The parts of the documentation that follow from the code: tables of settings, operations and errors. */
+/** Generates the tables of settings, operations, clients and errors in the documentation. */
 
 import type { OpenApiDocument, PathOperation } from '../../apps/gateway/src/openapi/document.ts';
 import type { Client } from '../proofs/clients/client.ts';
 
 type Row = readonly string[];
 
-/** A section between its two markers, which are comments: what is outside them is written by hand. */
+/** Replaces a section of a page. Two HTML comments mark its start and end; text outside them is written by hand. */
 export function replaceSection(page: string, name: string, content: string): string {
   const section = new RegExp(`<!-- ${name} -->\n.*<!-- /${name} -->`, 's');
-  if (!section.test(page)) throw new Error(`The page has no section "${name}"`);
+  if (!section.test(page)) throw new Error(`the page has no section "${name}"`);
   return page.replace(section, () => `<!-- ${name} -->\n\n${content}\n<!-- /${name} -->`);
 }
 
@@ -27,12 +27,12 @@ export function formatSettingsTable(settings: readonly DocumentedSetting[]): str
   return formatTable(['setting', 'default', 'what it does'], rows);
 }
 
-/** One table per tag; an alias stands beside the operation that it is another address of. */
+/** Formats one table per tag. Paths that are aliases are in the row of their operation. */
 export function formatOperationTables({ tags, paths }: OpenApiDocument): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
-  operations.sort((one, other) => one.path.localeCompare(other.path)); // in whatever order modules are loaded
+  operations.sort((one, other) => one.path.localeCompare(other.path)); // does not depend on the order of modules
   return tags
     .map(({ name, description }) => {
       const rows = operations

@@ -1,19 +1,19 @@
-/** What the documentation refers to: links, paths in code spans, and npm scripts. */
+/** Checks what the documentation refers to: links, paths in code spans, and npm scripts. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 export const ROOT = path.resolve(import.meta.dirname, '../..');
 
-/** Every page for people, as a path from the root. */
+/** Returns every page of the documentation, as a path from the root. */
 export function listPages(): string[] {
-  return globSync(['README.md', 'docs/**/*.md', 'apps/**/*.md', 'libs/**/*.md'], { cwd: ROOT }).toSorted();
+  return globSync(['*.md', 'docs/**/*.md', 'apps/**/*.md', 'libs/**/*.md'], { cwd: ROOT }).toSorted();
 }
 
 export function readPage(page: string): string {
   return readFileSync(path.join(ROOT, page), 'utf8');
 }
 
-/** Links and paths on a page that lead nowhere; links within the web are not followed. */
+/** Returns the links and paths on a page whose target does not exist. Links to other hosts are not followed. */
 export function findDeadReferences(page: string): string[] {
   const text = readPage(page);
   const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
@@ -25,7 +25,7 @@ export function findDeadReferences(page: string): string[] {
   return [...links, ...paths];
 }
 
-/** Scripts that a page names (`npm run bench`) and package.json does not have. */
+/** Returns the scripts that a page mentions (`npm run bench`) but package.json does not have. */
 export function findMissingScripts(page: string): string[] {
   const { scripts } = JSON.parse(readPage('package.json'));
   return [...readPage(page).matchAll(/npm run ([\w:-]+)/g)]
@@ -40,7 +40,7 @@ function isReachable(page: string, target: string): boolean {
   return anchor === undefined || listAnchors(readFileSync(absolute, 'utf8')).includes(anchor);
 }
 
-/** The names that GitHub gives to headings. */
+/** Returns the anchors that GitHub generates for headings. */
 function listAnchors(text: string): string[] {
   return [...removeCodeBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading

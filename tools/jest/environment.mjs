@@ -1,9 +1,9 @@
-/** Tests run in the worker's own realm (`runner.mjs`), so there is no realm to make for each file. */
+/** Tests run in the worker's own realm (`runner.mjs`), so no separate realm is created for each file. */
 import { ModuleMocker } from 'jest-mock';
 
 export default class OwnRealm {
   moduleMocker = new ModuleMocker(globalThis);
-  /** What Jest would put in there, such as a console of its own, does not replace what Node has. */
+  /** Jest sets its own globals here, such as `console`. They do not replace those of Node. */
   global = {};
 
   async setup() {}

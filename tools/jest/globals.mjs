@@ -1,4 +1,7 @@
-/** What `@jest/globals` gives: always that of the file which runs now (`runner.mjs`), also in modules loaded before it. */
+/**
+ * Stands in for `@jest/globals`. `runner.mjs` sets these to the globals of the spec file that is running, also for
+ * modules that were loaded by an earlier file.
+ */
 export let afterAll;
 export let afterEach;
 export let beforeAll;

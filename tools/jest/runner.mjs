@@ -1,7 +1,7 @@
 /**
- * Runs a spec file in Node's own module loader, not in a realm made for it: what specs import is loaded, compiled and
- * optimized once in each worker instead of once in each file, which was half of the work. So what a module or a global
- * keeps outlives a file, as it outlives a request in service; and `jest --watch` would not see what changes.
+ * Runs spec files in Node's own module loader instead of a separate realm per file. Imported modules are loaded,
+ * compiled and optimized once per worker, not once per file, which halves the work. Two consequences: the state of
+ * modules and globals outlives a spec file, and `jest --watch` does not reload changed modules.
  */
 import { createRequire, registerHooks } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -11,7 +11,7 @@ import { provide } from './globals.mjs';
 
 const require = createRequire(import.meta.url);
 
-/** What the framework of Jest keeps outside of its modules. */
+/** Keys under which Jest's framework stores state in `globalThis`. */
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
 const TEST_TIMEOUT = Symbol.for('TEST_TIMEOUT_SYMBOL');
 
@@ -22,7 +22,7 @@ const AS_ES_MODULE = { instrument: false, supportsDynamicImport: true, supportsS
 
 let transformer;
 let runs = 0;
-/** By the address of a module: where Jest looks up what a line was in TypeScript. */
+/** The source map files that Jest reads, by module URL. */
 let sourceMaps = new Map();
 
 registerHooks({
@@ -48,7 +48,7 @@ export default async function run(globalConfig, config, environment, runtime, te
   return circus.default(globalConfig, config, environment, new Loader(environment), testPath, sendMessageToJest);
 }
 
-/** Stands in for the loader of Jest. */
+/** Stands in for Jest's own module loader (`jest-runtime`). */
 class Loader {
   constructor(environment) {
     const mocks = environment.moduleMocker;
@@ -64,7 +64,7 @@ class Loader {
 
   requireModule = require;
 
-  /** The framework itself, which is used up by a run. */
+  /** Loads the framework itself. Each run needs a new instance of it. */
   requireInternalModule(file) {
     delete require.cache[file];
     return require(file);

@@ -1,7 +1,7 @@
 /**
- * `npm run prove:attacks [-- NAME…]`: what takes too long for `npm test` of what docs/security.md promises: floods, slow
- * clients, lost hosts, clocks that are wrong, stores that are full. One after the other, against the built program, on this
- * machine's loopback alone. Prints a table; a promise that was broken ends it with exit code 1.
+ * `npm run prove:attacks [-- NAME…]`: tests guarantees of docs/security.md that take too long for `npm test`: floods,
+ * slow clients, lost hosts, skewed clocks, full stores. Runs the attacks one after the other against the build, only on
+ * loopback. Prints a table; the exit code is 1 if a guarantee is broken.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -55,10 +55,10 @@ async function runAttack(attack: Attack): Promise<Finding> {
 function selectAttacks(names: readonly string[]): readonly Attack[] {
   const unknown = names.filter((name) => !ATTACKS.some((attack) => attack.name === name));
   if (unknown.length === 0) return ATTACKS.filter(({ name }) => names.length === 0 || names.includes(name));
-  throw new Error(`There is no attack ${unknown.join(', ')}; there are ${ATTACKS.map(({ name }) => name).join(', ')}`);
+  throw new Error(`unknown attack ${unknown.join(', ')}; known are ${ATTACKS.map(({ name }) => name).join(', ')}`);
 }
 
-print('| attack | held | seconds | measured |');
+print('| attack | passed | seconds | measurements |');
 print('| --- | --- | --- | --- |');
 for (const attack of selectAttacks(process.argv.slice(2))) {
   const started = performance.now();

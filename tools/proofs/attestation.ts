@@ -1,9 +1,9 @@
 /**
- * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: what an enclave shows is attested as it is, and in no other
- * way. Each bit of a real report of an AMD processor and of its certificates up to AMD's root, each byte of a real
- * Sigstore bundle, and each byte of a whole bundle with keys of its own is changed, one at a time; then bundles are changed
- * at random. None passes, and nothing but `AttestationError` is thrown. With a file: whether that bundle, as it came from an
- * enclave, is attested at that time by what is pinned, and then the same with its bytes.
+ * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: an attestation bundle is accepted unchanged and
+ * rejected after any change. One at a time, the proof changes each bit of a real AMD report and its certificates up to
+ * AMD's root, each byte of a real Sigstore bundle, and each byte of a complete bundle with test keys. Then it changes
+ * bundles at random. All changes are rejected, and only `AttestationError` is thrown. With a file, the proof checks
+ * whether that bundle is accepted at the given time with the pinned trust anchors, then changes its bytes.
  */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -19,7 +19,10 @@ import { createEnclaveVerifier, type EnclaveTrust } from '../../apps/private-pro
 import { AttestedEnclave } from '../../libs/testing/src/enclave/attested-enclave.ts';
 import { type BundleMutation, generateByteChanges, generateRandomChanges } from './attestation/changes.ts';
 
-/** What nothing rests on: hints, what is repeated in signed parts, and a certificate but for its key, names and dates. */
+/**
+ * Locations whose changes are harmless: hints, values that are repeated in signed parts, and the parts of a certificate
+ * other than its key, names and dates.
+ */
 const UNVERIFIED_LOCATIONS = /\/(mediaType|keyid|inclusionProof\/(rootHash|treeSize)|enclaveCert)$/;
 const LIVE = 'tinfoilsh/confidential-model-router';
 const RANDOM_BUNDLES = 5_000;
@@ -30,7 +33,7 @@ type AcceptsChange = (changed: unknown) => boolean | Promise<boolean>;
 let failed = false;
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** @param changes each with the place where it is changed */
+/** Checks that every changed value is rejected, except for changes in unverified locations. */
 async function checkAllRejected(name: string, changes: Iterable<BundleMutation>, acceptsChange: AcceptsChange) {
   const acceptedCounts = new Map<string, number>();
   const begin = performance.now();
@@ -47,9 +50,9 @@ async function checkAllRejected(name: string, changes: Iterable<BundleMutation>,
   const seconds = ((performance.now() - begin) / 1000).toFixed(1);
   const rest =
     acceptedCounts.size - unexpected.length > 0
-      ? `, but for ${acceptedCounts.size - unexpected.length} places that nothing rests on`
+      ? `, except in ${acceptedCounts.size - unexpected.length} unverified locations`
       : '';
-  print(`${name}: ${count} changed, ${unexpected.length === 0 ? `all refused${rest}` : 'PASSED:'} (${seconds} s)`);
+  print(`${name}: ${count} changed, ${unexpected.length === 0 ? `all rejected${rest}` : 'ACCEPTED:'} (${seconds} s)`);
   for (const [location, times] of unexpected) print(`  ${location}, ${times} times`);
   if (slowest > SLOW_MS) print(`  the slowest took ${slowest.toFixed(0)} ms`);
 }
@@ -64,7 +67,7 @@ function* generateBitChanges(bytes: Buffer): Iterable<BundleMutation> {
   }
 }
 
-/** Of what throws nothing, or only what it may. */
+/** Returns whether `verify` does not throw AttestationError. @throws any other error of `verify` */
 function isAccepted(verify: () => unknown): boolean {
   try {
     verify();
@@ -86,7 +89,7 @@ async function proveReport(): Promise<void> {
   });
   const isAuthentic = isAccepted(() => verifyReport(report, chip, { amd: loadPinnedAnchors().amd, now }));
   failed ||= !isAuthentic;
-  print(`a real report of an AMD processor is ${isAuthentic ? '' : 'NOT '}authentic by AMD's pinned root`);
+  print(`a real report of an AMD processor is ${isAuthentic ? '' : 'NOT '}accepted with AMD's pinned root`);
   const cases: readonly (readonly [string, Buffer, (changed: Buffer) => unknown])[] = [
     ['its bits', report, (changed) => verifyReport(changed, chip, createAnchors(ark, ask))],
     ["the bits of its chip's certificate", chip, (changed) => verifyReport(report, changed, createAnchors(ark, ask))],
@@ -104,7 +107,7 @@ async function proveSignature(): Promise<void> {
   await checkAllRejected('the bytes of a real Sigstore bundle', generateByteChanges(sigstoreVector.bundle), (changed) =>
     isAccepted(() => {
       if (JSON.stringify(verifySignedStatement(changed, sigstore)) !== real)
-        throw new Error('something else is vouched for');
+        throw new Error('a changed statement was accepted');
     }),
   );
 }
@@ -114,9 +117,9 @@ async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: TrustA
   const enclave = await verifier.verify(bundle).catch((error: Error) => error);
   if (enclave instanceof Error) {
     failed = true;
-    return print(`the bundle is refused: ${enclave.message}`);
+    return print(`the bundle is rejected: ${enclave.message}`);
   }
-  print(`the bundle is attested: ${JSON.stringify(enclave.evidence)}`);
+  print(`the bundle is accepted: ${JSON.stringify(enclave.evidence)}`);
   const createBundleCheck = (differs: (other: unknown) => boolean) => async (changed: unknown) => {
     try {
       return differs(await verifier.verify(changed));
@@ -132,7 +135,7 @@ async function proveBundle(bundle: unknown, trust: EnclaveTrust, anchors: TrustA
   );
   const isAnother = (other: unknown) => !isDeepStrictEqual(other, enclave);
   await checkAllRejected(
-    'bundles changed at random, as others',
+    'randomly changed bundles',
     generateRandomChanges(bundle, RANDOM_BUNDLES),
     createBundleCheck(isAnother),
   );
@@ -153,7 +156,7 @@ if (file !== undefined) {
     sigstore: enclave.sigstore.trust,
     now: () => enclave.now,
   };
-  print("\na whole bundle, with a root of AMD and authorities of Sigstore that are the test's own");
+  print('\na complete bundle, with a test root instead of those of AMD and Sigstore');
   await proveBundle(enclave.createBundle(), { repositories: [enclave.repository], allowUnattested: false }, anchors);
 }
 process.exitCode = failed ? 1 : 0;

@@ -1,9 +1,9 @@
 /**
- * `npm run prove:challenges`: payments for single requests (HTTP 402), on the built program. One proof is presented 500
- * times at once, to one gateway and to three: it is served once. Gateways are killed with SIGKILL at every moment between
- * the claim and the answer: every payer gets the answer by asking again. The three clients of
- * `@getalby/lightning-tools` pay for everything that can be paid for so, and `mppx` for each kind of request; it is
- * installed when it is needed. In the end the books verify with a drift of 0.
+ * `npm run prove:challenges [-- ROUNDS]`: payments for single requests (HTTP 402). One proof of payment is presented
+ * 500 times at once, to one gateway and to three; it is served once. Gateways are killed with SIGKILL at different
+ * times between the claim of the proof and the response; every payer gets the response by retrying. The three clients
+ * of `@getalby/lightning-tools` pay for every kind of request that can be paid for, and so does `mppx`, which is
+ * installed for the proof. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,13 +18,13 @@ import { runCommand } from './clients/run.ts';
 const PRESENTATIONS = 500;
 const ROUNDS = Number(process.argv[2] ?? 12);
 const PAYERS = 6;
-/** How long a vendor takes in the rounds, and the span in which a gateway is killed. */
+/** The latency of the provider, and the time from the first request within which a gateway is killed. */
 const LATENCY_MS = 250;
 const KILLED_WITHIN_MS = 600;
-/** A process seems dead for ten seconds before its holds are freed. */
+/** Includes the ten seconds for which a killed process must be stale before its holds are released. */
 const RESPONSE_TIMEOUT_MS = 40_000;
 const RETRY_INTERVAL_MS = 250;
-/** One test address asks for more challenges than a customer may. */
+/** All challenges of the proof are requested from one IP address. */
 const SETTINGS = { CHALLENGES_PER_MINUTE: '10000', CHALLENGES_PER_MINUTE_IN_ALL: '10000' };
 const PACKAGES = { mppx: '0.11.0', viem: '2.54.0' };
 const RUN_WITHIN_MS = 120_000;
@@ -45,7 +45,7 @@ const createImageCall = (prompt: string): PayPerRequestCall => ({
   json: { model: 'qwen/qwen-image', prompt },
 });
 
-/** The same answer comes again, so what is in it may not change: a video is asked for, and made later. */
+/** The response of a video request is saved when the job is accepted, and replayed without changes afterwards. */
 const createVideoCall = (prompt: string): PayPerRequestCall => ({
   path: '/v1/videos',
   method: 'POST',
@@ -110,7 +110,7 @@ async function proveKills(): Promise<boolean> {
       );
       const proofs = await Promise.all(calls.map((call) => payForCall(other, cluster.sandbox, call)));
       const first = proofs.map(async ({ call, credential }, i) => {
-        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that they are at different steps
+        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that the requests are at different steps
         return presentProof(api, call, credential).catch(() => undefined);
       });
       await sleep((KILLED_WITHIN_MS * (round + 0.5)) / ROUNDS);
@@ -131,21 +131,21 @@ async function proveKills(): Promise<boolean> {
           firstResponse.status < 300 &&
           removeAddresses(firstResponse.body) !== removeAddresses(final.body)
         )
-          problems.push('another answer than before');
+          problems.push('the repeated response differs from the first one');
         const { charged_usd, price_usd } = await waitUntilCharged(other, proofs[i] as PaymentProof);
         if (charged_usd !== price_usd) problems.push(`charged ${charged_usd} of ${price_usd}`);
       }
     }
     const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
     print(
-      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers have their answer, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; vendors were asked ${bill.lines} times`,
+      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers have their response, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; providers were called ${bill.lines} times`,
     );
     for (const problem of new Set(problems)) print(`    ${problem}`);
     return completedCount === ROUNDS * PAYERS && problems.length === 0;
   });
 }
 
-/** Each gateway names itself in addresses that it signs, as long as they have no address in common. */
+/** Removes the host of signed URLs. Without a common public address, each gateway uses its own. */
 function removeAddresses(body: string): string {
   return body.replaceAll(/127\.0\.0\.1:\d+/g, '');
 }
@@ -165,7 +165,7 @@ async function waitForResponse(api: string, { call, credential }: PaymentProof) 
   }
 }
 
-/** What became of the money, as who shows the proof is told. A video is charged when it is made. */
+/** Waits until the payment of a proof has been charged. A video is charged when it has been generated. */
 async function waitUntilCharged(api: string, { credential }: PaymentProof) {
   const deadline = performance.now() + RESPONSE_TIMEOUT_MS;
   for (;;) {
@@ -177,10 +177,10 @@ async function waitUntilCharged(api: string, { credential }: PaymentProof) {
   }
 }
 
-/** Its clients remember what they have paid for, by address: each has a cluster of its own. */
+/** The clients of `@getalby/lightning-tools`. They cache credentials by URL, so each of them gets its own cluster. */
 const CLIENTS = { fetch402, fetchWithL402, fetchWithMpp };
 
-/** Every lookup, images, edits and videos by one client. @returns whether each was answered for one payment */
+/** Requests all lookups, images, edits and videos with one client. @returns whether each was served for one payment */
 async function proveLightningTools(name: keyof typeof CLIENTS): Promise<boolean> {
   return withCluster(1, async (cluster) => {
     const [api = ''] = cluster.gateways;
@@ -214,12 +214,12 @@ async function proveLightningTools(name: keyof typeof CLIENTS): Promise<boolean>
       if (response.status < 300) completedCount++;
       else print(`    ${response.status} ${url}`);
     }
-    print(`${name}: ${completedCount} of ${requests.length} requests answered for ${payments} payments`);
+    print(`${name}: ${completedCount} of ${requests.length} requests served for ${payments} payments`);
     return completedCount === requests.length && payments === requests.length;
   });
 }
 
-/** @returns whether every request was answered for one payment */
+/** @returns whether every request was served for one payment */
 async function proveMppx(): Promise<boolean> {
   const packages = await install({ npm: PACKAGES });
   return withCluster(1, async (cluster) => {
@@ -253,7 +253,7 @@ async function proveMppx(): Promise<boolean> {
   });
 }
 
-/** In the end the books must verify. */
+/** Runs a proof on its own cluster. @returns whether the proof passes and the ledger verifies */
 async function withCluster(gateways: number, prove: (cluster: ProofCluster) => Promise<boolean>): Promise<boolean> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-challenges-'));
   const cluster = await ProofCluster.start(dataDir, gateways, SETTINGS);

@@ -1,8 +1,8 @@
 /**
- * `npm run prove:checkout`: the page on which a top-up is paid, in a real browser (Chromium) against the built program: on
- * a phone, in both colour schemes, without scripts, by keyboard alone and by an accessibility checker; what is copied and
- * what its QR code says is the invoice, and the status follows a payment within a second. Browser, driver and checker are
- * installed when they are needed. Screenshots are left in `.proofs/checkout`.
+ * `npm run prove:checkout`: tests the payment page of a top-up in a real browser (Chromium): on a phone, in both colour
+ * schemes, without scripts, with the keyboard only, and with an accessibility checker. The copied text and the QR code
+ * are the invoice, and the status follows a payment within a second. Browser, driver and checker are installed for the
+ * proof. Screenshots are saved in `.proofs/checkout`.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

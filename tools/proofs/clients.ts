@@ -1,7 +1,7 @@
 /**
- * `npm run prove:clients [-- NAME…]`: other people's clients and agents, unmodified, against the built program. Each has a
- * tool run and reads a stream; then its account's balance has fallen by what its history says, to the last digit, and in
- * the end the books verify with a drift of 0. They are installed when they are needed: see clients/install.ts.
+ * `npm run prove:clients [-- NAME…]`: runs third-party clients and agents, unmodified, against the build. Each runs a
+ * tool and reads a stream; then the decrease of its account's balance is equal to the charges in its history, to the
+ * last digit. Afterwards the ledger verifies with a drift of 0. clients/install.ts installs the clients for the proof.
  */
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const AGENT_MODEL_ALIASES: Readonly<Record<string, readonly string[]>> = { 'open
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Of everybody's own settings only the way to programs is left, and nothing is reported to anybody. */
+/** The environment of a client: without settings of the user, apart from the `PATH`, and with telemetry turned off. */
 function createEnv(homeDir: string): Record<string, string> {
   return {
     PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
@@ -53,7 +53,7 @@ async function prove(cluster: ProofCluster, client: Client): Promise<boolean> {
   }
 }
 
-/** A local proxy of the customer's. @returns its address */
+/** Starts the customer's local proxy. @returns its URL */
 async function startProxy(gateway: string, key: string, resources: AsyncDisposableStack): Promise<string> {
   const settings = { PPQ_API_BASE: gateway, PPQ_API_KEY: key, PORT: '0', PRIVATE_MODEL: 'gpt-oss-120b' };
   const proxy = await startApp('private-proxy', { ...settings, ALLOW_UNATTESTED: '1' });
@@ -61,7 +61,7 @@ async function startProxy(gateway: string, key: string, resources: AsyncDisposab
   return JSON.parse(proxy.readyLine).url;
 }
 
-/** What went over the wire and what was said is left in `.proofs/`, to be looked into. */
+/** Runs a client. Its recorded exchanges and its output are saved in `.proofs/` for analysis. */
 async function runOnce(cluster: ProofCluster, client: Client, folder: string): Promise<ClientRun> {
   const customer = await cluster.createCustomer(CREDIT_USD);
   const { balance } = await cluster.fetchBalance(customer);
@@ -87,7 +87,7 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
   }
 }
 
-/** The catalogue as it ships, and in it the models that agents ask for by themselves: their newest, by another name. */
+/** Copies the catalogue and adds aliases for the models that agents request by default. @returns the directory */
 async function prepareCatalogue(dataDir: string): Promise<string> {
   const directory = path.join(dataDir, 'catalogue');
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
@@ -115,13 +115,13 @@ async function proveAll(dataDir: string, chosen: readonly Client[]): Promise<boo
   }
 }
 
-// What runs has a process group of its own, which Ctrl-C does not reach: it ends when this does.
+// Clients run in their own process groups, which Ctrl-C does not reach. They are ended when this process exits.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !CLIENTS.some((client) => client.name === name));
 if (unknown.length > 0) {
-  print(`There is no client ${unknown.join(', ')}; there are ${CLIENTS.map(({ name }) => name).join(', ')}.`);
+  print(`Unknown client: ${unknown.join(', ')}. Known clients: ${CLIENTS.map(({ name }) => name).join(', ')}.`);
   process.exitCode = 1;
 } else {
   const chosen = names.length > 0 ? CLIENTS.filter(({ name }) => names.includes(name)) : CLIENTS;

@@ -1,8 +1,8 @@
 /**
- * `npm run prove:ehbp`: the encryption of private models with implementations that are not ours, in both directions. As
- * clients of our enclave through our gateway: the reference implementation in Go, OpenAI's client for Python over
- * tinfoil-ehbp, and npm's ehbp. As the enclave behind our gateway, asked by our proxy: the server of the Go
- * implementation. Whatever they ask is charged once, and the books verify. They are built and installed when they are needed.
+ * `npm run prove:ehbp`: tests the encryption of private models with other implementations, in both directions. Clients
+ * of our enclave through our gateway are the reference implementation in Go, OpenAI's client for Python over
+ * tinfoil-ehbp, and npm's ehbp. The server of the Go implementation is the enclave for our proxy and gateway. Every
+ * request is charged once, and the ledger verifies. The programs are built and installed for the proof.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ const VERSION = 'v0.3.1';
 const PYTHON = { 'tinfoil-ehbp': '0.4.1', openai: '3.54.0' };
 const MODEL = 'gpt-oss-120b';
 const EXPECTED_TEXT = 'every coin that';
-/** Where the Go server passes on what it has decrypted. */
+/** The port to which the Go server forwards decrypted requests. */
 const GO_UPSTREAM_PORT = 11_434;
 const GO_PORT = 11_435;
 const WITHIN_MS = 60_000;
@@ -32,14 +32,14 @@ const CREDIT_USD = 5;
 
 let failed = 0;
 function check(holds: boolean, line: string): void {
-  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  process.stdout.write(`${holds ? 'passes' : 'FAILS '} ${line}\n`);
   if (!holds) failed++;
 }
 
 interface Scene {
   readonly cluster: ProofCluster;
   readonly customer: Customer;
-  /** Folder of the Go programs. */
+  /** The folder of the Go programs. */
   readonly go: string;
 }
 
@@ -54,21 +54,21 @@ async function checkGoClient({ go, customer: { apiKey } }: Scene, front: Front):
     return runCommand([path.join(go, 'fetch'), ...options, url], { cwd: root, env: {}, timeoutMs: WITHIN_MS });
   };
   const completion = await sendRequest(createBody('[[sandbox tokens=3]]'));
-  check(completion.output.includes(`"${EXPECTED_TEXT}"`), `Go ${VERSION} asks for a whole answer`);
+  check(completion.output.includes(`"${EXPECTED_TEXT}"`), `Go ${VERSION}: a non-streaming response`);
   const stream = await sendRequest(createBody('[[sandbox tokens=40 chunk_delay=2]]', { stream: true }));
   const chunks = stream.output.split('\n').filter((line) => line.startsWith('data: {')).length;
-  check(stream.output.trim().endsWith('data: [DONE]'), `and for a stream: ${chunks} events`);
+  check(stream.output.trim().endsWith('data: [DONE]'), `Go: a stream of ${chunks} events`);
   const large = await sendRequest(createBody(`${'word '.repeat(20_000)}[[sandbox tokens=3]]`));
-  check(large.output.includes(`"${EXPECTED_TEXT}"`), 'and sends 100 KB');
+  check(large.output.includes(`"${EXPECTED_TEXT}"`), 'Go: a request of 100 KB');
   const rejected = await sendRequest(createBody('[[sandbox fault=400]]'));
-  check(/error/.test(rejected.output), `is refused by the enclave, encrypted: ${getFirstLine(rejected.output)}`);
+  check(/error/.test(rejected.output), `Go: an encrypted error of the enclave: ${getFirstLine(rejected.output)}`);
   const unauthorized = await sendRequest(createBody('Hello'), undefined, 'sk-none');
   check(
     /error/.test(unauthorized.output),
-    `is refused by the gateway, in the clear: ${getFirstLine(unauthorized.output)}`,
+    `Go: an unencrypted error of the gateway: ${getFirstLine(unauthorized.output)}`,
   );
   const other = await sendRequest(createBody('Hello'), 'private/kimi-k3');
-  check(/key|decrypt/i.test(other.output), `is told so by an enclave with another key: ${getFirstLine(other.output)}`);
+  check(/key|decrypt/i.test(other.output), `Go: an enclave with another key rejects: ${getFirstLine(other.output)}`);
 }
 
 function getFirstLine(text: string): string {
@@ -80,7 +80,7 @@ async function checkPythonClient({ customer: { apiKey } }: Scene, front: Front):
   const env = { ...(process.env as Record<string, string>), FRONT_URL: front.url, API_KEY: apiKey };
   const command = [path.join(folder, 'venv/bin/python'), path.join(root, 'tools/proofs/ehbp/py_ehbp.py')];
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
-  const what = `OpenAI's client for Python over tinfoil-ehbp ${PYTHON['tinfoil-ehbp']}: whole, streamed, refused by either`;
+  const what = `OpenAI's client for Python over tinfoil-ehbp ${PYTHON['tinfoil-ehbp']}: complete, streaming, errors of both`;
   check(code === 0, code === 0 ? what : `${what}: ${output.trim().slice(-600)}`);
 }
 
@@ -97,18 +97,18 @@ async function checkNpmClient({ customer: { apiKey } }: Scene, front: Front): Pr
   const stream = await sendRequest(createBody('[[sandbox tokens=40]]', { stream: true }));
   check(
     completion.includes(`"${EXPECTED_TEXT}"`) && stream.trim().endsWith('data: [DONE]'),
-    "npm's ehbp 0.1.7: whole and streamed",
+    "npm's ehbp 0.1.7: complete and streaming",
   );
 }
 
-/** The Go server as the enclave: it decrypts what our proxy encrypted, and encrypts what our proxy reads. */
+/** Uses the Go server as the enclave: it decrypts the requests of our proxy and encrypts the responses for it. */
 async function checkGoServer({ go, cluster, customer }: Scene, directory: string): Promise<void> {
   const command = [path.join(go, 'server'), '-l', `127.0.0.1:${GO_PORT}`, '-i', path.join(directory, 'identity.json')];
-  // It says on stderr that it listens.
+  // The Go server reports on stderr that it is listening.
   const enclave = await startProgram(['sh', '-c', `exec ${command.join(' ')} 2>&1`], {}, /Listening/);
   const receivedBodies: string[] = [];
   const config = Buffer.from(await (await fetch(`http://127.0.0.1:${GO_PORT}/.well-known/hpke-keys`)).arrayBuffer());
-  // A key id, a KEM, then the key.
+  // A key configuration starts with a key id (1 byte) and a KEM id (2 bytes). The key follows (RFC 9458, 3.1).
   const key = config.subarray(3, 35).toString('hex');
   const handleRequest = createProviderHandler(key, receivedBodies);
   const providerServer = await startLoopbackServer(
@@ -128,8 +128,8 @@ async function checkGoServer({ go, cluster, customer }: Scene, directory: string
     const { balance } = await cluster.fetchBalance(customer);
     const completion = await client.chat.completions.create({ model: `private/${MODEL}`, messages });
     check(
-      completion.choices[0]?.message.content === `You said: ${text}`,
-      `the Go server answers our proxy, ${text.length} bytes whole`,
+      completion.choices[0]?.message.content === `Echo: ${text}`,
+      `the Go server returns ${text.length} bytes to our proxy without streaming`,
     );
     let streamed = '';
     for await (const chunk of await client.chat.completions.create({
@@ -138,16 +138,16 @@ async function checkGoServer({ go, cluster, customer }: Scene, directory: string
       stream: true,
     }))
       streamed += chunk.choices[0]?.delta.content ?? '';
-    check(streamed === `You said: ${text}`, 'and streamed');
+    check(streamed === `Echo: ${text}`, 'the Go server returns the same text as a stream');
     check(
       receivedBodies.length === 2 && receivedBodies.every((body) => body.includes(text)),
-      'it decrypted what it was sent, of one frame or several',
+      'the Go server decrypted both requests, whatever their number of frames',
     );
     const one = (USAGE.prompt * 0.79125 + USAGE.completion * 1.31875) / 1e6;
     const cost = Number((balance - (await waitUntilSettled(cluster, customer))).toFixed(9));
     check(
       cost === Number((2 * one).toFixed(9)),
-      `each is charged by the usage it reports, several tokens in an event: ${cost} USD`,
+      `both are charged by the reported usage, with several tokens per event: ${cost} USD`,
     );
   } finally {
     await proxy.stop();

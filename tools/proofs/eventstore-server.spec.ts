@@ -7,8 +7,8 @@ const all = {
   PROVE_EVENTSTORE_PID_FILE: '/run/eventstore.pid',
 };
 
-describe('the settings by which proofs kill an event store', () => {
-  test('name it, how it is started and which its processes are', () => {
+describe('the settings with which proofs kill an event store', () => {
+  test('specify its URL, its start command and the file with its process ids', () => {
     expect(readServerSettings(all)).toEqual({
       url: 'esdb://127.0.0.1:2113?tls=false',
       start: './start.sh',
@@ -16,16 +16,16 @@ describe('the settings by which proofs kill an event store', () => {
     });
   });
 
-  test('may all be left out, and a server may be used that is not killed', () => {
+  test('can be omitted, also if EVENTSTORE_URL is set', () => {
     expect(readServerSettings({})).toBeUndefined();
     expect(readServerSettings({ EVENTSTORE_URL: all.EVENTSTORE_URL })).toBeUndefined();
   });
 
   test.each([
-    ['PROVE_EVENTSTORE_START', 'need each other: the first is not set'],
-    ['PROVE_EVENTSTORE_PID_FILE', 'need each other: the second is not set'],
-    ['EVENTSTORE_URL', 'EVENTSTORE_URL names, which is not set'],
-  ])('are refused without %s', (missing, sentence) => {
+    ['PROVE_EVENTSTORE_START', 'must be set together: the first is not set'],
+    ['PROVE_EVENTSTORE_PID_FILE', 'must be set together: the second is not set'],
+    ['EVENTSTORE_URL', 'require EVENTSTORE_URL, which is not set'],
+  ])('are rejected without %s', (missing, sentence) => {
     expect(() => readServerSettings({ ...all, [missing]: '' })).toThrow(sentence);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * The event store as a victim of proofs, where they are told how to start it and which its processes are. A server that ran
- * before runs on afterwards; one that the proof has started is stopped.
+ * Kills and freezes the event store in proofs, if the settings specify how it is started and which processes it has. A
+ * server that was running before continues afterwards; one that the proof has started is stopped.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,46 +11,46 @@ import path from 'node:path';
 import { EventStoreDbEventStore } from '#eventstore';
 import { StartError } from '#foundation';
 
-/** A cluster has started when it has chosen a leader. */
+/** Includes the time in which a cluster elects its leader. */
 const STARTED_WITHIN_MS = 120_000;
 const ENDED_WITHIN_MS = 30_000;
 const POLL_INTERVAL_MS = 100;
-/** What a server that was killed is away at most, besides what its start takes. */
+/** Maximum delay before a killed server is started again. */
 const MAX_DOWNTIME_MS = 2_000;
-/** Longer than any request may wait for it. */
+/** Longer than any request may wait for the event store. */
 const FROZEN_SECONDS = 10;
-/** Five seconds for the books, and what a busy machine takes. */
+/** The five seconds that requests may wait for the event store, and a margin for a busy host. */
 const MAX_RESPONSE_MS = 7_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export interface ServerSettings {
   readonly url: string;
-  /** A command for `sh`. */
+  /** A command for `sh` that starts the server. */
   readonly start: string;
-  /** A file with the id of a process on each line. */
+  /** A file with the id of one server process per line. */
   readonly pidFile: string;
 }
 
 /**
- * @returns undefined where the event store is not to be killed
- * @throws StartError with a sentence about settings that do not belong together
+ * @returns undefined if the event store is not to be killed
+ * @throws StartError if required settings are missing
  */
 export function readServerSettings(env: Readonly<Record<string, string | undefined>>): ServerSettings | undefined {
   const { EVENTSTORE_URL: url, PROVE_EVENTSTORE_START: start, PROVE_EVENTSTORE_PID_FILE: pidFile } = env;
   if (!start && !pidFile) return undefined;
   if (!start || !pidFile)
     throw new StartError(
-      `PROVE_EVENTSTORE_START and PROVE_EVENTSTORE_PID_FILE need each other: ${start ? 'the second' : 'the first'} is not set.`,
+      `PROVE_EVENTSTORE_START and PROVE_EVENTSTORE_PID_FILE must be set together: ${start ? 'the second' : 'the first'} is not set.`,
     );
   if (!url)
     throw new StartError(
-      'PROVE_EVENTSTORE_START and PROVE_EVENTSTORE_PID_FILE say how to kill what EVENTSTORE_URL names, which is not set.',
+      'PROVE_EVENTSTORE_START and PROVE_EVENTSTORE_PID_FILE require EVENTSTORE_URL, which is not set.',
     );
   return { url, start, pidFile };
 }
 
-/** The server that is to be killed, if any. Ends the process with a sentence where the settings are wrong. */
+/** Returns the server that is to be killed, if any. Ends the process with a message if the settings are invalid. */
 export async function openServerToKill(): Promise<EventStoreServer | undefined> {
   try {
     const settings = readServerSettings(process.env);
@@ -62,7 +62,10 @@ export async function openServerToKill(): Promise<EventStoreServer | undefined> 
 }
 
 export class EventStoreServer {
-  /** Requests that met a frozen server, by whether they were being served already: then they wait to be charged. */
+  /**
+   * Requests that overlapped with a freeze. `served` ones were sent before the freeze and have a complete response;
+   * they waited for their charge.
+   */
   private readonly waited = { waiting: { requests: 0, maxWaitMs: 0 }, served: { requests: 0, maxWaitMs: 0 } };
   private readonly frozen: { readonly from: number; until: number }[] = [];
 
@@ -72,7 +75,7 @@ export class EventStoreServer {
     private readonly hasStarted: boolean,
   ) {}
 
-  /** Starts the server where none of its processes runs. */
+  /** Starts the server if none of its processes is running. */
   static async open(settings: ServerSettings): Promise<EventStoreServer> {
     const hasStarted = listRunningProcesses(settings).length === 0;
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-eventstore-'));
@@ -86,7 +89,7 @@ export class EventStoreServer {
     return server;
   }
 
-  /** Kills one of its processes by SIGKILL, and starts it again. @returns when the store answers */
+  /** Kills one of its processes with SIGKILL and starts it again. Resolves when the store responds. */
   async kill(): Promise<void> {
     const pid = this.one();
     process.kill(pid, 'SIGKILL');
@@ -95,20 +98,20 @@ export class EventStoreServer {
     await this.start(pid);
   }
 
-  /** Stops one of its processes for a while by SIGSTOP, which closes no connection. @returns when the store answers */
+  /** Pauses one of its processes with SIGSTOP, which closes no connection. Resolves when the store responds again. */
   async freeze(): Promise<void> {
     const pid = this.one();
     const frozen = { from: performance.now(), until: Number.POSITIVE_INFINITY };
     this.frozen.push(frozen);
-    // A shell of its own wakes it up whatever becomes of this process.
+    // A separate shell continues the process even if this one ends.
     const command = `kill -STOP ${pid} && sleep ${FROZEN_SECONDS}; kill -CONT ${pid}`;
     const [code] = await once(spawn('sh', ['-c', command], { stdio: 'ignore', detached: true }), 'exit');
     frozen.until = performance.now();
-    if (code !== 0) throw new Error(`process ${pid} could not be frozen and woken up`);
+    if (code !== 0) throw new Error(`process ${pid} could not be paused and continued`);
     await this.waitUntilReady();
   }
 
-  /** To be called when a request has its answer, complete or not: notes how long it waited for a frozen server. */
+  /** Records how long a request waited for a frozen server. Called when the request has ended. */
   recordResponse(sentAt: number, isComplete: boolean): void {
     const now = performance.now();
     for (const { from, until } of this.frozen) {
@@ -119,13 +122,13 @@ export class EventStoreServer {
     }
   }
 
-  /** Whether those who waited for a frozen server were told soon. Prints how long they waited. */
+  /** Prints how long requests waited for a frozen server. @returns whether that was short enough */
   isInTime(print: (line: string) => void): boolean {
     const { waiting, served } = this.waited;
     const formatWaits = ({ requests, maxWaitMs }: typeof waiting) =>
       `${requests} requests, at most ${(maxWaitMs / 1000).toFixed(1)} s`;
     print(
-      `waited for a frozen event store: ${formatWaits(waiting)}; until what was being served was charged: ${formatWaits(served)}`,
+      `waited for a frozen event store: ${formatWaits(waiting)}; waited for the charge of a complete response: ${formatWaits(served)}`,
     );
     return waiting.maxWaitMs <= MAX_RESPONSE_MS;
   }
@@ -142,15 +145,17 @@ export class EventStoreServer {
   private one(): number {
     const pids = listRunningProcesses(this.settings);
     const pid = pids[Math.floor(Math.random() * pids.length)];
-    if (pid === undefined) throw new Error(`no process in ${this.settings.pidFile} runs`);
+    if (pid === undefined) throw new Error(`no process in ${this.settings.pidFile} is running`);
     return pid;
   }
 
-  /** Runs the command, whether it goes on as the server or ends behind it. @returns when the store answers */
+  /**
+   * Runs the start command, which may become the server or exit after starting it. Resolves when the store responds.
+   */
   private async start(killed?: number): Promise<void> {
     const output = path.join(this.directory, 'output');
     const to = openSync(output, 'w');
-    // A server takes variables that begin with EVENTSTORE_ for options of its own, and refuses those it does not know.
+    // EventStoreDB treats variables that begin with EVENTSTORE_ as its options, and does not start with unknown ones.
     const { EVENTSTORE_URL: _, EVENTSTORE_TEST_URL: __, ...env } = process.env;
     const extraEnv = killed === undefined ? {} : { PROVE_EVENTSTORE_KILLED: String(killed) };
     const child = spawn('sh', ['-c', this.settings.start], {
@@ -161,10 +166,10 @@ export class EventStoreServer {
     closeSync(to);
     child.unref();
     const failed = once(child, 'exit').then(([code]) => {
-      if (code === 0) return new Promise<never>(() => {}); // the server goes on without it
+      if (code === 0) return new Promise<never>(() => {}); // the server runs without it
       throw new Error(`PROVE_EVENTSTORE_START ended with ${code}: ${readFileSync(output, 'utf8').trim()}`);
     });
-    failed.catch(() => {}); // where it goes on as the server, it is killed later
+    failed.catch(() => {}); // a command that has become the server exits when it is killed later
     await Promise.race([failed, this.waitUntilBack(killed)]);
   }
 
@@ -174,7 +179,7 @@ export class EventStoreServer {
       listRunningProcesses(this.settings).length === 0 ||
       (killed !== undefined && readProcessIds(this.settings).includes(killed))
     ) {
-      if (performance.now() > deadline) throw new Error(`${this.settings.pidFile} does not name what was started`);
+      if (performance.now() > deadline) throw new Error(`${this.settings.pidFile} does not contain the new process id`);
       await sleep(POLL_INTERVAL_MS);
     }
     await this.waitUntilReady();
@@ -196,7 +201,7 @@ export class EventStoreServer {
   }
 }
 
-/** Ids in the file, of processes that run or not. None where there is no such file. */
+/** Returns the ids in the file, also of processes that have ended. Returns none if the file does not exist. */
 function readProcessIds({ pidFile }: ServerSettings): readonly number[] {
   try {
     return readFileSync(pidFile, 'utf8')
@@ -212,7 +217,7 @@ function readProcessIds({ pidFile }: ServerSettings): readonly number[] {
 const listRunningProcesses = (settings: ServerSettings): readonly number[] =>
   readProcessIds(settings).filter(isRunning);
 
-/** One that has ended and that nobody has asked for its end does not run. */
+/** A zombie, whose parent has not collected its exit status yet, does not count as running. */
 function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -224,7 +229,7 @@ function isRunning(pid: number): boolean {
 async function waitUntilEnded(pid: number): Promise<void> {
   const deadline = performance.now() + ENDED_WITHIN_MS;
   while (isRunning(pid)) {
-    if (performance.now() > deadline) throw new Error(`process ${pid} does not end`);
+    if (performance.now() > deadline) throw new Error(`process ${pid} did not end in time`);
     await sleep(POLL_INTERVAL_MS);
   }
 }

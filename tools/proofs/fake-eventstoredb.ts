@@ -1,7 +1,7 @@
 /**
- * `node dist/tools/proofs/fake-eventstoredb.js --port 2113 --journal FILE --pid-file FILE`: the double of EventStoreDB as a
- * process of its own, which can be killed and frozen where no server is at hand. It listens on this machine alone, and
- * has what it answered for in the journal when it is started again.
+ * `node dist/tools/proofs/fake-eventstoredb.js --port 2113 --journal FILE --pid-file FILE`: runs the fake EventStoreDB
+ * as a process that proofs can kill and freeze without a real server. It listens only on loopback. After a restart it
+ * restores every append that it has acknowledged from the journal.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

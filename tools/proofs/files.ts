@@ -1,6 +1,6 @@
 /**
- * `npm run prove:files`: the contract of file stores against another server that speaks S3 (versitygw, built from the Go
- * module proxy when it is needed), the whole product with its files there, and a disk that fills up (as root).
+ * `npm run prove:files`: runs the contract of file stores against an independent S3 server (versitygw, which is built
+ * with modules of the Go module proxy), serves files of a complete installation from it, and fills up a disk (as root).
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -22,7 +22,7 @@ const endpoint = `http://127.0.0.1:${PORT}`;
 let failed = 0;
 
 function check(holds: boolean, line: string): void {
-  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  process.stdout.write(`${holds ? 'passes' : 'FAILS '} ${line}\n`);
   if (!holds) failed++;
 }
 
@@ -49,7 +49,7 @@ async function checkContract(): Promise<void> {
   const env = { ...process.env, S3_TEST_SERVER: JSON.stringify({ endpoint, credentials }) } as Record<string, string>;
   const command = ['npx', '--no-install', 'jest', 'libs/connectors/src/files/s3-files.spec.ts', '--maxWorkers=1'];
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
-  check(code === 0, `the contract of file stores at versitygw ${VERSITYGW}: ${/Tests: .*/.exec(output)?.[0]}`);
+  check(code === 0, `the contract of file stores with versitygw ${VERSITYGW}: ${/Tests: .*/.exec(output)?.[0]}`);
   if (code !== 0) process.stdout.write(output.slice(-4_000));
 }
 
@@ -75,25 +75,24 @@ async function checkServing(directory: string): Promise<void> {
     check(file.status === 200 && bytes.length > 0, `an image of ${bytes.length} bytes is served from the bucket`);
     const part = await fetch(data[0].url, { headers: { range: 'bytes=0-9' } });
     const ten = Buffer.from(await part.arrayBuffer());
-    check(part.status === 206 && ten.equals(bytes.subarray(0, 10)), 'and so are its first ten bytes');
+    check(part.status === 206 && ten.equals(bytes.subarray(0, 10)), 'a range request returns its first ten bytes');
     const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
     const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
     client.destroy();
-    check(Contents.length === 1 && Contents[0]?.Size === bytes.length, 'it is the only object of the bucket');
+    check(Contents.length === 1 && Contents[0]?.Size === bytes.length, 'the image is the only object in the bucket');
   } finally {
     await cluster.stop();
   }
 }
 
-/** A disk of one megabyte. */
+/** Fills a disk of 1 MiB. */
 async function checkFullDisk(directory: string): Promise<void> {
   const mounted = await runCommand(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory], {
     cwd: root,
     env: {},
     timeoutMs: 5_000,
   });
-  if (mounted.code !== 0)
-    return void process.stdout.write('       no disk could be mounted: that it fills up is left out\n');
+  if (mounted.code !== 0) return void process.stdout.write('       skipped the full disk: no disk could be mounted\n');
   try {
     const store = await LocalFiles.open(directory);
     const id = generateFileId('gen', Date.now());
@@ -101,15 +100,12 @@ async function checkFullDisk(directory: string): Promise<void> {
       store.save({ id, n, mediaType: 'image/png', bytes: Buffer.alloc(bytes) }).catch((error: unknown) => error);
     await storeFile(0, 500_000);
     const rejection = await storeFile(1, 2_000_000);
-    check(
-      rejection instanceof FileStoreUnavailableError,
-      `a full disk is said to be one: ${(rejection as Error).message}`,
-    );
+    check(rejection instanceof FileStoreUnavailableError, `a full disk is reported: ${(rejection as Error).message}`);
     const names = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) =>
       entry.isFile(),
     );
-    check(names.length === 1 && (await store.find({ id, n: 1 })) === undefined, 'nothing is left of what did not fit');
-    check((await storeFile(1, 300_000)) === 300_000, 'and what fits is kept again');
+    check(names.length === 1 && (await store.find({ id, n: 1 })) === undefined, 'no part of the large file is left');
+    check((await storeFile(1, 300_000)) === 300_000, 'a smaller file is stored afterwards');
   } finally {
     await runCommand(['umount', directory], { cwd: root, env: {}, timeoutMs: 5_000 });
   }

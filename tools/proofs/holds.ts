@@ -1,7 +1,8 @@
 /**
- * `npm run prove:holds`: 64 answers at once of the dearest model, whose callers name no limit, with money for 70 of them or
- * for 40: paid by a balance or within a key's cap, streamed or in one piece, with one gateway and with three. What the money
- * affords is served, nothing unpaid, and nothing falls below zero.
+ * `npm run prove:holds`: 64 concurrent responses of the most expensive model, without an output limit, with money for
+ * 70 or for 40 of them. They are paid from a balance or within the limit of an API key, streaming or not, with one
+ * gateway and with three. Everything that the money pays for is served, nothing stays unpaid, and no balance becomes
+ * negative.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,23 +10,23 @@ import path from 'node:path';
 import { type Customer, ProofCluster } from '../cluster.ts';
 
 const MODEL = 'anthropic/claude-opus-4.7';
-/** As dear; what is known of the lengths of its answers is not from the first part of the proof. */
+/** Has the same prices. The first part of the proof does not affect the statistics of its response lengths. */
 const OTHER_MODEL = 'anthropic/claude-opus-4.6';
-/** Per token of output, the margin included. */
+/** Price of an output token, including the margin. */
 const USD_PER_TOKEN = 25e-6 * 1.055;
 const PROMPT_USD = 150e-6;
 const AT_ONCE = 64;
-/** Tokens in a chunk, and milliseconds between two of them: 800 tokens a second. */
+/** 16 tokens every 20 ms: 800 tokens per second. */
 const CHUNK_TOKENS = 16;
 const CHUNK_DELAY_MS = 20;
-/** Lengths of answers: log-normal, between two bounds. */
+/** Lengths of responses in tokens: log-normal, between two bounds. */
 const MEDIAN = 400;
 const MIN_LENGTH = 50;
 const MAX_LENGTH = 8_000;
 const MAX_TRUNCATED_SHARE = 0.1;
 
 interface ChatResult {
-  /** `stop`, `length`, or the status of a refusal. */
+  /** The finish reason, such as `stop` or `length`, or the status of an error response. */
   readonly outcome: string;
   readonly usd: number;
 }
@@ -45,11 +46,11 @@ function print(line: string): void {
 }
 
 function check(holds: boolean, line: string): void {
-  print(`${holds ? 'holds ' : 'FAILS '} ${line}`);
+  print(`${holds ? 'passes' : 'FAILS '} ${line}`);
   if (!holds) failed++;
 }
 
-/** The same lengths each time. */
+/** Returns the same lengths for the same seed. */
 function sampleLogNormal(count: number, seed: number): readonly number[] {
   let state = seed;
   const random = () => {
@@ -81,7 +82,7 @@ async function sendChat(
   return { outcome: finish, usd: Number(/"cost":([\d.]+)/.exec(text)?.[1] ?? 0) };
 }
 
-/** Opens an account with that much money, or with plenty and a key that may spend that much. */
+/** Creates an account with `usd` USD. If `capped`, the account has more money, but its key may spend only `usd` USD. */
 async function createPayer(cluster: ProofCluster, usd: number, capped: boolean): Promise<Customer> {
   if (!capped) return cluster.createCustomer(Number((usd / 1.05).toFixed(9)));
   const customer = await cluster.createCustomer(usd * 10);
@@ -108,8 +109,8 @@ async function runWave(
   const truncatedShare = forTruncated / Math.max(forAll, Number.MIN_VALUE);
   const isConsistent = balance >= 0 && held_usd === 0 && completed + truncated + rejected === lengths.length;
   const line =
-    `${stream ? 'streams' : 'in one piece'}, ${capped ? 'a cap' : 'a balance'} for ${affordableCount}: ${completed} whole, ` +
-    `${truncated} cut (${(truncatedShare * 100).toFixed(1)} % of the money), ${rejected} refused`;
+    `${stream ? 'streaming' : 'non-streaming'}, ${capped ? 'key limit' : 'balance'} for ${affordableCount}: ${completed} complete, ` +
+    `${truncated} truncated (${(truncatedShare * 100).toFixed(1)} % of the money), ${rejected} rejected`;
   return { completed, truncated, forTruncated, forAll, inOrder: isConsistent, line };
 }
 
@@ -141,7 +142,7 @@ async function prove(gateways: number): Promise<void> {
     const part = forTruncated / forAll;
     check(
       part <= MAX_TRUNCATED_SHARE,
-      `with money for 40, ${(part * 100).toFixed(1)} % of it went to answers that were cut`,
+      `with money for 40, ${(part * 100).toFixed(1)} % of it paid for truncated responses`,
     );
     await checkSingleRequests(cluster);
     const verified = await cluster.runLedger('verify');
@@ -152,7 +153,7 @@ async function prove(gateways: number): Promise<void> {
   }
 }
 
-/** Every gateway has seen answers of the model, as one that has run for a while. */
+/** Gives every gateway statistics of the model's response lengths, as in continuous operation. */
 async function seedLengthStats(cluster: ProofCluster): Promise<void> {
   const rich = await cluster.createCustomer(100);
   for (const api of cluster.gateways)
@@ -164,17 +165,17 @@ async function seedLengthStats(cluster: ProofCluster): Promise<void> {
 async function checkSingleRequests(cluster: ProofCluster): Promise<void> {
   const [api = ''] = cluster.gateways;
   const long = await sendChat(api, await createPayer(cluster, 1.05, false), 20_000, { stream: true });
-  check(long.outcome === 'stop', `an answer of 20,000 tokens on 1.05 USD ends with ${long.outcome}`);
+  check(long.outcome === 'stop', `a response of 20,000 tokens with 1.05 USD ends with ${long.outcome}`);
   const agents = await createPayer(cluster, 1, false);
   const agentResults = await Promise.all(
     createEqualLengths(8, 300).map((tokens) => sendChat(api, agents, tokens, { stream: true, max_tokens: 32_000 })),
   );
   const served = agentResults.filter(({ outcome }) => outcome === 'stop').length;
-  check(served === 8, `agents that name 32,000 tokens on 1 USD: ${served} of 8 served`);
+  check(served === 8, `agents with max_tokens 32,000 and 1 USD: ${served} of 8 served`);
   const calls = await createPayer(cluster, 1.05, false);
   const callResults = await Promise.all(createEqualLengths(8, 12).map((tokens) => sendChat(api, calls, tokens, {})));
   const done = callResults.filter(({ outcome }) => outcome === 'stop').length;
-  check(done === 8, `calls in one piece on 1.05 USD: ${done} of 8 served`);
+  check(done === 8, `non-streaming calls with 1.05 USD: ${done} of 8 served`);
 }
 
 function createEqualLengths(count: number, tokens: number): readonly number[] {

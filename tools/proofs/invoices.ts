@@ -1,8 +1,8 @@
 /**
- * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at an LND node and a
- * BTCPay Server that are asked through a counter. Payments are credited within 3 s at p99 where the node or a web hook
- * hints at them, and within one sweep where nothing does; neither back end is asked more often than it may be. The
- * status follows a credit within a second. In the end the books verify with a drift of 0.
+ * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at an LND node and
+ * a BTCPay Server whose polls are counted. Payments are credited within 3 s (p99) if the node or a webhook reports
+ * them, else within one polling cycle. Neither payment backend gets more polls per second than allowed. Afterwards the
+ * ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request as forward } from 'node:http';
@@ -15,17 +15,17 @@ const OPEN = Number(process.env.OPEN ?? 10_000);
 const PER_SECOND = Number(process.env.TOPUP_LOOKS_PER_SECOND ?? 50);
 const ACCOUNTS = 20;
 const CREATED_AT_ONCE = 32;
-/** Payments that are hinted at, and payments that are not, of each back end. */
+/** Numbers of payments that each payment backend reports, and that it does not report. */
 const HINTED = Math.min(300, OPEN / 2);
 const UNHINTED = Math.min(50, OPEN / 4);
-/** As many as BTCPay waits for with the method's own terms. */
+/** The confirmations that BTCPay waits for with the default terms of the payment method. */
 const CONFIRMATIONS = 6;
 const PAID_EVERY_MS = 50;
 const HINTED_WITHIN_MS = 3_000;
-/** Beside the sweep itself: one that is on its way, and the credit. */
+/** Added to a polling cycle: for a cycle that has already started, and for the credit. */
 const MARGIN_MS = 5_000;
 const POLL_INTERVAL_MS = 25;
-/** Several requests may run at once, so that as many more can fall into a second. */
+/** The number of requests that may run at once. As many more than the rate allows can fall into one second. */
 const BURST = 16;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -35,11 +35,11 @@ interface Invoice {
   readonly method: 'btc-lightning' | 'btc';
   readonly id: string;
   readonly to: string;
-  /** In whole bitcoins. */
+  /** In bitcoins. */
   readonly due: string;
 }
 
-/** Stands before the sandbox and counts the looks at each back end by the second. */
+/** A proxy of the sandbox that records when each payment backend is polled. */
 class PollCounter {
   readonly polls: Readonly<Record<Invoice['method'], number[]>> = { 'btc-lightning': [], btc: [] };
 
@@ -69,7 +69,7 @@ class PollCounter {
     return counter;
   }
 
-  /** The most looks within a second, wherever that begins. */
+  /** Returns the maximum number of polls within any interval of one second. */
   getMaxPerSecond(method: Invoice['method']): number {
     const times = this.polls[method];
     let first = 0;
@@ -94,7 +94,7 @@ async function createInvoices(api: string, customers: readonly Customer[]): Prom
       const method = i % 2 === 0 ? 'btc-lightning' : 'btc';
       const { apiKey } = customers[i % ACCOUNTS] as Customer;
       const response = await post(`${api}/topup/create/${method}`, { amount: 10, currency: 'USD' }, apiKey);
-      if (response.invoice_id === undefined) throw new Error(`no invoice: ${JSON.stringify(response)}`);
+      if (response.invoice_id === undefined) throw new Error(`no invoice was created: ${JSON.stringify(response)}`);
       const to = String(response.lightning_invoice ?? response.address);
       invoices.push({ method, id: String(response.invoice_id), to, due: String(response.crypto_amount_due) });
     }
@@ -103,7 +103,7 @@ async function createInvoices(api: string, customers: readonly Customer[]): Prom
   return invoices;
 }
 
-/** @returns milliseconds from the payment until the status says that it is in the balance */
+/** @returns milliseconds from the payment until its status is Settled; infinity if that takes far too long */
 async function payAndWait(
   cluster: ProofCluster,
   invoice: Invoice,
@@ -159,12 +159,12 @@ function report(what: string, waits: readonly number[], maxMs: number): boolean 
   );
   const holds = getPercentile(0.99) <= maxMs;
   print(
-    `${what}: credited after ${p50} (p50), ${p99} (p99), ${last} (last of ${waits.length}); ${holds ? 'holds' : 'TOO LATE'}`,
+    `${what}: credited after ${p50} (p50), ${p99} (p99), ${last} (last of ${waits.length}); ${holds ? 'in time' : 'TOO LATE'}`,
   );
   return holds;
 }
 
-/** Web hooks to every gateway, as the operator has them in BTCPay; none while payments are to be silent. */
+/** Registers a webhook at BTCPay, as an operator does, or removes it, so that BTCPay does not report payments. */
 async function setWebhook(cluster: ProofCluster, isEnabled: boolean): Promise<void> {
   const store = `${cluster.sandbox}/btcpay/api/v1/stores/sandbox/webhooks`;
   const headers = { authorization: 'token sandbox', 'content-type': 'application/json' };
@@ -173,7 +173,7 @@ async function setWebhook(cluster: ProofCluster, isEnabled: boolean): Promise<vo
     await fetch(`${store}/${id}`, { method: 'DELETE', headers });
   if (!isEnabled) return;
   const response = await fetch(store, { method: 'POST', headers, body: JSON.stringify({ url, secret: 'sandbox' }) });
-  if (!response.ok) throw new Error(`no web hook: ${await response.text()}`);
+  if (!response.ok) throw new Error(`the webhook was not created: ${await response.text()}`);
 }
 
 async function proveAll(cluster: ProofCluster, counter: PollCounter): Promise<boolean> {
@@ -183,9 +183,9 @@ async function proveAll(cluster: ProofCluster, counter: PollCounter): Promise<bo
   const invoices = await createInvoices(api, customers);
   const sweepMs = (OPEN / PER_SECOND) * 1_000;
   print(
-    `${OPEN} Lightning invoices and ${OPEN} addresses were made in ${((performance.now() - started) / 1000).toFixed(0)} s`,
+    `${OPEN} Lightning invoices and ${OPEN} addresses were created in ${((performance.now() - started) / 1000).toFixed(0)} s`,
   );
-  print(`${PER_SECOND} requests a second to each back end: one sweep of the invoices takes ${sweepMs / 1000} s`);
+  print(`${PER_SECOND} requests per second to each payment backend: one polling cycle takes ${sweepMs / 1000} s`);
   await setWebhook(cluster, true);
   let holds = true;
   for (const method of ['btc-lightning', 'btc'] as const) {
@@ -203,7 +203,7 @@ async function proveAll(cluster: ProofCluster, counter: PollCounter): Promise<bo
   for (const method of ['btc-lightning', 'btc'] as const) {
     const maxPerSecond = counter.getMaxPerSecond(method);
     const isWithinLimit = maxPerSecond <= PER_SECOND + BURST;
-    print(`${method}: at most ${maxPerSecond} looks within a second; ${isWithinLimit ? 'holds' : 'TOO MANY'}`);
+    print(`${method}: at most ${maxPerSecond} polls within a second; ${isWithinLimit ? 'allowed' : 'TOO MANY'}`);
     holds = holds && isWithinLimit;
   }
   return holds;

@@ -1,9 +1,9 @@
 /**
- * `npm run prove:jobs`: videos of every kind are made, and while they are, the process that has them made or the gateway that
- * was asked is killed (SIGKILL), or stopped for longer than its lease and woken, at many moments. Every video ends, is paid once
- * or not at all, and what the vendor bills beyond the books is what `ledger -- jobs` lists as open; once that is closed, the
- * books are the bill. Then: 1,000 pending videos cost at most 1 % of a core over 60 s, and 10,000 are taken up and listed
- * within 5 s after a restart.
+ * `npm run prove:jobs`: while videos of every kind are generated, the sagas or the gateway of the request are killed
+ * (SIGKILL), or paused for longer than a lease, at many different times. Every video ends, and is paid once or not at
+ * all. The provider's bill exceeds the ledger exactly by the costs that `ledger -- jobs` lists as open; once these are
+ * closed, ledger and bill agree. Then 1,000 pending videos use at most 1 % of a core over 60 s, and 10,000 are resumed
+ * and listed within 5 s after a restart.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,9 +26,9 @@ const MEASURED_S = Number(process.env.MEASURED_S ?? 60);
 const MOMENTS_MS = (process.env.MOMENTS ?? '0,30,60,100,150,250,400,700,1100,1600,2300').split(',').map(Number);
 const MAX_CPU_SHARE = 0.01;
 const RESUMED_WITHIN_MS = 5_000;
-/** All of them come due meanwhile. */
+/** Long enough for all pending videos to become due. */
 const DOWNTIME_MS = 100_000;
-/** A minute until they are given up, and what their fetching takes. */
+/** Their deadline of one minute, and the time to fetch them. */
 const ENDED_WITHIN_MS = 150_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -42,7 +42,7 @@ interface Proof {
   readonly store: Awaited<ReturnType<typeof openFoundation>>['store'];
 }
 
-/** Opens a cluster of its own and closes it. @returns whether it holds */
+/** Runs a proof on its own cluster. @returns whether the proof passes and the ledger verifies */
 async function runProof(
   gateways: number,
   prove: (proof: Proof, dataDir: string) => Promise<boolean>,
@@ -85,9 +85,7 @@ async function proveKills({ cluster, database, store }: Proof, dataDir: string):
   await runRounds(MOMENTS_MS.slice(3, 6), 'stopped and woken', ['sagas']);
   await kills.checkVideos(ENDED_WITHIN_MS);
   const hit = [...kills.statesAtFault].map(([state, times]) => `${state} ${times}`).join(', ');
-  print(
-    `${kills.jobCount} videos, ${kills.timedOutCount} given up in doubt; when processes were hit they were: ${hit}`,
-  );
+  print(`${kills.jobCount} videos, ${kills.timedOutCount} timed out; states at the time of a fault: ${hit}`);
   await kills.reconcile(print);
   for (const problem of kills.problems) print(`PROBLEM: ${problem}`);
   return kills.problems.length === 0;
@@ -101,14 +99,14 @@ async function proveLoad({ cluster, database }: Proof): Promise<boolean> {
   let started = performance.now();
   await requestVideos(cluster, FEW, customer);
   await waitUntilAllInState(database, 'submitted', FEW, 60_000);
-  print(`${FEW} videos were handed over in ${formatSecondsSince(started)}`);
+  print(`${FEW} videos were submitted in ${formatSecondsSince(started)}`);
   const shares: number[] = [];
   for (let i = 0; i < 2; i++) shares.push(await measureCpuShare(pid(), MEASURED_S));
   const maxShare = Math.max(...shares) - idle;
   print(
-    `sagas take ${formatPercent(idle)} without videos, ${shares.map(formatPercent).join(' and ')} with ${FEW} pending`,
+    `sagas use ${formatPercent(idle)} without videos, ${shares.map(formatPercent).join(' and ')} with ${FEW} pending`,
   );
-  print(`so they cost ${formatPercent(maxShare)} at most; ${maxShare <= MAX_CPU_SHARE ? 'holds' : 'TOO MUCH'}`);
+  print(`pending videos use ${formatPercent(maxShare)}; ${maxShare <= MAX_CPU_SHARE ? 'allowed' : 'TOO MUCH'}`);
   await requestVideos(cluster, MANY - FEW, customer);
   await waitUntilAllInState(database, 'submitted', MANY, 300_000);
   await cluster.processes.get('sagas')?.kill();
@@ -119,11 +117,11 @@ async function proveLoad({ cluster, database }: Proof): Promise<boolean> {
   await cluster.startRole('sagas');
   for (let remaining = due; remaining > 0; remaining = await countOverdueVideos(database, rows[0].now)) await sleep(25);
   const resumed = performance.now() - started;
-  print(`${due} of ${MANY} were due, and all are taken up ${formatSecondsSince(started)} after the start of sagas`);
+  print(`${due} of ${MANY} were due, and all were resumed ${formatSecondsSince(started)} after the start of sagas`);
   started = performance.now();
   const { output } = await cluster.runLedger('jobs');
   const listedCount = output.split('\n').filter((line) => line.includes(' submitted ')).length;
-  print(`${listedCount} are listed in ${formatSecondsSince(started)}`);
+  print(`${listedCount} were listed in ${formatSecondsSince(started)}`);
   const inTime = resumed <= RESUMED_WITHIN_MS && performance.now() - started <= RESUMED_WITHIN_MS;
   return maxShare <= MAX_CPU_SHARE && inTime && listedCount === MANY;
 }

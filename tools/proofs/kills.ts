@@ -1,10 +1,11 @@
 /**
- * `npm run prove:kills [-- SECONDS]`: processes are killed with SIGKILL at random moments under load, the database included, and
- * started again. Whatever happened, every request that was answered is charged exactly once, the holds of a gateway that
- * was killed are free within seconds, though they are made for minutes, and the books verify with a drift of 0.
+ * `npm run prove:kills [-- SECONDS]`: under load, processes are killed at random times with SIGKILL and started again,
+ * including the database. Every request with a complete response is charged exactly once. The holds of a killed gateway
+ * are released within seconds, although they would expire only after minutes. The ledger verifies with a drift of 0.
  *
- * With `EVENTSTORE_URL` the facts are on that server; with `PROVE_EVENTSTORE_START` and `PROVE_EVENTSTORE_PID_FILE` it is killed
- * as well, and frozen: then no request waits for it much longer than five seconds, and no role ends by itself.
+ * With `EVENTSTORE_URL`, events are stored on that server. With `PROVE_EVENTSTORE_START` and
+ * `PROVE_EVENTSTORE_PID_FILE`, the server is also killed and frozen. Then no request waits much longer than five
+ * seconds, and no role ends by itself.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,13 +19,13 @@ const LOAD_SECONDS = Number(process.argv[2] ?? 40);
 const WORKERS = 24;
 const CUSTOMERS = 3;
 const CREDIT_USD = 900;
-/** Answers that run while their gateway is killed. */
+/** Responses that are in progress when their gateway is killed. */
 const RUNNING_RESPONSES = 8;
-/** A process seems dead for ten seconds before its holds are freed. */
+/** The holds of a process are released after it has been stale for ten seconds. */
 const FREED_WITHIN_MS = 15_000;
 const GIVEN_UP_AFTER_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
-/** A role that does not start, since the event store chooses its leader, is started again. */
+/** A role may fail to start while the event store elects its leader. It is then started again. */
 const MAX_STARTS = 5;
 const RESTART_DELAY_MS = 1_000;
 const FREEZE_DELAY_MS = 200;
@@ -36,13 +37,13 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 const pick = <T>(choices: readonly T[]): T => choices[Math.floor(Math.random() * choices.length)] as T;
 
 interface Load {
-  /** Request ids of complete answers, by customer. */
+  /** Ids of the requests with a complete response, by customer. */
   readonly completedIds: Map<Customer, string[]>;
   sent: number;
   readonly server: EventStoreServer | undefined;
 }
 
-/** Those who ask, one request after the other each, until they are told to stop. */
+/** Starts workers that each send one request after the other until they are stopped. */
 function startWorkers(cluster: ProofCluster, load: Load) {
   const shift = { isOver: false };
   const workers = Array.from({ length: WORKERS }, () => runWorker(cluster, load, shift));
@@ -70,9 +71,9 @@ async function runWorker(cluster: ProofCluster, load: Load, shift: { readonly is
   }
 }
 
-const KINDS = ['whole', 'stream', 'image'] as const;
+const KINDS = ['complete', 'stream', 'image'] as const;
 
-/** @returns the request's id when its answer is complete */
+/** @returns the id of the request if its response was complete */
 async function sendRequest(
   api: string,
   { apiKey }: Customer,
@@ -100,13 +101,13 @@ async function killVictim(cluster: ProofCluster, victim: string, load: Load): Pr
     return;
   }
   process.kill(await cluster.readPostgresPid(), 'SIGKILL');
-  // Every role sees that its database has ended, and ends too.
+  // Every role notices that its database has ended, and ends too.
   const roles = [...cluster.processes].filter(([name]) => name !== 'sandbox');
   await Promise.all(roles.map(([, started]) => started.ended));
   for (const [name] of roles) await restartRole(cluster, name);
 }
 
-/** Others come while it is frozen: who was being served before waits to be charged. */
+/** Sends more requests while the event store is frozen: earlier workers wait until their responses are charged. */
 async function freeze(cluster: ProofCluster, load: Load): Promise<void> {
   const frozen = load.server?.freeze();
   await sleep(FREEZE_DELAY_MS);
@@ -128,7 +129,7 @@ async function restartRole(cluster: ProofCluster, name: string): Promise<void> {
   }
 }
 
-/** Roles that have ended though nobody killed them. */
+/** @returns the roles that have ended without being killed */
 async function listEndedRoles(cluster: ProofCluster): Promise<readonly string[]> {
   const checks = [...cluster.processes].map(async ([name, { ended }]) => {
     const still = Symbol();
@@ -137,7 +138,7 @@ async function listEndedRoles(cluster: ProofCluster): Promise<readonly string[]>
   return (await Promise.all(checks)).flat();
 }
 
-/** Kills one after the other while there is load, each at least once. @returns whether roles ended only where they were killed */
+/** Kills random processes under load, each at least once. @returns whether no role ended without being killed */
 async function killUnderLoad(cluster: ProofCluster, load: Load): Promise<boolean> {
   const victims = [...ROLES, 'postgres', ...(load.server ? [KILLED_STORE, FROZEN_STORE] : [])] as string[];
   const end = performance.now() + LOAD_SECONDS * 1000;
@@ -170,7 +171,7 @@ async function prove(dataDir: string, server: EventStoreServer | undefined): Pro
     for (const customer of load.completedIds.keys()) await waitUntilNothingHeld(cluster, customer);
     const releaseMs = await measureHoldReleaseMs(cluster);
     print(
-      `the holds of ${RUNNING_RESPONSES} answers were free ${(releaseMs / 1000).toFixed(1)} s after the SIGKILL of their gateway`,
+      `the holds of ${RUNNING_RESPONSES} responses were released ${(releaseMs / 1000).toFixed(1)} s after the SIGKILL of their gateway`,
     );
     const results = [
       server?.isInTime(print) ?? true,
@@ -184,7 +185,7 @@ async function prove(dataDir: string, server: EventStoreServer | undefined): Pro
   }
 }
 
-/** Kills a gateway in the middle of answers. @returns milliseconds until nothing is held any more */
+/** Kills a gateway with responses in progress. @returns milliseconds until all their holds have ended */
 async function measureHoldReleaseMs(cluster: ProofCluster): Promise<number> {
   const customer = await cluster.createCustomer(CREDIT_USD);
   const [victim = '', process] = [...cluster.processes].find(([name]) => name.startsWith('gateway')) ?? [];
@@ -205,7 +206,7 @@ async function measureHoldReleaseMs(cluster: ProofCluster): Promise<number> {
 async function waitUntilNothingHeld(cluster: ProofCluster, customer: Customer): Promise<void> {
   const deadline = performance.now() + GIVEN_UP_AFTER_MS;
   while ((await cluster.fetchBalance(customer)).held_usd !== 0) {
-    if (performance.now() > deadline) throw new Error('what a killed gateway held is not free');
+    if (performance.now() > deadline) throw new Error('the holds of a killed gateway were not released in time');
     await sleep(POLL_INTERVAL_MS);
   }
 }
@@ -222,14 +223,14 @@ async function checkCharges(cluster: ProofCluster, load: Load): Promise<boolean>
   }
   const { code, output } = await cluster.runLedger('verify');
   print(
-    `${load.sent} requests sent, ${completedCount} answered, ${mischargedCount} of them not charged exactly once, ${held} USD still held`,
+    `${load.sent} requests sent, ${completedCount} complete responses, ${mischargedCount} of them not charged exactly once, ${held} USD still held`,
   );
   print(output.trim());
   return completedCount > 0 && mischargedCount === 0 && held === 0 && code === 0;
 }
 
 const server = await openServerToKill();
-print(`facts in ${formatStoreName(process.env)}`);
+print(`events in ${formatStoreName(process.env)}`);
 const dataDir = await mkdtemp(path.join(tmpdir(), 'countinghouse-kills-'));
 if (!(await prove(dataDir, server).finally(() => server?.close()))) process.exitCode = 1;
 await rm(dataDir, { recursive: true });

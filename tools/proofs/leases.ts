@@ -1,8 +1,8 @@
 /**
- * `npm run prove:leases`: the projector and the sagas that have the turn are stopped with SIGSTOP, which closes no
- * connection. Within 15 s those that stand by do their work. The stopped ones are woken up and change nothing; then the
- * new ones are killed, and the first ones have the turn again. A gateway that is stopped has its holds freed within 25 s;
- * woken up, it ends their answers without a charge, and serves again. In the end the books verify with a drift of 0.
+ * `npm run prove:leases`: the leading projector and sagas are paused with SIGSTOP, which closes no connection. Standby
+ * processes take over within 15 s. The paused ones continue and change nothing; then the new leaders are killed, and
+ * the first ones take over again. The holds of a paused gateway are released within 25 s. When it continues, it ends
+ * the responses without a charge and serves new requests. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,16 +11,16 @@ import { type Customer, ProofCluster, post } from '../cluster.ts';
 import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from './role-checks.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
-/** So that a process that was woken up has had time for what it was about to do. */
+/** Gives a process that continues time for the work that it was about to do. */
 const AWAKE_DELAY_MS = 2_000;
 const CREDIT_USD = 1;
-/** The row of a gateway runs out after ten seconds, and it must have seemed dead for ten more. */
+/** The presence of a gateway expires after ten seconds. Its holds are released after it has been stale for ten more. */
 const FREED_WITHIN_MS = 25_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Stops the one that has the turn, wakes it up, and kills the one that had it meanwhile. @returns whether all was in time */
+/** Pauses the leader, lets it continue, then kills the new leader. @returns whether both takeovers were in time */
 async function prove(cluster: ProofCluster, customer: Customer, role: string, work: RoleCheck): Promise<boolean> {
   const first = cluster.processes.get(role)?.pid as number;
   const second = `${role} 2`;
@@ -38,13 +38,13 @@ async function prove(cluster: ProofCluster, customer: Customer, role: string, wo
   return Math.max(stopped, killed) <= TAKEN_OVER_WITHIN_MS;
 }
 
-/** Stops a gateway in the middle of an answer, and wakes it up. @returns whether its hold was free in time, and unpaid */
+/** Pauses a gateway during a response. @returns whether the hold was released in time and the response not charged */
 async function proveGateway(cluster: ProofCluster): Promise<boolean> {
   const { pid, readyLine } = await cluster.startRole('gateway', 'gateway 2');
   const { api } = JSON.parse(readyLine) as { api: string };
   const customer = await cluster.createCustomer(CREDIT_USD);
   const before = await cluster.fetchBalance(customer);
-  // More than is held at first: what is held for is passed on, and only then it shows that nothing is held any more.
+  // The response costs more than the first hold. So the gateway must extend the hold, and then finds that it has ended.
   const content = '[[sandbox tokens=20000 chunk_delay=40]]';
   const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], stream: true };
   const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };
@@ -60,9 +60,9 @@ async function proveGateway(cluster: ProofCluster): Promise<boolean> {
   await cluster.stopRole('gateway 2');
   const unpaid = after.balance === before.balance;
   print(
-    `gateway: what it held was free ${(freed / 1000).toFixed(1)} s after SIGSTOP; its answer was ${unpaid ? 'not ' : ''}charged`,
+    `gateway: its hold was released ${(freed / 1000).toFixed(1)} s after SIGSTOP; its response was ${unpaid ? 'not ' : ''}charged`,
   );
-  return freed <= FREED_WITHIN_MS && unpaid && ended.includes('is not held any more');
+  return freed <= FREED_WITHIN_MS && unpaid && ended.includes('is no longer held');
 }
 
 async function proveAll(dataDir: string): Promise<boolean> {

@@ -1,9 +1,9 @@
 /**
- * `npm run prove:media`: what comes out is opened by real decoders (Debian's ffmpeg), and what goes in was made by real
- * encoders. OpenAI's client for Python makes images in every format, edits, speaks and transcribes recordings of all
- * formats; videos are made beside. Every file is decoded to its end, subtitles are parsed, recordings are charged for
- * their true length, nothing overran its hold, and the books verify with a drift of 0. Both programs are installed when
- * they are needed.
+ * `npm run prove:media`: real decoders (Debian's ffmpeg) open the output, and real encoders create the input. OpenAI's
+ * client for Python generates images in every format, edits images, generates speech and transcribes recordings in all
+ * formats; videos are generated as well. Every file is decoded to its end and subtitles are parsed. Recordings are
+ * charged for their true length, no price exceeds its hold, and the ledger verifies with a drift of 0. Both programs
+ * are installed for the proof.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ const CREDIT_USD = 500;
 const WITHIN_MS = 600_000;
 const SECONDS = 61;
 
-/** Encoders, by the name of the file that they make. */
+/** ffmpeg's options of each encoder, by the name of its output file. */
 const ENCODED: Readonly<Record<string, readonly string[]>> = {
   'constant.mp3': ['-c:a', 'libmp3lame', '-b:a', '128k'],
   'variable.mp3': ['-c:a', 'libmp3lame', '-q:a', '9', '-write_xing', '0'],
@@ -53,7 +53,7 @@ class Decoder {
     return output;
   }
 
-  /** A tone of a minute, as each encoder writes it. */
+  /** Records a tone of 61 seconds with each encoder. */
   async record(directory: string): Promise<void> {
     for (const [name, options] of Object.entries(ENCODED)) {
       const tone = ['-f', 'lavfi', '-i', `sine=frequency=440:duration=${SECONDS}`];
@@ -61,12 +61,12 @@ class Decoder {
     }
   }
 
-  /** Decodes a file to its end. @throws Error at the first thing that is wrong with it */
+  /** Decodes a file to its end. @returns a description of its content @throws Error at its first fault */
   async open(directory: string, name: string): Promise<string> {
     const decode = ['ffmpeg', '-v', 'error', '-xerror', '-i', name];
     if (SUBTITLES.has(path.extname(name))) {
       const cues = (await this.run([...decode, '-f', 'webvtt', '-'], directory)).match(/^.* --> .*$/gm);
-      if (!cues) throw new Error(`${name}: it has no cues`);
+      if (!cues) throw new Error(`${name} has no cues`);
       return `${cues.length} cues, the last at ${cues.at(-1)}`;
     }
     const output = await this.run([...decode, '-f', 'null', '-'], directory);
@@ -108,7 +108,7 @@ async function prove(directory: string): Promise<boolean> {
     }
     allPassed = (await proveLengths(cluster, customer.apiKey)) && allPassed;
     const paid = await waitForCharges(cluster, customer, balance, 0);
-    print(`charged ${paid.balanceUsd} pico-USD, the history says ${paid.historyUsd}, ${paid.heldUsd} USD held`);
+    print(`charged ${paid.balanceUsd} pico-USD, in the history ${paid.historyUsd}, ${paid.heldUsd} USD held`);
     allPassed &&= paid.balanceUsd === paid.historyUsd && paid.heldUsd === 0;
     return (await proveLedger(cluster)) && allPassed;
   } finally {
@@ -116,7 +116,7 @@ async function prove(directory: string): Promise<boolean> {
   }
 }
 
-/** Each recording is a minute and a second, whoever encoded it. */
+/** Checks that each recording was charged for 61 seconds, whatever its encoding is. */
 async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${apiKey}` };
   const response = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });

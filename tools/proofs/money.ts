@@ -1,9 +1,9 @@
 /**
- * `npm run prove:money [-- monero] [lightning]`: payments on real networks, which run here and belong to nobody. Monero's
- * node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules. The contract
- * of payment back ends runs against each; then the built program takes payments that are exact, less, more, several, late,
- * never confirmed, locked by their payer, undone by a reorganisation, and that come while the wallet server is dead. Each
- * account ends with what was paid for it, and the books verify with a drift of 0.
+ * `npm run prove:money [-- monero] [lightning]`: receives payments with real software on private test networks.
+ * Monero's node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules.
+ * First the contract of payment backends runs against each. Then payments are exact, too low, too high, several, late,
+ * never confirmed, locked by their payer, reversed by a reorganization, or made while the wallet server is down. Each
+ * account ends with the paid amount, and the ledger verifies with a drift of 0.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,15 +22,18 @@ const SHORT_EXPIRY_METHODS = ['xmr', 'btc-lightning'];
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** A real network. */
+/** A payment network that runs on this host. */
 interface Network {
   readonly settings: Record<string, string>;
   readonly testSettings: Record<string, string>;
-  /** What the wallet has received by its own account, in piconero or satoshis. */
+  /** Returns the amount that the wallet itself reports as received, in piconero or satoshis. */
   getReceivedAmount(): Promise<bigint>;
 }
 
-/** The catalogue as it ships, and beside some methods others whose invoices expire after a minute. */
+/**
+ * Copies the catalogue and adds variants of some methods whose invoices expire after a minute.
+ * @returns the directory
+ */
 async function prepareCatalogue(directory: string): Promise<string> {
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
   const file = path.join(directory, 'payments.json');
@@ -46,7 +49,7 @@ async function proveContract(backEnd: string, { testSettings }: Network): Promis
   const command = [process.execPath, path.join(root, 'node_modules/jest/bin/jest.js'), suite, '--maxWorkers=1'];
   const env = { ...(process.env as Record<string, string>), ...testSettings };
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: CONTRACT_WITHIN_MS });
-  print(`the contract of payment back ends: ${output.trim().split('\n').at(-1) ?? ''}`);
+  print(`the contract of payment backends: ${output.trim().split('\n').at(-1) ?? ''}`);
   if (code !== 0) print(output);
   return code === 0;
 }
@@ -74,10 +77,10 @@ async function proveOn<N extends Network>({ backEnd, start, prove }: NetworkProo
   const [, held = ''] = /^should hold .* (\S+)$/m.exec(wallets.replaceAll(/ +$/gm, '')) ?? [];
   const received = String((await network.getReceivedAmount()) - before);
   shop.report(
-    'what the wallet has received by its own account',
+    'the amount that the wallet itself reports as received',
     held === received,
     received,
-    `${held} as in the books`,
+    `${held} as in the ledger`,
   );
   const { code, output } = await cluster.runLedger('verify');
   print(output.trim().split('\n').at(-1) ?? '');
@@ -92,6 +95,6 @@ const NETWORKS: Readonly<Record<string, () => Promise<boolean>>> = {
 const requestedNetworks = process.argv.slice(2);
 for (const name of requestedNetworks.length > 0 ? requestedNetworks : Object.keys(NETWORKS)) {
   const prove = NETWORKS[name];
-  if (!prove) throw new Error(`there is no network ${name}, only ${Object.keys(NETWORKS).join(' and ')}`);
+  if (!prove) throw new Error(`unknown network ${name}; known are ${Object.keys(NETWORKS).join(' and ')}`);
   if (!(await prove())) process.exitCode = 1;
 }

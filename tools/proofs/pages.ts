@@ -1,10 +1,10 @@
 /**
- * `npm run prove:pages`: a web page in a browser on the same machine cannot spend through the private proxy. In Chromium,
- * pages of another site, of another port and of a name that is led to the proxy's own port (DNS rebinding) send it
- * whatever a page can, from images to preflighted requests, as Chromium sends it and without the headers by which newer
- * browsers tell where a request comes from: nothing of it reaches the gateway's paid route. The same pages spend through a
- * proxy that is built without care, and a client of the reader's own spends through ours. Chromium and its driver are
- * installed when they are needed.
+ * `npm run prove:pages`: a web page in a browser on the same host cannot spend money through the private proxy. In
+ * Chromium, pages of another site, of another port, and of a name that is rebound to the proxy's port (DNS rebinding)
+ * send every kind of request that a page can send, from images to preflighted requests. They do so as Chromium does,
+ * and without the headers in which newer browsers report the origin of a request. No request reaches the gateway's paid
+ * route. The same pages spend money through an unprotected proxy, and the user's own client spends through ours.
+ * Chromium and its driver are installed for the proof.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -23,20 +23,20 @@ import { type PortRelay, startRelay } from './pages/relay.ts';
 import { startWeakProxy } from './pages/weak-proxy.ts';
 import { type Recorder, startRecorder } from './private/recorder.ts';
 
-/** A name of the attacker's. */
+/** A host name of the attacker. */
 const ATTACKER_HOST = 'evil.test';
-/** Where the attacker is, on another address of this machine. */
+/** The address of the attacker: another loopback address of this host. */
 const ATTACKER_ADDRESS = '127.0.0.2';
 const LOADED_WITHIN_MS = 5_000;
-/** Until something arrives, and until nothing more does. */
+/** Maximum time until the first request arrives, and the idle time after which no more are expected. */
 const ARRIVES_WITHIN_MS = 2_500;
 const IDLE_MS = 80;
 const POLL_INTERVAL_MS = 10;
 const CREDIT_USD = 5;
 
-/** What a browser leaves out that does not know it. */
+/** Prefixes of the headers that older browsers do not send. */
 const BROWSERS: Readonly<Record<string, readonly string[]>> = {
-  'as Chromium sends it': [],
+  'all headers of Chromium': [],
   'without Sec-Fetch-*': ['sec-fetch-'],
   'without Sec-Fetch-* and Origin': ['sec-fetch-', 'origin', 'referer'],
 };
@@ -45,7 +45,7 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 let failed = 0;
 function check(holds: boolean, line: string): void {
-  print(`${holds ? 'holds ' : 'FAILS '} ${line}`);
+  print(`${holds ? 'passes' : 'FAILS '} ${line}`);
   if (!holds) failed++;
 }
 
@@ -56,13 +56,13 @@ interface Scene {
 }
 
 interface AttackOutcome {
-  /** What the proxy answered, by attack. */
+  /** Requests at the proxy with the status of their response, by attack. */
   readonly responses: ReadonlyMap<string, readonly string[]>;
-  /** Attacks after which a paid request was at the gateway. */
+  /** Attacks that caused a paid request at the gateway. */
   readonly paid: readonly string[];
 }
 
-/** All attacks from all places on one port. */
+/** Runs all attacks from all origins against the port of the relay. */
 async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome> {
   const profile = await mkdtemp(path.join(scene.directory, 'profile-'));
   const responses = new Map<string, string[]>();
@@ -84,8 +84,8 @@ async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome
         await visit(browser, url, relay);
         const received = relay.takeReceived();
         responses.set(name, [...(responses.get(name) ?? []), ...received]);
-        // What the name led to before would have answered: the page came from the browser's memory.
-        if (received.some((line) => line.includes('/pages/'))) throw new Error(`the page of ${name} was not kept`);
+        // After rebinding, the name leads to the proxy. The page must come from the browser's cache.
+        if (received.some((line) => line.includes('/pages/'))) throw new Error(`the page of ${name} was not cached`);
         if ((await listPaidRequests(scene.gateway)).length > before) paid.push(`${name}, from ${origin}`);
       }
     }
@@ -97,7 +97,7 @@ async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome
   return { responses, paid };
 }
 
-/** While the name still leads to the attacker, on the port at which the proxy will be. */
+/** Loads all pages into the browser's cache while the name still leads to the attacker, with the port of the proxy. */
 async function cachePages({ packages }: Scene, profile: string, port: number): Promise<void> {
   const attacker = await startAttacker(ATTACKER_ADDRESS, port);
   const browser = await launchBrowser(packages, profile, `MAP ${ATTACKER_HOST} ${ATTACKER_ADDRESS}`);
@@ -116,7 +116,7 @@ async function cachePages({ packages }: Scene, profile: string, port: number): P
 async function visit(browser: Browser, url: string, relay: PortRelay): Promise<void> {
   const page = await browser.newPage();
   const before = relay.arrivedCount;
-  // One that goes elsewhere at once is never loaded.
+  // A page that immediately navigates to another URL is never loaded.
   await page.goto(url, { waitUntil: 'load', timeout: LOADED_WITHIN_MS }).catch(() => undefined);
   const deadline = performance.now() + ARRIVES_WITHIN_MS;
   while (relay.arrivedCount === before && performance.now() < deadline) await sleep(POLL_INTERVAL_MS);
@@ -133,7 +133,7 @@ function getPort(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** That the attacks are ones: each spends through a proxy that takes whatever comes. */
+/** Shows that the attacks are effective: each of them spends money through an unprotected proxy. */
 async function proveCarelessProxy(scene: Scene, { apiKey }: Customer): Promise<void> {
   const proxy = await startWeakProxy(scene.gateway.url, apiKey);
   const relay = await startRelay(getPort(proxy), []);
@@ -145,7 +145,7 @@ async function proveCarelessProxy(scene: Scene, { apiKey }: Customer): Promise<v
     const rebound = paid.filter((paidAttack) => paidAttack.endsWith('a rebound name')).length;
     check(
       harmless.length === 0,
-      `a careless proxy: ${Object.keys(ATTACKS).length - harmless.length} of ${Object.keys(ATTACKS).length} attacks spend, ${rebound} of them from a rebound name${harmless.length > 0 ? `; not: ${harmless.join('; ')}` : ''}`,
+      `an unprotected proxy: ${Object.keys(ATTACKS).length - harmless.length} of ${Object.keys(ATTACKS).length} attacks spend money, ${rebound} of them from a rebound name${harmless.length > 0 ? `; ineffective: ${harmless.join('; ')}` : ''}`,
     );
   } finally {
     relay.close();
@@ -173,7 +173,7 @@ async function provePrivateProxy(scene: Scene, cluster: ProofCluster, customer: 
       const spent = before.balance - after.balance + after.held_usd;
       check(
         forwardedCount === 0 && spent === 0 && neverArrived.length === 0,
-        `${browser}: ${Object.keys(ATTACKS).length} attacks from 3 places, ${sent.length} requests at the proxy, ${forwardedCount} at the gateway's paid route, ${spent} USD spent${neverArrived.length > 0 ? `; never arrived: ${neverArrived.join('; ')}` : ''}`,
+        `${browser}: ${Object.keys(ATTACKS).length} attacks from 3 origins, ${sent.length} requests at the proxy, ${forwardedCount} at the gateway's paid route, ${spent} USD spent${neverArrived.length > 0 ? `; never arrived: ${neverArrived.join('; ')}` : ''}`,
       );
       for (const line of tally(sent)) print(`         ${line}`);
     }
@@ -183,13 +183,13 @@ async function provePrivateProxy(scene: Scene, cluster: ProofCluster, customer: 
   }
 }
 
-/** How often each answer was given, by method, and for what that is not refused. */
+/** Counts requests by method and status. Requests without a 4xx status are also listed by path. */
 function tally(sent: readonly string[]): readonly string[] {
   const counts = Map.groupBy(sent, (line) => (/ 4\d\d$/.test(line) ? line.replace(/ \S+ /, ' ') : line));
   return [...counts].map(([what, lines]) => `${lines.length} × ${what}`).sort();
 }
 
-/** That nothing was spent says something because this spends. */
+/** Shows that the proxy works: a request of the user's own client does spend money. */
 async function checkOwnSpending(
   { gateway }: Scene,
   cluster: ProofCluster,
@@ -210,7 +210,7 @@ async function checkOwnSpending(
   const forwardedCount = (await listPaidRequests(gateway)).length - paidBefore;
   check(
     response.status === 200 && forwardedCount === 1 && after.balance < before.balance,
-    `a client of the reader's own: ${response.status}, ${forwardedCount} at the gateway's paid route, ${before.balance - after.balance} USD spent${response.status === 200 ? '' : `: ${text.slice(0, 300)}`}`,
+    `the user's own client: ${response.status}, ${forwardedCount} at the gateway's paid route, ${before.balance - after.balance} USD spent${response.status === 200 ? '' : `: ${text.slice(0, 300)}`}`,
   );
 }
 

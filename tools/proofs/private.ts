@@ -1,10 +1,10 @@
 /**
- * `npm run prove:private [-- REQUESTS]`: what is said to a private model is known to its enclave and to who asks, and to nobody
- * between. 1,000 requests of both faces, whole and streamed, with tools, errors, faults of the enclave, clients that leave,
- * keys that change, gateways and proxies that are killed, each with words that nobody said before. Then every one of these
- * words is looked for, in many forms: on the wires, in the gateways' memory and heaps, in all logs, in the database, its
- * files and its rows, and in what the ledger prints. What is said to an ordinary model is found. Every request is charged
- * once, the books are the enclaves' bill, and verify with a drift of 0.
+ * `npm run prove:private [-- REQUESTS]`: only the client and the enclave know the prompts and completions of a private
+ * model. The proof sends 1,000 requests with unique phrases, in both protocols, with and without streaming: with tools,
+ * errors, enclave faults, disconnecting clients, key changes, and killed gateways and proxies. Then it searches for
+ * these phrases in many encodings: in network traffic, the gateways' memory and heaps, all logs, the rows and files of
+ * the database, and the output of the ledger. Phrases in requests to ordinary models are found. Every request is
+ * charged once, the ledger agrees with the enclaves' bill, and it verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,17 +37,17 @@ import {
 } from './private/search.ts';
 
 const REQUESTS = Number(process.argv[2] ?? 1_000);
-/** How they are divided. */
+/** The shares of the kinds of requests. */
 const SHARES = { regular: 0.55, faulty: 0.25, betrayed: 0.05, hard: 0.15 };
-/** Evidence that is a second old counts as new. */
+/** Exceeds the minimum interval (1 s) at which the gateway fetches the evidence of an enclave again. */
 const ROTATION_INTERVAL_MS = 1_500;
 const SLOW_REQUESTS = 16;
-/** Until each has its first words. */
+/** The time until each slow stream has sent its first chunk. */
 const SLOW_FIRST_MS = 3_000;
 const KILL_INTERVAL_MS = 1_200;
 const KILLS = 4;
 const MODEL = 'gpt-oss-120b';
-/** While it is on its way its words are in memory. */
+/** The phrases of a request are in memory while its response is pending. */
 const CONTROL_LATENCY_MS = 20_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -56,13 +56,13 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 let failed = 0;
 function check(holds: boolean, line: string): void {
   const seconds = Math.round((performance.now() - startedAt) / 1_000);
-  print(`${holds ? 'holds ' : 'FAILS '} ${String(seconds).padStart(4)} s  ${line}`);
+  print(`${holds ? 'passes' : 'FAILS '} ${String(seconds).padStart(4)} s  ${line}`);
   if (!holds) failed++;
 }
 
 class Proof {
   private readonly phrases = { prompts: new SeededPhrases(), completions: new SeededPhrases() };
-  /** Said in requests of which the enclave itself gives away what was said. */
+  /** Phrases of requests with a fault that makes the enclave itself send them unencrypted. */
   private readonly leakedPhrases = { prompts: new SeededPhrases(), completions: new SeededPhrases() };
   private readonly controlPhrases = new SeededPhrases();
   private readonly searched: SearchResult[] = [];
@@ -90,7 +90,7 @@ class Proof {
     return () => this.scene.proxies.map(({ url }) => url);
   }
 
-  /** What is no secret must be found: where it is said in the clear, and where a key's name is kept. */
+  /** Checks the search itself: phrases in an unencrypted chat and in the name of a key must be found. */
   private async sendOpenChats(): Promise<void> {
     const { cluster, customer, wires } = this.scene;
     await cluster.createKey(customer, { name: this.controlPhrases.createPhrase() });
@@ -107,8 +107,8 @@ class Proof {
     await sleep(500);
     const needles = { control: this.controlPhrases };
     const results = [
-      ...(await searchMemory(this.scene, needles, 'with an open chat')),
-      ...(await searchHeaps(this.scene, needles, 'with an open chat')),
+      ...(await searchMemory(this.scene, needles, 'during an unencrypted chat')),
+      ...(await searchHeaps(this.scene, needles, 'during an unencrypted chat')),
       ...(await searchStorage(this.scene, needles, this.startedAt)),
     ];
     leaves.abort();
@@ -117,8 +117,8 @@ class Proof {
     const expectedLocations = [
       'memory',
       'heap',
-      'wire from proxies',
-      'wire from gateways to enclaves',
+      'traffic from proxies',
+      'traffic from gateways to enclaves',
       'every row',
       'files of the data',
     ];
@@ -127,19 +127,19 @@ class Proof {
       if (expectedLocations.some((prefix) => location.startsWith(prefix)))
         check(
           forms.length > 0,
-          `what is no secret is found in ${location} (${formatMegabytes(bytes)}): ${forms.join(', ')}`,
+          `unencrypted phrases are found in ${location} (${formatMegabytes(bytes)}): ${forms.join(', ')}`,
         );
     }
   }
 
-  /** All of it is served, though the enclave's key changes again and again. */
+  /** Every request is served, although the key of the enclave changes repeatedly. */
   private async sendPrivateChats(): Promise<void> {
     const before = (await fetchBill(this.scene.cluster.sandbox)).length;
     const loadRun = runLoad(REGULAR_KINDS, createLimit(SHARES.regular), this.phrases, this.urls);
     const rotating = setInterval(() => void this.rotate(), ROTATION_INTERVAL_MS);
     const fast = await loadRun;
     clearInterval(rotating);
-    // So that much is in the middle of the gateways while their memory is looked at.
+    // Slow responses, so that many are in progress at the gateways while their memory is searched.
     let underWay = SLOW_REQUESTS;
     const slow = Array.from({ length: SLOW_REQUESTS }, (_, i) =>
       runLoad([SLOW_KINDS[i % SLOW_KINDS.length] as LoadKind], (sent) => sent < 1, this.phrases, this.urls).finally(
@@ -147,8 +147,8 @@ class Proof {
       ),
     );
     await sleep(SLOW_FIRST_MS);
-    const searched = await searchMemory(this.scene, this.secrets, 'amid answers');
-    check(underWay > 0, `${underWay} of ${SLOW_REQUESTS} answers were on their way while memory was searched`);
+    const searched = await searchMemory(this.scene, this.secrets, 'during responses');
+    check(underWay > 0, `${underWay} of ${SLOW_REQUESTS} responses were in progress while memory was searched`);
     this.searched.push(...searched);
     const outcomes = [...fast, ...(await Promise.all(slow)).flat()];
     this.served.push(...outcomes);
@@ -157,7 +157,7 @@ class Proof {
     const results = outcomes.flatMap((outcome) => outcome.results);
     check(
       failures.length === 0 && settled,
-      `${outcomes.length} requests while the key changed ${this.rotations} times: ${results.filter(({ hasExpectedText }) => hasExpectedText).length} answers of ${results.length} are whole and as they were said${formatList(failures)}`,
+      `${outcomes.length} requests while the key changed ${this.rotations} times: ${results.filter(({ hasExpectedText }) => hasExpectedText).length} of ${results.length} responses are complete with the expected text${formatList(failures)}`,
     );
     const {
       settled: charged,
@@ -169,7 +169,7 @@ class Proof {
     const different = Object.values(rest).flat();
     check(
       different.length === 0 && lines === before + results.length && ledgerUsd === billUsd,
-      `${charged} charges for ${lines} lines of the enclave's bill: ${ledgerUsd} USD in the books, ${billUsd} USD billed${formatList(different)}`,
+      `${charged} charges for ${lines} lines of the enclave's bill: ${ledgerUsd} USD in the ledger, ${billUsd} USD billed${formatList(different)}`,
     );
   }
 
@@ -188,7 +188,7 @@ class Proof {
     const settled = await this.scene.waitUntilSettled();
     check(
       failures.length === 0 && settled,
-      `${outcomes.length} requests with faults, refusals and clients that leave: each ends as it must${formatList(failures)}`,
+      `${outcomes.length} requests with faults, rejections and disconnecting clients end as expected${formatList(failures)}`,
     );
     for (const line of formatOutcomes(outcomes)) print(`         ${line}`);
   }
@@ -212,7 +212,7 @@ class Proof {
     const completeCount = results.filter(({ complete }) => complete).length;
     check(
       failures.length === 0 && settled && completeCount < results.length,
-      `${outcomes.length} requests while ${KILLS} gateways and ${KILLS} proxies were killed: ${completeCount} of ${results.length} answered, none seems whole that is not, nothing is held${formatList(failures)}`,
+      `${outcomes.length} requests while ${KILLS} gateways and ${KILLS} proxies were killed: ${completeCount} of ${results.length} complete, no interrupted response appears complete, nothing is held${formatList(failures)}`,
     );
   }
 
@@ -227,26 +227,26 @@ class Proof {
       completions.phraseCount,
     ]);
     print(
-      `       ${phraseCounts.reduce((sum, count) => sum + count, 0)} words, each in ${this.controlPhrases.formCount} forms:`,
+      `       ${phraseCounts.reduce((sum, count) => sum + count, 0)} phrases, each in ${this.controlPhrases.formCount} forms:`,
     );
     this.report(this.searched);
   }
 
-  /** After everything has ended. */
+  /** Searches the data directory after all processes have ended. */
   async searchRemainingFiles(): Promise<void> {
-    this.report([await searchDataFiles(this.scene, this.all, 'when all has ended')]);
+    this.report([await searchDataFiles(this.scene, this.all, 'after all processes have ended')]);
   }
 
   private get all(): SearchNeedles {
     const { prompts, completions } = this.leakedPhrases;
-    return { ...this.secrets, 'betrayed prompts': prompts, 'betrayed answers': completions };
+    return { ...this.secrets, 'leaked prompts': prompts, 'leaked completions': completions };
   }
 
   private report(searched: readonly SearchResult[]): void {
     for (const { location, bytes, finds } of searched) {
-      // What the enclave gives away is on its own wire.
+      // Phrases that the enclave leaks are expected in its own traffic.
       const isUnexpected = (name: string) =>
-        !(name.startsWith('betrayed') && location === 'wire from enclaves to gateways');
+        !(name.startsWith('leaked') && location === 'traffic from enclaves to gateways');
       const leaks = [...finds]
         .filter(([name, formFinds]) => formFinds.length > 0 && isUnexpected(name))
         .map(
@@ -267,14 +267,14 @@ class Proof {
     const [undisturbed, killed] = [selectComplete(this.served), selectComplete(this.servedAmidKills)];
     const not = undisturbed.filter((result) => !isChargedOnce(result)).map(({ requestId }) => `${requestId}`);
     const often = [...counts].filter(([, times]) => times > 1);
-    // Those of which a gateway had passed on the last word, and had not ended yet.
+    // Responses whose last chunk a gateway had forwarded before it was killed, and had not charged yet.
     const lost = killed.filter((result) => !isChargedOnce(result)).length;
     check(
       twice.length + often.length + not.length === 0 && lost <= KILLS * AT_ONCE && undisturbed.length > 0,
-      `${undisturbed.length} whole answers are charged once each, and ${killed.length - lost} of ${killed.length} amid kills; no request and no call of an enclave is charged twice${formatList(not)}`,
+      `${undisturbed.length} complete responses are charged once each, and ${killed.length - lost} of ${killed.length} during kills; no request and no call of an enclave is charged twice${formatList(not)}`,
     );
     print(
-      `               ${ledgerUsd} USD in the books, ${billUsd} USD billed, with what faults and kills cost the house`,
+      `               ${ledgerUsd} USD in the ledger, ${billUsd} USD billed, including costs that the operator absorbs`,
     );
     const { code, output } = await cluster.runLedger('verify');
     check(code === 0, output.trim().split('\n').at(-1) ?? '');
@@ -293,10 +293,10 @@ const MAX_LISTED = 8;
 function formatList(lines: readonly string[]): string {
   if (lines.length === 0) return '';
   const listedLines = lines.slice(0, MAX_LISTED).map((line) => `\n         ${line}`);
-  return `; ${lines.length} are not so:${listedLines.join('')}`;
+  return `; ${lines.length} exceptions:${listedLines.join('')}`;
 }
 
-/** How requests of each kind ended. */
+/** Returns how requests of each kind ended, with their numbers. */
 function formatOutcomes(outcomes: readonly LoadOutcome[]): readonly string[] {
   const describeOutcome = ({
     kind,
@@ -306,7 +306,7 @@ function formatOutcomes(outcomes: readonly LoadOutcome[]): readonly string[] {
     readonly results: LoadOutcome['results'];
   }) => {
     const last = results.at(-1);
-    const ended = last?.complete ? 'whole' : last?.status === 200 ? 'broken off' : `${last?.status || 'no answer'}`;
+    const ended = last?.complete ? 'complete' : last?.status === 200 ? 'interrupted' : `${last?.status || 'failed'}`;
     return `${kind.name.split(', ').slice(2).join(', ')}: ${ended}`;
   };
   return [...Map.groupBy(outcomes, describeOutcome)].map(([line, group]) => `${line} (${group.length})`).sort();

@@ -1,10 +1,11 @@
 /**
- * `npm run prove:races`: many requests at once against a balance that affords only some of them, with one gateway and
- * with three on the same stores. Exactly as many are served as the balance affords, and it never falls below zero.
+ * `npm run prove:races`: many concurrent requests on a balance that pays for only some of them, with one gateway and
+ * with three on the same stores. Exactly the affordable number is served, and the balance never becomes negative.
  *
- * With `EVENTSTORE_URL` the facts are on that server; with `PROVE_EVENTSTORE_START` and `PROVE_EVENTSTORE_PID_FILE` it is frozen
- * in the middle of further races, and killed. Who is told 503 then asks again, until no more is afforded. Exactly what the balance
- * affords is charged, all that was served once.
+ * With `EVENTSTORE_URL`, events are stored on that server. With `PROVE_EVENTSTORE_START` and
+ * `PROVE_EVENTSTORE_PID_FILE`, the server is also frozen and killed during additional races. Requests that get 503 are
+ * then retried until the balance is used up. Exactly the affordable number is charged, and every served request is
+ * charged once.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,13 +17,14 @@ import { type EventStoreServer, openServerToKill } from './eventstore-server.ts'
 import { waitUntil } from './role-checks.ts';
 
 const REQUESTS = 1_000;
-/** Of the model with a price per request. */
+/** The price of one request to `countinghouse/flat`. */
 const PRICE_USD = 0.01;
 const AFFORDABLE_REQUESTS = 210;
 
-/** What is done to the server, and within how many milliseconds of a race: in its first half, as nothing is to be had later. */
+/** A fault of the event store during a race. */
 interface Disturbance {
   readonly action: 'freeze' | 'kill';
+  /** The first half of the race: afterwards the balance may be used up. */
   readonly maxDelayMs: number;
 }
 
@@ -35,7 +37,7 @@ interface Race {
 interface RaceResponses {
   /** Request ids. */
   readonly served: string[];
-  /** How often each other status was the answer. */
+  /** Numbers of the other responses, by status. */
   readonly statusCounts: Map<number, number>;
 }
 
@@ -43,7 +45,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Asks so often at once, and adds to the answers. @returns how many are to be asked again */
+/** Sends concurrent requests and adds their responses to `responses`. @returns the number of requests to retry */
 async function sendRequests(
   { cluster, customer, server }: Race,
   requests: number,
@@ -65,7 +67,7 @@ async function sendRequests(
   return (await Promise.all(Array.from({ length: requests }, isUnavailable))).filter(Boolean).length;
 }
 
-/** Returns when nobody is told 503 any more, and nothing is held that somebody could have had. */
+/** Retries requests that get 503, waits until nothing is held, and then tries to spend the remaining balance. */
 async function sendUntilRejected(race: Race, disturbed: Promise<void>, responses: RaceResponses): Promise<void> {
   let retryCount = await sendRequests(race, REQUESTS, responses);
   await disturbed;
@@ -75,7 +77,7 @@ async function sendUntilRejected(race: Race, disturbed: Promise<void>, responses
   await sendRequests(race, Math.round(balance / PRICE_USD), responses);
 }
 
-/** @returns whether the books were right, and for how many milliseconds 1,000 requests were answered */
+/** Runs one race. @returns whether responses, charges and balance were correct, and the duration of the requests */
 async function prove(race: Race, gateways: number, disturbance: Disturbance | undefined) {
   const { cluster, customer, server } = race;
   const responses: RaceResponses = { served: [], statusCounts: new Map() };
@@ -85,12 +87,12 @@ async function prove(race: Race, gateways: number, disturbance: Disturbance | un
   const tookMs = performance.now() - startedAt;
   const { balance, held_usd } = await cluster.fetchBalance(customer);
   const verified = await cluster.runLedger('verify');
-  const charges = await countCharges(cluster, customer); // read models have all facts, says the ledger
+  const charges = await countCharges(cluster, customer); // `verify` has waited until the read models have all events
   const { served, statusCounts } = responses;
   const otherStatuses = [...statusCounts].map(([status, times]) => `${times} × ${status}`).join(', ');
   const disturbanceText = disturbance ? `, event store: ${disturbance.action}` : '';
   print(
-    `${gateways} gateway(s)${disturbanceText}: ${served.length} of ${REQUESTS} served (${otherStatuses}), ${charges.size} charged, ${AFFORDABLE_REQUESTS} afforded, balance ${balance} USD, held ${held_usd} USD`,
+    `${gateways} gateway(s)${disturbanceText}: ${served.length} of ${REQUESTS} served (${otherStatuses}), ${charges.size} charged, ${AFFORDABLE_REQUESTS} affordable, balance ${balance} USD, held ${held_usd} USD`,
   );
   print(verified.output.trim().split('\n').at(-1) ?? '');
   const once = charges.size === AFFORDABLE_REQUESTS && served.every((id) => charges.get(id) === 1);
@@ -124,7 +126,7 @@ async function runRace(gateways: number, server?: EventStoreServer, disturbance?
 }
 
 const server = await openServerToKill();
-print(`facts in ${formatStoreName(process.env)}`);
+print(`events in ${formatStoreName(process.env)}`);
 try {
   for (const gateways of [1, 3]) {
     const maxDelayMs = (await runRace(gateways, server)) / 2;

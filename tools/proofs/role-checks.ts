@@ -1,14 +1,14 @@
-/** What the projector and the sagas are there for, as a customer sees it. */
+/** Checks from a customer's view that the projector and the sagas are working. */
 import { type Customer, type ProofCluster, post } from '../cluster.ts';
 
 const GIVEN_UP_AFTER_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 const CREDIT_USD = 1;
 
-/** Waits for what shows that a role works. */
+/** Creates work for a role and waits until the role has done it. */
 export type RoleCheck = (customer: Customer) => Promise<void>;
 
-/** What each role is there for: a request shows up in the history, a payment is credited (which shows what was projected). */
+/** The projector adds a request to the history; the sagas credit a payment, which also requires the projector. */
 export function createRoleChecks(cluster: ProofCluster): Readonly<Record<string, RoleCheck>> {
   const [api = ''] = cluster.gateways;
   const countHistory = async ({ apiKey }: Customer): Promise<number> => {
@@ -21,7 +21,7 @@ export function createRoleChecks(cluster: ProofCluster): Readonly<Record<string,
     async projector(customer) {
       const chat = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }], max_tokens: 16 };
       const { id } = await post(`${api}/v1/chat/completions`, chat, customer.apiKey);
-      if (id === undefined) throw new Error('a chat was not answered');
+      if (id === undefined) throw new Error('a chat got no completion');
       chats++;
       await waitUntil(async () => (await countHistory(customer)) === chats);
     },
@@ -29,16 +29,15 @@ export function createRoleChecks(cluster: ProofCluster): Readonly<Record<string,
   };
 }
 
-/** @throws when that takes longer than a minute */
+/** Polls until `hasHappened` returns true. @throws after a minute */
 export async function waitUntil(hasHappened: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + GIVEN_UP_AFTER_MS;
   while (!(await hasHappened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    if (performance.now() > deadline) throw new Error('the expected condition was not met within a minute');
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
 
-/** How many milliseconds that takes. */
 export async function measureMs(work: Promise<void>): Promise<number> {
   const started = performance.now();
   await work;

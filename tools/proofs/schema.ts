@@ -1,7 +1,7 @@
 /**
- * `npm run prove:schema`: Schemathesis makes requests from our own `/openapi.json`, good ones and bad ones, with a key that
- * has money, with one that has none, and with none at all. No answer is a server error, has a status or a shape that the
- * document does not have; and with money every operation has succeeded. It is installed when it is needed, into `.proofs/`.
+ * `npm run prove:schema`: Schemathesis generates valid and invalid requests from our `/openapi.json`, with a key that
+ * has money, with one that has none, and without a key. No response is a server error or has an undocumented status or
+ * schema. With money, every operation succeeds at least once. Schemathesis is installed in `.proofs/` for the proof.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const CHECKS = [
   'response_headers_conformance',
   'response_schema_conformance',
 ];
-/** The same requests each time. */
+/** A fixed seed, so that each run generates the same requests. */
 const SEED = '1';
 const EXAMPLES_PER_OPERATION = '8';
 const CREDIT_USD = 500;
@@ -28,11 +28,11 @@ const RUN_WITHIN_MS = 900_000;
 const ENDED_WITHIN_MS = 30_000;
 const POLL_INTERVAL_MS = 100;
 
-/** What succeeds with more than a request that this document describes; that it does is shown by other proofs. */
+/** Paths whose requests need more than the document describes in order to succeed. Other proofs cover them. */
 const EXCLUDED_PATHS = [
   'images/edits', // forms with files: prove:media
   'audio/transcriptions',
-  'topup/webhooks', // signed by others: prove:invoices
+  'topup/webhooks', // signed by payment backends: prove:invoices
   'videos/webhooks', // prove:jobs
   'payments/charge', // with a proof of payment: prove:challenges
   'private/v1', // encrypted: prove:private
@@ -53,7 +53,10 @@ const createAuthArguments = ({ apiKey, creditId }: Customer): readonly string[] 
   return ['-H', `Authorization: Bearer ${apiKey}`, '-H', `x-credit-id: ${creditId}`];
 };
 
-/** The document with the ids of things that are there, so that its examples succeed; each has its own, since some are removed. */
+/**
+ * Loads the document and replaces its example ids by ids of existing objects, so that the examples succeed. Each
+ * operation gets its own object, because some operations delete it.
+ */
 async function loadDocument(cluster: ProofCluster, customer: Customer): Promise<Document> {
   const [api = ''] = cluster.gateways;
   const { apiKey } = customer;
@@ -141,11 +144,13 @@ function listNeverServed({ paths }: Document, responses: readonly RecordedRespon
   });
 }
 
-/** What a client has left may be read to its end: its money is held until then. */
+/**
+ * Waits until nothing is held. Responses of disconnected clients may be read to their end, and have holds until then.
+ */
 async function waitUntilAllEnded(cluster: ProofCluster, customer: Customer): Promise<boolean> {
   const deadline = performance.now() + ENDED_WITHIN_MS;
   for (;;) {
-    // By its id: among the requests was one that revoked its key.
+    // The credit id is used, because one of the requests has revoked the key.
     const { held_usd } = await post(`${cluster.gateways[0]}/credits/balance`, { credit_id: customer.creditId });
     if (held_usd === 0) return true;
     if (performance.now() > deadline) {

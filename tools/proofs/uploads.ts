@@ -1,7 +1,7 @@
 /**
- * `npm run prove:uploads`: 50 uploads of 25 MB at once to one gateway, that are refused once they are read, that are transcribed,
- * and that are edited. The gateway needs less than 300 MB more at its peak, answers other requests meanwhile, and nothing lies on
- * disk afterwards.
+ * `npm run prove:uploads`: 50 concurrent uploads of 25 MB to one gateway: files that are rejected after they were read,
+ * audio to transcribe, and images to edit. The gateway needs less than 300 MB more at its peak and serves other
+ * requests at the same time. Afterwards no file is left on disk.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -21,11 +21,11 @@ const CHUNK = Buffer.alloc(64 * 1024);
 let failed = 0;
 
 function check(holds: boolean, line: string): void {
-  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  process.stdout.write(`${holds ? 'passes' : 'FAILS '} ${line}\n`);
   if (!holds) failed++;
 }
 
-/** PCM, 16 kHz, 16 bits, mono, all of it silence: the head of a WAV of so many bytes. */
+/** Returns the header of a WAV file of `bytes` bytes: PCM, 16 kHz, 16 bits, mono. Zeros follow as samples. */
 function createWavHeader(bytes: number): Buffer {
   const head = Buffer.alloc(44);
   head.write('RIFF', 0, 'latin1');
@@ -50,7 +50,9 @@ function createPngChunk(type: string, data: Buffer): Buffer {
   return chunk;
 }
 
-/** A picture of one pixel, with a note of as many zeros as make it so many bytes: what is before them, and behind. */
+/**
+ * Returns the start and the end of a PNG image of one pixel. A chunk of zeros between them pads it to `bytes` bytes.
+ */
 function createPngEnvelope(bytes: number): readonly [begin: Buffer, end: Buffer] {
   const size = Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
   const head = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), createPngChunk('IHDR', size)]);
@@ -65,13 +67,13 @@ function createPngEnvelope(bytes: number): readonly [begin: Buffer, end: Buffer]
 interface Form {
   readonly route: string;
   readonly field: string;
-  /** Of the file; zeros are between them. */
+  /** The start and the end of the file. Zeros are sent between them. */
   readonly begin: Buffer;
   readonly end: Buffer;
   readonly model: string;
 }
 
-/** Sent as it is made, so that who sends needs no memory. @returns the status */
+/** Uploads a file that is generated while it is sent, so that it takes no memory here. @returns the status */
 function upload(api: string, { apiKey }: Customer, { route, field, begin, end, model }: Form): Promise<number> {
   const disposition = (name: string, extraParameters = '') =>
     `--x\r\nContent-Disposition: form-data; name="${name}"${extraParameters}\r\n\r\n`;
@@ -126,23 +128,23 @@ async function checkUploads(
   const what = `${AT_ONCE} uploads of ${FILE_BYTES / 1024 / 1024} MB to ${form.route}`;
   check(
     matchingCount === AT_ONCE,
-    `${what}: ${matchingCount} were answered with ${expectedStatus}, in ${seconds.toFixed(1)} s (others: ${[...new Set(statuses)]})`,
+    `${what}: ${matchingCount} got ${expectedStatus}, in ${seconds.toFixed(1)} s (all statuses: ${[...new Set(statuses)]})`,
   );
   check(
     peak - before < MAX_EXTRA_MB,
-    `${what}: ${(peak - before).toFixed(0)} MB more than ${before.toFixed(0)} MB at the peak`,
+    `${what}: peak memory ${(peak - before).toFixed(0)} MB above ${before.toFixed(0)} MB`,
   );
-  process.stdout.write(`       the slowest of other requests meanwhile took ${slowest.toFixed(0)} ms\n`);
+  process.stdout.write(`       the slowest other request took ${slowest.toFixed(0)} ms\n`);
 }
 
-/** Deleted with the answer, but not before it. */
+/** Counts uploaded files on disk. A file is deleted with the response to its request. */
 async function countUploads(dataDir: string): Promise<number> {
   const directories = await readdir(path.join(dataDir, 'uploads'));
   const files = await Promise.all(directories.map((name) => readdir(path.join(dataDir, 'uploads', name))));
   return files.flat().length;
 }
 
-/** A gateway dies while files come; the next one removes what they have left. */
+/** Kills a gateway during uploads. The next gateway must remove the files that it has left. */
 async function restart(cluster: ProofCluster, customer: Customer, form: Form): Promise<void> {
   const [api = ''] = cluster.gateways;
   const sent = Promise.allSettled(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));
@@ -154,11 +156,11 @@ async function restart(cluster: ProofCluster, customer: Customer, form: Form): P
   const after = await countUploads(cluster.dataDir);
   check(
     before > 0 && after === 0,
-    `a gateway was killed and left ${before} files; the next one leaves ${after} of them`,
+    `a killed gateway left ${before} files; ${after} of them remain after the start of the next one`,
   );
 }
 
-// Not in the system's directory for temporary files, which may lie in memory.
+// The system's directory for temporary files may be in memory.
 await mkdir('.proofs', { recursive: true });
 const directory = await mkdtemp(path.resolve('.proofs/uploads-'));
 try {
@@ -178,7 +180,7 @@ try {
     await checkUploads(cluster, customer, { ...edit, begin, end }, 200);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const remainingFiles = await countUploads(directory);
-    check(remainingFiles === 0, `${remainingFiles} files of uploads lie on disk`);
+    check(remainingFiles === 0, `${remainingFiles} uploaded files are left on disk`);
     check((await cluster.fetchBalance(customer)).held_usd === 0, 'no money is held');
     await restart(cluster, customer, { ...edit, begin, end });
   } finally {

@@ -1,8 +1,9 @@
 /**
- * `npm run prove:wallets`: wallets of every mode are connected at once, and while they are asked to pay, a gateway or the
- * process that asks them is killed (SIGKILL), or stopped for longer than its lease and woken (SIGSTOP, SIGCONT), at many
- * moments. Wherever a wallet can pay, the balance is above the threshold within 30 s of the last restart, by exactly one
- * payment, which is credited; and no log has the secret of a wallet in it, or a preimage. Then: 500 charges at once that cross the threshold are one attempt, and 64 open holds none.
+ * `npm run prove:wallets [-- MOMENTS]`: wallets of every mode are connected at once. While they are requested to pay, a
+ * gateway or sagas process is killed (SIGKILL), or paused for longer than its lease (SIGSTOP, SIGCONT), at several
+ * times. If a wallet can pay, exactly one payment is made and credited within 30 s after the last restart. No log
+ * contains the secret of a wallet or a preimage. Then 500 concurrent charges that cross the threshold cause one
+ * attempt, and 64 open holds cause none.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +19,7 @@ const MOMENTS_MS = [0, 100, 250, 500, 800, 1_500];
 const TOPUP_USD = 10.5;
 const EXPENSIVE_MODEL = 'anthropic/claude-opus-4.7';
 
-/** What the sandbox is told, and whether the wallet pays. */
+/** Options of the sandbox's wallet, and whether it pays. */
 const MODES: readonly (readonly [options: object, pays: boolean])[] = [
   [{ mode: 'pays' }, true],
   [{ mode: 'pays', encryption: 'nip04' }, true],
@@ -51,19 +52,19 @@ interface AutoTopupView {
 type InjectedFault = 'killed' | 'stopped and woken';
 
 class Proof {
-  /** What attempts were at when the process was hit. */
+  /** Numbers of attempts by their state at the time of a fault. */
   readonly statesAtFault = new Map<string, number>();
   readonly problems: string[] = [];
   slowestMs = 0;
   payments = 0;
-  /** What must be nowhere: secrets of connections, and preimages. */
+  /** Secrets of wallet connections and preimages, which no log may contain. */
   private readonly secrets = new Set<string>();
-  /** Of processes that are gone. */
+  /** The output of processes that were killed. */
   private readonly logs: (readonly string[])[] = [];
 
   constructor(readonly cluster: ProofCluster) {}
 
-  /** The gateway that is never hit. */
+  /** The gateway in which no fault is injected. */
   private get observer(): string {
     return this.cluster.gateways.at(-1) as string;
   }
@@ -91,7 +92,7 @@ class Proof {
 
   private readonly urls = new Map<Customer, string>();
 
-  /** Again, where the gateway ends before it answers: the same connection. */
+  /** Connects a wallet. If the first gateway ends before it responds, the same request is sent to the other one. */
   private async connect({ customer }: MonitoredWallet): Promise<void> {
     const body = { nwc_url: this.urls.get(customer) };
     const [first = ''] = this.cluster.gateways;
@@ -114,7 +115,7 @@ class Proof {
 
   private async strike(victim: string, fault: InjectedFault): Promise<void> {
     const process_ = this.cluster.processes.get(victim);
-    if (!process_) throw new Error(`there is no ${victim}`);
+    if (!process_) throw new Error(`no process is called ${victim}`);
     if (fault === 'killed') {
       this.logs.push(process_.outputChunks);
       await process_.kill();
@@ -162,7 +163,7 @@ class Proof {
     return (await (await fetch(`${this.cluster.sandbox}/nwc/wallets/${id}`)).json()) as never;
   }
 
-  /** The logs of all roles, of everything that happened, at the level at which most is said. */
+  /** Searches the logs of all roles, which include the most detailed level, for secrets. */
   searchLogs(): void {
     const roles = [...this.cluster.processes]
       .filter(([name]) => name !== 'sandbox')
@@ -173,12 +174,12 @@ class Proof {
       .toLowerCase();
     const leaked = [...this.secrets].filter((secret) => logText.includes(secret));
     print(
-      `${logText.length} characters of logs: ${leaked.length} of ${this.secrets.size} secrets and preimages in them`,
+      `${logText.length} characters of logs contain ${leaked.length} of ${this.secrets.size} secrets and preimages`,
     );
-    if (leaked.length > 0) this.problems.push('a secret is in the logs');
+    if (leaked.length > 0) this.problems.push('the logs contain a secret');
   }
 
-  /** An account with 10.5 USD and a wallet that pays. */
+  /** Creates an account with 10.5 USD and a wallet that pays. */
   async openFundedWallet(threshold: number): Promise<MonitoredWallet> {
     const wallet = await this.createWallet({ mode: 'pays' }, true);
     await this.cluster.fund(wallet.customer, 10);
@@ -194,7 +195,7 @@ class Proof {
     const body = JSON.stringify({ model, messages, max_tokens: maxTokens });
     const response = await fetch(`${this.observer}/v1/chat/completions`, { method: 'POST', headers, body });
     await response.text();
-    if (response.status !== 200) this.problems.push(`a chat was answered with ${response.status}`);
+    if (response.status !== 200) this.problems.push(`a chat got the status ${response.status}`);
   }
 
   async proveBurst(): Promise<void> {
@@ -203,7 +204,7 @@ class Proof {
     const spent = 2 * TOPUP_USD - (await this.waitForTopup(customer));
     await sleep(SETTLING_MS);
     const { payments } = await this.fetchWallet(walletId);
-    print(`500 charges at once, of ${spent.toFixed(2)} USD in all, across the threshold: ${payments.length} payment`);
+    print(`500 concurrent charges of ${spent.toFixed(2)} USD in total cross the threshold: ${payments.length} payment`);
     if (payments.length !== 1) this.problems.push(`a burst led to ${payments.length} payments`);
   }
 
@@ -218,13 +219,13 @@ class Proof {
     const { customer, walletId } = await this.openFundedWallet(5);
     const waiting = Array.from({ length: 64 }, () => this.sendChat(customer, 'tokens=1 latency=4000', 4_000));
     await sleep(1_000);
-    await this.sendChat(customer, 'tokens=1', 1, 'openai/gpt-5-mini'); // a charge, so that it is looked
+    await this.sendChat(customer, 'tokens=1', 1, 'openai/gpt-5-mini'); // a charge causes a check of the balance
     const { held_usd } = await this.cluster.fetchBalance(customer);
     await Promise.all(waiting);
     await sleep(SETTLING_MS);
     const { payments } = await this.fetchWallet(walletId);
-    print(`64 open holds of ${held_usd} USD, of 10.5 USD with a threshold of 5: ${payments.length} payments`);
-    if (payments.length !== 0 || held_usd < 5.6) this.problems.push('open holds led to a payment, or held too little');
+    print(`64 open holds of ${held_usd} USD, balance 10.5 USD, threshold 5 USD: ${payments.length} payments`);
+    if (payments.length !== 0 || held_usd < 5.6) this.problems.push('open holds caused a payment, or held too little');
   }
 }
 
@@ -248,11 +249,11 @@ async function prove(dataDir: string): Promise<boolean> {
     await proof.proveHolds();
     proof.searchLogs();
     const hit = [...proof.statesAtFault].map(([state, times]) => `${state} ${times}×`).join(', ');
-    print(`attempts were hit: ${hit}; ${proof.payments} payments`);
+    print(`states of attempts at the time of a fault: ${hit}; ${proof.payments} payments`);
     const { code, output } = await cluster.runLedger('verify');
     print(output.trim());
     for (const [problem, times] of Map.groupBy(proof.problems, (problem) => problem))
-      print(`WRONG ${times.length}× ${problem}`);
+      print(`PROBLEM ${times.length}× ${problem}`);
     return proof.problems.length === 0 && code === 0;
   } finally {
     await cluster.stop();

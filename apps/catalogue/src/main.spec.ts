@@ -24,14 +24,14 @@ function run(
   });
 }
 
-test('a valid catalogue is reported with its size and the version of its prices', async () => {
+test('check prints the size and the price list version of a valid catalogue', async () => {
   const { models, dataEndpoints, priceList } = readCatalogue();
   const out = `${models.length} models, ${dataEndpoints.length} lookups, price list ${priceList.version}\n`;
   expect(await run('check')).toEqual({ code: 0, out, err: '' });
   expect(await run('check', directory)).toEqual({ code: 0, out, err: '' });
 });
 
-test('a mistake is reported with its file, its line and its field, as by the gateway', async () => {
+test('check reports a mistake with its file, line and field', async () => {
   const file = path.join(directory, 'images.json');
   const good = await readFile(file, 'utf8');
   const line = good.slice(0, good.indexOf('"margin"')).split('\n').length;
@@ -41,7 +41,7 @@ test('a mistake is reported with its file, its line and its field, as by the gat
   expect(await run('check', directory)).toEqual({ code: 1, out: '', err });
 });
 
-test('an example that its own lookup refuses is reported', async () => {
+test('check reports an example that its own lookup rejects', async () => {
   const own = await mkdtemp(path.join(tmpdir(), 'countinghouse-example-'));
   await cp(getShippedCatalogueDir(), own, { recursive: true });
   const file = path.join(own, 'data-endpoints.json');
@@ -49,7 +49,7 @@ test('an example that its own lookup refuses is reported', async () => {
   const { code, err } = await run('check', own);
   expect([code, err]).toEqual([
     1,
-    expect.stringMatching(/^example of data endpoint "web\/search" is refused: numResults /),
+    expect.stringMatching(/^example of data endpoint "web\/search" is rejected: numResults /),
   ]);
   await rm(own, { recursive: true });
 });

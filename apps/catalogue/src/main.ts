@@ -4,10 +4,9 @@ import { parseDataLookup } from '#application';
 import { type DataEndpoint, importOpenRouterModels, parseModels, readCatalogue } from '#catalogue';
 import { StartError } from '#foundation';
 
-const USAGE =
-  'Usage: npm run catalogue -- check [directory] | import --from openrouter [--margin 1.055] <file>, which prints entries';
+const USAGE = 'Usage: npm run catalogue -- check [directory] | import --from openrouter [--margin 1.055] <file>';
 
-/** The catalogue's command line: checks data files, and turns lists of others into entries. */
+/** Runs the catalogue command line: validates data files, or converts lists of other services to catalogue entries. */
 function main(): void {
   const options = { from: { type: 'string' }, margin: { type: 'string', default: '1.055' } } as const;
   const { positionals, values } = parseArgs({ allowPositionals: true, options });
@@ -20,17 +19,17 @@ function main(): void {
   } else if (command === 'import' && values.from === 'openrouter' && file) {
     const { models, skipped } = importOpenRouterModels(JSON.parse(readFileSync(file, 'utf8')), values.margin);
     process.stdout.write(`${JSON.stringify(parseModels(models), null, 2)}\n`);
-    process.stderr.write(`${models.length} models\n${skipped.map((entry) => `left out: ${entry}\n`).join('')}`);
+    process.stderr.write(`${models.length} models\n${skipped.map((entry) => `skipped: ${entry}\n`).join('')}`);
   } else throw new StartError(USAGE);
 }
 
-/** Clients copy the example of a lookup: it has to be one that is taken. */
+/** Checks that a lookup accepts its own example, because clients copy it. */
 function assertValidExample(entry: DataEndpoint): void {
   const { method, example } = entry;
   try {
     parseDataLookup(method === 'GET' ? { query: example, body: undefined } : { query: {}, body: example }, entry);
   } catch (error) {
-    throw new StartError(`example of data endpoint "${entry.endpoint.model}" is refused: ${(error as Error).message}`);
+    throw new StartError(`example of data endpoint "${entry.endpoint.model}" is rejected: ${(error as Error).message}`);
   }
 }
 

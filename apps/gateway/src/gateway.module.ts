@@ -17,7 +17,6 @@ import { PrivateModule } from './private/private.module.ts';
 import { Shutdown } from './shutdown.ts';
 import { TopupsModule } from './topups/topups.module.ts';
 
-/** The HTTP gateway: a module for each surface. */
 @Module({
   imports: [
     CqrsModule.forRoot(),

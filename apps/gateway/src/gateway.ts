@@ -26,20 +26,21 @@ const CORS = {
     'x-request-id, request-id, x-generation-id, ehbp-response-nonce, x-tinfoil-usage-metrics, www-authenticate, payment-receipt, x-cost-usd, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
-  // OPTIONS is answered for every path, also to a client that is no browser.
+  // Responds to OPTIONS on every path, also to clients that are not browsers.
   strictPreflight: false,
-  // After `onRequest`, so that the answer to a preflight carries its request's id as well.
+  // Runs after `onRequest`, so that a preflight response also has its request id.
   hook: 'preParsing' as const,
 };
 
-/** Of an address that does not exist. */
+/** Limit of the path that a 404 message quotes. */
 const MAX_QUOTED_PATH_CHARACTERS = 100;
-/** How long a request may take to arrive: as long as the largest body over a slow line. */
+/** Maximum time for a request to arrive. It allows for the largest body over a slow connection. */
 const REQUEST_TIMEOUT_MS = 300_000;
 
 /**
- * Starts the HTTP gateway: one container with its modules, and with those that run beside it in the same process. These
- * start before it, and drain after it.
+ * Starts the HTTP gateway in one Nest container, together with the modules of other roles that run in the same process.
+ * These modules start before the gateway and drain after it.
+ * @returns the base URLs of the API and of the audio API
  */
 export async function openGateway(role: ProcessRole, ...extraModules: readonly Type[]) {
   const app = await createApp(role, extraModules);
@@ -61,7 +62,7 @@ async function createApp(role: ProcessRole, extraModules: readonly Type[]): Prom
     clientErrorHandler: rejectMalformedRequest,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
-    return503OnClosing: false, // what still comes by a connection that is there is served
+    return503OnClosing: false, // requests on open connections are still served
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
       setCommonHeaders(request, reply);
       sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR);
@@ -90,46 +91,54 @@ async function createApp(role: ProcessRole, extraModules: readonly Type[]): Prom
   return app;
 }
 
-/** Every answer carries its request's id. Nothing has a NUL in its name, and PostgreSQL would not even look for it. */
+/** Adds the hooks that every request passes, whichever route serves it. */
 function registerHooks(fastify: FastifyInstance): void {
   registerUnsupportedRequestHandlers(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(request, reply);
-    // Where Anthropic's clients look for it.
+    // Anthropic's clients read the request id from this header.
     if (request.routeOptions.config?.operation?.errorFormat === 'anthropic') reply.header('request-id', request.id);
     done(findRequestError(request));
   });
   fastify.addHook('onSend', handleOnSend);
 }
 
-/** What every answer has, also one that comes before all other hooks: its request's id, and that a browser may show it. */
+/**
+ * Sets the headers of every response, also of those sent before the other hooks run: the request id, and CORS access.
+ */
 function setCommonHeaders({ id }: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'x-request-id': id, 'access-control-allow-origin': '*' });
 }
 
-/** What no request may have, whatever it is for. */
+/**
+ * Returns an error for a request that is invalid on every route: one with a NUL in the URL, which PostgreSQL cannot
+ * store in text, or without a Host header (RFC 9112, 3.2).
+ */
 function findRequestError({ url, headers, raw }: FastifyRequest): Error | undefined {
-  if (url.includes('%00')) return new BadRequestError('The address has a NUL in it');
-  if (headers.host === undefined && raw.httpVersion === '1.1') return new BadRequestError('The Host header is missing');
+  if (url.includes('%00')) return new BadRequestError('The URL must not contain a NUL character (%00)');
+  if (headers.host === undefined && raw.httpVersion === '1.1') return new BadRequestError('Missing Host header');
   return undefined;
 }
 
-/** Before the body is read, and behind CORS, whose hook is there once its plugin is loaded. */
+/**
+ * Responds with 404 before the body is read. `after` waits until the CORS plugin has added its hook, which must run
+ * first.
+ */
 function rejectUnknownPaths(fastify: FastifyInstance): void {
   fastify.after(() => {
     fastify.addHook('preParsing', ({ is404, method, url }, _reply, _payload, done) => {
-      done(is404 ? new NotFoundException(`There is no ${method} ${truncatePath(url)}`) : null);
+      done(is404 ? new NotFoundException(`${method} ${truncatePath(url)} not found`) : null);
     });
   });
 }
 
-/** A path as an error quotes it: without the query, which may have secrets. */
+/** Returns a path as an error message quotes it, without the query, which may contain secrets. */
 function truncatePath(url: string): string {
   const [path = ''] = url.split('?');
   return path.length > MAX_QUOTED_PATH_CHARACTERS ? `${path.slice(0, MAX_QUOTED_PATH_CHARACTERS)}…` : path;
 }
 
-/** Returns the address of sound: its own where it has one. */
+/** Returns the base URL of the audio API, which has its own port if AUDIO_PORT is set. */
 async function listenForAudio(
   app: NestFastifyApplication,
   { audioPort, host }: Settings,
@@ -150,7 +159,7 @@ async function listen(app: NestFastifyApplication, { port, host }: Settings): Pr
     const isPortInUse = code === 'EADDRINUSE';
     throw new StartError(
       isPortInUse
-        ? `Port ${port} is already in use; stop what listens there or set PORT.`
+        ? `Port ${port} is already in use; stop the process that uses it, or set PORT.`
         : `The API cannot listen: ${message}.`,
     );
   }

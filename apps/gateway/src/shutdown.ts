@@ -5,7 +5,7 @@ import type { BillingEngine } from '#application';
 import type { ConnectionGuard, Settings } from '#foundation';
 import type { Readiness } from '#modules';
 
-/** How long clients may keep a connection open after the last answer. */
+/** How long connections may stay open after the last response. */
 const CLOSE_DELAY_MS = 1_000;
 
 export interface ShutdownDependencies {
@@ -16,13 +16,14 @@ export interface ShutdownDependencies {
   readonly host: HttpAdapterHost;
 }
 
-/** How the gateway ends, without a request that fails for it. */
+/** Shuts the gateway down without failing the requests in flight. */
 export class Shutdown implements BeforeApplicationShutdown {
   constructor(private readonly dependencies: ShutdownDependencies) {}
 
   /**
-   * Says that it wants no more traffic, and serves until balancers have noticed; then takes no new connections, and finishes
-   * what runs, or settles it as it is when its time is over.
+   * Reports that the process is not ready, and serves for the drain delay until load balancers have noticed. Then
+   * accepts no new connections and finishes the running requests. Those still running after the shutdown timeout are
+   * settled as they are.
    */
   async beforeApplicationShutdown(): Promise<void> {
     const { settings, readiness, connections, billing, host } = this.dependencies;
@@ -32,7 +33,7 @@ export class Shutdown implements BeforeApplicationShutdown {
     await delay(drainDelayMs);
     const { httpAdapter } = host;
     const closed = httpAdapter.close();
-    // What its client has left is no request any more, and is paid for nevertheless.
+    // A request whose client has disconnected no longer occupies a connection, but must still be settled.
     await Promise.all([billing.drain(shutdownTimeoutMs), connections.waitUntilIdle(shutdownTimeoutMs)]);
     const closeTimer = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), CLOSE_DELAY_MS);
     await closed;

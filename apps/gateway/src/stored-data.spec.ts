@@ -1,14 +1,14 @@
 /**
- * What an earlier program stored, and what it gave to clients, is good for the program of the day. The fixture in
- * libs/testing/src/fixtures/stored-data has tables, files and a backup, the master key, and the requests, responses, links
- * and proofs of payment that clients hold. A test fails when a change renames a stored name or a field, or changes a
- * digest, the purpose of a derived key, the order of properties or a codec.
+ * Checks that what an earlier build stored or gave to clients works with the current build. The fixture in
+ * libs/testing/src/fixtures/stored-data has tables, files, a backup and the master key. It also has the requests,
+ * responses, links and proofs that clients hold. A test fails if a change renames a stored name or a field, or changes
+ * a digest, the purpose of a derived key, the order of properties, or a codec.
  *
- * Do not write the fixture anew to make a test pass: the data of installations does not change with it. Where the API
- * changes on purpose, change the response in clients.json. Only after a change that makes older data unreadable on
- * purpose, write it with
+ * Do not regenerate the fixture to make a test pass: the data of installations does not change with it. If the API
+ * changes intentionally, change the response in clients.json. Regenerate the fixture only after a change that
+ * intentionally makes older data unreadable:
  *
- *   WRITE_STORED_DATA=1 npx jest apps/gateway/src/stored-data.spec.ts
+ * WRITE_STORED_DATA=1 npx jest apps/gateway/src/stored-data.spec.ts
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -52,11 +52,11 @@ const clients = readClientData();
 
 let directory: string;
 let database: TestDatabase;
-/** A superuser, whose open connection holds the lease of videos, and stands for the process that wrote the fixture. */
+/** A superuser. Its open connection holds the lease of videos, and represents the process that wrote the fixture. */
 let root: pg.Client;
 let tap: Wiretap;
 let world: TestWorld;
-/** Added to the time of the program. */
+/** Added to the clock of the service. */
 let aheadMs = 0;
 const realTime = StoreClock.prototype.nowMs;
 
@@ -68,7 +68,7 @@ beforeAll(async () => {
   root = new pg.Client({ connectionString: database.superuserUrl });
   await root.connect();
   await root.query("update public.leases set ends_at = 'infinity', backend = pg_backend_pid() where name = 'videos'");
-  await root.query("update public.processes set ends_at = 'infinity', backend = pg_backend_pid()"); // has open holds
+  await root.query("update public.processes set ends_at = 'infinity', backend = pg_backend_pid()"); // it has open holds
   const started = performance.now();
   StoreClock.prototype.nowMs = () => Math.floor(clients.time + performance.now() - started + aheadMs);
   world = await TestWorld.open({
@@ -107,11 +107,11 @@ describe('the snapshot of an account', () => {
     (await select('select *, state::text as text from es.snapshots where stream = $1', [clients.account.stream]))[0] ??
     {};
 
-  test('is of the version of its codec, which older snapshots need to be used', async () => {
+  test('has the version of the current codec; snapshots with another version are ignored', async () => {
     expect((await read()).version).toBe(`${accountCodec.version} signed 1`);
   });
 
-  test('is what its events come to, and is the same after it was read, letter for letter', async () => {
+  test('equals the fold of its events, and does not change when it is decoded and encoded', async () => {
     const { text, revision } = await read();
     const events = (await world.listEvents()).filter(({ stream }) => stream === clients.account.stream);
     const before = events.filter((event) => event.revision <= Number(revision)) as readonly AccountEvent[];
@@ -127,8 +127,8 @@ describe('the snapshot of an account', () => {
   });
 });
 
-describe('what clients read', () => {
-  test('is the same: responses, items, links, files, keys, balance, history, top-ups and the wallet', async () => {
+describe('a read', () => {
+  test('returns the same responses, items, links, files, keys, balance, history, top-ups and wallet', async () => {
     for (const exchange of clients.reads) {
       const { name, path: route } = exchange;
       const { status, responseBody } = await resendRequest(exchange, world.api);
@@ -137,7 +137,7 @@ describe('what clients read', () => {
     }
   });
 
-  test('is read with each API key, and with the id of the account', async () => {
+  test('is accepted with each API key, and with the credit id', async () => {
     expect(clients.apiKeys.length).toBe(4);
     for (const apiKey of clients.apiKeys) {
       const headers = { authorization: `Bearer ${apiKey}` };
@@ -148,7 +148,7 @@ describe('what clients read', () => {
     expect(body.data.map((each: Record<string, unknown>) => each.api_key)).toEqual(clients.apiKeys);
   });
 
-  test('has the secrets that are sealed in events', async () => {
+  test('decrypts the secrets in events', async () => {
     const secrets = new Secrets(Buffer.from(clients.masterKey, 'hex'));
     const rows = await select(`select type, data from es.events where data::text like '%"box":%' order by position`);
     const opened = rows.map(({ type, data }) => [type, secrets.open((data as { secret: never }).secret)]);
@@ -160,12 +160,12 @@ describe('what clients read', () => {
   });
 });
 
-/** Each response signs its links anew, for a day. */
+/** Each response signs its links again, for one day. */
 function withoutSignatures(body: string): string {
   return body.replace(/\?exp=\d+&sig=[\w-]{43}/g, '');
 }
 
-describe('a request that is repeated', () => {
+describe('a repeated request', () => {
   const names = clients.replays.map(({ name }) => name);
   const find = (name: string) => clients.replays.find((each) => each.name === name) as Exchange;
 
@@ -179,7 +179,7 @@ describe('a request that is repeated', () => {
     expect(repeated.responseHeaders['idempotent-replayed']).toBe('true');
   });
 
-  test.each(names)('with another body does not: %s', async (name) => {
+  test.each(names)('is rejected with another body: %s', async (name) => {
     const exchange = find(name);
     const body = changed(exchange.body ?? '');
     const { status, responseBody } = await resendRequest(exchange, world.api, body);
@@ -188,7 +188,7 @@ describe('a request that is repeated', () => {
     expect(responseBody).toContain(isProof ? 'was made for another request' : 'was used with another request');
   });
 
-  test('with its properties in another order does not: the digest is of the text', async () => {
+  test('is rejected with its properties in another order, because the digest covers the text', async () => {
     const exchange = find('chat');
     const reversed = Object.fromEntries(Object.entries(JSON.parse(exchange.body ?? '{}')).reverse());
     expect((await resendRequest(exchange, world.api, JSON.stringify(reversed))).status).toBe(409);
@@ -209,8 +209,8 @@ function changed(body: string): string {
     .replace('"amount":1', '"amount":3');
 }
 
-describe('a proof of payment', () => {
-  test.each(clients.proofs.map(({ name }) => name))('that is not used yet pays once: %s', async (name) => {
+describe('a proof', () => {
+  test.each(clients.proofs.map(({ name }) => name))('that was not used yet pays once: %s', async (name) => {
     const exchange = clients.proofs.find((each) => each.name === name) as Exchange;
     const first = await resendRequest(exchange, world.api);
     const second = await resendRequest(exchange, world.api);
@@ -220,7 +220,7 @@ describe('a proof of payment', () => {
     expect(second.responseBody).toBe(first.responseBody);
   });
 
-  test('has the claim of its payer under the same key as those before', async () => {
+  test('has its claim under the same key as earlier proofs', async () => {
     const rows = await select(
       "select distinct key from gateway.answers a where exists (select from es.events where stream = 'challenge-' || a.payer_id)",
     );
@@ -240,7 +240,7 @@ describe('a conversation', () => {
     },
   );
 
-  test('that was changed does not', async () => {
+  test('rejects a modified compaction, and ignores modified reasoning', async () => {
     for (const prefix of ['chat-reasoning.', 'chat-compaction.']) {
       const { exchange } = clients.continuations.find(({ exchange: { body } }) => body?.includes(prefix)) ?? {};
       const other = exchange?.body?.replace(prefix, 'chat-other.');
@@ -276,7 +276,7 @@ describe('a video that waits for its provider', () => {
     ]);
   });
 
-  test('is submitted as it would have been, and its hold is settled', async () => {
+  test('is submitted with the same request, and its hold is settled', async () => {
     await root.query("update public.leases set ends_at = now() where name = 'videos'");
     const submitted: { readonly path: string }[] = [];
     await world.waitUntil(async () => {
@@ -288,10 +288,10 @@ describe('a video that waits for its provider', () => {
     const sql = `select type from es.events where position > $1 and type = 'HoldSettled'
                     and metadata->>'actor' = 'workflow:videos'`;
     const last = await lastStoredPosition();
-    await world.waitUntil(async () => (await select(sql, [last])).length === 2); // one is of a model that no provider has
+    await world.waitUntil(async () => (await select(sql, [last])).length === 2); // the third model has no provider
   });
 
-  test('has an id that is made of its request', async () => {
+  test('has an id that is derived from its request', async () => {
     const secrets = new Secrets(Buffer.from(clients.masterKey, 'hex'));
     const rows = await select("select stream, metadata from es.events where type = 'VideoRequested'");
     const ids = rows.map(({ metadata }) => toVideoId(String((metadata as Row).$correlationId), secrets));
@@ -299,7 +299,7 @@ describe('a video that waits for its provider', () => {
   });
 });
 
-/** What providers of videos received. */
+/** The submissions that providers of videos received. */
 function tapped() {
   return tap.takeReceived().filter(isFirstSubmission);
 }
@@ -316,21 +316,21 @@ describe('an open hold', () => {
   });
 });
 
-describe('names of rows', () => {
+describe('stored names', () => {
   test.each<[string, string, (readonly string[])?]>([
     ['public.leases', 'name'],
     ['es.checkpoints', 'reader'],
     ['books.checkpoints', 'projection'],
     ['es.due', 'workflow', ['videos']],
     ['es.origin', 'first_fact'],
-  ])('are the same: %s', async (table, column, more = []) => {
+  ])('are unchanged: %s', async (table, column, more = []) => {
     const known = new Set([...(await storedColumn(table, column)), ...more]);
     const rows = await select(`select distinct ${column} as name from ${table}`);
     expect(rows.map(({ name }) => name).filter((name) => !known.has(String(name)))).toEqual([]);
     expect(known.size).toBeGreaterThan(0);
   });
 
-  test('are held by the program: each lease has a higher token, and each checkpoint has moved on', async () => {
+  test('are used by the current build: each lease has a higher token, and each checkpoint has advanced', async () => {
     const names = await storedColumn('public.leases', 'name');
     const drawn = await storedColumn('public.leases', 'drawn');
     for (const [at, name] of names.entries()) {
@@ -346,7 +346,7 @@ describe('names of rows', () => {
   });
 });
 
-test('actors and the rest of the metadata of events are written as before', async () => {
+test('writes the same actors and other metadata of events as the earlier build', async () => {
   const end = await lastStoredPosition();
   const sql = `select distinct regexp_replace(metadata->>'actor', '[0-9a-f-]{24,36}$', '<id>') as actor
                  from es.events where position <= $1`;
@@ -365,7 +365,7 @@ test('actors and the rest of the metadata of events are written as before', asyn
   ]);
 });
 
-test('the books are at drift 0', async () => {
+test('has no drift in the ledger', async () => {
   const lines: string[] = [];
   await world.waitUntil(async () => {
     const sql = 'select min(position) >= (select max(position) from es.events) as read from books.checkpoints';
@@ -375,11 +375,11 @@ test('the books are at drift 0', async () => {
   expect(lines.at(-1)).toBe('drift 0');
 });
 
-test('a gateway that starts uses the snapshot, and not the events before it', async () => {
+test('starts a gateway from the snapshot, without the events before it', async () => {
   const { stream } = clients.account;
   const find = () => select('select revision, last, state::text, mac from es.snapshots where stream = $1', [stream]);
   const before = await find();
-  await root.query('set session_replication_role = replica'); // without the trigger that keeps events as they are
+  await root.query('set session_replication_role = replica'); // without the trigger that makes events immutable
   await root.query("update es.events set data = '{}' where stream = $1 and revision < $2", [
     stream,
     before[0]?.revision,
@@ -391,7 +391,7 @@ test('a gateway that starts uses the snapshot, and not the events before it', as
   expect(await find()).toEqual(before);
 });
 
-test('a gateway whose new secrets are under another master key finds what was made under this one', async () => {
+test('finds data of this master key on a gateway that uses another one for new secrets', async () => {
   const api = await world.addGateway({ masterKeys: [randomBytes(32).toString('hex'), clients.masterKey] });
   for (const exchange of clients.replays) {
     const { status, responseBody } = await resendRequest(exchange, api);
@@ -407,7 +407,7 @@ describe('a backup', () => {
   });
   afterAll(() => target.drop());
 
-  test('is restored to the rows of its moment, and is written in the same form again', async () => {
+  test('is restored to the rows of its point in time, and a new backup has the same format', async () => {
     const manifest = await restoreBackup(listDatabases(target.url, undefined), BACKUP);
     const columns = await readStoredColumns();
     await withClient(target.url, async (client) => {
@@ -416,7 +416,7 @@ describe('a backup', () => {
     });
     const again = path.join(directory, 'backup');
     await createBackup(listDatabases(target.url, undefined), again, 'PostgreSQL');
-    // What differs is the time, how this version of zlib packs, and which migrations there are in which order.
+    // The time, the compressed bytes of this version of zlib, and the migrations may differ.
     const form = async (each: string) =>
       (await readFile(path.join(each, 'manifest.json'), 'utf8'))
         .replace(/"(createdAt|sha256)": "[^"]+"/g, '"$1": ""')
@@ -428,7 +428,7 @@ describe('a backup', () => {
 describe('/openapi.json', () => {
   const file = path.join(STORED_DATA_DIR, 'openapi.txt');
 
-  test('has the operations and schemas that it had', async () => {
+  test('has the operations and schemas that the fixture lists', async () => {
     const lines = describeApi((await world.get('/openapi.json')).body);
     if (process.env.WRITE_OPENAPI === '1') await writeFile(file, `${lines.join('\n')}\n`);
     const known = (await readFile(file, 'utf8')).trimEnd().split('\n');
@@ -441,7 +441,7 @@ describe('/openapi.json', () => {
   });
 });
 
-/** A line for each operation and component, with a digest of what it says. */
+/** Returns a line for each operation and component, with a digest of its content. */
 function describeApi(document: Record<string, unknown>): readonly string[] {
   const { paths = {}, components = {}, ...rest } = document as Record<string, Record<string, Record<string, unknown>>>;
   const { servers: _, ...head } = rest;

@@ -6,26 +6,28 @@ import { withPool } from './keys.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Prints the id of an account, and what the house has borne for it lately, where that is anything. */
+/** Prints the internal id of an account, and the losses that the operator recently absorbed for it, if any. */
 export async function printAccount(
   foundation: Foundation,
   idOrCreditId: string,
   print: (line: string) => void,
 ): Promise<void> {
   const id = await resolveAccountId(foundation, idOrCreditId);
-  if (id === undefined) throw new StartError('There is no account of this credit_id.');
+  if (id === undefined) throw new StartError('No account has this credit_id.');
   print(id);
   const { accounts } = createStreams(foundation.store, NO_SNAPSHOTS, foundation.runtime);
   const { losses } = await accounts.read(id);
   if (!losses) return;
   const { since, borne, charged } = losses;
-  print(`${formatUsd(borne)} USD were borne for it in the hour from ${since}, and ${formatUsd(charged)} USD charged`);
+  print(`${formatUsd(borne)} USD were absorbed in the hour from ${since}, and ${formatUsd(charged)} USD were charged`);
 }
 
 /**
- * The id that the books know an account by. It needs the master keys: nothing that is stored says which `credit_id` it has.
- * @param idOrCreditId its `credit_id`, or the id itself
- * @throws StartError where there is none, and a key is missing by which there might be
+ * Returns the internal id of an account, as used in events and tables. This requires the master keys, because the
+ * `credit_id` is not stored.
+ * @param idOrCreditId the `credit_id` or the internal id
+ * @returns undefined if there is no such account
+ * @throws StartError if no account is found, but a master key is missing under which the account may exist
  */
 export async function resolveAccountId(foundation: Foundation, idOrCreditId: string): Promise<string | undefined> {
   if (!UUID.test(idOrCreditId)) return undefined;

@@ -2,7 +2,7 @@ import { AUTO_TOPUP, type AutoTopupEvent } from '#domain';
 import { StartError } from '#foundation';
 import { type EventReader, formatUsd, money, NO_STREAM, toStreamName } from '#kernel';
 
-/** Prints the journal of an account's automatic top-ups: every step, one in a line, with its time. */
+/** Prints the automatic top-ups of an account: one line per event with its booking time. */
 export async function printAutoTopups(
   store: Pick<EventReader, 'read'>,
   accountId: string,
@@ -23,15 +23,15 @@ function formatEvent({ type, data }: AutoTopupEvent): string {
     case 'WalletDisconnected':
       return 'the wallet is disconnected';
     case 'AutoTopupBegun':
-      return `attempt ${data.attempt} begins: ${formatAmount(data.amount)}, since the balance is ${formatAmount(data.balance)}; top-up ${data.topupId}`;
+      return `attempt ${data.attempt} starts: ${formatAmount(data.amount)}, because the balance is ${formatAmount(data.balance)}; top-up ${data.topupId}`;
     case 'AutoTopupInvoiced':
       return `attempt ${data.attempt} has an invoice, which expires at ${data.expiresAt}`;
     case 'WalletAsked':
-      return `${formatRequest(data)}: wallet ${data.wallet} is about to be asked (turn ${data.token})`;
+      return `${formatRequest(data)}: about to be sent to wallet ${data.wallet} (fencing token ${data.token})`;
     case 'WalletRequestEnded':
       return `${formatRequest(data)}: ${data.outcome}${formatReason(data.why)}`;
     case 'WalletAnswered':
-      return `${formatRequest(data)}: the wallet answers ${data.code}${formatReason(data.why)}`;
+      return `${formatRequest(data)}: the wallet responds ${data.code}${formatReason(data.why)}`;
     case 'AutoTopupEnded':
       return `attempt ${data.attempt} ends: ${data.outcome}${formatReason(data.why)}`;
     case 'AutoTopupPaused':

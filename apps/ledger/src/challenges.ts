@@ -6,8 +6,8 @@ import { type ChallengeView, READ_MODEL_CONNECTION_OPTIONS, readChallenges } fro
 type Print = (line: string) => void;
 
 /**
- * Lists payments for one request that the house owes something of: those that can be used still, and those that nobody has
- * claimed; and those of which something has become income.
+ * Lists the pay-per-request payments whose unused amount the operator owes: those that can still be used, and those
+ * that were not claimed in time. Also lists those whose unused amount became income.
  */
 export async function printChallenges(
   { databaseUrl, settings }: Pick<Foundation, 'databaseUrl' | 'settings'>,
@@ -26,7 +26,7 @@ export async function printChallenges(
     const isUsable = ({ usableUntil, state }: ChallengeView) => usableUntil >= now || state === 'running';
     const [usable, unclaimed] = [owed.filter(isUsable), owed.filter((challenge) => !isUsable(challenge))];
     print(`${owed.length} payments are unused or partly used: ${formatOwedTotals(owed)}`);
-    print(`${usable.length} can be used still: ${formatOwedTotals(usable)}`);
+    print(`${usable.length} can still be used: ${formatOwedTotals(usable)}`);
     for (const challenge of usable) print(formatOwedLine(challenge));
     print(
       `${unclaimed.length} can no longer be used: ${formatOwedTotals(unclaimed)}${describeForfeitRule(settings.unclaimedAfterDays)}`,
@@ -43,11 +43,11 @@ export async function printChallenges(
 }
 
 function describeForfeitRule(days: number | undefined): string {
-  if (days === undefined) return '; it stays owed, since UNCLAIMED_AFTER_DAYS is not set';
-  return `; it becomes income ${days} days later (UNCLAIMED_AFTER_DAYS)`;
+  if (days === undefined) return '; unused amounts stay owed, because UNCLAIMED_AFTER_DAYS is not set';
+  return `; unused amounts become income ${days} days later (UNCLAIMED_AFTER_DAYS)`;
 }
 
-/** As the trial balance has them: `challenge:available` and `challenge:held`. */
+/** Formats the totals that the trial balance shows as `challenge:available` and `challenge:held`. */
 function formatOwedTotals(challenges: readonly ChallengeView[]): string {
   const [available, held] = [
     formatTotal(challenges.map((challenge) => challenge.available)),

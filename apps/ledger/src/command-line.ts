@@ -16,7 +16,7 @@ type OptionName = (typeof OPTION_NAMES)[number];
 
 interface CommandInput {
   readonly foundation: Foundation;
-  /** What stands behind the command: as many words as it takes. */
+  /** The positional arguments after the command name, as many as the command requires. */
   readonly operands: readonly string[];
   readonly until: string | undefined;
   readonly cost: string | undefined;
@@ -25,10 +25,10 @@ interface CommandInput {
 }
 
 interface Command {
-  /** What stands behind the command, as the usage says it. */
+  /** Names of the positional arguments in the usage text. */
   readonly operandNames?: readonly string[];
   readonly option?: { readonly name: OptionName; readonly usage: string; readonly isRequired?: true };
-  /** Returns false when what it looks at is not as it should be. */
+  /** Resolves to false if the command found a problem. */
   run(input: CommandInput): Promise<unknown>;
 }
 
@@ -80,7 +80,7 @@ function formatUsage(): string {
   return `Usage: npm run ledger -- ${lines.join(' | ')}`;
 }
 
-/** The command that the words begin with, and what stands behind it. @throws StartError with the usage */
+/** Returns the command and its positional arguments. @throws StartError with the usage text */
 function parseCommand(positionals: readonly string[], options: { readonly [name in OptionName]?: string }) {
   const [name, rest] = [2, 1].flatMap((length) => {
     const commandName = positionals.slice(0, length).join(' ');
@@ -100,10 +100,10 @@ function parseCommand(positionals: readonly string[], options: { readonly [name 
 }
 
 /**
- * The finance command line: proves the books from the events alone.
- * @param args what stands behind `npm run ledger --`
- * @returns false when what it looked at is not as it should be
- * @throws StartError, with a sentence for whoever called it
+ * Runs a command of the finance command line, which checks the accounting data with the events as the only source.
+ * @param args the arguments after `npm run ledger --`
+ * @returns false if the command found a problem
+ * @throws StartError with a message for the operator
  */
 export async function runLedgerCommand(
   args: string[],

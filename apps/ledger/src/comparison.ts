@@ -9,19 +9,19 @@ import {
   TEXT_TYPE_PARSERS,
 } from '#projections';
 
-/** Rows fetched at once. */
+/** Number of rows fetched at once. */
 const PAGE_SIZE = 5_000;
 
 type StoredDomainEvent = StoredEvent<DomainEvent>;
 type ReportDifference = (difference: string) => void;
 
-/** Compares one read model with what the facts say. */
+/** Compares one read model with the rows that follow from the events. */
 export interface ReadModelComparison {
   readonly name: string;
   comparedCount: number;
-  /** Facts behind the read model's checkpoint. */
+  /** Number of events after the checkpoint of the read model. */
   unappliedCount: number;
-  /** Only waits where rows must be fetched. */
+  /** Returns a promise only if rows must be compared, so that other events cost no microtask. */
   handleEvent(event: StoredDomainEvent): Promise<void> | undefined;
   finish(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export function createComparison(
     : new FoldComparison(projection, client, report);
 }
 
-/** A log is compared row by row: its rows come in the order of the facts. */
+/** Compares a log projection row by row while the events are read, since its rows are ordered by position. */
 class LogComparison implements ReadModelComparison {
   readonly name: string;
   comparedCount = 0;
@@ -81,18 +81,18 @@ class LogComparison implements ReadModelComparison {
   }
 
   private reportUnexpectedRow(row: ReadModelRow): void {
-    this.report(`${this.name} has ${formatRow(this.projection, row)}, which no fact explains`);
+    this.report(`${this.name} has ${formatRow(this.projection, row)}, which no event explains`);
     this.storedRows.advance();
   }
 }
 
-/** Whether a row of a log comes before another: by its position, and by its line where a fact has several. */
+/** Compares rows of a log by their position, then by their line if an event has several rows. */
 function isBefore(a: ReadModelRow, b: ReadModelRow): boolean {
   const [first, second] = [BigInt(a.position as string), BigInt(b.position as string)];
   return first === second ? Number(a.line ?? 0) < Number(b.line ?? 0) : first < second;
 }
 
-/** A fold is compared at the end: its rows are folded in memory. */
+/** Folds all rows of a projection in memory, and compares them after the last event. */
 class FoldComparison implements ReadModelComparison {
   readonly name: string;
   comparedCount = 0;
@@ -122,7 +122,7 @@ class FoldComparison implements ReadModelComparison {
       const key = row[projection.key] as string;
       const expectedRow = expected.get(key);
       const actualText = formatRow(projection, row);
-      if (!expectedRow) report(`${name} has ${actualText}, which no fact explains`);
+      if (!expectedRow) report(`${name} has ${actualText}, which no event explains`);
       else if (formatRow(projection, expectedRow) !== actualText)
         report(`${name} has ${actualText} instead of ${formatRow(projection, expectedRow)}`);
       expected.delete(key);
@@ -134,7 +134,7 @@ class FoldComparison implements ReadModelComparison {
   }
 }
 
-/** The rows of a table in order, a page at a time. */
+/** Reads the rows of a table in order, one page at a time. */
 class RowCursor {
   private rows: ReadModelRow[] = [];
   private rowIndex = 0;
@@ -147,7 +147,7 @@ class RowCursor {
     private readonly orderBy: string,
   ) {}
 
-  /** The next row; undefined after the last. */
+  /** Returns the next row without advancing; undefined after the last row. */
   async peekRow(): Promise<ReadModelRow | undefined> {
     if (this.rowIndex >= this.rows.length && !this.isExhausted) await this.fetch();
     return this.rows[this.rowIndex];
@@ -179,7 +179,7 @@ class RowCursor {
   }
 }
 
-/** A row as text, column by column, the same for rows that were computed and rows that were read. */
+/** Formats a row column by column. Equal computed and stored rows result in the same text. */
 function formatRow({ columns }: Projection, row: ReadModelRow): string {
   return columns.map((column) => `${column}=${formatValue(row[column])}`).join(' ');
 }

@@ -2,12 +2,13 @@ import { parseInstant } from '#domain';
 import { StartError } from '#foundation';
 import { START_POSITION, type StoredEvent } from '#kernel';
 
-/** Returns whether a fact belongs to the books as of some moment. */
+/** Returns whether an event is included in the accounting data as of a point in time. */
 export type EventFilter = (event: StoredEvent) => boolean;
 
 /**
- * @param until a position or a booking time; undefined is now
- * @throws StartError when it is neither
+ * Parses the option `--until`.
+ * @param until a position or a booking time; undefined includes all events
+ * @throws StartError if it is neither
  */
 export function parseUntilFilter(until: string | undefined): EventFilter {
   if (until === undefined) return () => true;
@@ -16,11 +17,11 @@ export function parseUntilFilter(until: string | undefined): EventFilter {
     return (event) => event.position <= position;
   }
   const instant = parseInstant(until);
-  if (instant === undefined) throw new StartError('--until takes a position or an ISO 8601 time.');
+  if (instant === undefined) throw new StartError('--until must be a position or an ISO 8601 time.');
   return (event) => event.recordedAt <= instant;
 }
 
-/** How far facts were read. */
+/** Counts the included events and records the position of the last one. */
 export class ReplayExtent {
   private eventCount = 0;
   private last = START_POSITION;
@@ -31,11 +32,11 @@ export class ReplayExtent {
   }
 
   toString(): string {
-    return `As of ${this.eventCount === 0 ? 'the beginning' : `position ${this.last}`}: ${this.eventCount} facts`;
+    return `As of ${this.eventCount === 0 ? 'the beginning' : `position ${this.last}`}: ${this.eventCount} events`;
   }
 }
 
-/** A line of a table: a name, and figures to the right of it. */
+/** Formats a line of a table: a left-aligned name and right-aligned values. */
 export function formatColumns(name: string, ...values: readonly string[]): string {
   return (name.padEnd(40) + values.map((value) => value.padStart(24)).join('')).trimEnd();
 }

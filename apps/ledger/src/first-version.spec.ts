@@ -1,6 +1,6 @@
 /**
- * Facts that the first version of the program wrote, before facts had versions: three accounts with keys and top-ups, and
- * chats, searches, Responses and embeddings with what goes wrong with them. `books.json` is what its read models said.
+ * Tests with events that the first version wrote, before events had versions: three accounts with keys and top-ups, and
+ * successful and failed chats, searches, Responses and embeddings. `books.json` has the read models of that version.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { createTestDatabase, type TestDatabase, TestWorld } from '#testing';
 import { verify } from './verify.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../../libs/testing/src/fixtures/first-version');
-/** Of the simulated installation that wrote the facts. */
+/** Master key of the simulated installation that wrote the events. */
 const MASTER_KEY = '355c7696295965bb756a2d313c2054d81212148ad6504f32cf893cc0a6fa0fe4';
 const ACCOUNT = { creditId: '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb', apiKey: 'sk-GxagOGlgVqbHtJyay6SUha' };
 const ACCOUNT_STREAM = `account-${ACCOUNT.creditId}`;
@@ -38,7 +38,7 @@ const stored: readonly Stored[] = readFileSync(path.join(FOLDER, 'facts.jsonl'),
   .split('\n')
   .map((line) => JSON.parse(line));
 const books = JSON.parse(readFileSync(path.join(FOLDER, 'books.json'), 'utf8'));
-/** How far all read models have come. */
+/** Position up to which all read models have applied events. */
 const ALL_APPLIED = `select min(position) from books.checkpoints having count(*) = ${projections.length}`;
 const last = BigInt(stored.at(-1)?.position ?? 0);
 
@@ -59,7 +59,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** As the old program wrote them, with a snapshot of an account in which it was rich. */
+/** Inserts the events as the old build wrote them, with a snapshot in which an account has a much higher balance. */
 async function insert(to: pg.Pool): Promise<void> {
   const columns = 'position bigint, stream text, revision bigint, id uuid, type text, data json, metadata json';
   await to.query(
@@ -84,7 +84,7 @@ async function one(sql: string): Promise<string> {
   return String(Object.values((await pool.query(sql)).rows[0] ?? {})[0]);
 }
 
-/** Waits until a position has been reached. */
+/** Waits until the position that `sql` selects as `min` is at least `position`. */
 async function applied(sql: string, position = last): Promise<void> {
   await world.waitUntil(async () => BigInt((await pool.query(sql)).rows[0]?.min ?? -1n) >= position);
 }
@@ -95,7 +95,7 @@ async function verified(): Promise<readonly string[]> {
   return lines;
 }
 
-test('they project to the books that they had', async () => {
+test('the events result in the read models of the first version', async () => {
   const { rows } = await pool.query('select account, sum(amount)::text as amount from journal group by account');
   expect(Object.fromEntries(rows.map(({ account, amount }) => [account, amount]))).toEqual(books.trialBalance);
   expect(await one('select count(*) from journal')).toBe(String(books.journalLines));
@@ -105,20 +105,20 @@ test('they project to the books that they had', async () => {
   expect(Object.fromEntries(keys.map((row) => [row.key_id, row.used_in_all]))).toEqual(books.usedOfKeys);
 });
 
-test('the books are at drift 0', async () => {
+test('the read models verify with drift 0', async () => {
   const lines = await verified();
   expect(Number.parseInt(lines[0] ?? '', 10)).toBeGreaterThanOrEqual(stored.length);
   expect(lines.at(-1)).toBe('drift 0');
 });
 
-test('crediting reads them again from the first one, and credits nothing twice', async () => {
+test('the top-up workflow reads the events from the start and adds no credit twice', async () => {
   await applied("select position as min from es.checkpoints where reader = 'topups'");
   await world.waitUntil(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
   const added = (await world.listEvents()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
   expect(added).toEqual([]);
 });
 
-test('a payment whose mark was lost is not credited again under its new name', async () => {
+test('a payment that lost its TopupCredited event is not credited again under the current id format', async () => {
   const snapshots = new PostgresSnapshots(pool, [Buffer.alloc(32)]);
   const { accounts } = createStreams(world.foundation.store, snapshots, world.foundation.runtime);
   const facts = (await world.listEvents()) as readonly StoredEvent<DomainEvent>[];
@@ -139,10 +139,10 @@ function isOfTopup(fact: StoredEvent<DomainEvent>): fact is StoredEvent<TopupEve
   return fact.stream.startsWith('topup-');
 }
 
-describe('an account of them', () => {
+describe('an account of the first version', () => {
   const own = { 'x-credit-id': ACCOUNT.creditId };
 
-  test('has its keys, its history and its top-ups', async () => {
+  test('has its keys, history and top-ups', async () => {
     const keys = (await world.send('GET', '/keys?show_key=true', { headers: own })).body.data;
     expect(keys.map(({ name }: { name: string }) => name)).toEqual(['Default', 'ci', 'site', 'soon']);
     expect(keys[0].api_key).toBe(ACCOUNT.apiKey);
@@ -154,7 +154,7 @@ describe('an account of them', () => {
       expect((await world.get(`/topup/status/${stream.slice('topup-'.length)}`)).body.status).toBe('Settled');
   });
 
-  test('is served, by its key and from its facts, not from the old snapshot', async () => {
+  test('is served with its key, from its events and not from the old snapshot', async () => {
     const before = toPicoUsd(BigInt(books.balances[ACCOUNT.creditId]));
     expect(await world.fetchBalance(ACCOUNT)).toBe(formatUsd(before));
     expect((await world.sendChat(ACCOUNT)).status).toBe(200);
@@ -164,25 +164,25 @@ describe('an account of them', () => {
     expect(await world.fetchBalance(ACCOUNT)).toBe(formatUsd(toPicoUsd(before - charged)));
   });
 
-  test('is topped up, and the books stay at drift 0', async () => {
+  test('can be topped up, with drift 0 afterwards', async () => {
     await world.fund(ACCOUNT, 1);
     await applied(ALL_APPLIED, (await world.listEvents()).at(-1)?.position);
     expect((await verified()).at(-1)).toBe('drift 0');
   });
 });
 
-describe('their master key', () => {
+describe('the master key of the first version', () => {
   const other = randomBytes(32).toString('hex');
   const own = { 'x-credit-id': ACCOUNT.creditId };
 
-  test('is known from them: with another one nothing starts', async () => {
+  test('is known from the events, so that no gateway starts with another one', async () => {
     const first = stored.find(({ type }) => type === 'KeyCreated')?.data as KeyCreated['data'];
     expect(await one('select id from es.master_keys')).toBe(first.secret.key);
     await expect(world.startGateway({ masterKeys: [other] })).rejects.toThrow(`fingerprint ${first.secret.key}`);
     expect(await one('select count(*) from es.master_keys')).toBe('1');
   });
 
-  test('is exchanged while gateways run: each knows what others have made, and charges once what was asked of two', async () => {
+  test('can be replaced while gateways run; all accept the same API keys and charge a repeated request once', async () => {
     const widened = await world.addGateway({ masterKeys: [MASTER_KEY, other] });
     const switched = await world.addGateway({ masterKeys: [other, MASTER_KEY] });
     expect(await one('select count(*) from es.master_keys')).toBe('2');
@@ -200,6 +200,6 @@ describe('their master key', () => {
       expect((await asked(reader)).headers.get('idempotent-replayed')).toBe('true');
       expect((await world.listEvents(ACCOUNT)).length - before).toBe(2);
     }
-    await expect(world.startGateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow('put it back, or behind another');
+    await expect(world.startGateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow('restore it, alone or after a new');
   });
 });

@@ -8,8 +8,8 @@ import { READ_MODEL_CONNECTION_OPTIONS, readVideoJobs, type VideoJobView } from 
 type Print = (line: string) => void;
 
 /**
- * Lists the videos that are being made, and those that failed and that a vendor may nevertheless invoice. Its invoice says
- * whether it does: `jobs close` notes that.
+ * Lists running video jobs, and failed ones that a provider may still invoice. The operator checks the provider's
+ * invoice for a failed job and records its cost with `jobs close`.
  */
 export async function printJobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
   const pool = openPool({
@@ -36,7 +36,7 @@ export async function printJobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>
   }
 }
 
-/** Notes what a vendor has invoiced for a job that failed: the house bears it. @param cost USD, or `none` */
+/** Records the cost that a provider invoiced for a failed job; the operator absorbs it. @param cost USD, or `none` */
 export async function closeJobCost(foundation: Foundation, jobId: string, cost: string, print: Print): Promise<void> {
   const { store, runtime } = foundation;
   const amount = parseCost(cost);
@@ -48,7 +48,7 @@ export async function closeJobCost(foundation: Foundation, jobId: string, cost: 
       { type: 'CloseVideoCost', data },
       createRootCause('ledger', randomUUID()),
     );
-    print(`${jobId}: ${formatUsd(amount)} USD ${events.length === 0 ? 'was noted before' : 'is booked as its cost'}`);
+    print(`${jobId}: ${formatUsd(amount)} USD ${events.length === 0 ? 'was recorded before' : 'is recorded as cost'}`);
   } catch (error) {
     if (error instanceof Rejection) throw new StartError(`${error.message}: ${jobId}.`);
     throw error;
@@ -61,7 +61,7 @@ function parseCost(cost: string): PicoUsd {
     const amount = parseUsd(cost);
     if (amount >= 0n) return amount;
   } catch {}
-  throw new StartError('--cost must be USD, such as 3.2, or none.');
+  throw new StartError('--cost must be an amount in USD, such as 3.2, or none.');
 }
 
 function sumAmounts(amounts: readonly PicoUsd[]): PicoUsd {
@@ -84,6 +84,6 @@ function formatRunningJob({
 }
 
 function formatOpenCost({ jobId, model, openCost = ZERO_USD, vendor = '', vendorId, changedAt }: VideoJobView): string {
-  const submission = vendorId === undefined ? 'not known whether it was taken' : `as ${vendorId}`;
+  const submission = vendorId === undefined ? 'unknown whether the job was accepted' : `as ${vendorId}`;
   return `${changedAt}  ${jobId}  ${formatUsd(openCost)} USD at most to ${vendor} (${submission}), ${model}`;
 }

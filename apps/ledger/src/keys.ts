@@ -5,7 +5,7 @@ import { openPool } from '#postgres';
 
 type Print = (line: string) => void;
 
-/** Lists the master keys that this installation has had, by their fingerprints, and what is under each. */
+/** Lists the fingerprints of all master keys of this installation, and the number of API keys under each. */
 export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
   await withPool(databaseUrl, async (pool) => {
     const { rows } = await pool.query<{ key: string; active: string }>(
@@ -13,13 +13,13 @@ export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databas
     );
     const active = new Map(rows.map((row) => [row.key, row.active]));
     for (const { id, since, isRetired } of await listKnownMasterKeys(pool)) {
-      const state = isRetired ? 'given up' : 'in use';
+      const state = isRetired ? 'retired' : 'in use';
       print(`${id}: ${state}, since ${since}, ${active.get(id) ?? 0} API keys that are not revoked`);
     }
   });
 }
 
-/** Gives a master key up: processes start without it, and what is under it is lost. */
+/** Retires a master key: processes then start without it, and all data under it is lost. */
 export async function retireKeyByFingerprint(
   { databaseUrl, settings }: Foundation,
   id: string,
@@ -27,15 +27,15 @@ export async function retireKeyByFingerprint(
 ): Promise<void> {
   if ((await findMasterKeys(settings)).some((key) => toMasterKeyId(key) === id))
     throw new StartError(
-      `${id} is in MASTER_KEY, or master.key in DATA_DIR: take it out, and stop what was started with it.`,
+      `${id} is in MASTER_KEY, or in master.key in DATA_DIR: remove it, and stop the processes that use it.`,
     );
   await withPool(databaseUrl, async (pool) => {
-    if (!(await retireMasterKey(pool, id))) throw new StartError(`No master key ${id} is in use here.`);
-    print(`${id} is given up: what is sealed or hashed under it is lost`);
+    if (!(await retireMasterKey(pool, id))) throw new StartError(`No master key ${id} is in use.`);
+    print(`${id} is retired: data that is sealed or hashed with it is lost`);
   });
 }
 
-/** Does something in the database, and waits for it. */
+/** Runs `work` with a connection pool, which is closed afterwards. */
 export async function withPool(connectionString: string, work: (pool: pg.Pool) => Promise<unknown>): Promise<void> {
   const pool = openPool({ connectionString, name: 'ledger', max: 1 });
   try {

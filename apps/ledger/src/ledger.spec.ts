@@ -16,7 +16,7 @@ import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
-/** Costs 0.01 USD for each request, whatever its length. */
+/** A model that costs 0.01 USD per request, whatever its length. */
 const FLAT = { model: 'countinghouse/flat' };
 const HOUR = 3_600_000;
 
@@ -30,9 +30,9 @@ const [OWED, HELD, INCOME] = [1, 2, 3].map((nr) => `10000000-0000-4000-8000-0000
 let rich: TestAccount;
 let poor: TestAccount;
 let third: TestAccount;
-/** Requests that are not answered before the world ends: their holds stay open. */
+/** Requests that are still running when the world is closed, so that their holds stay open. */
 let waiting: Promise<TestResponse>[];
-/** The moment between the money coming in and its first use. */
+/** Position and time after the accounts were funded and before the first request. */
 let funded: { readonly position: bigint; readonly time: string };
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ beforeAll(async () => {
   for (const each of [rich, third])
     await world.connectWallet(each, await world.createNwcWallet(), { threshold_usd: 5 });
   funded = { position: (await world.listEvents()).at(-1)?.position ?? 0n, time: new Date().toISOString() };
-  await world.waitUntil(async () => new Date().toISOString() > funded.time); // no use may be booked in that millisecond
+  await world.waitUntil(async () => new Date().toISOString() > funded.time); // no request may have this time
   await use();
   await payOnce();
   const end = (await world.listEvents()).at(-1)?.position;
@@ -56,7 +56,7 @@ afterAll(async () => {
   await Promise.all(waiting);
 });
 
-/** Six charges, two of them estimates; one request that failed; two that wait. */
+/** Makes six charges (two of them are estimates), one failed request, and two requests that stay open. */
 async function use(): Promise<void> {
   const headers = { 'x-credit-id': rich.creditId };
   const key = (await world.send('POST', '/keys', { headers, body: { name: 'limited', usage_limit_usd: 0.05 } })).body;
@@ -70,7 +70,7 @@ async function use(): Promise<void> {
   await world.waitUntil(async () => (await one('select count(*) from holds')) === '2');
 }
 
-/** Payments for one request each: one that nobody has used, one whose request runs, one that has become income. */
+/** Pays three challenges: one that is unused, one whose request is running, and one that is forfeited. */
 async function payOnce(): Promise<void> {
   const { challenges } = world.getService(Streams);
   const now = Date.now();
@@ -100,17 +100,17 @@ interface Ended {
   readonly complaint: string;
 }
 
-/** What the command line needs to find the world's database. */
+/** The settings with which the command line finds the database of the world. */
 const environment = () => ({ DATABASE_URL: world.databaseUrl, DATA_DIR: world.foundation.settings.dataDir });
 
-/** The command line, run in this process. */
+/** Runs a command in this process. */
 async function ledger(...args: string[]): Promise<Ended> {
   const lines: string[] = [];
   const isRight = await runLedger(args, environment(), (line) => void lines.push(line)).catch((error) => error.message);
   return { code: isRight === true ? 0 : 1, lines, complaint: typeof isRight === 'string' ? isRight : '' };
 }
 
-/** The built program. */
+/** Runs a command with the built program. */
 function builtLedger(...args: string[]): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(process.execPath, [BUILT, ...args], { env: environment() }, (error, output, complaint) => {
@@ -120,14 +120,14 @@ function builtLedger(...args: string[]): Promise<Ended> {
 }
 
 describe('verify', () => {
-  test('replays everything, compares every row, and ends with drift 0', async () => {
+  test('replays all events, compares all rows and prints drift 0', async () => {
     const facts = await world.listEvents();
     const lines = facts.reduce((sum, fact) => sum + toPostings(fact.stream, fact).length, 0);
     expect(await builtLedger('verify')).toEqual({
       code: 0,
       complaint: '',
       lines: [
-        `${facts.length} facts replayed`,
+        `${facts.length} events replayed`,
         `trial balance: ${lines} lines, sum 0 USD`,
         '3 accounts, 3 holds open, 0 of them past their expiry',
         '3 challenges paid, 0.023 USD of them held or owed',
@@ -156,7 +156,7 @@ describe('verify', () => {
     ['holds', 'hold_id', 'amount', '42', { hold_id: 'added' }],
     ['challenges', 'challenge_id', 'available', '42', { challenge_id: 'added' }],
     ['autotopups', 'account_id', 'threshold', '42', { account_id: NOBODY }],
-  ])('finds a row of %s that was changed, one that is gone, and one that was added', async (...tampering) => {
+  ])('reports a changed, a deleted and an added row of %s', async (...tampering) => {
     const [table, order, column, wrong, added] = tampering;
     const first = `select ctid from ${table} order by ${order} limit 1`;
     const last = `select ctid from ${table} order by ${order.replace(',', ' desc,')} desc limit 1`;
@@ -172,7 +172,7 @@ describe('verify', () => {
     expect(differences).toContainEqual(expect.stringMatching(`${table} has .*${column}=${wrong}.* instead of `));
     expect(differences).toContainEqual(expect.stringMatching(`${table} lacks `));
     expect(differences).toContainEqual(
-      expect.stringMatching(`${table} has .*${key}=${value} .*, which no fact explains$`),
+      expect.stringMatching(`${table} has .*${key}=${value} .*, which no event explains$`),
     );
     expect(differences).toHaveLength(3);
     expect([code, lines.at(-1), complaint]).toEqual([1, 'drift 3', '']);
@@ -188,7 +188,7 @@ describe('verify', () => {
     }
   });
 
-  test('finds nothing any more once the read models were rebuilt', async () => {
+  test('reports no differences after the read models were rebuilt', async () => {
     const { code, lines } = await ledger('verify');
     expect([code, lines.at(-1)]).toEqual([0, 'drift 0']);
   });
@@ -197,7 +197,7 @@ describe('verify', () => {
 const table = ({ lines }: Ended) => lines.map((line) => line.split(/\s{2,}/));
 
 describe('replay', () => {
-  test('reports every balance and the trial balance as of a position', async () => {
+  test('prints every balance and the trial balance as of a position', async () => {
     const facts = (await world.listEvents()).filter(({ position }) => position <= funded.position);
     const ended = await ledger('replay', '--until', String(funded.position));
     const balances = [
@@ -206,7 +206,7 @@ describe('replay', () => {
       [world.getAccountId(third), '10.5', '0'],
     ];
     expect(table(ended)).toEqual([
-      [`As of position ${funded.position}: ${facts.length} facts, 3 accounts with money`],
+      [`As of position ${funded.position}: ${facts.length} events, 3 accounts with money`],
       [''],
       ['account', 'available USD', 'held USD'],
       ...balances.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
@@ -224,12 +224,12 @@ describe('replay', () => {
   test.each([
     ['in UTC', (time: string) => time],
     ['in another zone', (time: string) => `${new Date(Date.parse(time) + 3_600_000).toISOString().slice(0, -1)}+01:00`],
-  ])('reports them as of a time %s', async (_, written) => {
+  ])('prints the same balances as of a time %s', async (_, written) => {
     const asOfPosition = await ledger('replay', '--until', String(funded.position));
     expect(await ledger('replay', '--until', written(funded.time))).toEqual(asOfPosition);
   });
 
-  test('reports them as of now by default: what the service says itself', async () => {
+  test('prints the current amounts by default, which are equal to those of the service', async () => {
     const ended = table(await ledger('replay'));
     expect(ended).toContainEqual([world.getAccountId(rich), await world.fetchBalance(rich), '0.01']);
     expect(ended).toContainEqual([world.getAccountId(poor), '1.03', '0.01']);
@@ -243,24 +243,24 @@ describe('replay', () => {
     }
   });
 
-  test('before the first fact is empty', async () => {
+  test('prints no accounts before the first event', async () => {
     const { code, lines } = await ledger('replay', '--until', '0');
-    expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 facts, 0 accounts with money']);
+    expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 events, 0 accounts with money']);
   });
 });
 
 describe('challenges', () => {
-  test('lists what is owed, what nobody has claimed and what became income, as the trial balance sums it', async () => {
+  test('lists owed, unclaimed and forfeited amounts with the totals of the trial balance', async () => {
     const { code, lines } = await ledger('challenges');
     const line = (start: RegExp) => expect.stringMatching(start);
     expect([code, lines]).toEqual([
       0,
       [
         '2 payments are unused or partly used: 0.0115 USD are owed, 0.0115 USD are held',
-        '2 can be used still: 0.0115 USD are owed, 0.0115 USD are held',
+        '2 can still be used: 0.0115 USD are owed, 0.0115 USD are held',
         line(new RegExp(`${OWED}  paid, web/search: 0.0115 USD owed, until .*, btc-lightning at lnd as ${OWED}$`)),
         line(new RegExp(`${HELD}  running, web/search: 0 USD owed, 0.0115 USD held, until `)),
-        '0 can no longer be used: 0 USD are owed, 0 USD are held; it stays owed, since UNCLAIMED_AFTER_DAYS is not set',
+        '0 can no longer be used: 0 USD are owed, 0 USD are held; unused amounts stay owed, because UNCLAIMED_AFTER_DAYS is not set',
         '1 became income, 0.0115 USD (revenue:unclaimed)',
         line(new RegExp(`${INCOME}  web/search: 0.0115 USD, paid by btc-lightning at lnd as ${INCOME}$`)),
       ],
@@ -273,12 +273,12 @@ describe('challenges', () => {
 });
 
 describe('wallets', () => {
-  test('reports what each back end should hold, and by method what rates and fees came to', async () => {
+  test('prints what each payment backend should hold, and totals of rates and fees by method', async () => {
     const { code, lines } = await ledger('wallets', '--until', String(funded.position));
     const facts = (await world.listEvents()).filter(({ position }) => position <= funded.position);
     expect([code, ...lines.map((line) => line.split(/\s{2,}/))]).toEqual([
       0,
-      [`As of position ${funded.position}: ${facts.length} facts`],
+      [`As of position ${funded.position}: ${facts.length} events`],
       [''],
       ['lnd', 'BTC', 'sat'],
       ['received', '0.00021', '21000'],
@@ -291,7 +291,7 @@ describe('wallets', () => {
   });
 });
 
-test('the journal of automatic top-ups has every step, without the secret of the wallet', async () => {
+test('autotopup prints every step of an automatic top-up without the secret of the wallet', async () => {
   const account = await world.createAccount();
   const wallet = await world.createNwcWallet({ mode: 'fails, then pays' });
   await world.connectWallet(account, wallet);
@@ -303,26 +303,26 @@ test('the journal of automatic top-ups has every step, without the secret of the
     0,
     [
       `wallet ${wallet.id} connected: 10 USD whenever the balance is below 10 USD`,
-      `attempt 1 begins: 10 USD, since the balance is 0 USD; top-up ${topup}`,
+      `attempt 1 starts: 10 USD, because the balance is 0 USD; top-up ${topup}`,
       expect.stringMatching(/^attempt 1 has an invoice, which expires at \S+Z$/),
-      `attempt 1, request 1: wallet ${wallet.id} is about to be asked (turn …)`.replace(
+      `attempt 1, request 1: about to be sent to wallet ${wallet.id} (fencing token …)`.replace(
         '…',
-        lines.join().match(/turn (\d+)/)?.[1] ?? '',
+        lines.join().match(/token (\d+)/)?.[1] ?? '',
       ),
       'attempt 1, request 1: sent',
-      'attempt 1, request 1: the wallet answers PAYMENT_FAILED: No route was found in time',
-      expect.stringMatching(/^attempt 1, request 2: wallet .* is about to be asked/),
+      'attempt 1, request 1: the wallet responds PAYMENT_FAILED: No route was found in time',
+      expect.stringMatching(/^attempt 1, request 2: about to be sent to wallet /),
       'attempt 1, request 2: sent',
-      'attempt 1, request 2: the wallet answers PAID',
+      'attempt 1, request 2: the wallet responds PAID',
       'attempt 1 ends: paid',
     ],
   ]);
 });
 
-describe('a wrong call ends with one sentence and exit code 1:', () => {
+describe('an invalid call prints one sentence and exits with code 1:', () => {
   const usage =
     'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | autotopup <account>';
-  const until = '--until takes a position or an ISO 8601 time.';
+  const until = '--until must be a position or an ISO 8601 time.';
   test.each<[string[], string]>([
     [[], usage],
     [['audit'], usage],
@@ -331,7 +331,7 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
     [['autotopup'], usage],
     [['autotopup', 'one', 'two'], usage],
     [['autotopup', 'one', '--until', '1'], usage],
-    [['account', OWED], 'There is no account of this credit_id.'],
+    [['account', OWED], 'No account has this credit_id.'],
     [['autotopup', 'nobody'], 'The account nobody has never had a wallet connected.'],
     [['replay', '--until', 'yesterday'], until],
     [['replay', '--until', '1.5'], until],
@@ -349,11 +349,11 @@ describe('a wrong call ends with one sentence and exit code 1:', () => {
   });
 });
 
-test('a master key that is in use is not given up, and nobody is said to be unknown where a key is missing', async () => {
+test('refuses to retire a configured master key, and reports a missing key instead of an unknown account', async () => {
   const [line = ''] = (await ledger('keys')).lines;
   const [id = ''] = line.split(':');
   expect(line).toMatch(/: in use, since /);
-  expect((await ledger('keys', 'forget', id)).complaint).toContain('take it out');
+  expect((await ledger('keys', 'forget', id)).complaint).toContain('remove it');
   const elsewhere = async (env: Readonly<Record<string, string>>) =>
     runLedger(['account', OWED], { ...environment(), ...env }, () => {}).catch((error) => error.message);
   expect(await elsewhere({ MASTER_KEY: randomBytes(32).toString('hex') })).toContain(
@@ -363,19 +363,19 @@ test('a master key that is in use is not given up, and nobody is said to be unkn
   expect(await elsewhere({ DATA_DIR: empty })).toContain(id);
   expect(await readdir(empty)).toEqual([]);
   await expect(TestWorld.open({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
-    `DATA_DIR has no master.key, while secrets are under the key with the fingerprint ${id}`,
+    `DATA_DIR has no master.key, but there are secrets under the key with the fingerprint ${id}`,
   );
   expect(await readdir(empty)).not.toContain('master.key');
 });
 
-test('the built program says what is wrong on standard error alone', async () => {
+test('the built program prints errors only to standard error', async () => {
   const { code, lines, complaint } = await builtLedger('audit');
   expect([code, lines]).toEqual([1, []]);
   expect(complaint).toMatch(/^Usage: npm run ledger -- verify [^\n]+\n$/);
 });
 
-describe('a fact that is not known', () => {
-  test('is a difference, and stops a replay', async () => {
+describe('an unknown event', () => {
+  test('is a difference for verify and an error for replay', async () => {
     const store = new PostgresEventStore({ connectionString: world.databaseUrl });
     const unknown = { id: crypto.randomUUID(), type: 'CreditVanished', data: {}, metadata: {} };
     await store.append(`account-${crypto.randomUUID()}`, NO_STREAM, [unknown]);
@@ -383,13 +383,13 @@ describe('a fact that is not known', () => {
     const { code, lines } = await ledger('verify');
     expect([code, lines.at(-1)]).toEqual([1, 'drift 1']);
     expect(lines.at(-2)).toMatch(
-      /^difference: the fact at position \d+, .* CreditVanished that this program does not know/,
+      /^difference: the event at position \d+, .* CreditVanished, which this build cannot read/,
     );
     expect(await ledger('replay')).toMatchObject({ code: 1, complaint: expect.stringMatching(/CreditVanished/) });
   });
 });
 
-test('a fact that a read model cannot apply is never hidden by drift 0, and neither is one that was skipped', async () => {
+test('verify reports an event that a read model cannot apply, and one that was skipped', async () => {
   const topup = `topup-${crypto.randomUUID()}`;
   const { rows } = await database.query(`select data, metadata from es.events where type = 'InvoiceIssued' limit 1`);
   const data = { ...rows[0].data, units: '9'.repeat(39) };
@@ -403,25 +403,25 @@ test('a fact that a read model cannot apply is never hidden by drift 0, and neit
   const paying = await world.createAccount();
   const wish = { amount: 1, currency: 'USD' };
   await world.payInvoice((await world.post('/topup/create/btc-lightning', wish, paying)).body.lightning_invoice);
-  await world.waitUntil(async () => (await world.fetchBalance(paying)) === '1.05'); // credited all the same
+  await world.waitUntil(async () => (await world.fetchBalance(paying)) === '1.05'); // does not depend on `topups`
   const verified = async () => {
     const lines: string[] = [];
     await verify(world.foundation, (line) => void lines.push(line));
     return lines.filter((line) => line.includes('topups has') || line.startsWith('drift 0'));
   };
   const line = (text: string) => expect.stringMatching(new RegExp(`^difference: topups has ${text}`));
-  const numbers = '\\d+ facts; it stands before the fact at position';
+  const numbers = '\\d+ events; it is blocked by the event at position';
   expect(await verified()).toEqual([line(`not applied ${numbers} ${position}: numeric field overflow$`)]);
 
   const said: string[] = [];
   const say = (line: string) => void said.push(line);
   await expect(
     skipBlockingEvent(world.foundation, { readModel: 'topups', position: '1', reason: 'x' }, say),
-  ).rejects.toThrow(`the fact at position ${position}`);
+  ).rejects.toThrow(`the event at position ${position}`);
   await skipBlockingEvent(world.foundation, { readModel: 'topups', position, reason: 'case 7' }, say);
-  expect(said[0]).toBe(`topups skips the fact at position ${position}, a InvoiceIssued of ${topup}`);
+  expect(said[0]).toBe(`topups skips the event at position ${position}, a InvoiceIssued of ${topup}`);
   await world.waitUntil(async () => (await stopped()).length === 0);
   expect(await verified()).toEqual([
-    line(`skipped the fact at position ${position}.*: case 7 \\(\\S+@\\S+, \\S+Z\\)$`),
+    line(`skipped the event at position ${position}.*: case 7 \\(\\S+@\\S+, \\S+Z\\)$`),
   ]);
 });

@@ -2,7 +2,7 @@ import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
-/** Prints the balance of every account and the trial balance as they were at a position or a booking time. */
+/** Prints the balance of every account and the trial balance as of a position or a booking time. */
 export async function replay(
   store: EventReader,
   until: string | undefined,
@@ -15,7 +15,7 @@ export async function replay(
   balances.print(print);
 }
 
-/** Balances by account, from postings alone. */
+/** Sums the postings by ledger account and by customer. */
 class LedgerBalances {
   private readonly trialBalance = new Map<string, bigint>();
   private readonly customers = new Map<string, { available: bigint; held: bigint }>();

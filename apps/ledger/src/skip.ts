@@ -10,9 +10,9 @@ interface SkipParams {
 }
 
 /**
- * Lets a read model go on behind the fact that it stands before, and notes who said so, when and why. Rows are then not
- * what the facts say, so `verify` names the fact until a rebuild has applied it.
- * @throws StartError when the read model does not stand before that fact
+ * Approves skipping the event that blocks a read model, and records who approved it, when and why. Rows then differ
+ * from the events, so `verify` reports the event until a rebuild has applied it.
+ * @throws StartError if this event does not block the read model
  */
 export async function skipBlockingEvent(
   { databaseUrl, store }: Foundation,
@@ -20,19 +20,19 @@ export async function skipBlockingEvent(
   print: (line: string) => void,
 ): Promise<void> {
   const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1 });
-  pool.on('error', () => {}); // the query in progress fails with it
+  pool.on('error', () => {}); // the running query fails with the same error
   try {
     const blockedProjection = (await listBlockedProjections(pool)).find((blocked) => blocked.projection === projection);
-    if (!blockedProjection) throw new StartError(`${projection} does not stand before any fact.`);
+    if (!blockedProjection) throw new StartError(`${projection} is not blocked by any event.`);
     if (String(blockedProjection.position) !== positionText)
       throw new StartError(
-        `${projection} stands before the fact at position ${blockedProjection.position}: ${blockedProjection.reason}`,
+        `${projection} is blocked by the event at position ${blockedProjection.position}: ${blockedProjection.reason}`,
       );
     const event = await loadEvent(blockedProjection.position, store);
     const by = `${userInfo().username}@${hostname()}`;
     await skipEvent(pool, { projection, position: blockedProjection.position, by, reason }, event);
-    print(`${projection} skips the fact at position ${positionText}, a ${event.type} of ${event.stream}`);
-    print(`Once it can be applied, npm run rebuild -- ${projection} applies it`);
+    print(`${projection} skips the event at position ${positionText}, a ${event.type} of ${event.stream}`);
+    print(`Once the event can be applied, npm run rebuild -- ${projection} applies it`);
   } finally {
     await pool.end();
   }
@@ -44,5 +44,5 @@ async function loadEvent(position: bigint, { rawReader }: Foundation['store']) {
     if (event?.position === position) return event;
     if (event) break;
   }
-  throw new StartError(`There is no fact at position ${position}.`);
+  throw new StartError(`There is no event at position ${position}.`);
 }

@@ -14,16 +14,16 @@ import {
 import { Auditor } from './audit/auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
 
-/** Differences that are printed; all are counted. */
+/** Maximum number of printed differences. All of them are counted. */
 const MAX_PRINTED_DIFFERENCES = 100;
-/** How long a projector that runs may take for what was appended before the comparison. */
+/** How long a running projector may take to apply the events that were appended before the comparison. */
 const CATCH_UP_TIMEOUT_MS = 5_000;
 
 /**
- * Replays all facts and compares every read model, row by row, as of its own checkpoint, and audits the facts
- * themselves. Everything is read in one snapshot, so it can run beside the service. Facts that were skipped, and those that
- * a read model does not apply in time, are differences.
- * @returns true when nothing differs
+ * Replays all events, compares every row of every read model as of its checkpoint, and audits the events themselves.
+ * The read models are read in one database snapshot, so it can run while the service runs. Skipped events, and events
+ * that a read model does not apply in time, are differences.
+ * @returns true if there are no differences
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
   const noTimeouts = { queryTimeoutMs: null, idleTransactionTimeoutMs: null };
@@ -72,7 +72,10 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
   }
 }
 
-/** A fact as it is read today; undefined when this program cannot read it, which is a difference unless it may be skipped. */
+/**
+ * Upcasts an event to its current version.
+ * @returns undefined if this build cannot read it, which is reported as a difference unless its type may be skipped
+ */
 function upcastOrReport(
   stored: StoredEvent,
   report: (difference: string) => void,
@@ -86,7 +89,7 @@ function upcastOrReport(
   }
 }
 
-/** A fact that makes no sense to the auditor must not keep others from it. */
+/** Reports an event that the auditor cannot process, and continues with the other events. */
 function auditOrReport(
   auditor: Auditor,
   stored: StoredEvent,
@@ -96,7 +99,7 @@ function auditOrReport(
   try {
     auditor.auditEvent(stored, event);
   } catch (error) {
-    report(`the fact at position ${event.position}, a ${event.type} of ${event.stream}, cannot be audited: ${error}`);
+    report(`the event at position ${event.position}, a ${event.type} of ${event.stream}, cannot be audited: ${error}`);
   }
 }
 
@@ -108,17 +111,17 @@ function createSkipFilter(skipped: readonly SkippedEvent[]): SkipFilter {
   return (reader, position) => positions.get(reader)?.has(position) ?? false;
 }
 
-/** One that is not is a difference by itself. */
+/** An unreadable event is reported when it is replayed, so it is not reported again as skipped. */
 function isReadable({ type, version }: SkippedEvent): boolean {
   return isKnownEvent(type, version, EVENT_SCHEMA);
 }
 
 function formatSkip({ reader, position, type, stream, why, by, at }: SkippedEvent): string {
-  const eventText = `the fact at position ${position}, a ${type} of ${stream}`;
-  return `${reader} has skipped ${eventText}: ${why} (${by ?? 'it was not known'}, ${at.toISOString()})`;
+  const eventText = `the event at position ${position}, a ${type} of ${stream}`;
+  return `${reader} has skipped ${eventText}: ${why} (${by ?? 'unknown to the build'}, ${at.toISOString()})`;
 }
 
-/** What read models lack that had every chance to apply it: a projector that runs needs moments for the newest facts. */
+/** Describes read models that still lag after the timeout. A running projector needs a moment for the latest events. */
 async function describeLaggingProjections(
   comparisons: readonly ReadModelComparison[],
   last: bigint,
@@ -139,9 +142,9 @@ async function describeLaggingProjections(
     return missing.map(({ name, unappliedCount }) => {
       const blockedProjection = blockedByName.get(name);
       const blockedText = blockedProjection
-        ? `; it stands before the fact at position ${blockedProjection.position}: ${blockedProjection.reason}`
+        ? `; it is blocked by the event at position ${blockedProjection.position}: ${blockedProjection.reason}`
         : '';
-      return `${name} has not applied ${unappliedCount} facts${blockedText}`;
+      return `${name} has not applied ${unappliedCount} events${blockedText}`;
     });
   } finally {
     await pool.end();
@@ -159,10 +162,10 @@ function* formatSummary(
   comparisons: readonly ReadModelComparison[],
   differences: readonly string[],
 ): Generator<string> {
-  yield `${eventCount} facts replayed`;
+  yield `${eventCount} events replayed`;
   yield* auditor.formatSummary();
   for (const { name, comparedCount, unappliedCount } of comparisons) {
-    yield `${name}: ${comparedCount} rows compared${unappliedCount > 0 ? `, ${unappliedCount} facts not applied yet` : ''}`;
+    yield `${name}: ${comparedCount} rows compared${unappliedCount > 0 ? `, ${unappliedCount} events not applied` : ''}`;
   }
   for (const difference of differences.slice(0, MAX_PRINTED_DIFFERENCES)) yield `difference: ${difference}`;
   if (differences.length > MAX_PRINTED_DIFFERENCES)

@@ -20,7 +20,7 @@ const paid = (method: string, coin: string, backend: string, id: string, units: 
   payment: { backend, id },
 });
 
-/** Credited with some USD; worth more or less by then, where that is said. */
+/** A payment that was credited with an amount in USD, with its market value if that differs. */
 function received(payment: Paid, credited: string, market?: string): PaymentReceived {
   const worth = market === undefined ? {} : { market: { rate: RATE, amount: parseUsd(market).toString() } };
   const amounts = { amount: parseUsd(credited).toString(), bonus: '0', rate: RATE, ...worth };
@@ -40,7 +40,7 @@ function fee(payment: Paid, charged: string): PaymentFeeCharged {
   };
 }
 
-/** For one request, 14 satoshis. */
+/** A pay-per-request payment of 14 satoshis. */
 const ONCE: ChallengePaid = {
   type: 'ChallengePaid',
   data: {
@@ -75,14 +75,14 @@ const FACTS: readonly (TopupEvent | ChallengePaid)[] = [
   received(MONERO, '10'),
   received(CARD, '25'),
   fee({ ...CARD, units: '103' }, '1.03'),
-  // Of a fact that does not name its coin.
+  // An event without a coin.
   reversed({ ...CARD, units: '-500' }, '-5', {}),
 ];
 
 describe('printWallets', () => {
-  test('is what each back end should hold in each coin, and what rates and fees came to', async () => {
+  test('prints what each payment backend should hold in each coin, and totals of rates and fees', async () => {
     expect(await report(FACTS)).toEqual([
-      ['As of position 10: 11 facts'],
+      ['As of position 10: 11 events'],
       [''],
       ['btcpay', 'BTC', 'sat'],
       ['received', '0.001', '100000'],
@@ -126,9 +126,9 @@ describe('printWallets', () => {
     ]);
   });
 
-  test('is as of a position', async () => {
+  test('includes events up to a position', async () => {
     expect(await report(FACTS, '0')).toEqual([
-      ['As of position 0: 1 facts'],
+      ['As of position 0: 1 events'],
       [''],
       ['lnd', 'BTC', 'sat'],
       ['received', '0.010000005', '1000000.5'],
@@ -141,7 +141,7 @@ describe('printWallets', () => {
     ]);
   });
 
-  test('of a coin that was taken out of the data files is in its smallest unit', async () => {
+  test('prints unscaled units for a coin that was removed from the data files', async () => {
     const doge = await report([received(paid('doge', 'DOGE', 'btcpay', 'd', '700'), '7')]);
     expect(doge.slice(2, 4)).toEqual([
       ['btcpay', 'DOGE units'],
@@ -149,13 +149,13 @@ describe('printWallets', () => {
     ]);
   });
 
-  test('is empty before the first payment', async () => {
-    expect((await report([]))[0]).toEqual(['As of the beginning: 0 facts']);
+  test('prints no amounts before the first payment', async () => {
+    expect((await report([]))[0]).toEqual(['As of the beginning: 0 events']);
   });
 
-  test('does not guess the coin of a payment that was never received', async () => {
+  test('rejects a reversal of a payment that was never received', async () => {
     await expect(report([reversed(CARD, '-25', {})])).rejects.toThrow(
-      'payment stripe/pi_1 was reversed, and never received',
+      'payment stripe/pi_1 was reversed but never received',
     );
   });
 });

@@ -12,8 +12,8 @@ import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type 
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
 /**
- * Prints what each back end should hold in each coin, and by payment method what exchange rates have won and lost and what
- * back ends have kept, in USD, as it was at a position or a booking time. From the facts alone.
+ * Prints the amount that each payment backend should hold in each coin. Also prints by payment method the gains and
+ * losses from exchange rates and the fees, in USD. All are computed from events up to a position or a booking time.
  */
 export async function printWallets(
   { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },
@@ -37,7 +37,7 @@ export async function printWallets(
   for (const line of [...coinBalances.formatLines(coins), ...methods.formatLines()]) print(line);
 }
 
-/** What came into a wallet in a coin, and went out of it, in units. */
+/** Changes of a payment backend's balance in one coin, in its smallest unit. Reversals and fees are negative. */
 interface Wallet {
   readonly backend: string;
   readonly coin: Coin;
@@ -48,7 +48,7 @@ interface Wallet {
 
 class CoinBalances {
   private readonly wallets = new Map<string, Wallet>();
-  /** By payment. */
+  /** The coin of each payment. */
   private readonly coins = new Map<string, Coin>();
 
   book(event: DomainEvent): void {
@@ -80,7 +80,7 @@ class CoinBalances {
   }
 }
 
-/** What a coin is counted in: whole ones, and the unit that its wallets count in. */
+/** Returns the names of a coin and of the unit in which its wallets count. */
 function getUnitNames(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
   return terms ? [coin, terms.unit?.name ?? 'units'] : [`${coin} units`];
 }
@@ -90,7 +90,7 @@ function formatAmounts(units: bigint, terms: CoinTerms | undefined): readonly st
   return [formatCoins(units, terms), money.formatScaled(units, terms.unit?.decimals ?? 0)];
 }
 
-/** Of a payment method, in USD. */
+/** Amounts of a payment method in USD. */
 interface MethodAmounts {
   gains: PicoUsd;
   losses: PicoUsd;
@@ -106,7 +106,7 @@ class MethodTotals {
       if (kind !== 'rates' && kind !== 'fees') continue;
       const amounts = this.methods.get(method) ?? { gains: ZERO_USD, losses: ZERO_USD, fees: ZERO_USD };
       this.methods.set(method, amounts);
-      // What the house wins is a credit.
+      // Gains of the operator are credits, which are negative.
       if (kind === 'fees') amounts.fees = money.add(amounts.fees, amount);
       else if (amount < ZERO_USD) amounts.gains = money.subtract(amounts.gains, amount);
       else amounts.losses = money.add(amounts.losses, amount);

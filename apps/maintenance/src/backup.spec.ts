@@ -16,7 +16,7 @@ import type { Manifest } from './manifest.ts';
 import { restoreBackup } from './restore.ts';
 
 const MASTER_KEY = randomBytes(32).toString('hex');
-/** Made again from the facts or by triggers, or worth nothing where other processes run. */
+/** Tables that are rebuilt from the events or by triggers, or that are useless to other processes. */
 const REMADE = [
   'es.origin',
   ...projections.map(({ name }) => `books.${name}`),
@@ -49,7 +49,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** A request that is charged once, however often it is sent. */
+/** Sends a request with an idempotency key, which is charged once. */
 function asked(of: TestWorld) {
   const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': key };
   return of.send('POST', '/v1/chat/completions', { body: CHAT, headers });
@@ -61,7 +61,7 @@ async function lines(foundation: TestWorld['foundation']): Promise<readonly stri
   return printed;
 }
 
-/** Waits until every read model shows the last fact. */
+/** Waits until every read model includes the last event. */
 async function applied(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -71,7 +71,7 @@ async function applied(url: string): Promise<void> {
   await client.end();
 }
 
-test('of each table it is known whether a backup has it', async () => {
+test('every table is either part of a backup or known to be rebuilt', async () => {
   const pool = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
   const { rows } = await pool.query(
     `select schemaname || '.' || tablename as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`,
@@ -83,7 +83,7 @@ test('of each table it is known whether a backup has it', async () => {
   expect(saved.masterKeys.length).toBe(1);
 });
 
-test('what was changed is found, and nothing is put back of it', async () => {
+test('a modified backup is rejected, and nothing of it is restored', async () => {
   expect(await checkBackup(backup)).toEqual(saved);
   for (const file of await readdir(backup)) {
     const place = path.join(backup, file);
@@ -99,15 +99,15 @@ test('what was changed is found, and nothing is put back of it', async () => {
   await client.connect();
   expect((await client.query("select to_regclass('es.events') as events")).rows).toEqual([{ events: null }]);
   await client.end();
-  await expect(createBackup([], backup, 'PostgreSQL')).rejects.toThrow('exists already');
+  await expect(createBackup([], backup, 'PostgreSQL')).rejects.toThrow('already exists');
 });
 
-test('nothing is put back over what is there', async () => {
+test('a backup is not restored into a database with data', async () => {
   const refused = restoreBackup(listDatabases(world.databaseUrl, undefined), backup);
   await expect(refused).rejects.toThrow('es.events has rows');
 });
 
-test('what was put back goes on: balances, keys, answers that were charged, and drift 0', async () => {
+test('a restored installation has the balances, keys and charged responses, and verifies with drift 0', async () => {
   await restoreBackup(listDatabases(target.url, undefined), backup);
   const wrong = TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
   await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);
@@ -122,7 +122,7 @@ test('what was put back goes on: balances, keys, answers that were charged, and 
   await restored.close();
 });
 
-test('caches that are ahead of facts that others have put back are dropped at the next start', async () => {
+test('caches that are newer than externally restored events are dropped at the next start', async () => {
   const root = new pg.Client({ connectionString: target.superuserUrl });
   await root.connect();
   const last = saved.tables.find(({ name }) => name === 'es.events')?.rows ?? 0;

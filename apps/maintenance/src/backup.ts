@@ -17,7 +17,7 @@ const COMMANDS: Readonly<Record<string, (settings: Settings, directory: string) 
   restore: (settings, directory) => withDatabases(settings, (databases) => restoreBackup(databases, directory)),
 };
 
-/** Saves what cannot be made again, reads whether it is whole, and puts it back. */
+/** Runs the backup command line: saves the data that cannot be rebuilt, checks a backup, or restores it. */
 async function main(): Promise<void> {
   const { positionals } = parseArgs({ allowPositionals: true });
   const [command = '', directory, ...extra] = positionals;
@@ -26,9 +26,9 @@ async function main(): Promise<void> {
   const { createdAt, tables, masterKeys, factsIn } = await runCommand(readSettings(process.env), directory);
   for (const { name, rows } of tables) process.stdout.write(`${name}: ${rows} rows\n`);
   process.stdout.write(
-    `of ${createdAt}, under the master keys ${masterKeys.join(', ') || '(none)'}, which are not in it\n`,
+    `created at ${createdAt} under the master keys ${masterKeys.join(', ') || '(none)'}, which the backup does not contain\n`,
   );
-  if (factsIn === 'EventStoreDB') process.stdout.write('the facts are in EventStoreDB, and not in it\n');
+  if (factsIn === 'EventStoreDB') process.stdout.write('the events are in EventStoreDB, not in this backup\n');
 }
 
 await main().catch((error) => {

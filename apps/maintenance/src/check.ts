@@ -8,9 +8,9 @@ import { StartError } from '#foundation';
 import { type Manifest, readManifest, type SavedTable } from './manifest.ts';
 
 /**
- * Reads a backup from its first byte to its last: every file is as it was written, has the rows that it should have, and of
- * every stream each fact once, in order.
- * @throws StartError with what is wrong first
+ * Reads a backup completely. Checks that every file is unchanged and has the expected number of rows, and that the
+ * events of every stream are complete and in order.
+ * @throws StartError for the first problem
  */
 export async function checkBackup(directory: string): Promise<Manifest> {
   const manifest = await readManifest(directory);
@@ -30,12 +30,15 @@ async function checkTable(directory: string, { name, columns, file, rows, sha256
     throw new StartError(`${filePath} cannot be read: ${error.message}.`);
   });
   if (lineCounter.count !== rows) throw new StartError(`${filePath} has ${lineCounter.count} rows instead of ${rows}.`);
-  if (hash.digest('hex') !== sha256) throw new StartError(`${filePath} is not as it was written.`);
+  if (hash.digest('hex') !== sha256) throw new StartError(`${filePath} was modified after it was written.`);
 }
 
 const NEWLINE = 0x0a;
 
-/** Rows as PostgreSQL copies them: a line each, with a tab between columns; neither is in a value. */
+/**
+ * Counts rows in the text format of COPY: one line per row, with tabs between columns. Both characters are escaped in
+ * values (https://www.postgresql.org/docs/current/sql-copy.html).
+ */
 class LineCounter {
   count = 0;
 
@@ -60,7 +63,7 @@ class EventLineChecker extends LineCounter {
 
   override addChunk(chunk: Buffer): void {
     super.addChunk(chunk);
-    // A piece may end within a character of several bytes: what is looked at here has none of these.
+    // A chunk may end within a multibyte character, so bytes are decoded one by one. The checked columns are ASCII.
     const lines = (this.rest + chunk.toString('latin1')).split('\n');
     this.rest = lines.pop() as string;
     for (const line of lines) this.checkLine(line);
@@ -71,7 +74,7 @@ class EventLineChecker extends LineCounter {
     const [position = '', stream = '', revision = ''] = this.columnIndexes.map((at) => values[at]);
     const next = (this.revisions.get(stream) ?? -1) + 1;
     if (BigInt(position) <= this.position || Number(revision) !== next)
-      throw new StartError(`${this.filePath}: the fact at position ${position} is not the next one of ${stream}.`);
+      throw new StartError(`${this.filePath}: the event at position ${position} is not the next one of ${stream}.`);
     this.position = BigInt(position);
     this.revisions.set(stream, next);
   }

@@ -12,14 +12,14 @@ import { createClient } from '#postgres';
 import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
 import { createManifest, MANIFEST_FILE, type Manifest, type SavedTable, toTableFileName } from './manifest.ts';
 
-/** Only the owner: it has all the books. */
+/** Only the owner may read a backup, because it contains all accounting data. */
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 
 /**
- * Saves what cannot be made again, while the service runs: of each database what was committed at one moment. The directory
- * has its name when all of it is on the disk.
- * @throws StartError when there is something of that name
+ * Saves the data that cannot be rebuilt, as a consistent snapshot of each database. The service may run. The directory
+ * gets its final name after all data is on the disk.
+ * @throws StartError if the directory exists
  */
 export async function createBackup(
   databases: readonly Database[],
@@ -30,7 +30,7 @@ export async function createBackup(
     () => true,
     () => false,
   );
-  if (directoryExists) throw new StartError(`${directory} exists already: a backup is a directory of its own.`);
+  if (directoryExists) throw new StartError(`${directory} already exists: a backup requires a new directory.`);
   const partialDirectory = `${directory}.partial`;
   await mkdir(partialDirectory, { recursive: true, mode: DIRECTORY_MODE });
   const createdAt = new Date().toISOString();
@@ -72,7 +72,7 @@ async function saveDatabase({ url, backupTables }: Database, directory: string, 
   }
 }
 
-/** None for a table that no role of that kind has made yet. */
+/** @returns an empty list if the table does not exist yet */
 async function listColumns(client: pg.Client, table: string): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute

@@ -1,21 +1,24 @@
 import { abuseLimitMigrations, contentMigrations } from '#connectors';
 import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#foundation';
 
-/** A database of the product, and which of it cannot be made again. */
+/** A configured database with its migrations and the tables that a backup includes. */
 export interface Database {
   readonly url: string;
   readonly migrations: readonly Migration[];
-  /** Tables that a backup has, in the order in which they are filled. */
+  /** Tables in a backup, in the order in which they are restored. */
   readonly backupTables: readonly BackupTable[];
 }
 
 export interface BackupTable {
   readonly name: string;
-  /** Of the rows in a backup; unset: any. */
+  /** Column by which the rows are sorted in a backup; any order by default. */
   readonly order?: string;
 }
 
-/** Everything else is made again from these, by triggers or from the facts, or is worth nothing later: leases, counters. */
+/**
+ * Tables of the main database that a backup requires. All others are rebuilt from the events or by triggers, or are
+ * useless later, such as leases and counters.
+ */
 const EVENT_TABLES: readonly BackupTable[] = [
   { name: 'es.events', order: 'position' },
   { name: 'es.master_keys' },
@@ -30,10 +33,10 @@ const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
 
 export const BACKUP_TABLES = [...EVENT_TABLES, ...CONTENT_TABLES];
 
-/** Of connections: a table of millions takes as long as it takes, and between two of them a disk may be slow. */
+/** No timeouts: copying a large table takes long, and writing to a slow disk may leave the transaction idle. */
 export const BACKUP_CONNECTION_OPTIONS = { queryTimeoutMs: null, idleTransactionTimeoutMs: null } as const;
 
-/** Does something with the databases that are configured. The embedded one runs meanwhile. */
+/** Runs `work` with the configured databases. Starts the embedded one for that time, if no other is configured. */
 export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {
   const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
   try {
@@ -46,7 +49,8 @@ export async function withDatabases<T>(settings: Settings, work: (databases: rea
 export function listDatabases(url: string, contentUrl: string | undefined): readonly Database[] {
   if (contentUrl === undefined)
     return [{ url, migrations: [...MAIN_MIGRATIONS, ...contentMigrations], backupTables: BACKUP_TABLES }];
-  // What is kept of an answer is newer than the facts, never older: then a repeated request would be charged again.
+  // Saved responses must not be older than the events: otherwise a repeated request would be charged again. So the
+  // database with the events is saved first.
   return [
     { url, migrations: MAIN_MIGRATIONS, backupTables: EVENT_TABLES },
     { url: contentUrl, migrations: contentMigrations, backupTables: CONTENT_TABLES },

@@ -6,7 +6,7 @@ import { StoreUnavailableError } from '#kernel';
 
 /** The administrator that every EventStoreDB has. */
 const ADMIN_USERNAME = 'admin';
-/** So long a server may take to start. */
+/** Maximum time for a server to start. */
 const GRANT_TIMEOUT_MS = 60_000;
 const RETRY_INTERVAL_MS = 1_000;
 
@@ -17,15 +17,15 @@ const ADMIN_PASSWORD_SETTING = secret(
   '',
 );
 
-/** Makes the user in EVENTSTORE_URL, and gives it the rights that roles need. To do it again changes nothing. */
+/** Creates the user in EVENTSTORE_URL, and grants it the rights that roles require. Idempotent. */
 async function main(): Promise<void> {
   const address = SETTINGS.eventStoreUrl.read(process.env);
   if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
   const parsedAddress = parseEventStoreDbAddress(address);
   if (typeof parsedAddress !== 'string' && !parsedAddress.usesTls)
-    throw new SettingError('EVENTSTORE_URL must have TLS: a server without it knows no users.');
+    throw new SettingError('EVENTSTORE_URL must use TLS: a server without TLS has no users.');
   await grantWhenAvailable(address, ADMIN_PASSWORD_SETTING.read(process.env));
-  process.stdout.write('The user in EVENTSTORE_URL is there, and may read $all.\n');
+  process.stdout.write('The user in EVENTSTORE_URL exists and may read $all.\n');
 }
 
 async function grantWhenAvailable(address: string, password: string): Promise<void> {
@@ -38,7 +38,7 @@ async function grantWhenAvailable(address: string, password: string): Promise<vo
   }
 }
 
-/** A refusal ends a sentence that begins with the server. */
+/** Formats errors of the server as a sentence that names it. */
 function formatError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof SettingError) return error.message;

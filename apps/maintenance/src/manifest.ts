@@ -1,4 +1,4 @@
-/** A backup is a directory: a manifest, and for each table its rows as PostgreSQL copies them, packed. */
+/** A backup is a directory with a manifest and, for each table, a gzip file of its rows in the text format of COPY. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StartError } from '#foundation';
@@ -11,7 +11,7 @@ export interface SavedTable {
   readonly columns: readonly string[];
   readonly file: string;
   readonly rows: number;
-  /** Of the file, in hexadecimal. */
+  /** Hash of the compressed file, in hexadecimal. */
   readonly sha256: string;
 }
 
@@ -19,10 +19,11 @@ export interface Manifest {
   readonly format: typeof MANIFEST_FORMAT;
   /** ISO 8601. */
   readonly createdAt: string;
+  /** Where the events are. A backup contains them only if they are in PostgreSQL. */
   readonly factsIn: 'PostgreSQL' | 'EventStoreDB';
-  /** Fingerprints of the master keys without which it is worth little. */
+  /** Fingerprints of the master keys under which secrets in the backup are sealed. */
   readonly masterKeys: readonly string[];
-  /** The state of the tables that the rows are of. */
+  /** Ids of the migrations that define the format of the rows. */
   readonly migrations: readonly string[];
   readonly tables: readonly SavedTable[];
 }
@@ -31,15 +32,15 @@ export function createManifest(content: Omit<Manifest, 'format'>): Manifest {
   return { format: MANIFEST_FORMAT, ...content };
 }
 
-/** @throws StartError */
+/** @throws StartError if the manifest is missing, invalid, or has another format */
 export async function readManifest(directory: string): Promise<Manifest> {
   const file = path.join(directory, MANIFEST_FILE);
   const text = await readFile(file, 'utf8').catch(() => {
-    throw new StartError(`${directory} has no ${MANIFEST_FILE}: it is no backup, or one that was not finished.`);
+    throw new StartError(`${directory} has no ${MANIFEST_FILE}: it is not a backup, or an incomplete one.`);
   });
   const manifest = parseManifest(text);
   if (manifest?.format === MANIFEST_FORMAT && manifest.tables.every(isValidTable)) return manifest;
-  throw new StartError(`${file} cannot be read: it was changed, or written by another version.`);
+  throw new StartError(`${file} cannot be used: it was modified, or written by another version.`);
 }
 
 function parseManifest(text: string): Manifest | undefined {
@@ -50,7 +51,7 @@ function parseManifest(text: string): Manifest | undefined {
   }
 }
 
-/** Names go into statements and paths. */
+/** Checks the names strictly, because they become parts of SQL statements and paths. */
 function isValidTable({ name, columns, file, rows, sha256 }: SavedTable): boolean {
   const identifiers = [...name.split('.'), ...columns];
   return (

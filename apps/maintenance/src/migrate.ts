@@ -1,12 +1,12 @@
 import { migrate, readSettings } from '#foundation';
 import { withDatabases } from './databases.ts';
 
-/** Changes the tables of the databases as this version of the program needs them, beside running roles. */
+/** Applies the migrations of this version to the databases. Roles may be running. */
 async function main(): Promise<void> {
   await withDatabases(readSettings(process.env), async (databases) => {
     for (const { url, migrations } of databases) await migrate(url, migrations);
   });
-  process.stdout.write('The databases are as this version needs them.\n');
+  process.stdout.write('The databases are up to date with this version.\n');
 }
 
 await main().catch((error) => {

@@ -10,15 +10,15 @@ import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
 
-/** Roles that run hold tables; nothing is put back beside them. */
+/** Running roles hold locks on tables, so a restore fails after this time. */
 const TABLE_LOCK_TIMEOUT = '10s';
-/** What a role that was started too soon leaves in an empty database is none. */
+/** Tables that may have rows, because a role was started before the restore. Their rows are deleted. */
 const CLEARED_TABLES = new Set(['es.master_keys']);
 
 /**
- * Puts a backup back into empty databases: all of each, or nothing. The tables are made as they were then, filled, and
- * changed as this version needs them.
- * @throws StartError
+ * Restores a backup into empty databases, each in one transaction. Creates the tables in the format of the backup,
+ * fills them, and then applies the newer migrations.
+ * @throws StartError if the backup is invalid, was created by a newer version, or a database is not empty
  */
 export async function restoreBackup(databases: readonly Database[], directory: string): Promise<Manifest> {
   const manifest = await checkBackup(directory);
@@ -40,7 +40,7 @@ function assertSupportedBackup(databases: readonly Database[], { migrations, tab
   const isKnown =
     migrations.every((id) => knownIds.has(id)) &&
     tables.every(({ name }) => BACKUP_TABLES.some((table) => table.name === name));
-  if (!isKnown) throw new StartError('The backup was made by a newer version: put it back with that one.');
+  if (!isKnown) throw new StartError('The backup was created by a newer version: restore it with that version.');
 }
 
 async function fillDatabase(
@@ -55,7 +55,7 @@ async function fillDatabase(
     const { rows } = await client.query<{ id: string }>('select id from public.migrations');
     const currentIds = new Set(migrations.map(({ id }) => id));
     if (rows.some(({ id }) => currentIds.has(id) && !manifest.migrations.includes(id)))
-      throw new StartError('The database was made by a newer version than the backup: use an empty one.');
+      throw new StartError('The database was created by a newer version than the backup: use an empty one.');
     const tables = backupTables.flatMap(({ name }) => manifest.tables.filter((table) => table.name === name));
     for (const table of tables) await fillTable(client, table, directory);
     if (tables.some(({ name }) => name.startsWith('es.'))) await dropCaches(client);
@@ -63,7 +63,7 @@ async function fillDatabase(
     await client.query('commit');
     await client.query('analyze');
   } finally {
-    await client.end(); // and with it a transaction that failed
+    await client.end(); // this also ends a failed transaction
   }
 }
 
@@ -78,8 +78,8 @@ async function fillTable(
   await client.query(`lock table ${name} in access exclusive mode`);
   if (CLEARED_TABLES.has(name)) await client.query(`delete from ${name}`);
   const { rowCount } = await client.query(`select from ${name} limit 1`);
-  if (rowCount !== 0) throw new StartError(`${name} has rows: a backup is put back into an empty database.`);
+  if (rowCount !== 0) throw new StartError(`${name} has rows: a backup can only be restored into an empty database.`);
   const target = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
   await pipeline(createReadStream(path.join(directory, file)), createGunzip(), target);
-  if (target.rowCount !== rows) throw new Error(`${name} took ${target.rowCount} rows of ${rows}`);
+  if (target.rowCount !== rows) throw new Error(`${name} received ${target.rowCount} rows instead of ${rows}`);
 }

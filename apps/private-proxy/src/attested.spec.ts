@@ -45,7 +45,7 @@ async function asked(path = '/v1/chat/completions') {
   return { status: response.status, text: await response.text() };
 }
 
-/** The bundle with a bit of what is base64 changed, at the place that is named. */
+/** Returns the bundle with one bit changed in byte `at` of the base64 text at `path`. */
 function flipped(bundle: object, path: readonly string[], at: number): object {
   const [name = '', ...rest] = path;
   const part = (bundle as Record<string, unknown>)[name];
@@ -69,29 +69,29 @@ const wished = (wish: EnclaveOverrides) => () => enclave.createBundle(wish);
 const entry = ['sigstoreBundle', 'verificationMaterial', 'tlogEntries', '0'];
 
 test.each<[what: string, bundle: () => object]>([
-  ['a byte of its report is another', () => withReport((report) => report.writeUInt8(1, 0x140))],
+  ['a byte of its report was changed', () => withReport((report) => report.writeUInt8(1, 0x140))],
   [
-    'a byte of its signature is another',
+    'a byte of its signature was changed',
     () => withReport((report) => report.writeUInt8(report.readUInt8(0x2a0) ^ 1, 0x2a0)),
   ],
-  ['its key is replaced in its report', () => withReport((report) => report.fill(7, 0x70, 0x90))],
-  ['its key is replaced in its certificate', wished({ names: { hpke: Buffer.alloc(32, 7) } })],
-  ['a byte of its chain is another', () => flipped(enclave.createBundle(), ['vcek'], 300)],
-  ['it runs something else', wished({ report: { measurement: Buffer.alloc(48, 7) } })],
+  ['its key was replaced in its report', () => withReport((report) => report.fill(7, 0x70, 0x90))],
+  ['its key was replaced in its certificate', wished({ names: { hpke: Buffer.alloc(32, 7) } })],
+  ['a byte of its certificate chain was changed', () => flipped(enclave.createBundle(), ['vcek'], 300)],
+  ['it runs other software', wished({ report: { measurement: Buffer.alloc(48, 7) } })],
   [
-    'a byte of what was signed is another',
+    'a byte of the signed statement was changed',
     () => flipped(enclave.createBundle(), ['sigstoreBundle', 'dsseEnvelope', 'payload'], 9),
   ],
-  ['a byte of the log is another', () => flipped(enclave.createBundle(), [...entry, 'canonicalizedBody'], 9)],
+  ['a byte of its log entry was changed', () => flipped(enclave.createBundle(), [...entry, 'canonicalizedBody'], 9)],
   [
-    'a byte of the log’s promise is another',
+    'a byte of the log’s signed timestamp was changed',
     () => flipped(enclave.createBundle(), [...entry, 'inclusionPromise', 'signedEntryTimestamp'], 9),
   ],
-  ['it may be debugged', wished({ report: { guestPolicy: 0xb_0000n } })],
+  ['it can be debugged', wished({ report: { guestPolicy: 0xb_0000n } })],
   ['its firmware is old', wished({ report: { tcb: [10, 0, 0, 0, 0, 0, 22, 84] }, chip: { levels: { 3: 22 } } })],
   ['the certificate of its chip has expired', wished({ chip: { until: new Date('2026-01-01T00:00:00Z') } })],
   ['its own certificate has expired', wished({ certificateUntil: new Date('2026-01-31T00:00:00Z') })],
-])('nothing is sent to an enclave where %s', async (_, bundle) => {
+])('sends nothing to an enclave if %s', async (_, bundle) => {
   gateway.bundle = bundle;
   const before = gateway.requestLines.length;
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
@@ -101,7 +101,7 @@ test.each<[what: string, bundle: () => object]>([
   expect(gateway.requestLines.slice(before).filter((line) => !line.startsWith('GET '))).toEqual([]);
 });
 
-test('an enclave that proves what it runs is encrypted to, and shown with its proof', async () => {
+test('encrypts requests for an attested enclave and shows its evidence on the status page', async () => {
   gateway.bundle = () => enclave.createBundle();
   expect(await asked()).toEqual({ status: 200, text: expect.stringContaining('"content":"Hello"') });
   expect(gateway.calls.at(-1)?.chat).toMatchObject({ ...CHAT, model: 'one' });

@@ -5,7 +5,7 @@ import { registerBodyParser } from './body-parser.ts';
 const app = fastify();
 afterAll(() => app.close());
 
-test('bodies that are longer than there is room for together are refused while others run, and not after them', async () => {
+test('rejects bodies beyond the shared memory limit, and accepts them once other requests have ended', async () => {
   registerBodyParser(app, 1_000);
   app.setErrorHandler((error: { readonly status: number }, _, reply) => reply.code(error.status).send());
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,23 +1,26 @@
-/** Bodies of requests, which lie in memory until their answers have ended. */
+/** Reads request bodies into memory, and limits their total size. A body counts until its response has ended. */
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ByteAccumulator } from '#application/messages';
 import { ProxyError } from './proxy-error.ts';
 
-/** The gateway takes 25 MiB, encrypted. */
+/** The gateway accepts 25 MiB of ciphertext, which is longer than the plaintext. */
 export const MAX_BODY_BYTES = 24 * 1024 * 1024;
-/** Of all of them together. */
+/** Limit for all bodies in memory together. Beyond it, requests get a 503. */
 const MAX_BYTES_IN_FLIGHT = 256 * 1024 * 1024;
 const RETRY_AFTER_SECONDS = 5;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of its body, in memory. */
+    /** Bytes of the body that have arrived so far. */
     bodyBytes: number;
   }
 }
 
-/** For routes that are declared from now on: bodies are handed over as bytes. @param maxBytes of all that are in memory at a time */
+/**
+ * Makes routes that are declared after this call receive JSON bodies as bytes.
+ * @param maxBytes limit for all bodies in memory together
+ */
 export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT): void {
   let bytesInMemory = 0;
   const reserveMemory = (request: FastifyRequest, bytes: number) => {
@@ -48,10 +51,10 @@ export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN
   });
 }
 
-export const BODY_TOO_LARGE = new ProxyError(413, `The body is longer than ${MAX_BODY_BYTES} bytes`, {
+export const BODY_TOO_LARGE = new ProxyError(413, `The body must not be longer than ${MAX_BODY_BYTES} bytes`, {
   code: 'too_large',
 });
-const TOO_BUSY = new ProxyError(503, 'Too much is being sent at the moment', {
+const TOO_BUSY = new ProxyError(503, 'The proxy is receiving too much data; retry later', {
   code: 'too_busy',
   retryAfterSeconds: RETRY_AFTER_SECONDS,
 });

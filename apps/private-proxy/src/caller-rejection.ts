@@ -1,17 +1,21 @@
 /**
- * Who may ask. The proxy pays with a key of its own, so no web page may speak through it: not by a form, a picture, a frame or a
- * fetch, not under a name that it makes the browser take for this machine. Programs of this machine may.
+ * Decides who may use the proxy. The proxy pays with its own API key, so web pages must not use it: not through a form,
+ * an image, a frame or a fetch, and not under a domain name that resolves to this host (DNS rebinding). Programs on
+ * this host may use it.
  */
 import type { FastifyRequest } from 'fastify';
 import { ProxyError } from './proxy-error.ts';
 
-/** What browsers say of a request that no page made: an address that was typed, or a page of the proxy's own. */
+/**
+ * Values of `Sec-Fetch-Site` for requests that no other page caused. Programs do not send the header. Browsers send
+ * `none` for a URL that the user entered, and `same-origin` for the proxy's own page.
+ */
 const NON_PAGE_FETCH_SITES: readonly unknown[] = [undefined, 'none', 'same-origin'];
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /**
- * Why a request is not heard, judged by its head alone.
- * @param port that the proxy listens on
+ * Returns why a request is rejected, or undefined if it may be served. Checks only the method, the URL and the headers.
+ * @param port the port that the proxy listens on
  */
 export function getCallerRejection(
   { method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>,
@@ -19,15 +23,15 @@ export function getCallerRejection(
 ): ProxyError | undefined {
   const names = ['127.0.0.1', 'localhost', '[::1]'].flatMap((name) => [
     `${name}:${port}`,
-    // Clients leave out the port that is HTTP's own.
+    // Clients omit the default port of HTTP.
     ...(port === 80 ? [name] : []),
   ]);
   if (!names.includes(headers.host ?? '')) return createForbiddenError(`Host must be one of ${names.join(', ')}`);
-  if (!url.startsWith('/')) return createForbiddenError('The address must be a path: this is no proxy for others');
+  if (!url.startsWith('/')) return createForbiddenError('The request target must be a path, not a URL');
   if (headers.origin !== undefined)
-    return createForbiddenError('Web pages may not use the proxy: a request must have no Origin');
+    return createForbiddenError('Web pages must not use the proxy; requests must not have an Origin header');
   if (!NON_PAGE_FETCH_SITES.includes(headers['sec-fetch-site']))
-    return createForbiddenError('Web pages may not use the proxy');
+    return createForbiddenError('Web pages must not use the proxy');
   if (method !== 'POST') return undefined;
   if (!JSON_TYPE.test(headers['content-type'] ?? ''))
     return createMediaTypeError('The content type must be application/json');

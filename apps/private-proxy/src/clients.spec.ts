@@ -1,4 +1,4 @@
-/** Clients as their users have them, through the proxy and the whole product to an enclave: they know nothing but a base URL. */
+/** Tests that real client libraries can use an enclave through the proxy when only their base URL is changed. */
 import { randomUUID } from 'node:crypto';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
@@ -55,12 +55,12 @@ const anthropicAt = ({ url }: RunningProxy) => new Anthropic({ apiKey: 'none', b
 const user = (content: string) => [{ role: 'user' as const, content }];
 const refusalOf = (promise: PromiseLike<unknown>) =>
   Promise.resolve(promise).then(
-    () => Promise.reject(new Error('it was not refused')),
+    () => Promise.reject(new Error('the request was not rejected')),
     (error) => error,
   );
 
 describe('openai', () => {
-  test('chats, whole and streamed', async () => {
+  test('returns a non-streaming and a streamed completion', async () => {
     const { choices, usage } = await openai.chat.completions.create({ model: MODEL, messages: user(ASKING) });
     expect([choices[0]?.message.content, usage?.completion_tokens]).toEqual([SAID, 3]);
     const stream = openai.chat.completions.stream({
@@ -72,7 +72,7 @@ describe('openai', () => {
     expect([final.choices[0]?.message.content, final.usage?.completion_tokens]).toEqual([SAID, 3]);
   });
 
-  test.each([false, true])('has a tool run, streamed: %s', async (stream) => {
+  test.each([false, true])('runs a tool, streamed: %s', async (stream) => {
     const asked = { model: MODEL, messages: user(CALLING), tools: [WEATHER] };
     const runner = stream
       ? openai.chat.completions.runTools({ ...asked, stream })
@@ -81,7 +81,7 @@ describe('openai', () => {
     expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
   });
 
-  test('lists the private models, and none else', async () => {
+  test('lists the private models and no others', async () => {
     const ids: string[] = [];
     for await (const { id, owned_by } of openai.models.list()) ids.push(`${id} of ${owned_by}`);
     expect(ids).toContain(`${MODEL} of ppq-private`);
@@ -93,7 +93,7 @@ describe('openai', () => {
 describe('@anthropic-ai/sdk', () => {
   const asked = (content: string) => ({ model: 'claude-sonnet-5', max_tokens: 500, messages: user(content) });
 
-  test('makes a message, whole and streamed, at the price of the enclave’s usage', async () => {
+  test('returns a non-streaming and a streamed message, charged by the enclave’s usage', async () => {
     const message = await anthropic.messages.create(asked(ASKING));
     expect(message).toMatchObject({
       type: 'message',
@@ -106,7 +106,7 @@ describe('@anthropic-ai/sdk', () => {
     expect(streamed).toMatchObject({ content: message.content, usage: { output_tokens: 3 } });
   });
 
-  test.each([false, true])('has a tool run, streamed: %s', async (stream) => {
+  test.each([false, true])('runs a tool, streamed: %s', async (stream) => {
     const ask = (messages: Anthropic.MessageParam[]) => {
       const body = { ...asked(''), messages, tools: [{ name: 'weather', input_schema: PARAMETERS }] };
       return stream ? anthropic.messages.stream(body).finalMessage() : anthropic.messages.create(body);
@@ -128,7 +128,7 @@ describe('@anthropic-ai/sdk', () => {
     expect(second.content).toMatchObject([{ type: 'text', text: expect.stringMatching(/^every coin/) }]);
   });
 
-  test('takes what Claude Code sends beside that: marked blocks, an effort, more tokens than there are, new fields', async () => {
+  test('accepts Claude Code’s requests: cache marks, an effort, an excessive token limit, new fields', async () => {
     const mark = { cache_control: { type: 'ephemeral' as const } };
     const stream = anthropic.beta.messages.stream({
       ...asked(''),
@@ -170,7 +170,7 @@ describe('the AI SDK', () => {
     maxRetries: 0,
   });
 
-  test('has a tool run, whole and streamed', async () => {
+  test('runs a tool, non-streaming and streamed', async () => {
     const { steps, text } = await generateText(acting());
     expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
     expect(text).toMatch(/^every coin/);
@@ -180,7 +180,7 @@ describe('the AI SDK', () => {
   });
 });
 
-describe('when it goes wrong', () => {
+describe('a failed request', () => {
   const chat = (content: string, stream: boolean) => ({ model: MODEL, messages: user(content), stream });
   const heard = async (content: string) => {
     const stream = await openai.chat.completions.create({ ...chat(content, true), stream: true });
@@ -201,7 +201,7 @@ describe('when it goes wrong', () => {
     'refuse',
     '500',
     '429',
-  ])('a client hears of it, and takes nothing for an answer: %s', async (fault) => {
+  ])('is an error for every client and never a completion: %s', async (fault) => {
     const asked = `[[sandbox tokens=8 fault=${fault}]]`;
     const whole = await refusalOf(openai.chat.completions.create(chat(asked, false)));
     expect(whole.status).toBeGreaterThanOrEqual(429);
@@ -210,12 +210,12 @@ describe('when it goes wrong', () => {
     expect(await refusalOf(anthropic.messages.stream(message).finalMessage())).toBeInstanceOf(Anthropic.APIError);
   });
 
-  test('a key that has changed is attested anew, and the request served', async () => {
+  test('is prevented if only the enclave’s key has changed: the proxy attests the new key', async () => {
     await fetch(`${world.sandbox}/enclaves/${ID}/rotate`, { method: 'POST' });
     expect((await openai.chat.completions.create({ model: MODEL, messages: user(ASKING) })).choices).toHaveLength(1);
   });
 
-  test('the gateway’s own refusals keep their status', async () => {
+  test('passes on the status of a rejection by the gateway', async () => {
     const poor = await start(await world.createAccount());
     expect(await refusalOf(openaiAt(poor).chat.completions.create(chat(ASKING, false)))).toMatchObject({ status: 402 });
     const refused = refusalOf(
@@ -232,13 +232,13 @@ describe('when it goes wrong', () => {
     expect(await refusalOf(unknown)).toBeInstanceOf(OpenAI.NotFoundError);
   });
 
-  test('an answer that is cut where the money ends says so, in one piece and within a stream', async () => {
+  test('returns 402 for a response that is truncated because the money was used up, streamed or not', async () => {
     const asked = {
       model: 'private/kimi-k3',
       max_tokens: 9_000,
       messages: user('[[sandbox tokens=4000 chunks=2000]]'),
     };
-    const error = { message: 'The balance was used up: the answer is cut off here' };
+    const error = { message: 'The balance is used up: the response is truncated here' };
     const whole = await capped();
     const refused = await refusalOf(openaiAt(whole).chat.completions.create(asked));
     await whole.close();
@@ -255,7 +255,7 @@ describe('when it goes wrong', () => {
     expect(heard).toBeGreaterThan(2);
   });
 
-  /** A proxy that may spend little. */
+  /** Starts a proxy whose API key has a low spending limit. */
   async function capped(): Promise<RunningProxy> {
     const asked = {
       headers: { 'x-credit-id': account.creditId },
@@ -265,7 +265,7 @@ describe('when it goes wrong', () => {
     return start({ ...account, apiKey: body.data.api_key });
   }
 
-  test('a caller who leaves ends the enclave’s work', async () => {
+  test('stops the enclave if the caller disconnects', async () => {
     await world.bill.clear();
     const stream = await openai.chat.completions.create({
       ...chat('[[sandbox tokens=400 chunks=400 chunk_delay=25]]', true),

@@ -1,4 +1,7 @@
-/** The answers of a chat, whole or not at all: that an answer ends is proven by what it says. */
+/**
+ * Reads completions from the decrypted event stream of an enclave. The end of the connection does not show that a
+ * completion is complete: only its `[DONE]` does.
+ */
 
 import { ChatChunkCollector, MAX_EVENT_CHARACTERS, parseSseData, SSE_DONE, SseParser } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -6,12 +9,12 @@ import { parseJson } from './gateway-client.ts';
 import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.ts';
 
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-/** For what the gateway still has to say after the answer is complete. */
+/** How long the rest of a response is read after its `[DONE]`. */
 const DRAIN_TIMEOUT_MS = 5_000;
 
 /**
- * The answer in one piece that a stream comes to.
- * @throws ProxyError when the stream is not whole
+ * Collects a stream into a non-streaming completion.
+ * @throws ProxyError if the stream is incomplete, too long, or contains an error
  */
 export async function collectCompletion(bytes: AsyncIterable<Uint8Array>): Promise<JsonObject> {
   const chat = new ChatChunkCollector();
@@ -19,13 +22,16 @@ export async function collectCompletion(bytes: AsyncIterable<Uint8Array>): Promi
     try {
       chat.accept(chunk);
     } catch {
-      throw createIncompleteResponseError('The answer is no chat');
+      throw createIncompleteResponseError('The response is not a chat completion');
     }
   }
   return chat.body;
 }
 
-/** What the events of a stream carry. @throws ProxyError also where one of them is an error of the enclave's, or none has a choice */
+/**
+ * Yields the JSON chunks of a stream.
+ * @throws ProxyError as `parseEvents` does, and if a chunk is an error of the enclave, or no chunk has choices
+ */
 export async function* parseChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject> {
   let isChat = false;
   for await (const events of parseEvents(bytes)) {
@@ -37,39 +43,40 @@ export async function* parseChunks(bytes: AsyncIterable<Uint8Array>): AsyncGener
           code: 'enclave_error',
           isFinal: true,
         });
-      if (!isChoiceList(choices ?? [])) throw createIncompleteResponseError('The answer is no chat');
+      if (!isChoiceList(choices ?? [])) throw createIncompleteResponseError('The response is not a chat completion');
       isChat ||= choices !== undefined;
       yield chunk;
     }
   }
-  if (!isChat) throw createIncompleteResponseError('The answer is no chat');
+  if (!isChat) throw createIncompleteResponseError('The response is not a chat completion');
 }
 
 function isChoiceList(choices: unknown): boolean {
   return Array.isArray(choices) && choices.every((choice) => isJsonObject(choice) && isJsonObject(choice.delta ?? {}));
 }
 
-/** @throws ProxyError when nobody would want to keep it until its end */
+/** Limits a response that is collected in memory. @throws ProxyError if it is longer than MAX_RESPONSE_BYTES */
 export async function* limitSize(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let remaining = MAX_RESPONSE_BYTES;
   for await (const chunk of bytes) {
     remaining -= chunk.length;
-    if (remaining < 0) throw new ProxyError(502, 'The answer is too long', { code: 'answer_too_long', isFinal: true });
+    if (remaining < 0)
+      throw new ProxyError(502, 'The response is too long', { code: 'answer_too_long', isFinal: true });
     yield chunk;
   }
 }
 
-/** An event of a streamed answer. */
+/** An SSE event of a streamed completion. */
 export interface CompletionEvent {
-  /** Without its end. */
+  /** Without the blank line at its end. */
   readonly text: string;
-  /** What it carries, unless it is a comment or `[DONE]`. */
+  /** The JSON data; undefined for a comment and for `[DONE]`. */
   readonly chunk?: JsonObject;
 }
 
 /**
- * The events of a streamed answer, several at a time. The last one is `[DONE]`.
- * @throws ProxyError when there is none, or one that cannot be read, after the events that came
+ * Yields the events of a streamed completion in batches, as they arrive. The last event is `[DONE]`.
+ * @throws ProxyError after earlier batches, if an event is invalid or the stream ends without `[DONE]`
  */
 export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {
   const parser = new SseParser();
@@ -79,17 +86,17 @@ export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGener
   try {
     while (!isDone) {
       const { done, value } = await source.next();
-      if (done) throw createIncompleteResponseError('The answer ended before it was complete');
+      if (done) throw createIncompleteResponseError('The response ended before it was complete');
       const events = parser.read(decoder.decode(value, { stream: true }));
       if (parser.pendingCharacters > MAX_EVENT_CHARACTERS)
-        throw createIncompleteResponseError('An event of the answer is too long');
+        throw createIncompleteResponseError('An event of the response is too long');
       const end = events.findIndex((event) => parseSseData(event) === SSE_DONE);
       isDone = end >= 0;
       if (events.length > 0) yield (isDone ? events.slice(0, end + 1) : events).map(parseEvent);
     }
     await drainRest(source);
   } finally {
-    // Not awaited: it may wait for bytes that never come, and whoever left has aborted the request.
+    // Not awaited: it could wait for bytes that never arrive. A disconnected caller has aborted the request anyway.
     void source.return?.().catch(() => {});
   }
 }
@@ -98,11 +105,11 @@ function parseEvent(text: string): CompletionEvent {
   const data = parseSseData(text);
   if (data === undefined || data === SSE_DONE) return { text };
   const chunk = parseJson(data);
-  if (!isJsonObject(chunk)) throw createIncompleteResponseError('The answer has an event that is not JSON');
+  if (!isJsonObject(chunk)) throw createIncompleteResponseError('The response has an event that is not JSON');
   return { text, chunk };
 }
 
-/** Lets the gateway end in order. The answer is complete whatever comes. */
+/** Reads to the end, so that the gateway can finish normally. Errors are ignored, since the completion is complete. */
 async function drainRest(source: AsyncIterator<Uint8Array>): Promise<void> {
   const { promise: timeout, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS);

@@ -1,4 +1,4 @@
-/** The enclaves that were attested, so that not every request begins with it. */
+/** Attests enclaves and caches the results, so that not every request starts with an attestation. */
 import type { Log } from '#foundation/program';
 import {
   AttestationError,
@@ -9,18 +9,21 @@ import type { GatewayClient, PrivateModel } from './gateway-client.ts';
 import { PRIVATE_MODEL_PREFIX } from './gateway-client.ts';
 import { ProxyError } from './proxy-error.ts';
 
-/** A key that was attested is used for so long without a new look: releases are revoked, and processors' firmware turns out to be unsafe. */
+/**
+ * How long an attested key is used without another check. Releases can be withdrawn, and firmware can turn out to be
+ * unsafe.
+ */
 const ATTESTATION_TTL_MS = 60 * 60_000;
-/** Names come from callers: no more are remembered. */
+/** Callers choose the model names, so the cache is limited. */
 const MAX_CACHED_ENCLAVES = 100;
 const MODEL_LIST_TTL_MS = 60_000;
-/** A look at all of them that found something wrong is repeated at most so often. */
+/** Minimum time between two attestations of all models. Views of the status page and health checks start them. */
 const ATTEST_ALL_INTERVAL_MS = 10_000;
 
-/** What is known of a model's enclave. */
+/** Result of the last attestation of a model's enclave. */
 export interface EnclaveState {
   readonly enclave?: VerifiedEnclave;
-  /** Why it is not attested. */
+  /** Why the enclave is not attested. */
   readonly reason?: string;
   /** Unix milliseconds. */
   readonly at: number;
@@ -40,10 +43,10 @@ export class Enclaves {
   ) {}
 
   /**
-   * The enclave of a model, which was attested not long ago.
+   * Returns the enclave of a model, attested within the last hour.
    * @param model without the prefix
-   * @param excludedEnclave that has turned out to have another key by now
-   * @throws ProxyError 502 when it is not attested, and with the status of the gateway where that knows no such model
+   * @param excludedEnclave a cached enclave whose key has changed, which must not be returned again
+   * @throws ProxyError 502 if the enclave is not attested; with the gateway's status if the gateway rejects the request
    */
   async getEnclave(model: string, excludedEnclave?: VerifiedEnclave): Promise<VerifiedEnclave> {
     const { enclave, at } = this.states.get(model) ?? { at: 0 };
@@ -57,7 +60,7 @@ export class Enclaves {
     return running;
   }
 
-  /** The private models that the gateway has. @throws ProxyError */
+  /** Returns the private models of the gateway, cached for a minute. @throws ProxyError */
   async listModels(): Promise<readonly PrivateModel[]> {
     if (this.modelList && isFresh(this.modelList.at, MODEL_LIST_TTL_MS)) return this.modelList.models;
     this.modelListLoad ??= this.loadModels().finally(() => {
@@ -66,7 +69,7 @@ export class Enclaves {
     return this.modelListLoad;
   }
 
-  /** What the gateway says of a model, or has said before: nobody waits for a newer word of it. */
+  /** Returns the gateway's list entry of a model. An outdated list is used at once and refreshed in the background. */
   async findModel(id: string): Promise<PrivateModel | undefined> {
     const latest = this.listModels().catch(() => []);
     const models = this.modelList?.models ?? (await latest);
@@ -78,7 +81,10 @@ export class Enclaves {
     return this.states.get(model);
   }
 
-  /** Whether requests can be encrypted: at least one enclave proved what it runs, and none of a listed model has failed to since. */
+  /**
+   * Whether requests can be encrypted for attested enclaves: at least one is attested, and no enclave of a listed model
+   * is simulated or failed its last attestation.
+   */
   get isAttested(): boolean {
     const modelIds = this.modelList?.models.map(({ id }) => id);
     const relevantStates = [...this.states].flatMap(([model, state]) =>
@@ -87,7 +93,7 @@ export class Enclaves {
     return relevantStates.length > 0 && relevantStates.every(({ enclave }) => enclave && !enclave.isSimulated);
   }
 
-  /** Attests all that the gateway lists and that are not attested. What goes wrong is seen in their states. */
+  /** Attests the enclaves of listed models that are not attested yet. Never rejects: failures are in `getState`. */
   attestAll(): Promise<void> {
     if (!this.attestationRun || !isFresh(this.attestationRun.at, ATTEST_ALL_INTERVAL_MS)) {
       this.attestationRun = { done: this.attestListedModels(), at: Date.now() };
@@ -108,7 +114,7 @@ export class Enclaves {
     } catch (error) {
       this.log.warn(
         { code: error instanceof ProxyError ? error.code : 'error' },
-        'the gateway does not list its models',
+        'the models of the gateway could not be listed',
       );
     }
   }
@@ -119,13 +125,13 @@ export class Enclaves {
     try {
       const enclave = await this.verifier.verify(bundle);
       this.saveState(model, { enclave, at: Date.now() });
-      if (enclave.isSimulated) this.log.warn({ model: id }, 'the enclave is simulated: it proves nothing');
-      else this.log.info({ model: id, ...enclave.evidence }, 'the enclave is attested');
+      if (enclave.isSimulated) this.log.warn({ model: id }, 'enclave is simulated and has no evidence');
+      else this.log.info({ model: id, ...enclave.evidence }, 'enclave attested');
       return enclave;
     } catch (error) {
       if (!(error instanceof AttestationError)) throw error;
       this.saveState(model, { reason: error.reason, at: Date.now() });
-      this.log.error({ model: id, reason: error.reason }, 'the enclave is not attested: nothing is sent to it');
+      this.log.error({ model: id, reason: error.reason }, 'enclave not attested; nothing is sent to it');
       throw new ProxyError(502, `Nothing was sent: ${error.message}`, { code: 'not_attested', isFinal: true });
     }
   }
@@ -134,9 +140,9 @@ export class Enclaves {
     try {
       return await this.gateway.fetchBundle(model, isRefresh);
     } catch (error) {
-      // Whatever callers ask for is not known for it.
+      // Callers can request any name, so a model that does not exist has no state.
       if (!(error instanceof ProxyError && error.status === 404)) {
-        this.saveState(model, { reason: 'the gateway does not show what proves it', at: Date.now() });
+        this.saveState(model, { reason: 'the gateway did not return its evidence', at: Date.now() });
       }
       throw error;
     }
@@ -150,7 +156,7 @@ export class Enclaves {
   }
 }
 
-/** Also where the clock was set back since. */
+/** Also returns false if the clock was set back since `at`. */
 function isFresh(at: number, ttlMs: number): boolean {
   const age = Date.now() - at;
   return age >= 0 && age < ttlMs;

@@ -19,7 +19,7 @@ function exchangesWith(chats: Partial<PrivateChats>): Exchanges {
   return new Exchanges(names, { explainError: explained, ...chats } as PrivateChats);
 }
 
-test('a proxy that stops waits for no caller who does not read what he is told', async () => {
+test('stops without waiting for callers that do not read their responses', async () => {
   const heard = Promise.withResolvers<unknown>();
   const exchanges = exchangesWith({
     send: (_model, _request, signal) => {
@@ -39,15 +39,15 @@ test('a proxy that stops waits for no caller who does not read what he is told',
   expect(await heard.promise).toBe('stopped');
 });
 
-describe('a body is refused', () => {
+describe('a request body', () => {
   test.each([
-    ['of lists without end', `{"messages":[${'[],'.repeat(600_000)}[]]}`],
-    ['that is as deep as it is long', '['.repeat(24_000_000)],
-  ])('%s, before it is parsed', (_, body) => {
-    expect(() => parseJsonBody(asked(body))).toThrow('The body has too many objects, lists and fields');
+    ['with too many arrays', `{"messages":[${'[],'.repeat(600_000)}[]]}`],
+    ['that is nested too deeply', '['.repeat(24_000_000)],
+  ])('%s is rejected before it is parsed', (_, body) => {
+    expect(() => parseJsonBody(asked(body))).toThrow('The body has too many objects, arrays and fields');
   });
 
-  test('whose numbers are longer than it was', async () => {
+  test('is rejected if its serialised numbers exceed the limit', async () => {
     const served = exchangesWith({}).serve(
       asked(`{"x":[${'1e20,'.repeat(1_500_000)}1]}`),
       {} as FastifyReply,

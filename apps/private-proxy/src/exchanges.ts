@@ -1,4 +1,4 @@
-/** A request of a caller's, from its JSON to the last byte of its answer. */
+/** Serves requests of callers, from the JSON body to the last byte of the response. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -13,22 +13,23 @@ import { ProxyError } from './proxy-error.ts';
 import { sendEvents, setRequestId } from './send-response.ts';
 
 const PROXY_STOPPING = new ProxyError(503, 'The proxy is stopping', { code: 'stopped', isFinal: true });
-/** How long callers may take to read the end of what was stopped. */
+/** How long callers may take to read the end of an aborted response. */
 const CLOSE_DELAY_MS = 1_000;
-/** Seen by nobody but the log. */
-const CALLER_DISCONNECTED = new ProxyError(499, 'The caller left', { code: 'caller_left' });
+/** Appears only in the log. */
+const CALLER_DISCONNECTED = new ProxyError(499, 'The caller disconnected', { code: 'caller_left' });
 
-/** What a face makes of a request, and of its answer. */
+/** A request that was translated from a client protocol, and the translation of its response. */
 export interface TranslatedExchange {
-  /** Whether the caller wants events. */
+  /** Whether the caller requested a stream. */
   readonly isStreaming: boolean;
   /**
-   * What is encrypted, which always asks for a stream: only that is paid while it is made, and stopped where the money ends.
+   * The body that is encrypted. It always requests a stream: the gateway charges a stream while it is generated, and
+   * stops it when the money is used up.
    */
   readonly chat: JsonObject;
-  /** The answer in one piece, as JSON. */
+  /** Returns the non-streaming response as JSON. */
   collect(response: EnclaveResponse): Promise<string>;
-  /** The same as events. */
+  /** Yields the response as SSE events. */
   streamEvents(response: EnclaveResponse): AsyncGenerator<string>;
 }
 
@@ -41,7 +42,8 @@ export class Exchanges {
   ) {}
 
   /**
-   * Answers a request, or throws why it does not.
+   * Serves a request.
+   * @throws any error before the first byte of the response; later errors are sent as an event of the stream
    */
   async serve(
     request: FastifyRequest,
@@ -77,7 +79,7 @@ export class Exchanges {
     return reply.type('application/json').send(json);
   }
 
-  /** Without the body as it was parsed, which takes many times its bytes and is not kept until the answer. */
+  /** Does not return the parsed body: it takes many times its bytes and must not be retained until the response. */
   private async prepareRequest(
     request: FastifyRequest,
     plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
@@ -88,7 +90,10 @@ export class Exchanges {
     return { ...exchange, id: model.id, bytes: serializeChat(chat) };
   }
 
-  /** Waits until nothing is running; what still is after so many milliseconds is ended, and not waited for if nobody reads that. */
+  /**
+   * Waits until no request is running. Requests that take longer than `timeoutMs` are aborted, and `drain` returns even
+   * if their callers do not read the end of the response.
+   */
   async drain(timeoutMs: number): Promise<void> {
     const ended = Promise.all([...this.running].map(({ ended }) => ended));
     await Promise.race([ended, delay(timeoutMs, undefined, { ref: false })]);
@@ -96,7 +101,7 @@ export class Exchanges {
     await Promise.race([ended, delay(CLOSE_DELAY_MS, undefined, { ref: false })]);
   }
 
-  /** Aborted when the caller leaves, and when the proxy stops. */
+  /** Returns a signal that is aborted when the caller disconnects, or when the proxy stops. */
   private trackExchange({ raw }: FastifyReply): AbortSignal {
     const controller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -113,12 +118,12 @@ export class Exchanges {
   }
 }
 
-/** @throws ProxyError for what is no JSON object */
+/** @throws ProxyError if the body is not a JSON object, or has too many parts */
 export function parseJsonBody(request: FastifyRequest): JsonObject {
   const text = String(request.body);
-  // The text is as long as the request runs otherwise.
+  // Otherwise the text would stay in memory as long as the request runs.
   request.body = undefined;
-  if (!isWithinJsonLimits(text)) throw new ProxyError(400, 'The body has too many objects, lists and fields');
+  if (!isWithinJsonLimits(text)) throw new ProxyError(400, 'The body has too many objects, arrays and fields');
   const body = parseJson(text);
   if (!isJsonObject(body)) throw new ProxyError(400, 'The body must be a JSON object');
   return body;
@@ -126,7 +131,7 @@ export function parseJsonBody(request: FastifyRequest): JsonObject {
 
 function serializeChat(chat: JsonObject): Buffer {
   const bytes = Buffer.from(stringifyChat(chat));
-  // Numbers may be longer than they were.
+  // Serialised numbers can be longer than they were in the body.
   if (bytes.length > MAX_BODY_BYTES) throw BODY_TOO_LARGE;
   return bytes;
 }

@@ -17,7 +17,7 @@ afterAll(async () => {
   server.close();
 });
 
-test('a list, or what shows an enclave, that breaks off is a failure of the gateway’s', async () => {
+test('reports an interrupted list or attestation bundle as an error of the gateway', async () => {
   answer = (response) => {
     response.writeHead(200, { 'content-length': 1_000 }).write('{"data":[');
     setTimeout(() => response.destroy(), 20);

@@ -1,4 +1,4 @@
-/** What the proxy asks of the gateway, which is not trusted with anything that is said. */
+/** Calls the gateway, which is not trusted: it must never receive unencrypted content of a chat. */
 
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
@@ -8,26 +8,26 @@ import { isJsonObject, type JsonObject } from '#kernel';
 import { ProxyError, parseErrorBody, parseMoneyDetails, sanitizeForDisplay } from './proxy-error.ts';
 
 export const PRIVATE_MODEL_PREFIX = 'private/';
-/** Of a model, without the prefix: what can stand in a header, and in a log. */
+/** Model id without the prefix. All of its characters are safe in a header and in a log. */
 export const MODEL_ID_PATTERN = /^[\w.:/-]{1,128}$/;
 
 const MAX_LIST_BYTES = 16 * 1024 * 1024;
-/** An attestation bundle has some 17,000. */
+/** Attestation bundles have about 17,000 bytes. */
 const MAX_BUNDLE_BYTES = 1024 * 1024;
 const MAX_HISTORY_BYTES = 256 * 1024;
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** For what is no answer of a model. */
+/** For all requests except chats. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** A model may think for long before its first word, and an enclave between two of them. */
+/** A model may reason for a long time before its first token, and an enclave may pause between two tokens. */
 const CHAT_TIMEOUT_MS = 15 * 60_000;
 
-/** For why an answer broke off, whose caller waits for no more of it. */
+/** For the history, which says why a response was interrupted. The caller is waiting for the error. */
 const HISTORY_TIMEOUT_MS = 1_500;
-/** The newest of the history, among them what has just ended. */
+/** The newest entries of the history. They include the request that has just ended. */
 const HISTORY_PATH = '/queries/history?page_count=20';
 
-/** There was no connection, so nothing was paid. */
+/** Codes of errors without a connection: nothing was sent, so nothing was charged. */
 const UNSENT_ERROR_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -36,15 +36,15 @@ const UNSENT_ERROR_CODES: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
-/** What a gateway does that is there, in the words of the network. */
+/** What a reachable gateway did, by the code of the network error. */
 const PROBLEM_BY_ERROR_CODE: Readonly<Record<string, string>> = {
-  UND_ERR_SOCKET: 'broke the connection',
-  ECONNRESET: 'broke the connection',
-  EPIPE: 'broke the connection',
-  UND_ERR_HEADERS_TIMEOUT: 'did not answer in time',
+  UND_ERR_SOCKET: 'closed the connection',
+  ECONNRESET: 'closed the connection',
+  EPIPE: 'closed the connection',
+  UND_ERR_HEADERS_TIMEOUT: 'did not respond in time',
 };
 
-/** A model of the gateway's list whose id begins with `private/`. */
+/** A model in the gateway's list whose id begins with `private/`. */
 export interface PrivateModel {
   /** With the prefix. */
   readonly id: string;
@@ -52,19 +52,19 @@ export interface PrivateModel {
   /** Unix seconds. */
   readonly created: number;
   readonly contextLength?: number;
-  /** The most tokens of an answer. */
+  /** Maximum number of tokens of a response. */
   readonly maxOutputTokens?: number;
 }
 
-/** An answer to a sealed request. */
+/** A response of the gateway whose body has not been read yet. */
 export interface GatewayResponse {
   readonly status: number;
-  /** It is encrypted where there is one. */
+  /** Set if the body is encrypted. */
   readonly nonce: string | undefined;
-  /** The gateway's id of the request, for its support. */
+  /** The gateway's id of the request, for its support and its history. */
   readonly requestId: string | undefined;
   readonly retryAfterSeconds: number | undefined;
-  /** Of at most `bytes`. @throws ProxyError for a longer one */
+  /** Reads a body of at most `bytes` bytes. @throws ProxyError if it is longer */
   readBody(bytes?: number): Promise<Buffer>;
   readonly body: Readable;
 }
@@ -87,17 +87,23 @@ export class GatewayClient {
 
   async fetchModels(): Promise<readonly PrivateModel[]> {
     const { data } = await this.fetchJson('/v1/models?type=all', MAX_LIST_BYTES);
-    if (!Array.isArray(data)) throw new ProxyError(502, 'The gateway has no list of models', { code: 'gateway_error' });
+    if (!Array.isArray(data))
+      throw new ProxyError(502, 'The gateway returned no list of models', { code: 'gateway_error' });
     return data.filter(isJsonObject).flatMap(parsePrivateModel);
   }
 
-  /** What the enclave of a model shows of itself. @param model without the prefix. @param isRefresh now, not half a minute ago */
+  /**
+   * Fetches the attestation bundle of a model's enclave.
+   * @param model without the prefix
+   * @param isRefresh bypasses the gateway's cache, which may be half a minute old
+   * @throws ProxyError
+   */
   async fetchBundle(model: string, isRefresh: boolean): Promise<unknown> {
     const path = `/private/attestation?model=${encodeURIComponent(PRIVATE_MODEL_PREFIX + model)}`;
     return this.fetchJson(path, MAX_BUNDLE_BYTES, { headers: isRefresh ? { 'cache-control': 'no-cache' } : {} });
   }
 
-  /** What the gateway's history says of why a request has failed; undefined where it does not say that soon. */
+  /** Returns the error code of a request from the gateway's history; undefined if that fails or takes too long. */
   async findErrorCode(requestId: string, signal: AbortSignal): Promise<unknown> {
     try {
       const { data } = await this.fetchJson(HISTORY_PATH, MAX_HISTORY_BYTES, {
@@ -111,14 +117,14 @@ export class GatewayClient {
     }
   }
 
-  /** @param model without the prefix. @throws ProxyError when the gateway cannot be reached */
+  /** @param model without the prefix @throws ProxyError if the gateway cannot be reached */
   sendChat(model: string, { encapsulatedKey, frames }: SealedRequest, signal: AbortSignal): Promise<GatewayResponse> {
     return this.send('/private/v1/chat/completions', {
       method: 'POST',
       headers: {
         ...this.authHeaders,
         'content-type': 'application/json',
-        // What comes as it is made is held for as it grows; anything else for the longest that there is.
+        // The gateway extends the hold of a stream as it grows. For anything else it holds the maximum price at once.
         accept: 'text/event-stream',
         [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,
         'x-private-model': PRIVATE_MODEL_PREFIX + model,
@@ -158,14 +164,14 @@ export class GatewayClient {
     });
     const body = parseJson(await read);
     if (!isJsonObject(body))
-      throw new ProxyError(502, 'The gateway answered with something that is not JSON', { code: 'gateway_error' });
+      throw new ProxyError(502, 'The gateway returned a body that is not a JSON object', { code: 'gateway_error' });
     return body;
   }
 
   private createUnreachableError(code: string, isPaid: boolean): ProxyError {
     const problem = PROBLEM_BY_ERROR_CODE[code];
-    const servedHint = problem && isPaid ? ': the request was perhaps served' : '';
-    const message = `The gateway at ${this.address} ${problem ?? 'cannot be reached'}${servedHint} (${code || 'no answer'})`;
+    const servedHint = problem && isPaid ? '; the request may have been served' : '';
+    const message = `The gateway at ${this.address} ${problem ?? 'cannot be reached'}${servedHint} (${code || 'no response'})`;
     return new ProxyError(502, message, {
       code: 'gateway_unreachable',
       isFinal: isPaid && !UNSENT_ERROR_CODES.has(code),
@@ -180,7 +186,7 @@ export class GatewayClient {
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
       });
-      // An answer that breaks off while nobody reads it must not end the process.
+      // Without a listener, a body that fails while it is not being read would crash the process.
       body.on('error', () => {});
       const retryAfter = Number(headers['retry-after'] ?? Number.NaN);
       return {
@@ -199,16 +205,17 @@ export class GatewayClient {
 }
 
 /**
- * What a gateway says that does not serve a request: its own status, and its words as far as they can be shown. What is between, as a
- * balancer, also answers where it lost patience with a gateway that serves the request meanwhile.
- * @param isPaid whether the request is one that costs
+ * Converts an error response of the gateway. Its status is retained, and its message as far as it can be displayed.
+ * The response may also come from a load balancer in front of the gateway, for example after a timeout. The gateway may
+ * then still be serving the request.
+ * @param isPaid whether the request can be charged
  */
 export async function toProxyError(reply: GatewayResponse, isPaid = false): Promise<ProxyError> {
   const { status, retryAfterSeconds, requestId } = reply;
   if (status < 400 || status > 599) {
     reply.body.destroy();
-    const unknown = status < 400 ? 'a redirect, which is not followed' : `the status ${status}, which there is not`;
-    const description = status < 300 ? 'an answer that is not encrypted' : unknown;
+    const unknown = status < 400 ? 'a redirect, which is not followed' : `the invalid status ${status}`;
+    const description = status < 300 ? 'a response that is not encrypted' : unknown;
     return new ProxyError(502, `The gateway sent ${description}`, { code: 'gateway_error', isFinal: status < 300 });
   }
   const body = parseJson(await reply.readBody().catch(() => Buffer.alloc(0)));
@@ -217,11 +224,11 @@ export async function toProxyError(reply: GatewayResponse, isPaid = false): Prom
   const money = parseMoneyDetails(body);
   const shortfall =
     money && !message.includes(money.required)
-      ? `: ${money.required} USD is needed and ${money.affordable} USD is there`
+      ? `: ${money.required} USD is required and ${money.affordable} USD is available`
       : '';
   return new ProxyError(
     status,
-    `The gateway${isFromGateway ? '' : ', or what is before it,'} says: ${message}${shortfall}`,
+    `The gateway${isFromGateway ? '' : ', or a proxy in front of it,'} says: ${message}${shortfall}`,
     {
       code: 'gateway_error',
       ...details,
@@ -233,7 +240,9 @@ export async function toProxyError(reply: GatewayResponse, isPaid = false): Prom
   );
 }
 
-/** The value of JSON; undefined of what is none. The error of a parser has a piece of what it read, so it goes nowhere. */
+/**
+ * Parses JSON; returns undefined if it is invalid. The parser's error is dropped, because its message quotes the text.
+ */
 export function parseJson(text: Buffer | string): unknown {
   try {
     return JSON.parse(String(text));
@@ -242,12 +251,12 @@ export function parseJson(text: Buffer | string): unknown {
   }
 }
 
-/** The whole of what comes, of at most so many bytes. @throws ProxyError for more */
+/** Reads a complete body of at most `maxBytes` bytes. @throws ProxyError if it is longer */
 export async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const accumulator = new ByteAccumulator();
   for await (const chunk of body) {
     if (accumulator.size + chunk.length > maxBytes)
-      throw new ProxyError(502, 'The answer is too long', { code: 'answer_too_long', isFinal: true });
+      throw new ProxyError(502, 'The response is too long', { code: 'answer_too_long', isFinal: true });
     accumulator.add(chunk);
   }
   return accumulator.bytes;
@@ -275,7 +284,7 @@ function toSingleValue(header: string | string[] | undefined): string | undefine
   return typeof header === 'string' ? header : undefined;
 }
 
-/** What the network says, in a word that names nobody. */
+/** Returns the code of a network error, without its message, which could name hosts; empty if there is none. */
 function getErrorCode(error: unknown): string {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : '';

@@ -1,4 +1,4 @@
-/** One chat with an enclave: attest, encrypt, send, decrypt. */
+/** Sends one chat to an enclave: attest, encrypt, send, decrypt. */
 
 import { EhbpError, KEY_CONFIG_PROBLEM, type SealedRequest, sealRequest } from '#ehbp';
 import { isJsonObject } from '#kernel';
@@ -10,10 +10,13 @@ import { INCOMPLETE_RESPONSE, ProxyError, parseErrorBody } from './proxy-error.t
 const ENCLAVE_ERROR = 'enclave_error';
 const MAX_ERROR_BYTES = 256 * 1024;
 
-/** What an enclave answers, and nobody between could have written. */
+/** A response that was encrypted by the enclave, so the gateway cannot have written it. */
 export interface EnclaveResponse {
   readonly requestId: string | undefined;
-  /** The plaintext, frame by frame. Its end proves nothing: who reads it must know what it ends with. */
+  /**
+   * The decrypted frames. A truncated response ends like a complete one, so the reader must check that the content is
+   * complete.
+   */
   readonly plaintext: AsyncIterable<Uint8Array>;
 }
 
@@ -24,10 +27,11 @@ export class PrivateChats {
   ) {}
 
   /**
-   * Nothing of the request leaves this process but what is encrypted to a key that was attested.
+   * Sends a chat. Its content leaves this process only encrypted for an attested key. If the enclave has another key by
+   * now, that key is attested and the chat is sent once more.
    * @param model without the prefix
-   * @param request the chat, as JSON
-   * @throws ProxyError when there is no answer
+   * @param request the chat as JSON
+   * @throws ProxyError if there is no response
    */
   async send(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveResponse> {
     const firstEnclave = await this.enclaves.getEnclave(model);
@@ -40,12 +44,13 @@ export class PrivateChats {
       signal,
     );
     if (retryResponse !== 'key_changed') return retryResponse;
-    throw new ProxyError(502, 'The enclave does not have the key that it has shown', { code: 'key_changed' });
+    throw new ProxyError(502, 'The enclave does not have the key that it attested', { code: 'key_changed' });
   }
 
   /**
-   * Why there is no answer: where one broke off because there was no more money, only the gateway's history says so.
-   * @param requestId the gateway's, of an answer that had begun
+   * Returns the error to report. If a response was interrupted because the money was used up, only the gateway's
+   * history shows this.
+   * @param requestId the gateway's id of the request, if a response had started
    */
   async explainError(error: unknown, requestId: string | undefined, signal: AbortSignal): Promise<unknown> {
     if (
@@ -56,7 +61,7 @@ export class PrivateChats {
     )
       return error;
     if ((await this.gateway.findErrorCode(requestId, signal)) !== 'hold_used_up') return error;
-    return new ProxyError(402, 'The balance was used up: the answer is cut off here', {
+    return new ProxyError(402, 'The balance is used up: the response is truncated here', {
       code: 'insufficient_balance',
       isFinal: true,
     });
@@ -86,7 +91,7 @@ async function encryptRequest(publicKey: Uint8Array, request: Uint8Array): Promi
   try {
     return await sealRequest(publicKey, request);
   } catch {
-    throw new ProxyError(502, 'Nothing was sent: the key of the enclave is of no use', {
+    throw new ProxyError(502, 'Nothing was sent: the key of the enclave is invalid', {
       code: 'not_attested',
       isFinal: true,
     });
@@ -101,14 +106,14 @@ async function confirmKeyProblem(reply: GatewayResponse): Promise<boolean> {
   });
 }
 
-/** The enclave's own error, which was encrypted: about the request, by its only reader. */
+/** Converts an error that the enclave encrypted. It may quote the request, so the log gets only `ENCLAVE_ERROR`. */
 async function toEnclaveError(
   { status, requestId }: GatewayResponse,
   plaintext: AsyncIterable<Uint8Array>,
 ): Promise<ProxyError> {
   const errorDetails = parseErrorBody(parseJson(await readBody(plaintext, MAX_ERROR_BYTES)));
   const isError = status >= 400 && status <= 599;
-  return new ProxyError(isError ? status : 502, errorDetails?.message ?? `The enclave answered with status ${status}`, {
+  return new ProxyError(isError ? status : 502, errorDetails?.message ?? `The enclave returned status ${status}`, {
     code: errorDetails?.code ?? ENCLAVE_ERROR,
     logCode: ENCLAVE_ERROR,
     ...(errorDetails?.type ? { type: errorDetails.type } : {}),
@@ -116,13 +121,13 @@ async function toEnclaveError(
   });
 }
 
-/** Decrypts while it comes; whatever goes wrong on the way is an answer that broke off. */
+/** Decrypts a body while it arrives. @throws ProxyError for any failure: the response is then incomplete */
 async function* decrypt(open: () => AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     yield* open();
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    const problem = error instanceof EhbpError ? 'cannot be decrypted' : 'broke off';
-    throw new ProxyError(502, `The answer ${problem}`, { code: INCOMPLETE_RESPONSE, isFinal: true });
+    const problem = error instanceof EhbpError ? 'cannot be decrypted' : 'was interrupted';
+    throw new ProxyError(502, `The response ${problem}`, { code: INCOMPLETE_RESPONSE, isFinal: true });
   }
 }

@@ -1,27 +1,26 @@
-/** Which private model a caller means. */
+/** Resolves the private model that a request names. */
 import type { Enclaves } from './enclaves.ts';
 import { MODEL_ID_PATTERN, PRIVATE_MODEL_PREFIX } from './gateway-client.ts';
 import { ProxyError } from './proxy-error.ts';
 
-/** A private model. */
 export interface ResolvedPrivateModel {
   /** Without the prefix. */
   readonly id: string;
-  /** The most tokens that it answers with, where that is known. */
+  /** Maximum number of tokens of a response, if it is known. */
   readonly maxOutputTokens: number | undefined;
 }
 
 const NOT_FOUND = { param: 'model', code: 'model_not_found' } as const;
 
 export class PrivateModelResolver {
-  /** @param defaultModel for requests that name none, or one that is not private; with or without the prefix */
+  /** @param defaultModel for requests without a private model; with or without the prefix */
   constructor(
     private readonly enclaves: Enclaves,
     private readonly defaultModel: string | undefined,
   ) {}
 
   /**
-   * What a caller means by a name, and what the gateway says of it.
+   * Resolves the model name of a request, and adds the limit of the model from the gateway's list.
    * @throws ProxyError
    */
   async resolve(requested: unknown): Promise<ResolvedPrivateModel> {
@@ -30,10 +29,10 @@ export class PrivateModelResolver {
   }
 
   /**
-   * With the prefix it is that one and no other. Without it, it is the private model of that name if there is one, else the
-   * one by default, or the only one where none was named.
+   * A name with the prefix is used as it is. Any other name means the private model of that name if there is one, else
+   * the default model. Without a name and a default model, the only private model is used.
    * @returns the id without the prefix
-   * @throws ProxyError that names those there are
+   * @throws ProxyError that lists the available models
    */
   private async resolveId(requested: unknown): Promise<string> {
     if (requested !== undefined && requested !== null && typeof requested !== 'string') {
@@ -46,18 +45,22 @@ export class PrivateModelResolver {
     const defaultId = this.defaultModel && stripPrivatePrefix(this.defaultModel);
     if (defaultId && ids.includes(PRIVATE_MODEL_PREFIX + defaultId)) return defaultId;
     if (this.defaultModel)
-      throw new ProxyError(404, `${describeInvalidDefault(this.defaultModel)}: ${ids.join(', ')}`, NOT_FOUND);
+      throw new ProxyError(
+        404,
+        `${describeInvalidDefault(this.defaultModel)}; available: ${ids.join(', ')}`,
+        NOT_FOUND,
+      );
     if (name === '' && ids.length === 1) return stripPrivatePrefix(ids[0] as string);
-    const choice = `Choose one of ${ids.join(', ') || 'none, since the gateway has none'}, or set PRIVATE_MODEL for requests like this`;
+    const choice = `available: ${ids.join(', ') || 'none'}; choose one, or set PRIVATE_MODEL for such requests`;
     throw name === ''
-      ? new ProxyError(400, `model is missing. ${choice}`, { param: 'model' })
-      : new ProxyError(404, `The model is not private. ${choice}`, NOT_FOUND);
+      ? new ProxyError(400, `Missing model; ${choice}`, { param: 'model' })
+      : new ProxyError(404, `The model is not a private model; ${choice}`, NOT_FOUND);
   }
 }
 
-/** What is wrong with the setting of a model that the gateway does not have. */
+/** Returns the message for a `PRIVATE_MODEL` that the gateway does not have. */
 export function describeInvalidDefault(defaultModel: string): string {
-  return `PRIVATE_MODEL is ${defaultModel}, which is none of the private models of the gateway`;
+  return `PRIVATE_MODEL is ${defaultModel}, which is not a private model of the gateway`;
 }
 
 export function stripPrivatePrefix(id: string): string {
@@ -66,5 +69,5 @@ export function stripPrivatePrefix(id: string): string {
 
 function parsePrivateId(id: string): string {
   if (MODEL_ID_PATTERN.test(id) && id.length > PRIVATE_MODEL_PREFIX.length) return stripPrivatePrefix(id);
-  throw new ProxyError(404, 'There is no such private model', NOT_FOUND);
+  throw new ProxyError(404, 'Private model not found', NOT_FOUND);
 }

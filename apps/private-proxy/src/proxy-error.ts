@@ -1,30 +1,30 @@
 interface ProxyErrorDetails {
-  /** What is wrong, in a word for programs. */
+  /** Error code for programs. */
   readonly code?: string;
-  /** The word for the log, where the code is one of the enclave's: it may be one of the request. */
+  /** Replaces `code` in the log if the enclave chose it, because such a code can contain text of the request. */
   readonly logCode?: string;
-  /** The kind of error in OpenAI's words, where that does not follow from the status. */
+  /** OpenAI's error type, if it does not follow from the status. */
   readonly type?: string;
-  /** The field of the request that is at fault. */
+  /** The invalid field of the request. */
   readonly param?: string;
   readonly retryAfterSeconds?: number;
-  /** The request was perhaps served, and paid: whoever repeats it by himself pays again. */
+  /** The request may have been served and charged. Clients must not retry it automatically: they could pay twice. */
   readonly isFinal?: boolean;
-  /** What there was too little money for, and what there is. */
+  /** Set if there was not enough money. */
   readonly money?: MoneyDetails;
   /** The gateway's id of the request. */
   readonly requestId?: string;
 }
 
-/** Decimal USD. */
+/** The money that the request requires, and the money that is available for it, in decimal USD. */
 export interface MoneyDetails {
   readonly required: string;
   readonly affordable: string;
 }
 
 /**
- * Why there is no answer, or no end of one. The message is for the caller alone and may have words of the gateway or of the
- * enclave: of a failure nothing is logged but its status and a word of ours, or of the gateway's.
+ * A request got no response, or only a part of one. The message is only for the caller, because it may quote the
+ * gateway or the enclave. The log gets the status and a code of the proxy or the gateway.
  */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
@@ -53,7 +53,6 @@ export class ProxyError extends Error {
   }
 }
 
-/** The code of an answer that is not whole. */
 export const INCOMPLETE_RESPONSE = 'answer_broken';
 
 export const UNEXPECTED_ERROR = new ProxyError(500, 'The proxy failed', { code: 'internal_error' });
@@ -62,7 +61,7 @@ const MAX_DISPLAY_CHARACTERS = 500;
 const IDENTIFIER = /^\w{1,64}$/;
 const USD = /^\d{1,15}(\.\d{1,12})?$/;
 
-/** What somebody says who is not trusted, fit to be shown. */
+/** Makes untrusted text safe to display: truncates it, and replaces characters that could control a terminal. */
 export function sanitizeForDisplay(text: string): string {
   return text
     .slice(0, MAX_DISPLAY_CHARACTERS)
@@ -70,7 +69,7 @@ export function sanitizeForDisplay(text: string): string {
     .trim();
 }
 
-/** What an error in OpenAI's shape, or in one of those that are around, says; undefined of what is none. */
+/** Parses an error in OpenAI's format or a common variant. @returns undefined if the body has no error message */
 export function parseErrorBody(
   body: unknown,
 ): ({ readonly message: string } & Pick<ProxyErrorDetails, 'type' | 'code'>) | undefined {
@@ -85,7 +84,7 @@ export function parseErrorBody(
   };
 }
 
-/** What the gateway says of money, where it refuses for want of it. */
+/** Parses the amounts in a rejection for lack of money. @returns undefined if there are none */
 export function parseMoneyDetails(body: unknown): MoneyDetails | undefined {
   const { required, affordable } = toRecord(toRecord(toRecord(body).error).metadata);
   return isUsd(required) && isUsd(affordable) ? { required, affordable } : undefined;

@@ -21,7 +21,7 @@ let logged = '';
 beforeAll(async () => {
   gateway = await FakeGateway.listen();
   proxy = await start({ DEBUG: '1' });
-  await fetch(proxy.url); // waits until it knows its enclaves
+  await fetch(proxy.url); // waits until the enclaves are attested
 });
 afterAll(async () => {
   await proxy.close();
@@ -33,7 +33,7 @@ beforeEach(() => {
   gateway.models = ['private/one'];
 });
 
-/** A proxy for the played gateway. */
+/** Starts a proxy for the fake gateway. */
 function start(environment: Record<string, string> = {}): Promise<RunningProxy> {
   const settings = readProxySettings({
     PPQ_API_KEY: KEY,
@@ -51,7 +51,7 @@ function start(environment: Record<string, string> = {}): Promise<RunningProxy> 
   return startProxy(settings, createEnclaveVerifier(settings), pino({ level: settings.logLevel }, sink));
 }
 
-/** What `createChatEvents` come to. */
+/** The non-streaming completion of `createChatEvents`. */
 const whole = (content: string) => ({
   id: 'chat-1',
   object: 'chat.completion',
@@ -84,7 +84,7 @@ async function post(path: string, body: unknown, base = proxy.url) {
   };
 }
 
-/** A request of which every header is the test's. */
+/** Sends a request with exactly these headers. */
 function raw(method: string, path: string, headers: Record<string, string>, body?: string) {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; headers: object; text: string }>();
   const { hostname, port } = new URL(proxy.url);
@@ -99,12 +99,12 @@ function raw(method: string, path: string, headers: Record<string, string>, body
   return promise;
 }
 
-describe('what leaves the proxy', () => {
-  test('is encrypted, under the key of the proxy, with nothing of the caller’s but the model', async () => {
+describe('a chat that leaves the proxy', () => {
+  test('is encrypted, has the proxy’s API key, and reveals only the model of the caller’s request', async () => {
     const { status, body } = await post('/v1/chat/completions', { ...CHAT, seed: 3 });
     expect({ status, body }).toEqual({ status: 200, body: whole('Hello') });
     const { headers, ciphertext: wire, chat } = gateway.calls.at(-1) as (typeof gateway.calls)[number];
-    // Only what is made under the gateway's eyes is paid piece by piece: no answer is asked for in one.
+    // Every chat requests a stream, because the gateway charges a stream while it is generated.
     expect(chat).toEqual({ ...CHAT, model: 'one', seed: 3, stream: true, stream_options: { include_usage: true } });
     expect(String(wire)).not.toContain(PLANTED);
     expect(headers.accept).toBe('text/event-stream');
@@ -122,7 +122,7 @@ describe('what leaves the proxy', () => {
     expect(headers).toMatchObject({ authorization: `Bearer ${KEY}`, 'x-private-model': 'private/one' });
   });
 
-  test('is nothing where the enclave is simulated and that was not allowed', async () => {
+  test('is not sent to a simulated enclave unless that is allowed', async () => {
     const strict = await start({ ALLOW_UNATTESTED: '0' });
     const before = gateway.calls.length;
     for (const [path, asked] of [
@@ -145,7 +145,7 @@ describe('what leaves the proxy', () => {
 });
 
 describe('a new key of the enclave', () => {
-  test('is attested, and the request encrypted again and sent once more', async () => {
+  test('is attested, and the request is encrypted with it and sent again', async () => {
     await post('/v1/chat/completions', CHAT);
     gateway.keys = await generateKeys();
     gateway.presentedKeys = gateway.keys;
@@ -158,7 +158,7 @@ describe('a new key of the enclave', () => {
     ]);
   });
 
-  test('is not asked for a third time', async () => {
+  test('is requested at most once per request', async () => {
     gateway.reject = sendKeyProblem;
     const before = gateway.requestLines.length;
     const { status, body } = await post('/v1/chat/completions', CHAT);
@@ -167,8 +167,8 @@ describe('a new key of the enclave', () => {
   });
 });
 
-describe('the answer of a stream', () => {
-  test('has no chunk with the usage alone where that was not asked for, and is as it came otherwise', async () => {
+describe('a streamed completion', () => {
+  test('has no usage chunk unless usage was requested, and is unchanged otherwise', async () => {
     const events = createChatEvents('Hello');
     const streamed = async (more: object) =>
       (await post('/v1/chat/completions', { ...CHAT, stream: true, ...more })).text;
@@ -177,7 +177,7 @@ describe('the answer of a stream', () => {
     expect(gateway.calls.at(-1)?.chat.stream_options).toEqual({ include_usage: true, extra: 1 });
   });
 
-  test('comes in one piece where that was asked for: texts, thoughts, calls, probabilities, and what else there is', async () => {
+  test('is collected for a non-streaming request: text, reasoning, tool calls and all other fields', async () => {
     const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] });
     const choice = (more: object) => `data: ${JSON.stringify({ choices: [{ delta: {}, ...more }] })}\n\n`;
     gateway.reply = createEncryptedReply([
@@ -211,15 +211,15 @@ describe('the answer of a stream', () => {
   });
 });
 
-describe('an answer that is not whole is an error', () => {
+describe('an incomplete response is an error', () => {
   const events = [chunk({ content: PLANTED }), chunk({}, 'stop'), DONE];
   const broken = (response: ServerResponse) => response.socket?.end();
 
   test.each([
     ['it ends between two frames', events.slice(0, 1), undefined],
     ['it has no [DONE]', events.slice(0, 2), undefined],
-    ['the connection breaks', events.slice(0, 2), broken],
-    ['an event is cut', [events[0] as string, 'data: {"cho'], undefined],
+    ['the connection is interrupted', events.slice(0, 2), broken],
+    ['an event is truncated', [events[0] as string, 'data: {"cho'], undefined],
   ])('in a stream: %s', async (_, frames, end) => {
     gateway.reply = createEncryptedReply(frames, 200, end);
     const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
@@ -232,14 +232,14 @@ describe('an answer that is not whole is an error', () => {
   });
 
   test.each<readonly [string, readonly string[]]>([
-    ['it is cut between two frames', events.slice(0, 1)],
+    ['it ends between two frames', events.slice(0, 1)],
     ['it has no [DONE]', events.slice(0, 2)],
-    ['there is nothing', []],
-    ['there is nothing but an end', [DONE]],
-    ['it is no JSON', ['data: Hello\n\n', DONE]],
-    ['it is no chat', ['data: {"choices":{"length":1}}\n\n', DONE]],
-    ['it did not come as a stream', [JSON.stringify(whole(PLANTED))]],
-  ])('in one piece: %s', async (_, frames) => {
+    ['it is empty', []],
+    ['it has only an end', [DONE]],
+    ['it is not JSON', ['data: Hello\n\n', DONE]],
+    ['it is not a chat completion', ['data: {"choices":{"length":1}}\n\n', DONE]],
+    ['it is not a stream', [JSON.stringify(whole(PLANTED))]],
+  ])('without a stream: %s', async (_, frames) => {
     gateway.reply = createEncryptedReply(frames);
     for (const [path, asked] of [
       ['/v1/chat/completions', CHAT],
@@ -252,7 +252,7 @@ describe('an answer that is not whole is an error', () => {
     }
   });
 
-  test('where a frame is not what the enclave encrypted, and nothing after it is shown', async () => {
+  test('if a frame was modified, and no later frame is forwarded', async () => {
     gateway.reply = async ({ response, request: opened }) => {
       const sealer = await opened.sealResponse();
       response.writeHead(200, { 'ehbp-response-nonce': sealer.nonce });
@@ -267,15 +267,15 @@ describe('an answer that is not whole is an error', () => {
     expect((await post('/v1/chat/completions', CHAT)).status).toBe(502);
   });
 
-  test('where it fails before its first event, with a status of its own', async () => {
+  test('with its own status if it fails before its first event', async () => {
     gateway.reply = createEncryptedReply([]);
     expect((await post('/v1/messages', { ...MESSAGE, stream: true })).status).toBe(502);
   });
 });
 
-describe('what the gateway says in the clear', () => {
+describe('a response of the gateway', () => {
   test.each([400, 401, 402, 404, 409, 413, 429, 500, 502, 503])(
-    'reaches the caller with its status: %d',
+    'reaches the caller with its error status: %d',
     async (status) => {
       const said = {
         status: 'error',
@@ -301,7 +301,7 @@ describe('what the gateway says in the clear', () => {
     },
   );
 
-  test('is cut, and has no characters that control a terminal', async () => {
+  test('is truncated, and loses characters that control a terminal', async () => {
     gateway.reject = createPlaintextReply(500, { message: `\u001b[31m\u202e${'x'.repeat(10_000)}` });
     const { body } = await post('/v1/chat/completions', CHAT);
     expect(body.error.message).toMatch(/ says: {1,2}\[31m x+$/);
@@ -310,21 +310,21 @@ describe('what the gateway says in the clear', () => {
 
   test.each([
     [
-      'a balancer’s',
+      'from a load balancer',
       createPlaintextReply(504, '<html>Gateway Time-out</html>'),
-      /^The gateway, or what is before it, says: status 504$/,
+      /^The gateway, or a proxy in front of it, says: status 504$/,
     ],
     [
-      'another’s in JSON',
+      'JSON from another server',
       createPlaintextReply(503, { message: 'no upstream' }),
-      /^The gateway, or what is before it, says: no upstream$/,
+      /^The gateway, or a proxy in front of it, says: no upstream$/,
     ],
     [
-      'none',
+      'missing',
       (response: ServerResponse) => response.socket?.destroy(),
-      /broke the connection: the request was perhaps served/,
+      /closed the connection; the request may have been served/,
     ],
-  ])('is not repeated by itself where it was perhaps served: the answer is %s', async (_, refuse, message) => {
+  ])('forbids a retry if the request may have been served: the response is %s', async (_, refuse, message) => {
     gateway.reject = refuse;
     const { headers, body } = await post('/v1/chat/completions', CHAT);
     expect(headers.get('x-should-retry')).toBe('false');
@@ -334,12 +334,12 @@ describe('what the gateway says in the clear', () => {
     expect([own.body.error.message, own.headers.get('x-should-retry')]).toEqual(['The gateway says: busy', null]);
   });
 
-  test('names what is needed and what is there, and the request', async () => {
+  test('includes the required and the available amount, and the request id', async () => {
     const message = 'Insufficient balance';
     const metadata = { required: '0.02', affordable: '0.001', other: 'x' };
     const said = { statusCode: 402, error: { message, metadata } };
     gateway.reject = createPlaintextReply(402, said, { 'x-request-id': 'req-1' });
-    const told = `The gateway says: ${message}: 0.02 USD is needed and 0.001 USD is there`;
+    const told = `The gateway says: ${message}: 0.02 USD is required and 0.001 USD is available`;
     const money = { required: '0.02', affordable: '0.001' };
     const chat = await post('/v1/chat/completions', CHAT);
     expect(chat.body.error).toMatchObject({ message: told, metadata: money });
@@ -350,18 +350,18 @@ describe('what the gateway says in the clear', () => {
   });
 
   test.each([
-    ['an answer without encryption', createPlaintextReply(200, whole('I am the gateway'))],
+    ['a completion', createPlaintextReply(200, whole('I am the gateway'))],
     ['a redirect', createPlaintextReply(307, '', { location: 'http://127.0.0.1:1/' })],
-    ['no address', createPlaintextReply(101, '')],
-    ['a status that there is not', createPlaintextReply(999, { message: 'I am the gateway' })],
-  ])('is never an answer: %s', async (_, refuse) => {
+    ['a protocol switch', createPlaintextReply(101, '')],
+    ['an invalid status', createPlaintextReply(999, { message: 'I am the gateway' })],
+  ])('is never forwarded as a completion if it is not encrypted: %s', async (_, refuse) => {
     gateway.reject = refuse;
     const { status, text } = await post('/v1/chat/completions', CHAT);
     expect(status).toBe(502);
     expect(text).not.toContain('I am');
   });
 
-  test('is an error of the enclave where it was encrypted', async () => {
+  test('is reported as an error of the enclave if it is encrypted', async () => {
     gateway.reply = createEncryptedReply(
       [JSON.stringify({ error: { message: 'too long', code: 'context_length_exceeded' } })],
       400,
@@ -373,7 +373,7 @@ describe('what the gateway says in the clear', () => {
     });
   });
 
-  test('is missing where it cannot be reached', async () => {
+  test('becomes a 502 if the gateway cannot be reached', async () => {
     const alone = await start({ PPQ_API_BASE: 'http://127.0.0.1:1' });
     const { status, body } = await post('/v1/chat/completions', CHAT, alone.url);
     expect({ status, code: body.error.code }).toEqual({ status: 502, code: 'gateway_unreachable' });
@@ -381,7 +381,7 @@ describe('what the gateway says in the clear', () => {
   });
 });
 
-test('a key that nothing can be encrypted to is an error, and nothing is sent', async () => {
+test('sends nothing to an enclave with an unusable key', async () => {
   const { keys, calls } = gateway;
   const before = calls.length;
   gateway.presentedKeys = { ...keys, publicKey: new Uint8Array(32) };
@@ -395,7 +395,7 @@ test('a key that nothing can be encrypted to is an error, and nothing is sent', 
   await other.close();
 });
 
-test('what no face can read is refused', async () => {
+test('rejects malformed Messages requests', async () => {
   const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
   const bodies = [
     '',
@@ -411,7 +411,7 @@ test('what no face can read is refused', async () => {
   expect((await post('/v1/messages/count_tokens', deep)).status).toBe(400);
 });
 
-test('when it stops, what runs ends as it would have', async () => {
+test('finishes running requests when the proxy stops', async () => {
   const stopping = await start();
   const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>();
   gateway.reply = async ({ response, request: opened }) => {
@@ -433,34 +433,34 @@ test('when it stops, what runs ends as it would have', async () => {
   await closed;
 });
 
-describe('who may ask', () => {
+describe('a caller', () => {
   const own = () => new URL(proxy.url).host;
   const json = { 'content-type': 'application/json' };
   const refused: readonly (readonly [string, number, string, string, () => Record<string, string>])[] = [
-    ['a name that is not this machine’s', 403, 'POST', '/v1/messages', () => ({ ...json, host: 'evil.test:8787' })],
+    ['a name that is not this host’s', 403, 'POST', '/v1/messages', () => ({ ...json, host: 'evil.test:8787' })],
     ['another port', 403, 'GET', '/v1/models', () => ({ host: '127.0.0.1:1' })],
-    ['an address of somewhere else', 403, 'POST', 'http://evil.test/v1/messages', () => ({ ...json, host: own() })],
+    ['the URL of another host', 403, 'POST', 'http://evil.test/v1/messages', () => ({ ...json, host: own() })],
     ['an origin', 403, 'POST', '/v1/chat/completions', () => ({ ...json, host: own(), origin: 'http://evil.test' })],
-    ['an origin of nobody', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: 'null' })],
+    ['an opaque origin', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: 'null' })],
     ['its own origin', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: proxy.url })],
     ['a preflight', 403, 'OPTIONS', '/v1/messages', () => ({ host: own(), origin: 'http://evil.test' })],
-    ['a picture on another page', 403, 'GET', '/v1/models', () => ({ host: own(), 'sec-fetch-site': 'cross-site' })],
-    ['a frame of a neighbour', 403, 'GET', '/', () => ({ host: own(), 'sec-fetch-site': 'same-site' })],
+    ['an image on another site', 403, 'GET', '/v1/models', () => ({ host: own(), 'sec-fetch-site': 'cross-site' })],
+    ['a frame on the same site', 403, 'GET', '/', () => ({ host: own(), 'sec-fetch-site': 'same-site' })],
     ['a form', 415, 'POST', '/v1/messages', () => ({ host: own(), 'content-type': 'text/plain' })],
-    ['no type', 415, 'POST', '/v1/messages', () => ({ host: own() })],
+    ['no content type', 415, 'POST', '/v1/messages', () => ({ host: own() })],
     [
-      'another type that begins like it',
+      'a content type that begins with application/json',
       415,
       'POST',
       '/v1/messages',
       () => ({ host: own(), 'content-type': 'application/jsonp' }),
     ],
     ['a compressed body', 415, 'POST', '/v1/messages', () => ({ ...json, host: own(), 'content-encoding': 'gzip' })],
-    ['an unknown address', 404, 'POST', '/v1/responses', () => ({ ...json, host: own() })],
-    ['an unknown address to look at', 404, 'GET', '/favicon.ico', () => ({ host: own() })],
+    ['an unknown route', 404, 'POST', '/v1/responses', () => ({ ...json, host: own() })],
+    ['an unknown page', 404, 'GET', '/favicon.ico', () => ({ host: own() })],
     ['another method', 404, 'PUT', '/v1/messages', () => ({ ...json, host: own() })],
     [
-      'too long a body',
+      'a body that is too long',
       413,
       'POST',
       '/v1/messages',
@@ -468,8 +468,8 @@ describe('who may ask', () => {
     ],
   ];
 
-  // No body is ever sent: who would wait for one would not answer.
-  test.each(refused)('is judged before the body is read: %s', async (_, status, method, path, headers) => {
+  // No body is sent, so a check that waits for the body would never respond.
+  test.each(refused)('is rejected before the body is read: %s', async (_, status, method, path, headers) => {
     const before = gateway.requestLines.length;
     const answer = await raw(method, path, headers());
     expect(answer.status).toBe(status);
@@ -480,22 +480,22 @@ describe('who may ask', () => {
     expect(gateway.requestLines).toHaveLength(before);
   });
 
-  test.each(['127.0.0.1', 'localhost', '[::1]'])('programs of this machine may, by the name %s', async (name) => {
+  test.each(['127.0.0.1', 'localhost', '[::1]'])('may be a local program that uses the name %s', async (name) => {
     const host = `${name}:${new URL(proxy.url).port}`;
     expect((await raw('POST', '/v1/chat/completions', { ...json, host }, JSON.stringify(CHAT))).status).toBe(200);
   });
 });
 
-test('HTTP’s own port may be left out, and an address that ends in /v1 stops the start', () => {
+test('accepts a Host without the default port, and rejects a gateway URL that ends in /v1', () => {
   const caller = (host: string) => ({ method: 'GET', url: '/', headers: { host } });
   expect(getCallerRejection(caller('localhost'), 80)).toBeUndefined();
   expect(getCallerRejection(caller('localhost'), 8787)?.status).toBe(403);
   expect(getCallerRejection(caller('evil.test'), 80)?.status).toBe(403);
   const settings = { PPQ_API_KEY: KEY, PPQ_API_BASE: 'https://gateway.test/v1/' };
-  expect(() => readProxySettings(settings)).toThrow('PPQ_API_BASE must be the address of the gateway without /v1');
+  expect(() => readProxySettings(settings)).toThrow('PPQ_API_BASE must be the URL of the gateway without /v1');
 });
 
-test('the log has sizes, statuses and words for what failed, and nothing that was said', async () => {
+test('logs sizes, statuses and error codes, but no content', async () => {
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
     for (const content of [PLANTED, { [PLANTED]: PLANTED }]) {
       gateway.reply = createEncryptedReply(createChatEvents(PLANTED));
@@ -512,18 +512,18 @@ test('the log has sizes, statuses and words for what failed, and nothing that wa
     await post(path, { ...MESSAGE, model: PLANTED });
   }
   const lines = logged.trim().split('\n');
-  expect(lines.some((line) => line.includes('"msg":"answered"'))).toBe(true);
+  expect(lines.some((line) => line.includes('"msg":"request served"'))).toBe(true);
   expect(lines.some((line) => line.includes('"failed":"answer_broken"'))).toBe(true);
   expect(lines.filter((line) => line.includes(PLANTED))).toEqual([]);
 });
 
-describe('which model is meant', () => {
+describe('the model of a request', () => {
   const modelOf = async (model: unknown, base = proxy.url) => {
     const { status } = await post('/v1/chat/completions', { ...CHAT, model }, base);
     return status === 200 ? gateway.calls.at(-1)?.headers['x-private-model'] : status;
   };
 
-  test('its id with or without the prefix, or the only one there is', async () => {
+  test('is named with or without the prefix, or is the only one if none is named', async () => {
     expect(await modelOf('private/one')).toBe('private/one');
     expect(await modelOf('one')).toBe('private/one');
     expect(await modelOf(undefined)).toBe('private/one');
@@ -532,7 +532,7 @@ describe('which model is meant', () => {
     expect(await modelOf('private/two words')).toBe(404);
   });
 
-  test('the one by default for all that are not private', async () => {
+  test('is the default model unless the request names a private model', async () => {
     gateway.models = ['private/one', 'private/two'];
     const withDefault = await start({ PRIVATE_MODEL: 'two' });
     expect(await modelOf('claude-sonnet-5', withDefault.url)).toBe('private/two');
@@ -543,9 +543,9 @@ describe('which model is meant', () => {
     const { status, body } = await post('/v1/messages', { ...MESSAGE, model: 'claude-sonnet-5' }, wrong.url);
     expect({ status, message: body.error.message }).toEqual({
       status: 404,
-      message: 'PRIVATE_MODEL is private/two, which is none of the private models of the gateway: private/one',
+      message: 'PRIVATE_MODEL is private/two, which is not a private model of the gateway; available: private/one',
     });
-    expect(await (await fetch(wrong.url)).text()).toContain('PRIVATE_MODEL is private/two, which is none');
+    expect(await (await fetch(wrong.url)).text()).toContain('PRIVATE_MODEL is private/two, which is not');
     await wrong.close();
     gateway.models = ['private/one', 'private/two'];
     const without = await start();
@@ -554,7 +554,7 @@ describe('which model is meant', () => {
     await withDefault.close();
   });
 
-  test('those there are can be listed', async () => {
+  test('is listed with its prefix, and can be retrieved with or without it', async () => {
     const list = await (await fetch(`${proxy.url}/v1/models`)).json();
     expect(list).toEqual({
       object: 'list',

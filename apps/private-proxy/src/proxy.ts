@@ -1,4 +1,4 @@
-/** The proxy as a server of this machine: two faces for programs, and a page for people. */
+/** The local server of the proxy: two protocols for programs, and a status page for users. */
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
 import { ConnectionGuard, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
@@ -23,12 +23,12 @@ import { type RequestLogFields, sendProxyError } from './send-response.ts';
 import type { ProxySettings } from './settings.ts';
 import { PAGE_HEADERS, renderStatusPage } from './status-page.ts';
 
-/** No setting: whoever reaches the proxy spends. */
+/** Not a setting, because everyone who can reach the proxy can spend its money. */
 const HOST = '127.0.0.1';
 const MAX_CONNECTIONS = 1_000;
-/** What has not come by then is not waited for. */
+/** Maximum time to receive a request. */
 const REQUEST_TIMEOUT_MS = 120_000;
-/** Running answers have so long to end when the proxy stops. */
+/** How long running requests may continue when the proxy stops. */
 const DRAIN_TIMEOUT_MS = 30_000;
 const OWNED_BY = 'ppq-private';
 
@@ -43,7 +43,7 @@ export interface RunningProxy {
   close(): Promise<void>;
 }
 
-/** @throws StartError when it cannot listen */
+/** @throws StartError if the proxy cannot listen on its port */
 export async function startProxy(
   settings: ProxySettings,
   verifier: AttestationVerifier,
@@ -67,14 +67,14 @@ export async function startProxy(
   registerModelRoutes(app, enclaves, exchanges);
   registerStatusRoutes(app, enclaves, settings);
   await listen(app, settings.port);
-  if (settings.allowUnattested) log.warn('ALLOW_UNATTESTED=1: simulated enclaves are accepted, and prove nothing');
+  if (settings.allowUnattested) log.warn('ALLOW_UNATTESTED=1: simulated enclaves are accepted without evidence');
   void enclaves.attestAll();
   return {
     url: `http://${HOST}:${(app.server.address() as AddressInfo).port}`,
     async close() {
       const closed = app.close();
       await exchanges.drain(DRAIN_TIMEOUT_MS);
-      // Those on which nothing was ever asked would be waited for.
+      // Otherwise `closed` would wait for connections that never sent a request.
       app.server.closeAllConnections();
       await closed;
       connections.close();
@@ -83,7 +83,7 @@ export async function startProxy(
   };
 }
 
-/** Everything that is decided before a body is read, how failures are told, and what is logged. */
+/** Registers the checks before a body is read, the error responses, and the log of requests. */
 function registerHooks(app: FastifyInstance, log: Log): void {
   registerBodyParser(app);
   app.decorateRequest('logFields', undefined as unknown as RequestLogFields);
@@ -92,7 +92,7 @@ function registerHooks(app: FastifyInstance, log: Log): void {
     const { port } = app.server.address() as AddressInfo;
     const rejection = getCallerRejection(request, port) ?? (request.is404 ? ROUTE_NOT_FOUND : undefined);
     if (!rejection) return;
-    // What it has not sent yet is not read.
+    // The body is not read, so the connection cannot be reused.
     reply.header('connection', 'close');
     throw rejection;
   });
@@ -105,8 +105,8 @@ function registerHooks(app: FastifyInstance, log: Log): void {
   app.addHook('onResponse', async ({ logFields, method, routeOptions }, reply) => {
     const { statusCode: status, elapsedTime } = reply;
     const line = { ...logFields, method, route: routeOptions.url, status, ms: Math.round(elapsedTime) };
-    if (logFields.failed) log.warn(line, 'failed');
-    else log.debug(line, 'answered');
+    if (logFields.failed) log.warn(line, 'request failed');
+    else log.debug(line, 'request served');
   });
 }
 
@@ -120,8 +120,7 @@ function registerModelRoutes(app: FastifyInstance, enclaves: Enclaves, exchanges
     const model = (await enclaves.listModels()).find(
       (candidate) => candidate.id === id || candidate.id === PRIVATE_MODEL_PREFIX + id,
     );
-    if (!model)
-      throw new ProxyError(404, 'There is no such private model', { param: 'model', code: 'model_not_found' });
+    if (!model) throw new ProxyError(404, 'Private model not found', { param: 'model', code: 'model_not_found' });
     return toModelJson(model);
   });
   app.post('/v1/chat/completions', (request, reply) =>
@@ -151,7 +150,7 @@ function toModelJson({ id, name, created, contextLength }: PrivateModel) {
 
 const ROUTE_NOT_FOUND = new ProxyError(
   404,
-  'There is nothing at this address: the proxy serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models',
+  'Route not found; the proxy serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models',
   { code: 'not_found' },
 );
 
@@ -159,11 +158,11 @@ function selectProtocol({ url }: FastifyRequest): ClientProtocol {
   return url.startsWith('/v1/messages') ? ANTHROPIC_PROTOCOL : OPENAI_PROTOCOL;
 }
 
-/** What the server says of a request that it could not read; everything else is for the face. */
+/** Converts the server's errors about malformed requests, and returns all other errors unchanged. */
 function translateServerError(error: unknown): unknown {
   if (error instanceof ProxyError) return error;
   const { statusCode = 500 } = error as { readonly statusCode?: number };
-  return statusCode < 500 ? new ProxyError(statusCode, 'The request cannot be read') : error;
+  return statusCode < 500 ? new ProxyError(statusCode, 'The request is malformed') : error;
 }
 
 async function listen(app: FastifyInstance, port: number): Promise<void> {
@@ -171,8 +170,8 @@ async function listen(app: FastifyInstance, port: number): Promise<void> {
     await app.listen({ host: HOST, port });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') throw new StartError(`PORT ${port} is in use already.`);
-    if (code === 'EACCES') throw new StartError(`PORT ${port} may not be used by this user.`);
+    if (code === 'EADDRINUSE') throw new StartError(`PORT ${port} is already in use.`);
+    if (code === 'EACCES') throw new StartError(`PORT ${port} is not permitted for this user.`);
     throw error;
   }
 }

@@ -1,23 +1,26 @@
-/** Answers as they reach a caller: whole with their status, or as events, which are kept alive and end in an error where the answer breaks off. */
+/**
+ * Sends responses to callers: errors with their status, or streams of events with keep-alive events. An interrupted
+ * stream ends with an error event.
+ */
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
-/** Clients, and what is between, give up on a connection that says nothing. */
+/** Clients and network devices close idle connections. */
 const PING_INTERVAL_MS = 10_000;
 
-/** What the log may have of a request: nothing that was said. */
+/** What is logged about a request. It must not contain any content of a chat. */
 export interface RequestLogFields {
   readonly protocol: string;
   model?: string;
-  /** Bytes that were encrypted. */
+  /** Size of the chat before encryption. */
   requestBytes?: number;
-  /** Bytes of the answer, as the caller got it. */
+  /** Size of the response that the caller received. */
   responseBytes: number;
-  /** The word for what went wrong. */
+  /** Code of the error. */
   failed?: string;
-  /** The gateway's id. */
+  /** The gateway's id of the request. */
   requestId?: string | undefined;
 }
 
@@ -30,7 +33,7 @@ export function sendProxyError(
   const failure = recordError(error, logFields);
   if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', failure.retryAfterSeconds);
   setRequestId(reply, protocol, logFields);
-  // Both makers' clients repeat by themselves what fails with a 5xx, and each answer was perhaps paid.
+  // OpenAI's and Anthropic's clients retry after a 5xx, but this request may have been charged.
   if (failure.isFinal) reply.header('x-should-retry', 'false');
   return reply
     .code(failure.status)
@@ -38,7 +41,7 @@ export function sendProxyError(
     .send(JSON.stringify(protocol.formatError(failure, logFields.requestId)));
 }
 
-/** Tells the id by which the gateway's history has a request. */
+/** Sets the headers with the id that the request has in the gateway's history. */
 export function setRequestId(
   reply: FastifyReply,
   { idHeaders }: ClientProtocol,
@@ -48,9 +51,10 @@ export function setRequestId(
 }
 
 /**
- * Sends events as they come. What fails before the first one has its own status; what fails later is an event, without the end that
- * a whole answer has.
- * @throws whatever fails before the first event, or before there was silence for long
+ * Sends events as they arrive. An error after the first event is sent as an event, and the stream lacks the end of a
+ * complete response.
+ * @throws any error before the first event, so that it gets its own status. A first event that takes longer than
+ * PING_INTERVAL_MS is preceded by a keep-alive event, which counts as the first.
  */
 export async function sendEvents(
   reply: FastifyReply,
@@ -94,7 +98,7 @@ async function* withPings(events: AsyncGenerator<string>, keepAlive: string): As
       if (event) next = events.next();
     }
   } finally {
-    // Not awaited: it may wait for what never comes. Whoever left has aborted the request.
+    // Not awaited: it could wait for events that never arrive. A disconnected caller has aborted the request anyway.
     void events.return(undefined).catch(() => {});
   }
 }

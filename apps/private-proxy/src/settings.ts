@@ -1,4 +1,4 @@
-/** The settings of the proxy. They come from the environment; one that is wrong stops the start with a sentence that names it. */
+/** The settings of the proxy, from the environment. An invalid one prevents the start; the error names it. */
 import {
   choice,
   type Environment,
@@ -20,14 +20,14 @@ export const PROXY_SETTINGS = {
     'PPQ_API_KEY',
     /^sk-[\w-]+$/,
     'an API key of the gateway, which starts with sk-',
-    'Pays: an API key of the gateway; required',
+    'API key of the gateway, which pays for all requests; required',
   ),
-  port: integer('PORT', 8787, [0, 65_535], 'Port of the proxy, which listens on 127.0.0.1 alone'),
+  port: integer('PORT', 8787, [0, 65_535], 'Port of the proxy, which listens on 127.0.0.1 only'),
   gateway: toGatewaySetting(
     url(
       'PPQ_API_BASE',
       ['http:', 'https:'],
-      'Address of the gateway, without /v1; http: for this machine alone',
+      'URL of the gateway, without /v1; http: only for a gateway on this host',
       'http://127.0.0.1:3000',
     ),
   ),
@@ -38,18 +38,18 @@ export const PROXY_SETTINGS = {
       text(
         'PRIVATE_MODEL',
         '',
-        'Private model for requests that name none, or one that is not private, such as claude-…; unset: they are refused',
+        'Private model for requests that name no private model, such as claude-…; if unset, they are rejected',
       ),
     ),
   ),
   repositories: toListSetting(
     withPattern(
       REPOSITORIES,
-      'GitHub repositories, owner/name, with commas between them',
+      'GitHub repositories as owner/name, separated by commas',
       text(
         'ENCLAVE_REPOSITORY',
         'tinfoilsh/confidential-model-router',
-        'GitHub repositories whose signed releases enclaves must run; several with commas between them',
+        'GitHub repositories whose signed releases enclaves must run, separated by commas',
       ),
     ),
   ),
@@ -57,10 +57,10 @@ export const PROXY_SETTINGS = {
     choice(
       'ALLOW_UNATTESTED',
       ['0', '1'],
-      '1: accepts simulated enclaves too, which prove nothing and are for trying it out',
+      '1: also accepts simulated enclaves, which have no evidence; for tests only',
     ),
   ),
-  debug: createDebugSetting('DEBUG', 'Logs each request: its model, sizes, status and times, never what is said'),
+  debug: createDebugSetting('DEBUG', 'Logs each request: its model, sizes, status and duration, but no content'),
 } as const;
 
 type SettingValues<S> = { readonly [name in keyof S]: S[name] extends Setting<infer T> ? T : never };
@@ -77,7 +77,9 @@ export function readProxySettings(env: Environment): ProxySettings {
   return { ...values, logLevel: values.debug ? 'debug' : 'info' };
 }
 
-/** The key goes with every request, and who can read along learns which model is used when: never in the clear over a network. */
+/**
+ * Rejects an unencrypted connection over a network: it would reveal the API key, and which models are used when.
+ */
 function toGatewaySetting(setting: Setting<string>): Setting<string> {
   return {
     ...setting,
@@ -85,15 +87,13 @@ function toGatewaySetting(setting: Setting<string>): Setting<string> {
       const value = setting.read(env);
       const { protocol, hostname, pathname, username, password, search, hash } = new URL(value);
       if (username || password || search || hash) {
-        throw new SettingError(`${setting.variable} must be an address without a user, a query or a fragment.`);
+        throw new SettingError(`${setting.variable} must be a URL without a user, a query or a fragment.`);
       }
       if (pathname.endsWith('/v1')) {
-        throw new SettingError(
-          `${setting.variable} must be the address of the gateway without /v1, which the proxy adds.`,
-        );
+        throw new SettingError(`${setting.variable} must be the URL of the gateway without /v1, which the proxy adds.`);
       }
       if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
-        throw new SettingError(`${setting.variable} must start with https:// for a gateway on another machine.`);
+        throw new SettingError(`${setting.variable} must start with https:// for a gateway on another host.`);
       }
       return value;
     },
@@ -119,7 +119,7 @@ function toBooleanSetting(setting: Setting<string>): Setting<boolean> {
   return { ...setting, read: (env) => setting.read(env) === '1' };
 }
 
-/** Many programs read it, each for words of its own: any of them will do. */
+/** Many programs read DEBUG, each with its own values, so any value except 0 and false enables it. */
 function createDebugSetting(variable: string, meaning: string): Setting<boolean> {
   return {
     variable,

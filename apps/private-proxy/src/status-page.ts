@@ -1,4 +1,4 @@
-/** What a person sees at the proxy's address. */
+/** The page at the URL of the proxy, for its user. */
 import { createHash } from 'node:crypto';
 import { type EnclaveState, type Enclaves } from './enclaves.ts';
 import { PRIVATE_MODEL_PREFIX, type PrivateModel } from './gateway-client.ts';
@@ -15,7 +15,7 @@ code { font-size: 0.875em; }
 .bad { background: #a3161f; border-radius: 8px; color: #fff; font-weight: 600; padding: 0.75rem 1rem; }
 `;
 
-/** A browser loads nothing for it, runs nothing, and shows it in no frame. */
+/** These headers forbid the browser to load anything else, run scripts, or show the page in a frame. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -31,7 +31,7 @@ interface StatusPageSettings {
   readonly allowUnattested: boolean;
 }
 
-/** Looks at every enclave first, so that what is shown is so. */
+/** Attests the enclaves first, so that the page shows their current state. */
 export async function renderStatusPage(
   enclaves: Enclaves,
   { gateway, defaultModel, allowUnattested }: StatusPageSettings,
@@ -39,7 +39,7 @@ export async function renderStatusPage(
   await enclaves.attestAll();
   const models = await enclaves
     .listModels()
-    .catch((error: unknown) => (error instanceof ProxyError ? error.message : 'The list failed'));
+    .catch((error: unknown) => (error instanceof ProxyError ? error.message : 'The models could not be listed'));
   const isInvalidDefault =
     defaultModel !== undefined &&
     typeof models !== 'string' &&
@@ -48,7 +48,7 @@ export async function renderStatusPage(
     ? `<p class="bad">${escapeHtml(describeInvalidDefault(defaultModel))}</p>`
     : '';
   const warning = allowUnattested
-    ? '<p class="bad">ALLOW_UNATTESTED=1: simulated enclaves are accepted, and what is sent to one may be read by whoever runs it.</p>'
+    ? '<p class="bad">ALLOW_UNATTESTED=1: simulated enclaves are accepted, whose operators can read everything that is sent to them.</p>'
     : '';
   return `<!doctype html>
 <html lang="en">
@@ -58,12 +58,12 @@ export async function renderStatusPage(
 <style>${STYLE}</style>
 <h1>Private models</h1>
 ${warning}${defaultWarning}
-<p>OpenAI’s clients use <code>/v1</code> of this address, Anthropic’s the address itself. What they send is encrypted here, to
-an enclave that has proven which program it runs; the gateway passes on what it cannot read.</p>
+<p>OpenAI’s clients use <code>/v1</code> of this URL, Anthropic’s clients use the URL itself. The proxy encrypts their
+requests for an enclave that has attested its software. The gateway forwards ciphertext, which it cannot read.</p>
 <table>
 <tr><th>Gateway</th><td>${escapeHtml(gateway)}</td></tr>
 <tr><th>API key</th><td>configured</td></tr>
-<tr><th>Default model</th><td>${escapeHtml(defaultModel ?? 'none: set PRIVATE_MODEL for clients that name other models')}</td></tr>
+<tr><th>Default model</th><td>${escapeHtml(defaultModel ?? 'none; set PRIVATE_MODEL for clients that request other models')}</td></tr>
 </table>
 ${typeof models === 'string' ? `<p class="bad">${escapeHtml(models)}</p>` : renderTable(models, enclaves)}
 </html>
@@ -79,10 +79,10 @@ function renderTable(models: readonly PrivateModel[], enclaves: Enclaves): strin
 }
 
 function renderState(state: EnclaveState | undefined): string {
-  if (!state) return '<td>not asked yet</td>';
+  if (!state) return '<td>not checked yet</td>';
   const { enclave, reason = '', at } = state;
   if (!enclave) return `<td><p class="bad">not attested: ${escapeHtml(sanitizeForDisplay(reason))}</p></td>`;
-  if (enclave.isSimulated) return '<td><p class="bad">simulated: it proves nothing</p></td>';
+  if (enclave.isSimulated) return '<td><p class="bad">simulated: no evidence</p></td>';
   const { processor, measurement, release } = enclave.evidence ?? {};
   return `<td>attested at ${new Date(at).toISOString()}: ${escapeHtml(`${release?.repository} ${release?.ref} on AMD ${processor}`)}<br><code>${escapeHtml(measurement ?? '')}</code></td>`;
 }

@@ -1,4 +1,4 @@
-/** How much of the log a process reads: with all read models and sagas, over EventStoreDB. */
+/** Tests how many events a process with all read models and sagas reads from EventStoreDB. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ProjectionProgress, projections } from '#projections';
@@ -30,7 +30,7 @@ async function shown(): Promise<void> {
   await double.waitUntil(({ open }) => open === 0);
 }
 
-test('all read models and sagas of a process read the log once between them, by no subscription', async () => {
+test('all read models and sagas of a process together read each event once, without a subscription', async () => {
   const accounts = await Promise.all(Array.from({ length: CUSTOMERS }, () => world.createAccount(1)));
   await shown();
   const before = { facts: (await world.listEvents()).length, ...double.stats };
@@ -43,7 +43,7 @@ test('all read models and sagas of a process read the log once between them, by 
   const { pages, entries, subscribe, dropped } = double.stats;
   const facts = (await world.listEvents()).length - before.facts;
   expect(facts).toBeGreaterThanOrEqual(2 * CUSTOMERS * CHATS);
-  // The entry at its position comes with each page.
+  // Each page includes the entry at its start position again.
   expect(entries - before.entries - (pages - before.pages)).toBe(facts);
   expect({ subscribe, dropped }).toEqual({ subscribe: 0, dropped: 0 });
 });

@@ -7,14 +7,14 @@ import { startProjector } from './projector.ts';
 
 const PROJECTION_NAMES = projections.map(({ name }) => name);
 
-/** The read side: facts become rows. */
+/** Updates the read models from events. */
 @Module({ imports: [StoresModule] })
 export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private running: RunningProcess | undefined;
 
   constructor(
     private readonly foundation: Foundation,
-    @Inject(pg.Pool) private readonly pool: pg.Pool, // tsc does not say its type at run time
+    @Inject(pg.Pool) private readonly pool: pg.Pool, // tsc emits no run-time type for it
     private readonly readiness: Readiness,
     private readonly lag: ProjectorLag,
   ) {}
@@ -25,7 +25,10 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
     this.registerReadinessCheck(leaseStatus);
   }
 
-  /** Where each read model is, and how late the last of them, as seen at one look after the other. */
+  /**
+   * Registers a check with the position of each read model. The lag is that of the slowest one, measured between
+   * checks.
+   */
   private registerReadinessCheck(leaseStatus: LeaseStatus): void {
     const { store, settings } = this.foundation;
     const progress = new ProjectionProgress(this.pool);

@@ -10,10 +10,10 @@ import {
   rebuildIfOutdated,
 } from '#projections';
 
-/** The name of the lease that read models are written under. */
+/** Name of the lease under which read models are written. */
 export const PROJECTOR_LEASE = 'projector';
 
-/** Starts the projector: one pump for each read model, in one process at a time; others stand by. */
+/** Starts the projector. The process that holds the lease runs one pump per read model; others stand by. */
 export async function startProjector(
   { databaseUrl, store: { lenient: store, pollNow }, runtime }: Foundation,
   leaseStatus = new LeaseStatus(),
@@ -24,7 +24,7 @@ export async function startProjector(
     name: 'projector',
     max: projections.length,
     options: READ_MODEL_CONNECTION_OPTIONS,
-    onIdleError: (error) => runtime.reportError('an idle connection of the projector broke', error),
+    onIdleError: (error) => runtime.reportError('an idle connection of the projector failed', error),
   });
   const wakeupOptions = pollNow && {
     connectionString: databaseUrl,
@@ -45,8 +45,8 @@ export async function startProjector(
       await sink.apply(batch);
       if (sink.skippedPositions.size > skippedBefore)
         runtime.reportError(
-          `${sink.name} has skipped facts, so what it shows of their accounts is incomplete`,
-          new Error(`${sink.skippedPositions.size - skippedBefore} facts up to position ${batch.position}`),
+          `${sink.name} skipped events, so its rows for the accounts of these events are incomplete`,
+          new Error(`${sink.skippedPositions.size - skippedBefore} events up to position ${batch.position}`),
         );
     };
     return pump(subscribe, { name: sink.name, loadCheckpoint: checkpoint, apply }, signal, runtime);

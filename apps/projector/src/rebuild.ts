@@ -2,7 +2,7 @@ import { createLog, issueFencingToken, openFoundation, readSettings, StartError 
 import { projections, rebuild } from '#projections';
 import { PROJECTOR_LEASE } from './projector.ts';
 
-/** `npm run rebuild -- <name|all>`: drops read models and replays them, beside the running service. */
+/** `npm run rebuild -- <name|all>`: rebuilds read models from all events while the service runs. */
 async function main(requested: string | undefined): Promise<void> {
   const names = projections.map(({ name }) => name);
   const chosen = projections.filter(({ name }) => requested === 'all' || requested === name);
@@ -18,7 +18,7 @@ async function main(requested: string | undefined): Promise<void> {
       const startedAt = performance.now();
       const replayed = await rebuild(projection, { store, databaseUrl, issueFencingToken: issueToken });
       const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-      process.stdout.write(`${projection.name}: ${replayed} facts replayed in ${seconds} s\n`);
+      process.stdout.write(`${projection.name}: ${replayed} events replayed in ${seconds} s\n`);
     }
   } finally {
     await foundation.close();

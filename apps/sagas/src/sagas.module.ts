@@ -37,10 +37,10 @@ import {
   VideoSagaDependencies,
 } from './sagas.ts';
 
-/** A workflow whose next step has been due for so long has more to do than it can, or stands still. */
+/** A workflow whose next step has been due for longer is overloaded or does not run. */
 const MAX_OVERDUE_MS = 60_000;
 
-/** The reaction side: facts become commands. */
+/** Runs workflows and sweeps, which send commands as a reaction to events and time. */
 @Module({
   imports: [StoresModule, FilesModule, PaymentsModule, ProvidersModule, SecretsModule, StreamsModule, WalletsModule],
   providers: [

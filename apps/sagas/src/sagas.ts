@@ -38,7 +38,7 @@ import {
   runVideoWorkflow,
 } from '#sagas';
 
-/** What sagas read, and what they remember. */
+/** The stores of workflows and sweeps. */
 @Injectable()
 export class SagaStores {
   constructor(
@@ -49,7 +49,6 @@ export class SagaStores {
   ) {}
 }
 
-/** What automatic top-ups need. */
 @Injectable()
 export class AutoTopupSagaDependencies {
   constructor(
@@ -60,7 +59,6 @@ export class AutoTopupSagaDependencies {
   ) {}
 }
 
-/** What videos need. */
 @Injectable()
 export class VideoSagaDependencies {
   constructor(
@@ -71,7 +69,6 @@ export class VideoSagaDependencies {
   ) {}
 }
 
-/** What watches top-ups. */
 @Injectable()
 export class TopupSagaDependencies {
   constructor(
@@ -80,7 +77,7 @@ export class TopupSagaDependencies {
   ) {}
 }
 
-/** What sagas watch, and what they send commands to. */
+/** All dependencies of `startSagas` except the file store. */
 @Injectable()
 export class SagaDependencies {
   constructor(
@@ -91,7 +88,7 @@ export class SagaDependencies {
   ) {}
 }
 
-/** Starts what reacts and watches: top-ups are paid and credited, holds and files expire. Each in one process at a time. */
+/** Starts all workflows and sweeps. Each has its own lease, so that only one process runs it at a time. */
 export async function startSagas(
   dependencies: SagaDependencies,
   files: FileStore,
@@ -113,7 +110,7 @@ export async function startSagas(
   return { readyFields: {}, close };
 }
 
-/** What is done for all that a read model or a store finds, by the names of the leases. */
+/** Creates the sweeps, which find their work in read models and stores, by lease name. */
 function createSweeps(files: FileStore, { stores }: SagaDependencies): LeaderTasks {
   const { foundation, pool, clock, streams } = stores;
   const { reportError } = foundation.runtime;
@@ -141,10 +138,7 @@ function createSweeps(files: FileStore, { stores }: SagaDependencies): LeaderTas
                 ...{ challenges, clock, reportError, unclaimedAfterDays: afterDays },
                 findUnclaimed: (before) => findUnclaimedChallenges(pool, before),
                 onForfeit: ({ challenges, amount }) =>
-                  foundation.log.warn(
-                    { challenges, usd: formatUsd(amount) },
-                    'what was paid and never used has become income',
-                  ),
+                  foundation.log.warn({ challenges, usd: formatUsd(amount) }, 'unclaimed payments became income'),
               },
               signal,
             ),
@@ -155,7 +149,7 @@ function createSweeps(files: FileStore, { stores }: SagaDependencies): LeaderTas
 
 type LeaderTasks = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>>;
 
-/** Workflows, by the names of the leases. */
+/** Creates the workflows by lease name. */
 function createWorkflows({
   stores,
   topups: { backends, payments },

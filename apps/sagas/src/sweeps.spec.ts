@@ -1,13 +1,13 @@
-/** What sagas find by themselves: with the stores, the projector, the node and the sweeps themselves. */
+/** Tests sweeps and polls with the real stores, projector and workflows, and a fake Lightning node. */
 import timers from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Clock, Streams } from '#application';
 import { createIssuedChallenge, replaceDelays, TEST_CAUSE, TestWorld } from '#testing';
 
-/** Pauses between looks and heartbeats are that much shorter, */
+/** Factor by which delays between polls and heartbeats are shortened. */
 const FASTER = 20;
-/** and those of sweeps, which are longer than this, are hardly any. */
+/** Longer delays are those between sweeps, which are shortened to a fraction of a second. */
 const SWEEP_MS = 60_000;
 const DAY_MS = 86_400_000;
 const pause = timers.setTimeout;
@@ -27,7 +27,7 @@ afterAll(async () => {
   asBefore();
 });
 
-/** Its heartbeats fail from now on, and its row has run out. */
+/** Makes the row of a process expire and all its later heartbeats fail. */
 async function cutOff(id: string): Promise<void> {
   await database.query(`begin;
     update processes set ends_at = now() where id = '${id}';
@@ -35,7 +35,7 @@ async function cutOff(id: string): Promise<void> {
     commit`);
 }
 
-test('the holds of a gateway that seems dead are freed long before their time, and those of others stay', async () => {
+test('ends the holds of a stale gateway long before their expiry, but not those of other processes', async () => {
   const other = await world.startGateway();
   const account = await world.createAccount(1.05);
   const slow = 'tokens=8 latency=40000';
@@ -73,7 +73,7 @@ test('the holds of a gateway that seems dead are freed long before their time, a
 const ends = async (id: string) =>
   (await world.listEvents()).flatMap((fact) => (fact.stream === `challenge-${id}` ? [fact] : [])).slice(1);
 
-test('what was paid for one request is income once nobody could use it for as many days as the setting says', async () => {
+test('forfeits a pay-per-request payment UNCLAIMED_AFTER_DAYS after it can no longer be used', async () => {
   const { challenges } = world.getService(Streams);
   const ids = [7, 9].map((days) => ({
     id: crypto.randomUUID(),
@@ -91,7 +91,7 @@ test('what was paid for one request is income once nobody could use it for as ma
   expect([await types(young), await types(old)]).toEqual([['ChallengePaid'], ['ChallengePaid', 'ChallengeForfeited']]);
 });
 
-test('a payment for one request whose proof nobody shows is found at the node once its invoice has expired', async () => {
+test('finds a pay-per-request payment without a presented proof after its invoice has expired', async () => {
   const body = { model: 'google/nano-banana-2', prompt: 'A coin', provider: { only: ['fal'] } };
   const asked = await world.send('POST', '/v1/images/generations', { body });
   expect(asked.status).toBe(402);

@@ -28,7 +28,7 @@ function ask(content: string, more: Record<string, unknown> = {}, signal?: Abort
   return fetch(`${sandbox.url}/openai/v1/chat/completions`, request);
 }
 
-/** Asks, and reads as far as it gets. */
+/** Sends a request and reads its response as far as it arrives. */
 async function asked(content: string, more?: Record<string, unknown>): Promise<string> {
   return ask(content, more).then(
     (response) => response.text().catch(() => 'broken off'),
@@ -42,8 +42,8 @@ describe('the bill', () => {
     expect(await lines()).toEqual([]);
   });
 
-  test('has a line for an answer, under its id, exact to the pico-USD', async () => {
-    // [ [ sandbox tokens = 20 reasonin g = 4 ] ] are 12 tokens of input, and the format has 7.
+  test('has a line for a response, under its id, exact to the pico-USD', async () => {
+    // [ [ sandbox tokens = 20 reasonin g = 4 ] ] are 12 input tokens; the message format adds 7.
     const answer = JSON.parse(await asked('[[sandbox tokens=20 reasoning=4]]'));
     expect(answer.usage).toMatchObject({ prompt_tokens: 19, completion_tokens: 20 });
     expect(await lines()).toEqual([
@@ -76,49 +76,49 @@ describe('the bill', () => {
     expect(await bill()).toEqual({ total_usd: usd, lines: 1 });
   });
 
-  test('adds up, and counts every choice', async () => {
+  test('sums all requests and charges every choice', async () => {
     await asked('Hi!', { model: 'flat' });
     await asked('Hi!', { model: 'flat', stream: true });
     await asked('Hi!', { n: 2 });
     expect(await bill()).toEqual({ total_usd: '0.02006625', lines: 3 });
   });
 
-  test.each(['400', '429', '500', 'refuse', 'malformed'])('has nothing for %s', async (fault) => {
+  test.each(['400', '429', '500', 'refuse', 'malformed'])('has no line for the fault %s', async (fault) => {
     await asked(`[[sandbox fault=${fault}]]`);
     await asked(`[[sandbox fault=${fault}]]`, { stream: true });
     expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
   });
 
-  test('has nothing for a request that was refused or timed out', async () => {
+  test('has no line for a rejected request or one that timed out', async () => {
     await asked('Hi!', { n: 0 });
     await ask('[[sandbox fault=timeout]]', {}, AbortSignal.timeout(20)).catch(() => {});
     expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
   });
 
-  test('has a line of zero for an answer with zero usage, where nothing is charged by the request', async () => {
+  test('has a line of 0 USD for a response with zero usage, if the model has no price per request', async () => {
     await asked('[[sandbox fault=zero]]');
     expect(await lines()).toMatchObject([
       { usd: '0', fault: 'zero', tokens: { input: 0, cached_input: 0, output: 0 } },
     ]);
   });
 
-  test('charges an answer in full when its usage was not reported', async () => {
+  test('charges a response in full if its usage was not reported', async () => {
     await asked('[[sandbox fault=no_usage]]', { stream: true });
     expect(await lines()).toMatchObject([{ tokens: { input: 15, output: 16 }, fault: 'no_usage' }]);
   });
 
-  test('charges a stream that was cut for the input, the reasoning and the chunks that were delivered', async () => {
+  test('charges an interrupted stream for the input, the reasoning and the delivered chunks', async () => {
     await asked('[[sandbox tokens=12 reasoning=2 chunks=5 fault=cut]]', { stream: true });
     // 10 visible tokens in 5 chunks: 2 chunks were delivered
     expect(await lines()).toMatchObject([{ tokens: { output: 2 + 4 }, fault: 'cut' }]);
   });
 
-  test('charges a whole answer that was cut for half of its text', async () => {
+  test('charges an interrupted non-streaming response for half of its text', async () => {
     await asked('[[sandbox tokens=12 reasoning=2 fault=cut]]');
     expect(await lines()).toMatchObject([{ tokens: { output: 2 + 5 }, fault: 'cut' }]);
   });
 
-  test('charges what was generated when the client left, where the provider stops then', async () => {
+  test('charges what was generated before the client disconnected, if the provider then stops', async () => {
     const leaving = new AbortController();
     const more = { stream: true };
     const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=20]]', more, leaving.signal);
@@ -130,13 +130,13 @@ describe('the bill', () => {
     expect(line?.tokens.output).toBeLessThan(10);
   });
 
-  test('charges an answer whose client has gone', async () => {
+  test('charges a response whose client has disconnected', async () => {
     await expect(ask('[[sandbox latency=150]]', {}, AbortSignal.timeout(10))).rejects.toThrow();
     while ((await bill()).lines === 0);
     expect(await lines()).toMatchObject([{ tokens: { output: 16 } }]);
   });
 
-  test('can be read while it is long', async () => {
+  test('returns all of its lines when there are more than 1,000', async () => {
     await Promise.all(Array.from({ length: 1_100 }, () => asked('Hi!', { model: 'flat' })));
     expect(new Set((await lines()).map(({ id }) => id)).size).toBe(1_100);
     expect((await bill()).total_usd).toBe('11');

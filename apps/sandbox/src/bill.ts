@@ -1,29 +1,34 @@
-/** What the simulated provider would invoice: exact to the pico-USD, and for nothing but what it delivered. */
+/** What the simulated providers would invoice, exact to the pico-USD: only what they delivered. */
 import { Readable } from 'node:stream';
 import { formatUsd, money, type PicoUsd, parseUsd, toPicoUsd } from '#kernel';
 import type { Fault } from './provider/directive.ts';
 import type { SandboxModel } from './provider/model.ts';
 import type { Routes } from './router.ts';
 
-/** At least so many of the last lines are kept, at most twice as many; older ones stay in the total. A line takes 400 bytes. */
+/**
+ * At least this many of the last lines are retained, at most twice as many. Older lines stay in the total. A line takes
+ * about 400 bytes.
+ */
 const MIN_RETAINED_LINES = 500_000;
 const LINES_PER_PAGE = 1_000;
 
-/** Tokens in classes that do not overlap; reasoning is part of the output. */
+/** Tokens in classes that do not overlap. Reasoning tokens are part of the output. */
 export interface BilledTokens {
   readonly input: number;
   readonly cached_input: number;
   readonly output: number;
 }
 
-/** What is not counted in tokens: `quantity` of which `per` are a unit, such as 1,500 characters of which 1,000 are one. */
+/**
+ * Usage that is not counted in tokens: `quantity / per` units, such as 1,500 characters at 1,000 characters per unit.
+ */
 export interface BilledUnits {
   readonly unit: string;
   readonly quantity: number;
   readonly per: number;
 }
 
-/** Units, and what one costs in USD. */
+/** `price` is the price of one unit in USD. */
 export interface PricedUnits extends BilledUnits {
   readonly price: string;
 }
@@ -46,7 +51,7 @@ export class SandboxBill {
   private count = 0;
   private lines: Line[] = [];
 
-  /** Charges for a delivered answer. */
+  /** Charges for a delivered response. */
   charge(id: string, model: Pick<SandboxModel, 'id' | 'price'>, tokens: BilledTokens, fault: Fault | undefined): void {
     const { input, cachedInput, output, request } = model.price;
     const cost =
@@ -57,13 +62,16 @@ export class SandboxBill {
     this.add({ id, model: model.id, tokens, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
-  /** Charges for units; rounded once, up to the next pico-USD. */
+  /** Charges for units. The cost is rounded up once, to the next pico-USD. */
   chargeUnits(id: string, model: string, { price, ...units }: PricedUnits, fault: Fault | undefined): void {
     const cost = money.divideRoundingUp(BigInt(units.quantity) * parseUsd(price), BigInt(units.per));
     this.add({ id, model, units, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
-  /** Charges for several units at once, such as kinds of tokens; each rounded up to the next pico-USD. */
+  /**
+   * Charges for several units in one line, such as classes of tokens. The cost of each unit is rounded up to the next
+   * pico-USD.
+   */
   chargeParts(id: string, model: string, priced: readonly PricedUnits[], fault: Fault | undefined): void {
     const cost = priced.reduce((sum, { price, quantity, per }) => {
       return sum + money.divideRoundingUp(BigInt(quantity) * parseUsd(price), BigInt(per));
@@ -76,7 +84,7 @@ export class SandboxBill {
     return { total_usd: formatUsd(toPicoUsd(this.total)), lines: this.count };
   }
 
-  /** The kept lines, oldest first, as the pieces of a JSON array. */
+  /** Yields the retained lines, oldest first, as chunks of one JSON array. */
   *streamPages(): Generator<string> {
     const lines = this.lines.slice();
     for (let start = 0; start < lines.length; start += LINES_PER_PAGE) {

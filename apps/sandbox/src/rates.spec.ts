@@ -22,7 +22,7 @@ const AT_FIRST = {
 };
 
 describe('exchange rates', () => {
-  test('are 100,000 USD for a bitcoin at first, in the shapes of all sources', async () => {
+  test('start at 100,000 USD for a bitcoin, in the formats of all sources', async () => {
     const quote = ['100000.00000', '1', '1.000'];
     const ticker = expect.objectContaining({ a: quote, b: quote, c: ['100000.00000', '0.00100000'] });
     expect(await (await kraken()).json()).toEqual({ error: [], result: { XXBTZUSD: ticker } });
@@ -33,7 +33,7 @@ describe('exchange rates', () => {
     expect([at, at + 1]).toContain(bitcoin.last_updated_at);
   });
 
-  test('are there for each coin of a source, by its names', async () => {
+  test('exist for every coin of a source, under its names', async () => {
     expect(await (await get('/rates')).json()).toEqual(AT_FIRST);
     expect(await (await kraken('LTCUSD,XMRUSD')).json()).toMatchObject({
       result: { XLTCZUSD: { c: ['100.00000', '0.00100000'] }, XXMRZUSD: { c: ['200.00000', '0.00100000'] } },
@@ -46,7 +46,7 @@ describe('exchange rates', () => {
     });
   });
 
-  test('can be changed, for all sources or for one', async () => {
+  test('can be changed for all sources or for one', async () => {
     await put({ btc_usd: '64000.125', xmr_usd: '0.00000125' });
     expect(await (await coinbase()).json()).toMatchObject({ data: { amount: '64000.125' } });
     expect(await (await coingecko('monero')).text()).toContain('"usd":0.00000125');
@@ -58,7 +58,7 @@ describe('exchange rates', () => {
     });
   });
 
-  test('are there for any coin that is given one', async () => {
+  test('exist for any coin whose rate was set', async () => {
     await put({ doge_usd: '0.25' });
     expect(await (await kraken('DOGEUSD')).json()).toMatchObject({
       result: { DOGEUSD: { c: ['0.25000', '0.00100000'] } },
@@ -68,7 +68,7 @@ describe('exchange rates', () => {
     expect((await coinbase('NOPE-USD')).status).toBe(404);
   });
 
-  test('can fail, one source at a time, and come back', async () => {
+  test('fail at one source at a time and work again after the next change', async () => {
     await put({ kraken: null });
     expect([(await kraken()).status, (await coinbase()).status]).toEqual([503, 200]);
     await put({ btc_usd: '50000', coinbase: { LTC: null } });
@@ -76,7 +76,7 @@ describe('exchange rates', () => {
     expect((await coinbase('LTC-USD')).status).toBe(503);
   });
 
-  test('can be old, late, and no prices at all', async () => {
+  test('can be old, delayed or invalid', async () => {
     await put({ coingecko: { BTC: { age_s: 3600, delay_ms: 30 } } });
     const asked = performance.now();
     const { bitcoin } = (await (await coingecko()).json()) as { bitcoin: { last_updated_at: number } };

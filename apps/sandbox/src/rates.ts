@@ -1,7 +1,7 @@
 /**
- * Three sources of exchange rates, Kraken, Coinbase and CoinGecko, which say what they are told to: the truth, or for a
- * source and a coin something else. Facts from their public documentation: Kraken's `GET /0/public/Ticker`, Coinbase's
- * `GET /v2/prices/{pair}/spot`, CoinGecko's `GET /api/v3/simple/price`.
+ * Three exchange rate sources: Kraken, Coinbase and CoinGecko. They quote the true rate of a coin, or an override for
+ * one source and one coin. The formats are those of their public documentation: Kraken's `GET /0/public/Ticker`,
+ * Coinbase's `GET /v2/prices/{pair}/spot`, CoinGecko's `GET /api/v3/simple/price`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isJsonObject, money, toJsonNumber } from '#kernel';
@@ -10,22 +10,22 @@ import { type Handler, HttpError, parseObject, type Routes } from './router.ts';
 const SOURCES = ['kraken', 'coinbase', 'coingecko'] as const;
 type Source = (typeof SOURCES)[number];
 
-/** A coin's names at the sources. */
+/** The names of a coin at the sources. */
 interface CoinNames {
-  /** Every name that Kraken knows the pair by; it answers with the first. */
+  /** Every name that Kraken accepts for the pair; its response contains the first one. */
   readonly kraken: readonly string[];
   readonly coinbase?: string;
   readonly coingecko: string;
 }
 
-/** Liquid bitcoin has the price of bitcoin. */
+/** Liquid bitcoin is not listed: the gateway uses the rate of bitcoin for it. */
 const COIN_NAMES: Readonly<Record<string, CoinNames>> = {
   BTC: { kraken: ['XXBTZUSD', 'XBTUSD', 'XBT/USD'], coinbase: 'BTC-USD', coingecko: 'bitcoin' },
   LTC: { kraken: ['XLTCZUSD', 'LTCUSD', 'LTC/USD'], coinbase: 'LTC-USD', coingecko: 'litecoin' },
   XMR: { kraken: ['XXMRZUSD', 'XMRUSD', 'XMR/USD'], coingecko: 'monero' },
 };
 
-/** USD for one, at first. Any other coin gets a rate when it is set. */
+/** Initial prices of one coin in USD. Any other coin has no rate until one is set. */
 const INITIAL_RATES = { BTC: '100000', LTC: '100', XMR: '200' };
 
 function getNames(coin: string): CoinNames {
@@ -35,21 +35,21 @@ function getNames(coin: string): CoinNames {
 
 const DECIMALS = 8;
 const ONE = 10n ** BigInt(DECIMALS);
-/** Kraken prints at least so many decimals, Coinbase two. */
+/** Minimum number of decimals in Kraken's prices; Coinbase has at least two. */
 const KRAKEN_DECIMALS = 5;
 const MAX_SECONDS = 86_400;
 const MAX_DELAY_MS = 60_000;
 
-/** What a source says of a coin instead of the truth. */
+/** What a source quotes for a coin instead of the true rate. */
 interface QuoteOverride {
   readonly isDown: boolean;
-  /** Answers with what is no price. */
+  /** The source responds with an invalid price. */
   readonly isInvalid: boolean;
   /** In units of 10⁻⁸ USD. */
   readonly usd: bigint | undefined;
-  /** Times the truth, in units of 10⁻⁸. */
+  /** Factor on the true rate, in units of 10⁻⁸. */
   readonly factor: bigint | undefined;
-  /** How old it says its price is; only CoinGecko does. */
+  /** The reported age of the price; only CoinGecko reports one. */
   readonly ageSeconds: number;
   readonly delayMs: number;
 }
@@ -59,7 +59,7 @@ const NO_OVERRIDE: QuoteOverride = {
   ...{ ageSeconds: 0, delayMs: 0 },
 };
 
-/** What coins are worth, and what the sources say instead. */
+/** The true rates of coins, and the overrides of the sources. */
 class SimulatedRates {
   private readonly trueRates = new Map(
     Object.entries(INITIAL_RATES).map(([coin, usd]) => [coin, parseRate(coin, usd)]),
@@ -68,7 +68,7 @@ class SimulatedRates {
   /** Sources that fail for all coins. */
   private readonly failing = new Set<Source>();
 
-  /** The coin that is called so at a source. */
+  /** Returns the coin whose names match. */
   findCoin(isMatch: (names: CoinNames) => boolean | undefined): string | undefined {
     return [...this.trueRates.keys()].find((coin) => isMatch(getNames(coin)));
   }
@@ -77,15 +77,15 @@ class SimulatedRates {
     return this.trueRates.has(coin) && getNames(coin)[source] !== undefined;
   }
 
-  /** What a source answers with, when it does. */
+  /** Returns the quote of a source after its delay. @throws HttpError 503 if the source is set to fail */
   async quote(source: Source, coin: string): Promise<{ readonly rate: bigint } & QuoteOverride> {
     const quoteOverride = this.getOverride(source, coin);
     if (quoteOverride.delayMs > 0) await pause(quoteOverride.delayMs, undefined, { ref: false });
-    if (quoteOverride.isDown) throw new HttpError(503, { error: 'this source fails, as the sandbox was instructed' });
+    if (quoteOverride.isDown) throw new HttpError(503, { error: 'this source is set to fail' });
     return { ...quoteOverride, rate: this.calculateRate(source, coin) };
   }
 
-  /** All sources say the truth again. */
+  /** Sets the true rate of a coin, removes its overrides, and clears the failure of sources for all coins. */
   setTrueRate(coin: string, rate: bigint): void {
     this.trueRates.set(coin, rate);
     this.failing.clear();
@@ -101,7 +101,7 @@ class SimulatedRates {
     this.failing.add(source);
   }
 
-  /** By source and coin; null where the source fails. */
+  /** Returns the quotes by source and coin; null for a source that is set to fail for the coin. */
   toRatesJson() {
     return Object.fromEntries(
       SOURCES.map((source) => {
@@ -139,13 +139,13 @@ export function rateRoutes(): Routes {
   };
 }
 
-// the sources -------------------------------------------------------------------------------------------------------
+// sources -----------------------------------------------------------------------------------------------------------
 
 function createKrakenHandler(prices: SimulatedRates): Handler {
   return async (call) => {
     const pairs = call.query.get('pair')?.split(',') ?? ['XXBTZUSD'];
     const coins = pairs.map((pair) => prices.findCoin((names) => names.kraken.includes(pair)));
-    // Kraken answers errors with status 200 as well.
+    // Kraken responds to errors with status 200 as well.
     if (!coins.every((coin) => coin !== undefined)) return call.sendJson(200, { error: ['EQuery:Unknown asset pair'] });
     const tickers = coins.map(async (coin) => [getNames(coin).kraken[0], toTicker(await prices.quote('kraken', coin))]);
     call.sendJson(200, { error: [], result: Object.fromEntries(await Promise.all(tickers)) });
@@ -154,7 +154,7 @@ function createKrakenHandler(prices: SimulatedRates): Handler {
 
 function toTicker({ rate, isInvalid }: { readonly rate: bigint; readonly isInvalid: boolean }) {
   const price = formatRate(rate, KRAKEN_DECIMALS);
-  // Nobody asks for less than is bid.
+  // A valid quote has no `ask` below its bid.
   const bid = isInvalid ? formatRate(rate * 2n, KRAKEN_DECIMALS) : price;
   return {
     a: [price, '1', '1.000'],
@@ -180,7 +180,7 @@ function createCoinbaseHandler(prices: SimulatedRates): Handler {
   };
 }
 
-/** Ids and currencies that are unknown are left out of the answer. */
+/** Unknown ids and currencies are left out of the response. */
 function createCoinGeckoHandler(prices: SimulatedRates): Handler {
   return async (call) => {
     const ids = call.query.get('ids')?.split(',') ?? [];
@@ -197,17 +197,21 @@ function createCoinGeckoHandler(prices: SimulatedRates): Handler {
   };
 }
 
-/** Prints a rate with at least so many decimals. */
+/** Formats a rate with at least this many decimals. */
 function formatRate(rate: bigint, minDecimals: number): string {
   const [integer, fraction = ''] = money.formatScaled(rate, DECIMALS).split('.');
   return `${integer}.${fraction.padEnd(minDecimals, '0')}`;
 }
 
-// what they are told ------------------------------------------------------------------------------------------------
+// settings ----------------------------------------------------------------------------------------------------------
 
 type Change = (prices: SimulatedRates) => void;
 
-/** `btc_usd` is what all sources say of bitcoin; a source by its name says what stands there, of bitcoin or by coin. */
+/**
+ * Parses the body of `PUT /rates`. `btc_usd` sets the true rate of bitcoin; the name of a source sets its override, for
+ * bitcoin or by coin.
+ * @throws HttpError 400
+ */
 function parseChanges(body: Readonly<Record<string, unknown>>): readonly Change[] {
   return Object.entries(body).flatMap(([name, value]): readonly Change[] => {
     const [, coin] = /^([a-z][a-z0-9]{1,9})_usd$/.exec(name) ?? [];
@@ -215,7 +219,7 @@ function parseChanges(body: Readonly<Record<string, unknown>>): readonly Change[
       const rate = parseRate(name, value);
       return [(prices) => prices.setTrueRate(coin.toUpperCase(), rate)];
     }
-    const source = SOURCES.find((candidate) => candidate === name) ?? reject(`there is no source "${name}"`);
+    const source = SOURCES.find((candidate) => candidate === name) ?? reject(`unknown source "${name}"`);
     if (value === null) return [(prices) => prices.fail(source)];
     const byCoin = isJsonObject(value) ? Object.entries(value) : [['BTC', value] as const];
     return byCoin.map(([coinCode, setting]) =>
@@ -235,7 +239,7 @@ function parseOverride(coin: string, value: unknown): QuoteOverride {
   if (value === null) return { ...NO_OVERRIDE, isDown: true };
   if (!isJsonObject(value)) return { ...NO_OVERRIDE, usd: parseRate(coin, value) };
   const { usd, times, age_s = 0, delay_ms = 0, nonsense = false, ...unknown } = value;
-  for (const name in unknown) reject(`there is no option "${name}"`);
+  for (const name in unknown) reject(`unknown option "${name}"`);
   if (typeof nonsense !== 'boolean') reject('"nonsense" must be true or false');
   return {
     ...NO_OVERRIDE,
@@ -255,7 +259,7 @@ function parseRate(name: string, value: unknown): bigint {
 
 function parseInteger(name: string, value: unknown, max: number): number {
   const valid = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max;
-  return valid ? Number(value) : reject(`"${name}" must be a whole number up to ${max}`);
+  return valid ? Number(value) : reject(`"${name}" must be an integer from 0 to ${max}`);
 }
 
 function reject(error: string): never {

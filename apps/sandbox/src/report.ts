@@ -1,21 +1,22 @@
-/** How what takes a payment reports it to those who wait for it. Asked, it always returns the true state. */
+/** How a payment is reported to subscriptions and webhooks. A query always returns its true state. */
 import { HttpError } from './router.ts';
 
 /**
- * Subscriptions and web hooks say it once, twice, in the wrong order, never, or only somebody else says it, who cannot sign.
+ * Subscriptions and webhooks receive the report once, twice, out of order, or never. With `forged`, webhooks receive
+ * only a report that a third party has signed.
  */
 const REPORT_MODES = ['once', 'twice', 'reordered', 'never', 'forged'] as const;
 
 export type ReportMode = (typeof REPORT_MODES)[number];
 
-/** @throws HttpError */
+/** @throws HttpError 400 if the value is not a report mode */
 export function parseReportMode(value: unknown): ReportMode {
   const report = value === undefined ? 'once' : REPORT_MODES.find((candidate) => candidate === value);
   if (report === undefined) throw new HttpError(400, { error: `"report" must be one of ${REPORT_MODES.join(', ')}` });
   return report;
 }
 
-/** How often a subscription says it, which has neither an order nor a signature. */
+/** Returns how often a subscription reports a payment. Subscriptions have neither an order nor a signature. */
 export function countReports(report: ReportMode): number {
   if (report === 'twice') return 2;
   return report === 'never' || report === 'forged' ? 0 : 1;

@@ -1,9 +1,12 @@
-/** HTTP for the sandbox: a table of routes over `node:http`. It stands in for fast providers, so it does next to nothing. */
+/**
+ * HTTP routing for the sandbox over `node:http`. It does little work per request, because it stands in for fast
+ * providers.
+ */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Log } from '#foundation';
 import { InvalidDirectiveError } from './provider/directive.ts';
 
-/** Requests with more than this are refused with 413. The largest that the product accepts is 25 MiB. */
+/** Larger requests get 413. The gateway accepts up to 25 MiB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 const JSON_TYPE = 'application/json';
@@ -13,10 +16,12 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 export type Handler = (call: Call) => void | Promise<void>;
 
-/** Handlers by method and path. The last segment of a path may be a `:parameter`, or `*` for all that follows. */
+/**
+ * Handlers by method and path. The last path segment may be a `:parameter`; a final `*` matches the rest of the path.
+ */
 export type Routes = Readonly<Partial<Record<`${Method} /${string}`, Handler>>>;
 
-/** An answer that ends a request early; a handler throws it. */
+/** An error response. A handler throws it to end a request early. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly status: number;
@@ -24,23 +29,22 @@ export class HttpError extends Error {
   readonly headers: Headers;
 
   constructor(status: number, body: unknown, headers: Headers = {}) {
-    super(`refused with status ${status}`);
+    super(`rejected with status ${status}`);
     this.status = status;
     this.body = body;
     this.headers = headers;
   }
 }
 
-/** The client hung up before its request was complete. */
+/** The client disconnected before its request was complete. */
 class ClientDisconnectedError extends Error {
   override readonly name = 'ClientDisconnectedError';
 }
 
-/** One request and its answer. */
 export class Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** What stands in the path where the route has a `:parameter` or `*`. */
+  /** The part of the path that matched the route's `:parameter` or `*`. */
   readonly parameter: string;
 
   constructor(request: IncomingMessage, response: ServerResponse, parameter: string) {
@@ -55,12 +59,11 @@ export class Call {
     return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
   }
 
-  /** Reads the whole body as text. */
   async readText(): Promise<string> {
     return (await this.readBody()).toString();
   }
 
-  /** Reads the whole body. */
+  /** Reads the request body. @throws HttpError 413 if it is too large */
   readBody(): Promise<Buffer> {
     const { request } = this;
     return new Promise((resolve, reject) => {
@@ -76,7 +79,7 @@ export class Call {
     });
   }
 
-  /** A body that is text goes as it is. */
+  /** Sends a string body as plain text and any other body as JSON. */
   sendError({ status, body, headers }: HttpError): void {
     if (typeof body === 'string') this.sendBytes(status, 'text/plain', Buffer.from(body), headers);
     else this.sendJson(status, body, headers);
@@ -86,14 +89,13 @@ export class Call {
     this.sendJsonText(status, JSON.stringify(body), headers);
   }
 
-  /** Sends a file. */
   sendBytes(status: number, type: string, content: Buffer, headers: Headers = {}): void {
     this.response
       .writeHead(status, { 'content-type': type, 'content-length': content.length, ...headers })
       .end(content);
   }
 
-  /** Sends text that is already JSON. */
+  /** Sends a string that is JSON already. */
   sendJsonText(status: number, json: string, headers: Headers = {}): void {
     this.response
       .writeHead(status, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(json), ...headers })
@@ -135,18 +137,18 @@ async function handleCall(call: Call, handler: Handler, log: Log | undefined): P
     if (error instanceof ClientDisconnectedError) return;
     if (error instanceof HttpError) return call.sendError(error);
     if (error instanceof InvalidDirectiveError) return call.sendJson(400, createDirectiveErrorBody(error.message));
-    log?.error({ err: error, url: call.request.url }, 'the sandbox failed');
+    log?.error({ err: error, url: call.request.url }, 'request handler failed');
     if (call.response.headersSent) call.response.destroy();
-    else call.sendJson(500, { error: 'the sandbox itself failed; see its log' });
+    else call.sendJson(500, { error: 'the sandbox failed; see its log' });
   }
 }
 
-/** For every provider that has no words of its own for it: where OpenAI's readers and those of others look. */
+/** The body for providers without an error format of their own: `error` for clients of OpenAI, `detail` for others. */
 function createDirectiveErrorBody(message: string) {
   return { error: { message, type: 'invalid_request_error', param: null, code: null }, detail: message };
 }
 
-/** In the shape of OpenAI's own answer, whose readers are the strictest. */
+/** Uses OpenAI's error format, because its clients are the strictest. */
 function throwUnknownRoute({ request: { method, url } }: Call): never {
   const message = `Invalid URL (${method} ${url})`;
   throw new HttpError(404, { error: { message, type: 'invalid_request_error', param: null, code: null } });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => sandbox.close());
 
 describe('the sandbox', () => {
-  test('says what is here', async () => {
+  test('lists its routes', async () => {
     const response = await fetch(sandbox.url);
     expect(await response.json()).toMatchObject({ simulated: true, routes: expect.arrayContaining(['GET /bill']) });
   });
@@ -19,26 +19,26 @@ describe('the sandbox', () => {
     ['GET', '/nothing/here'],
     ['GET', '/wallet/pay'],
     ['POST', '/openai/v1/completions'],
-  ])('answers %s %s, which is not here, with 404 in JSON', async (method, path) => {
+  ])('responds to %s %s, an unknown route, with 404 in JSON', async (method, path) => {
     const response = await fetch(sandbox.url + path, { method });
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining(path) } });
   });
 
-  test('refuses a port that is taken with a sentence', async () => {
+  test('rejects a port in use with a message that says what to do', async () => {
     const port = Number(new URL(sandbox.url).port);
     const second = startSandbox({ port });
     await expect(second).rejects.toBeInstanceOf(StartError);
     await expect(second).rejects.toThrow(
-      `Port ${port} is already in use; stop what listens there or set SANDBOX_PORT.`,
+      `Port ${port} is already in use; stop the process that uses it, or set SANDBOX_PORT.`,
     );
   });
 
-  test('listens on the loopback only', () => {
+  test('listens on loopback only', () => {
     expect(new URL(sandbox.url).hostname).toBe('127.0.0.1');
   });
 
-  test('does not mind a client that hangs up within its request', async () => {
+  test('still serves other clients after one has disconnected in the middle of its request', async () => {
     const half = request(`${sandbox.url}/wallet/pay`, { method: 'POST', headers: { 'content-length': 100 } });
     half.on('error', () => {});
     await new Promise((resolve) => half.write('{', resolve));
@@ -46,7 +46,7 @@ describe('the sandbox', () => {
     expect((await fetch(sandbox.url)).status).toBe(200);
   });
 
-  test('closes at once, whatever is going on', async () => {
+  test('closes at once while a subscription is open', async () => {
     const other = await startSandbox({ port: 0 });
     const open = fetch(`${other.url}/lnd/v1/invoices/subscribe`, { headers: { 'grpc-metadata-macaroon': '00' } });
     await fetch(other.url);

@@ -1,7 +1,7 @@
 /**
- * The simulated outside world: AI providers, some in enclaves, and vendors of data with one bill of their own, a Lightning node, the chains of coins, a BTCPay
- * Server, a Stripe account, wallets, a Nostr relay, sources of exchange rates. It keeps everything in memory, and the
- * product knows nothing of it but addresses in its configuration.
+ * The simulated outside world: AI and data providers with one bill, enclaves, a Lightning node, the chains of coins, a
+ * BTCPay Server, a Stripe account, wallets, a Nostr relay and exchange rate sources. Its state is held in memory. The
+ * product knows only the addresses in its configuration.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -43,20 +43,20 @@ import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
 import { StripeServer } from './stripe/rest.ts';
 
-/** Longer than clients keep idle connections, so that none is closed under a request. */
+/** Longer than the idle timeout of clients, so that no connection is closed while a request arrives. */
 const KEEP_ALIVE_MS = 75_000;
 
 export interface SandboxOptions {
-  /** 0 takes any free port. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** Address to listen on; only a container needs another than loopback. */
+  /** Address to listen on. Only a container needs another address than loopback. */
   readonly host?: string;
   readonly log?: Log;
-  /** Where others reach it, if not at that address. */
+  /** The URL under which others reach the sandbox, if it is not the listen address. */
   readonly publicUrl?: string | undefined;
 }
 
-/** @throws StartError when the port is taken */
+/** @throws StartError if the port is in use */
 export async function startSandbox({
   port,
   host = '127.0.0.1',
@@ -143,7 +143,7 @@ function createWorld(): World {
   };
 }
 
-/** Models that do not chat. */
+/** Lists the models of a provider that are not chat models. */
 function listOtherModels(provider: string): readonly string[] {
   const audioModels = provider === 'openai' ? Object.keys({ ...SPEECH_MODELS, ...TRANSCRIPTION_MODELS }) : [];
   const otherModels = [...(EMBEDDING_MODELS[provider] ?? []), ...(IMAGE_MODELS[provider] ?? [])];
@@ -156,6 +156,6 @@ async function listen(server: Server, port: number, host: string): Promise<void>
     await once(server, 'listening');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new StartError(`Port ${port} is already in use; stop what listens there or set SANDBOX_PORT.`);
+    throw new StartError(`Port ${port} is already in use; stop the process that uses it, or set SANDBOX_PORT.`);
   }
 }

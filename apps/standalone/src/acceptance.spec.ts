@@ -1,4 +1,4 @@
-/** The clients that people use, unmodified, over the built program: what they see is what a new user would. */
+/** Tests unmodified client libraries against the built program with its default settings. */
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,27 +26,27 @@ jest.setTimeout(20_000);
 const GPT = 'openai/gpt-5-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const OPEN = 'openai/gpt-oss-120b';
-/** One of each kind of upstream. */
+/** One model of each upstream protocol. */
 const MODELS = [GPT, CLAUDE, OPEN];
 const EMBEDDER = 'openai/text-embedding-3-small';
 const UNKNOWN = 'openai/no-such-model';
 const DIMENSIONS = 1_536;
-/** Three words of the sandbox's, and the question that has them answered. */
+/** The first three words of the sandbox's text, and the prompt that requests them. */
 const SAID = 'every coin that';
 const ASKING = '[[sandbox tokens=3]]';
-/** Has the model call the tool that is offered. */
+/** A prompt for which the sandbox calls the first tool. */
 const CALLING = 'How is the weather? [[sandbox tool=any]]';
-/** USD in all: 5 paid, and 5 % on top. */
+/** USD: 5 paid, plus a bonus of 5 %. */
 const FUNDED = 5.25;
 
 let dataDir: string;
 let child: ChildProcessByStdio<null, Readable, null>;
-/** Its exit code, once it has ended. */
+/** Resolves to the exit code of the process. */
 let ended: Promise<number | null>;
 let api: string;
 let sandbox: string;
 let key: string;
-/** Ids of answers that came from the sandbox without the gateway. */
+/** Ids of responses that the sandbox sent to clients directly, without the gateway. */
 const direct = new Set<string>();
 
 beforeAll(async () => {
@@ -64,7 +64,7 @@ afterAll(async () => {
   expect(code).toBe(0);
 });
 
-/** The built program as `npm start` runs it. @returns where the API and the sandbox listen */
+/** Starts the built program as `npm start` does. @returns the URLs of the API and of the sandbox */
 async function start(): Promise<[string, string]> {
   const env = { PATH: process.env.PATH, PORT: '0', SANDBOX_PORT: '0', DATA_DIR: dataDir, DRAIN_DELAY_MS: '0' };
   child = spawn(process.execPath, [path.join(BUILT, 'standalone/src/main.js')], {
@@ -79,19 +79,19 @@ async function start(): Promise<[string, string]> {
   const line = () => output.split('\n').find((each) => each.includes('"ready"') && each.endsWith('}'));
   await until(async () => line() !== undefined || child.exitCode !== null);
   const ready = JSON.parse(line() ?? 'null');
-  if (!ready) throw new Error(`it ended instead of being ready: ${output}`);
+  if (!ready) throw new Error(`the process ended before it was ready: ${output}`);
   return [ready.api, ready.sandbox];
 }
 
 async function until(happened: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + HAPPENS_WITHIN_MS;
   while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    if (performance.now() > deadline) throw new Error('the condition was not met in time');
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: responses of all formats
 async function post(url: string, body?: object): Promise<any> {
   const headers = { 'content-type': 'application/json', ...(key ? { authorization: `Bearer ${key}` } : {}) };
   return (await fetch(url, { method: 'POST', headers, body: body ? JSON.stringify(body) : '' })).json();
@@ -107,7 +107,7 @@ async function collected<T>(pieces: AsyncIterable<T>): Promise<T[]> {
 
 const refusalOf = (promise: PromiseLike<unknown>) =>
   Promise.resolve(promise).then(
-    () => Promise.reject(new Error('it was not refused')),
+    () => Promise.reject(new Error('the request was not rejected')),
     (error) => error,
   );
 
@@ -129,7 +129,7 @@ describe("OpenAI's client", () => {
   });
   const tools = [{ type: 'function' as const, function: FUNCTION }];
 
-  test('lists the models, and finds one', async () => {
+  test('lists and retrieves models', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     expect(ids).toEqual(expect.arrayContaining(MODELS));
     for (const id of MODELS) expect(await client.models.retrieve(id)).toMatchObject({ id, object: 'model' });
@@ -165,7 +165,7 @@ describe("OpenAI's client", () => {
   });
 
   test.each(MODELS.flatMap((model) => [false, true].map((streamed) => [model, streamed] as const)))(
-    'makes a call, and returns its result: %s (stream: %p)',
+    'calls a tool and sends its result: %s (stream: %p)',
     async (model, streamed) => {
       const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
         const asked = { model, messages, tools };
@@ -184,7 +184,7 @@ describe("OpenAI's client", () => {
     },
   );
 
-  test.each(MODELS)('runs tools by itself: %s', async (model) => {
+  test.each(MODELS)('runs tools automatically: %s', async (model) => {
     const weather = jest.fn((_: object) => RESULT);
     const tools = [{ type: 'function' as const, function: { ...FUNCTION, function: weather, parse: JSON.parse } }];
     const runner = client.chat.completions.runTools({ model, messages: user(CALLING), tools });
@@ -206,7 +206,7 @@ describe("OpenAI's client", () => {
     expect([pieces.join(''), response.output_text, response.status]).toEqual([SAID, SAID, 'completed']);
   });
 
-  test.each(MODELS)('makes a call in a response, and continues with what came of it: %s', async (model) => {
+  test.each(MODELS)('calls a tool in a response and continues with its result: %s', async (model) => {
     const tools = [{ type: 'function' as const, ...FUNCTION, strict: true }];
     const { id, output } = await client.responses.create({ model, input: CALLING, tools, store: true });
     const call = output.find(({ type }) => type === 'function_call') as OpenAI.Responses.ResponseFunctionToolCall;
@@ -216,7 +216,7 @@ describe("OpenAI's client", () => {
     expect(answered.output_text).toContain(SAID);
   });
 
-  test('embeds as floats, and as base64, which is what it asks for by itself', async () => {
+  test('creates embeddings as floats, and as base64, which is its default', async () => {
     const input = ['one', 'two'];
     const floats = await client.embeddings.create({ model: EMBEDDER, input, encoding_format: 'float' });
     const decoded = await client.embeddings.create({ model: EMBEDDER, input });
@@ -230,14 +230,14 @@ describe("OpenAI's client", () => {
     ['an unknown model', 404, () => client.chat.completions.create({ model: UNKNOWN, messages: user(ASKING) })],
     ['an unknown key', 401, () => client.withOptions({ apiKey: 'sk-x' }).responses.create({ model: GPT, input: 'a' })],
     ['an empty input', 400, () => client.embeddings.create({ model: EMBEDDER, input: '' })],
-  ])('reads the refusal of %s', async (_, status, ask) => {
+  ])('parses the error of %s', async (_, status, ask) => {
     const error = await refusalOf(ask());
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ status, type: expect.any(String), requestID: expect.any(String) });
   });
 });
 
-describe("OpenRouter's client, which checks everything it reads", () => {
+describe("OpenRouter's client, which validates every response", () => {
   let client: OpenRouter;
   beforeAll(() => {
     client = new OpenRouter({ apiKey: key, serverURL: `${api}/v1`, retryConfig: { strategy: 'none' } });
@@ -266,7 +266,7 @@ describe("OpenRouter's client, which checks everything it reads", () => {
     expect(chunks.at(-1)?.usage).toMatchObject({ completionTokens: 3, cost: expect.any(Number) });
   });
 
-  test.each(MODELS)('makes a call, and returns its result: %s', async (model) => {
+  test.each(MODELS)('calls a tool and sends its result: %s', async (model) => {
     const ask = async (messages: ChatMessages[]) =>
       (await client.chat.send({ chatRequest: { model, messages, tools, stream: false } })) as ChatResult;
     const message = (await ask(user(CALLING))).choices[0]?.message;
@@ -277,7 +277,7 @@ describe("OpenRouter's client, which checks everything it reads", () => {
     expect(answered.choices[0]?.message.content).toContain(SAID);
   });
 
-  test.each(MODELS)('reads a response, whole and streamed: %s', async (model) => {
+  test.each(MODELS)('creates and streams a response: %s', async (model) => {
     const asked = { model, input: ASKING };
     const response = await client.beta.responses.send({ responsesRequest: asked });
     expect(response).toMatchObject({ status: 'completed', outputText: SAID });
@@ -287,7 +287,7 @@ describe("OpenRouter's client, which checks everything it reads", () => {
     expect([types[0], types.at(-1)]).toEqual(['response.created', 'response.completed']);
   });
 
-  test.each(['float', 'base64'] as const)('embeds as %s', async (encodingFormat) => {
+  test.each(['float', 'base64'] as const)('creates embeddings as %s', async (encodingFormat) => {
     const list = await client.embeddings.generate({ requestBody: { model: EMBEDDER, input: 'one', encodingFormat } });
     const [first] = typeof list === 'string' ? [] : list.data;
     const bytes = typeof first?.embedding === 'string' ? Buffer.from(first.embedding, 'base64').length : undefined;
@@ -311,12 +311,12 @@ describe("OpenRouter's client, which checks everything it reads", () => {
         }),
     ],
     [
-      'an upstream that fails',
+      'a failing provider',
       'BadGatewayResponseError',
       502,
       () => client.chat.send({ chatRequest: { model: GPT, messages: user('[[sandbox fault=500]]') } }),
     ],
-  ])('reads the refusal of %s', async (_, name, statusCode, ask) => {
+  ])('parses the error of %s', async (_, name, statusCode, ask) => {
     expect(await refusalOf(ask())).toMatchObject({ name, statusCode, error: { code: statusCode } });
   });
 });
@@ -348,20 +348,20 @@ describe("Vercel's AI SDK", () => {
     expect([(await result.usage).outputTokens, await result.finishReason]).toEqual([3, 'stop']);
   });
 
-  test.each(each)('makes a call, runs it, and receives the result (%s): %s', async (way, model) => {
+  test.each(each)('runs a tool call and continues with its result (%s): %s', async (way, model) => {
     const { steps, text } = await generateText({ model: ways[way](model), ...acting });
     expect(steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
     expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'weather', input: ARGUMENTS, output: RESULT }]);
     expect(text).toContain(SAID);
   });
 
-  test.each(each)('does so in a stream (%s): %s', async (way, model) => {
+  test.each(each)('runs a tool call in a stream and continues with its result (%s): %s', async (way, model) => {
     const result = streamText({ model: ways[way](model), ...acting });
     expect((await collected(result.textStream)).join('')).toContain(SAID);
     expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
   });
 
-  test('embeds one and many', async () => {
+  test('creates one embedding and several', async () => {
     const compatible = createOpenAICompatible({ name: 'countinghouse', apiKey: key, baseURL: `${api}/v1` });
     for (const model of [
       compatible.embeddingModel(EMBEDDER),
@@ -374,7 +374,7 @@ describe("Vercel's AI SDK", () => {
     }
   });
 
-  test.each(Object.keys(ways) as Way[])('reads a refusal (%s)', async (way) => {
+  test.each(Object.keys(ways) as Way[])('parses an error (%s)', async (way) => {
     const error = await refusalOf(generateText({ model: ways[way](UNKNOWN), prompt: ASKING, maxRetries: 0 }));
     expect(APICallError.isInstance(error)).toBe(true);
     expect(error).toMatchObject({ statusCode: 404, isRetryable: false });
@@ -382,7 +382,7 @@ describe("Vercel's AI SDK", () => {
   });
 });
 
-describe("Anthropic's client, at the sandbox", () => {
+describe("Anthropic's client against the sandbox", () => {
   let client: Anthropic;
   beforeAll(() => {
     client = new Anthropic({ apiKey: 'any', baseURL: `${sandbox}/anthropic`, maxRetries: 0 });
@@ -393,14 +393,14 @@ describe("Anthropic's client, at the sandbox", () => {
     return message;
   };
 
-  test('reads an answer, whole and streamed', async () => {
+  test('creates and streams a message', async () => {
     const hello = { ...asked, messages: user(ASKING) };
     for (const message of [await client.messages.create(hello), await client.messages.stream(hello).finalMessage()]) {
       expect(had(message)).toMatchObject({ content: [{ type: 'text', text: SAID }], usage: { output_tokens: 3 } });
     }
   });
 
-  test('makes a call, and returns its result', async () => {
+  test('calls a tool and sends its result', async () => {
     const { name, description, parameters } = FUNCTION;
     const tools = [{ name, description, input_schema: parameters as Anthropic.Tool.InputSchema }];
     const { content } = had(await client.messages.create({ ...asked, tools, messages: user(CALLING) }));
@@ -416,19 +416,19 @@ describe("Anthropic's client, at the sandbox", () => {
     expect(answered.content).toEqual([{ type: 'text', text: expect.stringContaining(SAID) }]);
   });
 
-  test('reads an error', async () => {
+  test('parses an error', async () => {
     const error = await refusalOf(client.messages.create({ ...asked, messages: user('[[sandbox fault=429]]') }));
     expect(error).toBeInstanceOf(Anthropic.RateLimitError);
   });
 });
 
-describe('after all that', () => {
+describe('after all requests', () => {
   interface Line {
     readonly id: string;
     readonly usd: string;
   }
 
-  /** What the providers will invoice for all that went through the gateway. */
+  /** Returns the sum that the providers invoice for requests of the gateway. */
   async function invoiced(): Promise<bigint> {
     const lines = (await (await fetch(`${sandbox}/bill/lines`)).json()) as Line[];
     const total = (some: readonly Line[]) => some.reduce((sum, { usd }) => sum + money.parseUsd(usd), 0n);
@@ -439,7 +439,7 @@ describe('after all that', () => {
     return total(lines) - total(others);
   }
 
-  test("the sum of the charges' costs is the providers' bill, to the pico-USD", async () => {
+  test("the sum of the charges' costs is equal to the providers' bill", async () => {
     const embedded = await startEmbeddedPostgres(dataDir);
     const database = new pg.Client({ connectionString: embedded.url });
     await database.connect();
@@ -462,7 +462,7 @@ describe('after all that', () => {
     }
   });
 
-  test('the books verify', async () => {
+  test('the ledger verifies with drift 0', async () => {
     const main = path.join(BUILT, 'ledger/src/main.js');
     const output = await new Promise<string>((resolve, reject) => {
       execFile(process.execPath, [main, 'verify'], { env: { DATA_DIR: dataDir } }, (error, text) =>

@@ -10,11 +10,11 @@ import { formatWelcome } from './welcome.ts';
 
 const readStandaloneSettings = (env: NodeJS.ProcessEnv) => readSettings(env, readProviders, listUnsafeSettings);
 
-/** Everything in one process and one container, with one store and one feed: what `npm start` runs. */
+/** Runs all roles and the sandbox in one process with one event store, as `npm start` does. */
 await runProcess('standalone', readStandaloneSettings, async (settings, log, resources) => {
   const sandbox = await startSandbox({ port: settings.sandboxPort, log });
   resources.defer(() => sandbox.close());
-  // The addresses of the outside world follow from the port that the sandbox really has.
+  // With SANDBOX_PORT=0 the URLs of providers and backends depend on the port that the sandbox has received.
   const settingsWithSandbox = readStandaloneSettings({ ...process.env, SANDBOX_PORT: new URL(sandbox.url).port });
   const role = new ProcessRole('standalone', settingsWithSandbox, log, resources);
   const { api } = await openGateway(role, ProjectorModule, SagasModule);

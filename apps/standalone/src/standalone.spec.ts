@@ -9,7 +9,7 @@ import { money } from '#kernel';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps');
 const PROGRAM = [process.execPath, path.join(BUILT, 'standalone/src/main.js')] as const;
-/** What is built already is not built again beside the other tests. */
+/** Skips the build, which would disturb tests that run at the same time. */
 const NPM_START = ['npm', 'start', '--silent', '--ignore-scripts'] as const;
 const HAPPENS_WITHIN_MS = 20_000;
 const LOOK_AGAIN_MS = 10;
@@ -32,13 +32,13 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** The built program as `npm start` runs it, on any free ports and without any other configuration. */
+/** Runs the built program as `npm start` does, on free ports and without other settings. */
 class Program {
   private readonly child: ChildProcessByStdio<null, Readable, Readable>;
   private output = '';
-  /** What it says to people. */
+  /** The text on standard error. */
   spoken = '';
-  /** Its exit code, once it has ended. */
+  /** Resolves to the exit code. */
   readonly ended: Promise<number | null>;
 
   constructor(settings: Settings = {}, [command, ...args]: readonly [string, ...string[]] = PROGRAM) {
@@ -77,7 +77,7 @@ class Program {
       over = true;
     });
     await until(async () => over || this.log.some(({ msg }) => msg === 'ready'));
-    if (over) throw new Error(`it ended instead of being ready: ${this.output}${this.spoken}`);
+    if (over) throw new Error(`the process ended before it was ready: ${this.output}${this.spoken}`);
     return this;
   }
 
@@ -94,7 +94,7 @@ class Program {
   }
 }
 
-/** The server of the embedded database, while it runs. */
+/** Returns the process id of the embedded database server; undefined if it does not run. */
 async function postmaster(): Promise<number | undefined> {
   const file = await readFile(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number(file.split('\n')[0]);
@@ -108,7 +108,7 @@ async function postmaster(): Promise<number | undefined> {
 async function until(happened: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + HAPPENS_WITHIN_MS;
   while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+    if (performance.now() > deadline) throw new Error('the condition was not met in time');
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
 }
@@ -122,7 +122,7 @@ function verify(): Promise<{ readonly code: number; readonly lines: string[] }> 
   });
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: responses of all formats
 async function post(url: string, body?: object, key?: string): Promise<any> {
   const headers = { 'content-type': 'application/json', ...(key ? { authorization: `Bearer ${key}` } : {}) };
   return (await fetch(url, { method: 'POST', headers, body: body ? JSON.stringify(body) : '' })).json();
@@ -131,13 +131,13 @@ async function post(url: string, body?: object, key?: string): Promise<any> {
 const asked = (directive: string) => [{ role: 'user' as const, content: `[[sandbox ${directive}]]` }];
 const MODEL = 'openai/gpt-5-mini';
 
-/** One story: what happens to an account while the program is started and ended in every way. */
+/** The tests are one scenario, in order: an account while the program is started, stopped and killed. */
 describe('the program that `npm start` runs', () => {
   let program: Program;
   let key: string;
-  /** USD in all: 5 paid, and 5 % on top. */
+  /** USD: 5 paid, plus a bonus of 5 %. */
   const FUNDED = 5.25;
-  /** What was answered, by the id of the request, and what it cost. */
+  /** Costs of the completed requests by request id. */
   const answered = new Map<string, number>();
   const remember = ({ id, usage }: { id: string; usage?: unknown }) => {
     answered.set(id.replace('gen-', ''), (usage as { cost: number }).cost);
@@ -155,7 +155,7 @@ describe('the program that `npm start` runs', () => {
 
   const total = (amounts: Iterable<number>) => [...amounts].reduce((sum, usd) => sum + money.parseUsd(usd), 0n);
 
-  /** The history has every answer once, at its cost, and all the money is accounted for. */
+  /** Checks that the history has every completed request once at its cost, and that all amounts add up. */
   async function expectNothingLost(): Promise<void> {
     const records = await history();
     for (const [id, cost] of answered) {
@@ -167,7 +167,7 @@ describe('the program that `npm start` runs', () => {
     expect(total([left, held_usd, ...records.map(({ price_in_usd }) => price_in_usd)])).toBe(money.parseUsd(FUNDED));
   }
 
-  test('starts without any configuration; its last word is that it is ready, and where', async () => {
+  test('starts without configuration and logs `ready` with its URLs last', async () => {
     program = await new Program().ready();
     expect(program.log.at(-1)).toMatchObject({
       level: 'info',
@@ -178,7 +178,7 @@ describe('the program that `npm start` runs', () => {
     await until(async () => (await fetch(`${program.api}/health/ready`)).ok);
   });
 
-  test('shows a person where things are, and a first paid request to copy', () => {
+  test('prints its URLs and commands for a first paid request', () => {
     const { spoken, api, sandbox } = program;
     for (const each of [
       `${api}/v1\n`,
@@ -191,7 +191,7 @@ describe('the program that `npm start` runs', () => {
     }
   });
 
-  test('opens an account, and credits what is paid to it over Lightning', async () => {
+  test('creates an account and credits a Lightning payment', async () => {
     key = (await post(`${program.api}/accounts/create`)).api_key;
     const invoice = await post(`${program.api}/topup/create/btc-lightning`, { amount: 5, currency: 'USD' }, key);
     await post(`${program.sandbox}/wallet/pay`, { invoice: invoice.lightning_invoice });
@@ -199,7 +199,7 @@ describe('the program that `npm start` runs', () => {
     expect(await balance()).toMatchObject({ balance: FUNDED, held_usd: 0 });
   });
 
-  test("serves OpenAI's client: models, a chat, a stream", async () => {
+  test("serves OpenAI's client with models, a chat and a stream", async () => {
     const client = program.client(key);
     expect((await client.models.list()).data.map(({ id }) => id)).toContain(MODEL);
     const chat = await client.chat.completions.create({ model: MODEL, messages: asked('tokens=3') });
@@ -210,17 +210,17 @@ describe('the program that `npm start` runs', () => {
     remember(await stream.finalChatCompletion());
   });
 
-  test('charges exactly what it says', async () => {
+  test('charges exactly the costs that it returns', async () => {
     expect(answered.size).toBe(2);
     expect(money.parseUsd((await balance()).balance)).toBe(money.parseUsd(FUNDED) - total(answered.values()));
     await expectNothingLost();
   });
 
-  test('lets the ledger verify beside it', async () => {
+  test('verifies its ledger while it runs', async () => {
     expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
   });
 
-  test('finishes a running stream on SIGTERM, and ends with exit code 0', async () => {
+  test('finishes a running stream on SIGTERM and exits with code 0', async () => {
     const messages = asked('tokens=12 chunk_delay=30');
     const stream = program.client(key).chat.completions.stream({ model: MODEL, messages });
     stream.once('content', () => program.send('SIGTERM'));
@@ -232,13 +232,13 @@ describe('the program that `npm start` runs', () => {
     expect(await postmaster()).toBeUndefined();
   });
 
-  test('has everything when it is started again', async () => {
+  test('has all data after a restart', async () => {
     program = await new Program().ready();
     await expectNothingLost();
     expect(await history()).toHaveLength(3);
   });
 
-  test('loses no answer when it is killed under load, and its database as well', async () => {
+  test('loses no completed request if it is killed under load together with its database', async () => {
     const client = program.client(key);
     const requests = Array.from({ length: 30 }, async (_, i) => {
       const body = { model: 'countinghouse/flat', messages: asked(`latency=${10 * i}`) };
@@ -251,15 +251,15 @@ describe('the program that `npm start` runs', () => {
     const outcomes = await Promise.allSettled(requests);
     expect(outcomes.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0);
     await program.ended;
-    const { lines } = await verify(); // the read models lack what was stated last
-    expect(lines.filter((line) => /^difference(?!.* has not applied \d+ facts)/.test(line))).toEqual([]);
+    const { lines } = await verify(); // the read models may lack the latest events
+    expect(lines.filter((line) => /^difference(?!.* has not applied \d+ events)/.test(line))).toEqual([]);
     expect(await postmaster()).toBeUndefined();
     program = await new Program({ SHUTDOWN_TIMEOUT_MS: '200' }).ready();
     await expectNothingLost();
     expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
   });
 
-  describe('cannot start, says why in one sentence, and ends with exit code 1:', () => {
+  describe('does not start, logs the reason in one sentence and exits with code 1:', () => {
     const file = () => path.join(directory, 'file');
     const damaged = () => path.join(directory, 'damaged');
     beforeAll(async () => {
@@ -269,15 +269,15 @@ describe('the program that `npm start` runs', () => {
     });
 
     test.each<[string, () => Settings, RegExp]>([
-      ['a wrong number', () => ({ PORT: 'abc' }), /^PORT must be a whole number from 0 to 65535, not "abc"\.$/],
-      ['a wrong choice', () => ({ LOG_LEVEL: 'loud' }), /^LOG_LEVEL must be one of info, .*, not "loud"\.$/],
+      ['an invalid number', () => ({ PORT: 'abc' }), /^PORT must be an integer from 0 to 65535, not "abc"\.$/],
+      ['an invalid choice', () => ({ LOG_LEVEL: 'loud' }), /^LOG_LEVEL must be one of info, .*, not "loud"\.$/],
       [
-        'a port that is taken',
+        'a port that is in use',
         () => ({ PORT: new URL(program.api).port }),
         /^Port \d+ is already in use; .* set PORT\.$/,
       ],
       [
-        "the sandbox's port is taken",
+        'a sandbox port that is in use',
         () => ({ SANDBOX_PORT: new URL(program.sandbox).port }),
         /^Port \d+ is already in use; .* set SANDBOX_PORT\.$/,
       ],
@@ -292,9 +292,9 @@ describe('the program that `npm start` runs', () => {
         /^The embedded database in .*\/damaged\/postgres does not start: .*\.$/,
       ],
       [
-        'an event store that is not there',
+        'an unavailable event store',
         () => ({ EVENTSTORE_URL: 'esdb://admin:secret@127.0.0.1:1?tls=false' }),
-        /^The event store at 127\.0\.0\.1:1 does not answer\.$/,
+        /^The event store at 127\.0\.0\.1:1 does not respond\.$/,
       ],
     ])('%s', async (_, settings, sentence) => {
       const failing = new Program(settings());
@@ -306,7 +306,7 @@ describe('the program that `npm start` runs', () => {
     });
   });
 
-  test('settles a stream as it is when that takes longer than a shutdown may, on Ctrl-C as well', async () => {
+  test('aborts and settles a stream that exceeds the shutdown timeout after SIGINT', async () => {
     const messages = asked('tokens=64 chunk_delay=100');
     const stream = await program.client(key).chat.completions.create({ model: MODEL, messages, stream: true });
     const received: unknown[] = [];
@@ -322,7 +322,7 @@ describe('the program that `npm start` runs', () => {
     expect(lines).toContainEqual(expect.stringMatching(/charges computed again, 1 of them estimates$/));
   });
 
-  test('ends in order when npm is asked to, also twice', async () => {
+  test('shuts down gracefully if npm receives a signal, even twice', async () => {
     const started = await new Program({}, NPM_START).ready();
     started.send('SIGTERM');
     started.send('SIGINT');

@@ -1,4 +1,4 @@
-/** What a person sees after `npm start`: where things are, and a first paid request to copy. */
+/** Formats the text that a developer sees after `npm start`: URLs, and commands for a first paid request. */
 export function formatWelcome(api: string, sandbox: string): string {
   return `
   Countinghouse
@@ -6,7 +6,7 @@ export function formatWelcome(api: string, sandbox: string): string {
     Sandbox  ${sandbox}   (simulated models, Lightning node, wallet and exchange rates)
     Private  PPQ_API_KEY=sk-… PPQ_API_BASE=${api} ALLOW_UNATTESTED=1 npm run start:private-proxy
 
-  An account, 5 USD over Lightning, and a paid answer:
+  Create an account, pay 5 USD over Lightning, and send a paid request:
 
     account=$(curl -s -X POST ${api}/accounts/create)
     key=$(echo "$account" | sed 's/.*"api_key":"\\([^"]*\\)".*/\\1/')

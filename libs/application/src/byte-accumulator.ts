@@ -1,12 +1,15 @@
 const EMPTY_BUFFER = Buffer.alloc(0);
 
-/** Bytes that come in pieces, put together in memory that grows with them: a piece of one byte, as a sender may choose, needs no more. */
+/**
+ * Joins chunks of bytes in one buffer that grows with them. So even chunks of one byte, which a sender may choose, need
+ * little memory.
+ */
 export class ByteAccumulator {
-  /** How many have come. */
+  /** Number of bytes added so far. */
   size = 0;
   private buffer: Buffer = EMPTY_BUFFER;
 
-  /** @param chunk must stay as it is: a single one is not copied */
+  /** @param chunk must not change afterwards: a single chunk is not copied */
   add(chunk: Uint8Array): void {
     const before = this.size;
     this.size += chunk.byteLength;

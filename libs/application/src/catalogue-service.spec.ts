@@ -13,7 +13,7 @@ class Noon extends Clock {
   }
 }
 
-/** A catalogue with one lookup at this base. */
+/** Returns a catalogue with one data lookup at this base price. */
 function selling(baseUsd: string, upstream = 'here'): Catalogue {
   const charged = { empty: true, notFound: false, failed: false };
   const words = {
@@ -36,7 +36,10 @@ const costOf = (catalogue: Catalogue | undefined) => {
   return price?.cost;
 };
 
-/** The catalogues of a process that began with the first of these and has come to the last, and how often it has read. */
+/**
+ * Returns the service of a process that started with the first catalogue and replaced it with the others, and the price
+ * lists that it read.
+ */
 async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
   const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
   const store = new MemoryEventStore();
@@ -54,10 +57,10 @@ async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
   return { catalogues, reads };
 }
 
-describe('what is sold by an earlier list', () => {
+describe('the catalogue at an earlier price list', () => {
   const [cheap, dear] = [selling('0.01'), selling('0.02')];
 
-  test('has the prices that were published then, read once', async () => {
+  test('has the prices that were published then, which are read once', async () => {
     const { catalogues, reads } = await replaced(cheap, dear);
     const earlier = await catalogues.findAtPriceList(cheap.priceList.version);
     expect([costOf(catalogues.current), costOf(earlier)]).toEqual([20_000_000_000n, 10_000_000_000n]);
@@ -66,19 +69,19 @@ describe('what is sold by an earlier list', () => {
     expect(reads).toEqual([cheap.priceList.version]);
   });
 
-  test('is what is in force where that is the list', async () => {
+  test('is the current catalogue if the list is in force', async () => {
     const { catalogues, reads } = await replaced(cheap);
     expect(await catalogues.findAtPriceList(cheap.priceList.version)).toBe(catalogues.current);
     expect(reads).toEqual([]);
   });
 
-  test('is nothing where no such list was published', async () => {
+  test('is undefined if the list was never published', async () => {
     const { catalogues } = await replaced(cheap);
     expect(await catalogues.findAtPriceList(dear.priceList.version)).toBeUndefined();
     expect(await catalogues.findAtPriceList('constructor')).toBeUndefined();
   });
 
-  test('follows what is in force: what is gone today cannot be had at any price', async () => {
+  test('does not contain what is no longer sold', async () => {
     const { catalogues } = await replaced(cheap, dear);
     await catalogues.findAtPriceList(cheap.priceList.version);
     await catalogues.replace(selling('0.03', 'elsewhere'));

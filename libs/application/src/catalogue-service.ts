@@ -4,19 +4,19 @@ import { createRootCause } from '#kernel';
 import { Clock } from './clock.ts';
 import { PriceLists } from './streams.ts';
 
-/** The capabilities of vendors, and whether they are available here. */
+/** The capabilities of providers, and whether the providers are available in this installation. */
 export interface ProviderAvailability {
   supports(upstream: string, capability: Capability): boolean;
-  /** Why a vendor is not available here; undefined when it is. */
+  /** Returns why a provider is not available here; undefined if it is. */
   findUnavailableReason(upstream: string): string | undefined;
 }
 
-/** Proofs of payment come for the lists of the last hours: prices seldom change that often. */
+/** Enough for all proofs of payment: they refer to price lists of the last hours, and prices rarely change. */
 const MAX_CACHED_PRICE_LISTS = 8;
 
-/** The catalogue that is in force. */
+/** Provides the catalogue that is in force, at current prices and at those of earlier price lists. */
 export class CatalogueService {
-  /** That catalogue at the prices of earlier lists. */
+  /** The current catalogue at the prices of earlier price lists, by version. */
   private readonly cachedCatalogues = new LRUCache<string, Catalogue>({ max: MAX_CACHED_PRICE_LISTS });
 
   private constructor(
@@ -37,15 +37,14 @@ export class CatalogueService {
     return catalogues;
   }
 
-  /** The part of it that is available here. */
+  /** The part of the catalogue that is available here. */
   get current(): Catalogue {
     return this.currentCatalogue;
   }
 
   /**
-   * What is sold now, at the prices of the list of that version: what has no price there is not in it.
-   * @returns undefined when no such list was published
-   * @throws StoreUnavailableError
+   * Returns the current catalogue at the prices of a price list, without entries that have no price there.
+   * @returns undefined if the price list was never published
    */
   async findAtPriceList(version: string): Promise<Catalogue | undefined> {
     const current = this.currentCatalogue;
@@ -59,8 +58,8 @@ export class CatalogueService {
   }
 
   /**
-   * What is sold to a payer: at today's prices, or at those that he was promised.
-   * @throws StoreUnavailableError
+   * Returns the catalogue for a payer: at current prices, or at those of the payer's price list.
+   * @throws StoreUnavailableError if the price list cannot be loaded
    */
   async loadForPayer({ priceList }: { readonly priceList?: string | undefined }): Promise<Catalogue> {
     if (priceList === undefined) return this.current;
@@ -69,7 +68,10 @@ export class CatalogueService {
     throw new Error(`the price list ${priceList} was never published`);
   }
 
-  /** States the prices as a fact, once for each version, before anything is charged by them. */
+  /**
+   * Puts a catalogue in force. Its prices are first published as an event, once per version, so that nothing is charged
+   * at unpublished prices.
+   */
   async replace(next: Catalogue): Promise<void> {
     const { version, lines } = next.priceList;
     const data = { version, lines, at: this.clock.now() };
@@ -80,9 +82,9 @@ export class CatalogueService {
 }
 
 /**
- * A catalogue whose vendors have the capabilities that it needs. One that has just been added to the files is known from the next
- * start on.
- * @throws Error that names the model and the vendor
+ * Returns the catalogue if its providers have all capabilities that it requires. A process knows only the providers
+ * that the files had at its start.
+ * @throws Error that names the model and the provider
  */
 export function assertProvidersSupport(catalogue: Catalogue, providers: ProviderAvailability): Catalogue {
   const unmet = listRequirements(catalogue).find(
@@ -90,5 +92,7 @@ export function assertProvidersSupport(catalogue: Catalogue, providers: Provider
   );
   if (unmet === undefined) return catalogue;
   const { owner, upstream, capability } = unmet;
-  throw new Error(`cannot be used: ${owner} wants ${capability} of "${upstream}", which does not offer that`);
+  throw new Error(
+    `cannot be used: ${owner} requires ${capability} of provider "${upstream}", which does not support it`,
+  );
 }

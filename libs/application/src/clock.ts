@@ -1,14 +1,17 @@
 import type { Instant } from '#domain';
 
-/** Where use cases get the time from. */
+/** Provides the time to use cases. */
 export abstract class Clock {
   private readonly nowFormatter = new InstantFormatter();
   private readonly instantFormatter = new InstantFormatter();
 
-  /** Milliseconds since 1970: a whole number. */
+  /** Milliseconds since 1970, an integer. */
   abstract nowMs(): number;
 
-  /** Whether what others rely on may be ended by it. A clock that another contradicts may be wrong. */
+  /**
+   * Whether this time may be used to end what other processes rely on, such as holds. A clock that contradicts another
+   * clock is not reliable.
+   */
   isReliable(): boolean {
     return true;
   }
@@ -21,20 +24,23 @@ export abstract class Clock {
     return this.toInstant(this.nowMs() + milliseconds);
   }
 
-  /** The instant so many milliseconds after 1970. */
+  /** Converts milliseconds since 1970 to an instant. */
   toInstant(milliseconds: number): Instant {
     return this.instantFormatter.format(milliseconds);
   }
 }
 
-/** This machine's clock: for tests, and for what is alone with its store. */
+/** The clock of this host: for tests, and for processes that do not share their event store. */
 export class SystemClock extends Clock {
   nowMs(): number {
     return Date.now();
   }
 }
 
-/** Prints instants that mostly follow each other: each is printed once, and its second as well, since a date takes as long as a decision. */
+/**
+ * Formats instants, most of them close to the previous one. The last instant and its second are cached, because
+ * formatting a date takes as long as deciding a command.
+ */
 class InstantFormatter {
   private second = Number.NaN;
   private prefix = '';

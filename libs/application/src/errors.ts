@@ -1,31 +1,36 @@
-/** Failures of the outside world: expected, each with a status at the edge. */
+/** Expected failures of external systems; each has an HTTP status at the edge. */
 import type { Usage } from '#domain';
 import { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 
-/** Failures that are about the request: what is said to them, the caller can mend. All else is the house's own business. */
+/**
+ * Failures that concern the request. The caller gets the provider's message about them, because the caller can fix the
+ * request. All other messages of providers are internal.
+ */
 const REQUEST_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request', 'content_policy_violation']);
 
 export type FailureCode =
-  /** The upstream refused the request itself, because of what the caller sent. */
+  /** The provider rejected the request because of what the caller sent. */
   | 'invalid_request'
-  /** It refused to make what was asked for, because of what that is. */
+  /** The provider refused to generate the requested content. */
   | 'content_policy_violation'
   | 'rate_limited'
   | 'timeout'
   | 'upstream_error'
-  /** It was made, and is longer than we read. */
+  /** The response was generated, but it is longer than the gateway reads. */
   | 'answer_too_long'
-  /** It could not be reached, or closed the connection before its answer. */
+  /** The provider could not be reached, or closed the connection before its response. */
   | 'upstream_unavailable'
-  /** The client went away, and the answer took too long to be read to its end. */
+  /** The client disconnected, and reading the response to its end took too long. */
   | 'client_disconnected'
-  /** This process was asked to stop before the answer was complete. */
+  /** This process was stopped before the response was complete. */
   | 'shutdown'
-  /** All that is held for the answer was used, and there is no more. */
+  /** The hold was used up, and it could not be extended. */
   | 'hold_used_up'
-  /** The money is not held any more: the hold has expired. */
+  /** The hold has ended, so nothing pays for the rest of the response. */
   | 'hold_ended'
-  /** Money was held, and nothing was made that costs anything: the same request may be served elsewhere, or later. */
+  /**
+   * Money was held, but nothing was generated that costs anything. The same request may be served elsewhere, or later.
+   */
   | 'not_served';
 
 type FailureDetails = Partial<
@@ -46,33 +51,38 @@ type FailureDetails = Partial<
 >;
 
 /**
- * An upstream or a payment back end failed. The message is always ours, with at most 500 characters: facts and logs have it. What
- * the upstream said in its own words is in `upstreamMessage` alone, which is for who asked.
+ * A provider or a payment backend failed. `message` is always our own text of at most 500 characters; events and logs
+ * contain it. The provider's own text is only in `upstreamMessage`, which is for the caller.
  */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly code: FailureCode;
-  /** HTTP status of the upstream, where it answered. */
+  /** HTTP status of the provider; undefined without a response. */
   readonly status: number | undefined;
   readonly retryAfterSeconds: number | undefined;
-  /** The vendor's own id of what it answered, by which a line of its invoice can be found. */
+  /** The provider's id of its response, which identifies the line of its invoice. */
   readonly vendorId: string | undefined;
-  /** What had arrived of an answer that broke off, or is lost: the upstream may invoice it. It is not asked for again. */
+  /**
+   * What had arrived of a response that was interrupted or lost. The provider may invoice it, so the call is not
+   * retried.
+   */
   readonly deliveredText: string | undefined;
-  /** What the upstream counts, and invoices, though there is no answer. */
+  /** What the provider counted, and invoices, although there is no response. */
   readonly usage: Usage | undefined;
-  /** The field of the request that is at fault, where that is known. */
+  /** The field of the request that caused the failure, if known. */
   readonly param: string | undefined;
-  /** OpenAI's word for what is wrong with the request, such as `context_length_exceeded`, where the upstream says one. */
+  /** OpenAI's code for the problem of the request, such as `context_length_exceeded`, if the provider reports one. */
   readonly upstreamCode: string | undefined;
-  /** What it said of the request, scrubbed and cut: for the caller, who may mend it, and for nobody else. */
+  /**
+   * The provider's message about the request, sanitised and truncated. Only for the caller, who may fix the request.
+   */
   readonly upstreamMessage: string | undefined;
-  /** It surely never got there: there was no connection. */
+  /** The request certainly never reached the provider: there was no connection. */
   readonly isUnsent: boolean;
-  /** It is an exception of this program, and says nothing of the upstream, whatever the request was that led to it. */
+  /** The failure is an exception in our code, whatever request caused it. It does not count against the provider. */
   readonly isInternal: boolean;
 
-  /** @param message in our words */
+  /** @param message our own text */
   constructor(code: FailureCode, message: string, details: FailureDetails = {}) {
     super(truncateText(message), { cause: details.cause });
     this.code = code;
@@ -91,35 +101,42 @@ export class UpstreamError extends Error {
     this.isInternal = details.isInternal ?? false;
   }
 
-  /** What the caller is told. */
+  /** The message for the caller. */
   get publicMessage(): string {
     return this.upstreamMessage ?? this.message;
   }
 
-  /** The same failure, of which more is known. */
+  /** Returns the same failure with these details. */
   withDetails(details: FailureDetails): UpstreamError {
     return new UpstreamError(this.code, this.message, { ...this, cause: this.cause, ...details });
   }
 }
 
-/** Any error, as what became of a call. What connectors find wrong with an upstream they say themselves; the rest is ours. */
+/**
+ * Converts any error into the failure of a call. Connectors throw UpstreamError for failures of a provider; any other
+ * error is an exception in our code.
+ */
 export function toUpstreamError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error;
-  return new UpstreamError('upstream_error', 'The upstream could not be asked, or its answer could not be understood', {
-    cause: error,
-    isInternal: true,
-  });
+  return new UpstreamError(
+    'upstream_error',
+    'The provider could not be called, or its response could not be processed',
+    {
+      cause: error,
+      isInternal: true,
+    },
+  );
 }
 
 /**
- * What is asked for does not exist, or cannot be had: said before anything was held or called, or by the vendor of a lookup,
- * which has looked.
+ * The request is invalid, or what it requests does not exist or is not available. Thrown before money is held or a
+ * provider is called, or after the provider of a data lookup found nothing.
  */
 export class InvalidRequestError extends Error {
   override readonly name = 'InvalidRequestError';
   readonly status: 400 | 404 | 422;
   readonly param: string | null;
-  /** It is more than the model reads at once. */
+  /** The input is longer than the model reads at once. */
   readonly isTooLong: boolean;
 
   constructor(

@@ -1,12 +1,13 @@
-/** Objects, lists and fields of the largest body that anybody has a use for. */
+/** Maximum number of objects, lists and fields in a body. Legitimate bodies have fewer. */
 export const MAX_JSON_PARTS = 600_000;
 
-/** Signs of JSON that are dear to parse: objects, lists and fields. */
+/** Characters that mark what is expensive to parse: the start of an object or a list, and the colon of a field. */
 const COSTLY_CHARACTERS = ['{', '[', ':'];
 
 /**
- * Whether JSON may be parsed: with more objects, lists and fields that would take seconds, and many times the memory of the text.
- * Signs that stand in a text are counted as well; a text with so many is longer than any model reads.
+ * Whether JSON is cheap enough to parse. With more objects, lists and fields it would take seconds, and many times the
+ * memory of the text. Characters inside strings are counted too; a string with that many is longer than any model
+ * reads.
  */
 export function isWithinJsonLimits(json: string): boolean {
   if (json.length <= MAX_JSON_PARTS) return true;

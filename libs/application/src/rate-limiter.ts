@@ -1,4 +1,4 @@
-/** What costs nothing, and by whom it is counted. What a balance pays for is not counted. */
+/** Operations that cost nothing, with the subject that they are counted by. Paid operations are not counted. */
 export type RateLimitKey =
   | 'accounts of an address'
   | 'invoices of an address'
@@ -12,20 +12,21 @@ export type RateLimitKey =
   | 'free requests of an account in a day'
   | 'free requests of an address in a day';
 
-/** Bounds how often what costs nothing is given, on all gateways together. */
+/** Limits how often operations that cost nothing are performed, on all gateways together. */
 export abstract class RateLimiter {
   /**
-   * Counts one, also where it is one too many.
-   * @param subject address, account or key; what everybody shares is nobody's
-   * @throws TooManyRequestsError; StoreUnavailableError when it cannot be counted: then it is not given
+   * Counts one operation, even if it exceeds the limit.
+   * @param subject address, account or key; omitted for a limit that all callers share
+   * @throws TooManyRequestsError if the limit is exceeded; StoreUnavailableError if the operation could not be counted
+   *   and must not be performed
    */
   abstract count(key: RateLimitKey, subject?: string): Promise<void>;
 
-  /** Whether this process knows, without asking, that one more would be too many. */
+  /** Whether this process knows, without a query, that one more operation would exceed the limit. */
   abstract isExceeded(key: RateLimitKey, subject: string): boolean;
 }
 
-/** More is asked for than is given for nothing. */
+/** The limit of an operation that costs nothing is exceeded. */
 export class TooManyRequestsError extends Error {
   override readonly name = 'TooManyRequestsError';
 

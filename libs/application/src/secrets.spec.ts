@@ -8,13 +8,13 @@ const oldest = before.keyId;
 const widened = new Secrets(older, [newer], oldest);
 const switched = new Secrets(newer, [older], oldest);
 const narrowed = new Secrets(newer);
-/** Processes of neighbouring steps run side by side while keys are exchanged. */
+/** During a key rotation, processes of two successive steps run at the same time. */
 const sideBySide = [
   [before, widened],
   [widened, switched],
 ] as const;
 
-test('while keys are exchanged, each process opens and finds what another has made', () => {
+test('opens and finds the secrets of other processes during a key rotation', () => {
   for (const [one, other] of sideBySide.flatMap(([a, b]) => [[a, b] as const, [b, a] as const])) {
     expect(other.open(one.seal('a secret'))).toBe('a secret');
     expect(other.openBytes(one.sealBytes(Buffer.from('bytes'))).toString()).toBe('bytes');
@@ -23,7 +23,7 @@ test('while keys are exchanged, each process opens and finds what another has ma
   }
 });
 
-test('what is new is under the first key, and what was made under one that is gone is gone', () => {
+test('uses the first key for new secrets, and cannot open secrets of a removed key', () => {
   expect(narrowed.open(switched.seal('new'))).toBe('new');
   expect(narrowed.hash('new')).toBe(switched.hash('new'));
   const sealed = widened.seal('old');
@@ -32,7 +32,7 @@ test('what is new is under the first key, and what was made under one that is go
   expect(narrowed.hashWithAllKeys('old')).not.toContain(before.hash('old'));
 });
 
-test('addresses and tokens that were given away are good under each key of the ring', () => {
+test('accepts links and tokens that were issued under any key in the key ring', () => {
   const path = '/v1/media/gen_1/0';
   const clock = new SystemClock();
   const terms = { id: 'A'.repeat(43), paymentHash: '0b'.repeat(32), request: 'r', usableUntil: 1_900_000_000_000 };

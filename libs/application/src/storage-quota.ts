@@ -1,9 +1,9 @@
-/** What an account has that was never credited: accounts are free to make. */
+/** Quota of an account that was never credited. It is small because creating accounts costs nothing. */
 const UNFUNDED_BYTES = 1024 * 1024;
 
 /**
- * How many bytes are stored for an account beside the books: its Responses, and the answers that are kept for its
- * Idempotency-Keys. Storing costs nothing.
+ * Limits the bytes that are stored for an account outside the ledger: its Responses and the saved responses of its
+ * Idempotency-Keys. Storing them costs nothing.
  */
 export class StorageQuota {
   /** @param isFunded whether an account was ever credited */
@@ -12,12 +12,12 @@ export class StorageQuota {
     private readonly isFunded: (accountId: string) => Promise<boolean>,
   ) {}
 
-  /** What any account may have. */
+  /** The quota that every account has, in bytes. */
   get minBytes(): number {
     return Math.min(UNFUNDED_BYTES, this.fundedBytes);
   }
 
-  /** Bytes that may be stored for an account. */
+  /** Returns the quota of an account, in bytes. */
   async loadMaxBytes(accountId: string): Promise<number> {
     return (await this.isFunded(accountId)) ? this.fundedBytes : this.minBytes;
   }

@@ -1,4 +1,4 @@
-/** The write paths that use cases send their commands to. */
+/** The write paths to which use cases send their commands. */
 
 import {
   ACCOUNT,
@@ -62,7 +62,7 @@ export abstract class Accounts implements CommandRunner<AccountCommand, AccountE
   ): Promise<CommandOutcome<AccountEvent, AccountState>>;
 }
 
-/** By the ids of challenges. */
+/** `id` is the id of the challenge. */
 export abstract class Challenges implements CommandRunner<ChallengeCommand, ChallengeEvent, ChallengeState> {
   abstract run(
     id: string,
@@ -75,12 +75,10 @@ export abstract class Topups implements CommandRunner<TopupCommand, TopupEvent> 
   abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<CommandOutcome<TopupEvent>>;
 }
 
-/** By the ids of accounts. */
 export abstract class OpenInvoices implements CommandRunner<AllowInvoice, InvoiceAllowed> {
   abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<CommandOutcome<InvoiceAllowed>>;
 }
 
-/** By the ids of accounts. */
 export abstract class AutoTopups implements CommandRunner<AutoTopupCommand, AutoTopupEvent, AutoTopupState> {
   abstract run(
     accountId: string,
@@ -89,7 +87,6 @@ export abstract class AutoTopups implements CommandRunner<AutoTopupCommand, Auto
   ): Promise<CommandOutcome<AutoTopupEvent, AutoTopupState>>;
 }
 
-/** By the ids of jobs. */
 export abstract class Videos implements CommandRunner<VideoCommand, VideoEvent, VideoState> {
   abstract run(jobId: string, command: VideoCommand, cause: Cause): Promise<CommandOutcome<VideoEvent, VideoState>>;
 }
@@ -98,7 +95,7 @@ export abstract class PriceLists
   implements CommandRunner<PublishPriceList, PriceListPublished>, StreamStateReader<PriceListPublished['data'] | null>
 {
   abstract run(version: string, command: PublishPriceList, cause: Cause): Promise<CommandOutcome<PriceListPublished>>;
-  /** The list of a version; null when none was published. */
+  /** Returns the price list of a version; null if it was never published. */
   abstract read(version: string): Promise<PriceListPublished['data'] | null>;
 }
 
@@ -119,8 +116,8 @@ export abstract class Streams {
 }
 
 /**
- * Opens the write paths of one process. There is one of each in a process: it owns the warm states.
- * @param cache how many of them there may be
+ * Creates the write paths of a process. Each process creates them once, because they own the cached stream states.
+ * @param cache limits the memory of the cached states
  */
 export function createStreams(
   store: EventStore,

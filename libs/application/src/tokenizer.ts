@@ -1,27 +1,34 @@
-/** What counting tokens has in common, whatever they are counted for. */
+/** Bounds and text splitting that all token counters share. */
 import { setImmediate as pause } from 'node:timers/promises';
 
-/** Tokens of a character at most: random base64 has 0.71, random punctuation 0.66; English and code have 0.24. */
+/** Maximum tokens per character. Measured: random base64 0.71, random punctuation 0.66, English and code 0.24. */
 const TOKENS_PER_CHARACTER = 0.75;
-/** Together with the former never less than a token for each byte of a character outside ASCII, the worst there is. */
+/**
+ * Together with `TOKENS_PER_CHARACTER` this allows at least one token per byte of a character outside ASCII, which is
+ * the worst case.
+ */
 const TOKENS_PER_EXTRA_BYTE = 1.25;
 
-/** A tokenizer takes time with the square of a run without gaps, so a text is counted in parts of this many characters. */
+/**
+ * The time of a tokenizer grows with the square of the length of a run without gaps. So a text is counted in parts of
+ * at most this many characters.
+ */
 const MAX_PART_CHARACTERS = 1_000;
 const LETTER = /^\p{L}$/u;
 const DIGIT = /^\p{N}$/u;
-/** After so many parts others have a turn. */
+/** After this many parts the event loop runs other work. */
 const PARTS_PER_TICK = 20;
 
-/** An upper bound, in practice, of the tokens of a text, without a tokenizer. */
+/** Returns an upper bound, in practice, of the tokens of a text, without a tokenizer. */
 export function countMaxTextTokens(text: string): number {
   const characters = text.length;
   return characters * TOKENS_PER_CHARACTER + (Buffer.byteLength(text) - characters) * TOKENS_PER_EXTRA_BYTE + 1;
 }
 
 /**
- * The parts in which a text is counted. They are cut where a word or a number ends, where no token goes on; only a cut
- * through a run of letters that is longer than a part can make tokens more of it.
+ * Splits a text into the parts in which it is counted. Each part ends where a word or a number ends, since no token
+ * continues there. Only a run longer than a part in which no word or number ends is split elsewhere, which can add
+ * tokens.
  */
 export function* splitForTokenizer(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
@@ -31,7 +38,7 @@ export function* splitForTokenizer(text: string): Generator<string> {
   }
 }
 
-/** The same, with turns for others in between. */
+/** Like `splitForTokenizer`, but lets the event loop run other work in between. */
 export async function* splitForTokenizerAsync(text: string): AsyncGenerator<string> {
   let parts = 0;
   for (const part of splitForTokenizer(text)) {
@@ -47,7 +54,9 @@ function findPartEnd(text: string, start: number): number {
   return maxEnd;
 }
 
-/** Tokenizers take texts apart into words, numbers and all else, before they look for tokens. */
+/**
+ * Whether a token can end here: tokenizers split a text into words, numbers and the rest before they search for tokens.
+ */
 export function isTokenBoundary(text: string, at: number): boolean {
   const before = text[at - 1] ?? '';
   const after = String.fromCodePoint(text.codePointAt(at) ?? 0);

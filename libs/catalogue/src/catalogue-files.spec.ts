@@ -15,7 +15,7 @@ beforeEach(async () => {
 const made: string[] = [];
 afterAll(() => Promise.all(made.map((each) => rm(each, { recursive: true }))));
 
-/** The lines of a file with one model, as an operator would write it. */
+/** A file with one model, formatted as an operator would write it. */
 const CHAT = `[
   {
     "id": "vendor/chat",
@@ -128,11 +128,11 @@ async function complaint(files: Readonly<Record<string, string>>): Promise<strin
   }
 }
 
-test('files without a mistake are read', async () => {
+test('reads valid files', async () => {
   expect(await complaint({ 'models.json': CHAT, 'private.json': PRIVATE, 'videos.json': VIDEO })).toBe('none');
 });
 
-describe('a mistake is named with its file, its line and its field', () => {
+describe('a mistake is reported with its file, line and field', () => {
   const USD = 'must be an amount of USD as text, such as "0.25"';
   test.each([
     [
@@ -143,7 +143,7 @@ describe('a mistake is named with its file, its line and its field', () => {
     [
       '"upstream": "openai"',
       '"upstream": "openia"',
-      '21 cannot be used: endpoints[0].upstream of model "vendor/chat" names the provider "openia", which is not there',
+      '21 cannot be used: endpoints[0].upstream of model "vendor/chat" names the provider "openia", which does not exist',
     ],
     [
       '"margin": "1.055"',
@@ -163,7 +163,7 @@ describe('a mistake is named with its file, its line and its field', () => {
     [
       '"maxOutput": 100',
       '"maxOutput": 5000',
-      '14 cannot be used: maxOutput of model "vendor/chat" must not be above its context',
+      '14 cannot be used: maxOutput of model "vendor/chat" must not exceed its context',
     ],
     [
       '"context": 1000,',
@@ -175,27 +175,31 @@ describe('a mistake is named with its file, its line and its field', () => {
       '"type": "text"',
       '5 cannot be used: type of model "vendor/chat" must be one of chat, embedding, image, video, audio',
     ],
-    ['    "id": "vendor/chat",\n', '', '2 cannot be used: id of model 1 must be a text'],
+    ['    "id": "vendor/chat",\n', '', '2 cannot be used: id of model 1 must be a non-empty string'],
     [
       '"privacy": "anon"',
       '"privacy": "zdr"',
-      '11 cannot be used: privacy of model "vendor/chat" is zdr, which none of its endpoints is',
+      '11 cannot be used: privacy of model "vendor/chat" is zdr, but none of its endpoints is',
     ],
-    ['"aliases": ["chat"]', '"aliases": [\n5]', '5 cannot be used: aliases[0] of model "vendor/chat" must be a text'],
-    ['"aliases": ["chat"]', '"aliases": [\n"a", "a"]', '5 cannot be used: model "a" is there twice'],
+    [
+      '"aliases": ["chat"]',
+      '"aliases": [\n5]',
+      '5 cannot be used: aliases[0] of model "vendor/chat" must be a non-empty string',
+    ],
+    ['"aliases": ["chat"]', '"aliases": [\n"a", "a"]', '5 cannot be used: model "a" is defined twice'],
     [
       '"thinking": "vendor/chat"',
       '"thinking": "lost"',
-      '16 cannot be used: variants.thinking of model "vendor/chat" names "lost", which is not there',
+      '16 cannot be used: variants.thinking of model "vendor/chat" names "lost", which does not exist',
     ],
     [
       '"parameters": "few"',
       '"parameters": "many"',
-      '28 cannot be used: endpoints[0].parameters of model "vendor/chat" names the list "many", which is not there',
+      '28 cannot be used: endpoints[0].parameters of model "vendor/chat" names the list "many", which does not exist',
     ],
   ])('%s → %s', async (field, mistake, sentence) => {
     expect(CHAT).toContain(field);
-    // The file before it has a model of its own, so that lines and indexes of files could be mixed up.
+    // Another file with a model comes first, to detect errors that mix up the lines and indexes of files.
     const files = { 'a.json': CHAT.replaceAll('"chat"', '"other"').replaceAll('/chat', '/other') };
     files['a.json'] = files['a.json'].replace('"type": "other"', '"type": "chat"');
     expect(await complaint({ ...files, 'models.json': CHAT.replace(field, mistake) })).toBe(`models.json:${sentence}`);
@@ -225,12 +229,12 @@ describe('a mistake is named with its file, its line and its field', () => {
     [
       '"duration": ["5", "10"]',
       '"size": ["16:9"]',
-      '14 cannot be used: choices.duration of model "vendor/video-i2v" must be a list with something in it',
+      '14 cannot be used: choices.duration of model "vendor/video-i2v" must be a non-empty list',
     ],
     [
       ', "requires_image"]',
       ']',
-      '13 cannot be used: capabilities of model "vendor/video-i2v" must have requires_image exactly where the id ends with -i2v',
+      '13 cannot be used: capabilities of model "vendor/video-i2v" must have requires_image if and only if the id ends with -i2v',
     ],
     [
       '"image_to_video"',
@@ -242,13 +246,13 @@ describe('a mistake is named with its file, its line and its field', () => {
       '"usdPerMillionTokens"',
       '23 cannot be used: endpoints[0] of model "vendor/video-i2v" has an unknown field "usdPerMillionTokens"',
     ],
-  ])('of a model that is not paid by tokens: %s → %s', async (field, mistake, sentence) => {
+  ])('in a media model: %s → %s', async (field, mistake, sentence) => {
     expect(VIDEO).toContain(field);
     expect(await complaint({ 'videos.json': VIDEO.replace(field, mistake) })).toBe(`videos.json:${sentence}`);
   });
 
-  const NAMED_PRIVATE = 'exactly where the id begins with private/';
-  const UNREADABLE = 'must not be there for a private model, whose requests nobody can read';
+  const NAMED_PRIVATE = 'if and only if the id begins with private/';
+  const UNREADABLE = 'is not allowed for a private model, because its requests cannot be read';
   test.each([
     [
       '"privacy": "e2e"',
@@ -263,9 +267,9 @@ describe('a mistake is named with its file, its line and its field', () => {
     [
       '"private/alias"',
       '"alias"',
-      '4 cannot be used: aliases[0] of model "private/chat" must begin with private/ exactly where the id does',
+      '4 cannot be used: aliases[0] of model "private/chat" must begin with private/ if and only if the id does',
     ],
-    ['["text"]', '["text", "image"]', '12 cannot be used: inputs of model "private/chat" must be text alone'],
+    ['["text"]', '["text", "image"]', '12 cannot be used: inputs of model "private/chat" must only contain text'],
     ['"popular"', '"routing": {}, "popular"', `10 cannot be used: routing of model "private/chat" ${UNREADABLE}`],
     [
       '"margin"',
@@ -275,22 +279,22 @@ describe('a mistake is named with its file, its line and its field', () => {
     [
       '"enclave": "/chat",',
       '',
-      '16 cannot be used: endpoints[0].enclave of model "private/chat" must be there for a private model',
+      '16 cannot be used: endpoints[0].enclave of model "private/chat" is required for a private model',
     ],
     [
       '"/chat"',
       '"https://evil.example/"',
-      '20 cannot be used: endpoints[0].enclave of model "private/chat" must be a path of lower case, such as "/model", or ""',
+      '20 cannot be used: endpoints[0].enclave of model "private/chat" must be a lower-case path, such as "/model", or ""',
     ],
     [
       '"/chat"',
       '"/a/../chat"',
-      '20 cannot be used: endpoints[0].enclave of model "private/chat" must be a path of lower case, such as "/model", or ""',
+      '20 cannot be used: endpoints[0].enclave of model "private/chat" must be a lower-case path, such as "/model", or ""',
     ],
     [
       '"eventBytes": 160',
       '"eventBytes": -1',
-      '24 cannot be used: endpoints[0].eventBytes of model "private/chat" must be a whole number from 0',
+      '24 cannot be used: endpoints[0].eventBytes of model "private/chat" must be a non-negative integer',
     ],
     [
       '"output": "6"',
@@ -300,25 +304,25 @@ describe('a mistake is named with its file, its line and its field', () => {
     [
       '"upstream": "tinfoil"',
       '"upstream": "openai"',
-      '18 cannot be used: endpoints[0].upstream of model "private/chat" names the provider "openai", which does not speak ehbp',
+      '18 cannot be used: endpoints[0].upstream of model "private/chat" names the provider "openai", which does not support ehbp',
     ],
-  ])('of a private model: %s → %s', async (field, mistake, sentence) => {
+  ])('in a private model: %s → %s', async (field, mistake, sentence) => {
     expect(PRIVATE).toContain(field);
     expect(await complaint({ 'private.json': PRIVATE.replace(field, mistake) })).toBe(`private.json:${sentence}`);
   });
 
-  test('of a private model among others: an enclave serves one, one model has one, and no other name leads to it', async () => {
+  test('between models: an enclave serves one private model, which has one enclave and no public variant', async () => {
     const other = (model: string, enclave: string) =>
       PRIVATE.replaceAll('"private/', `"private/${model}-`).replace('"/chat"', `"${enclave}"`);
     const both = (enclave: string) => complaint({ 'a.json': other('a', '/chat'), 'private.json': other('b', enclave) });
     expect(await both('/b')).toBe('none');
     expect(await both('/chat')).toBe(
-      'private.json:20 cannot be used: endpoints[0].enclave of model "private/b-chat" is that of model "private/a-chat" too, and an enclave serves one',
+      'private.json:20 cannot be used: endpoints[0].enclave of model "private/b-chat" is that of model "private/a-chat", but an enclave serves only one model',
     );
     const [model] = JSON.parse(PRIVATE);
     const twice = [{ ...model, endpoints: [...model.endpoints, ...model.endpoints] }];
     expect(await complaint({ 'private.json': JSON.stringify(twice), 'a.json': '[]' })).toBe(
-      'private.json:1 cannot be used: endpoints of model "private/chat" must be one: what is encrypted for an enclave opens in no other',
+      'private.json:1 cannot be used: endpoints of model "private/chat" must have exactly one entry, because only one enclave can decrypt a request',
     );
     const led = CHAT.replace('"thinking": "vendor/chat"', '"thinking": "private/chat"');
     expect(await complaint({ 'private.json': PRIVATE, 'models.json': led })).toBe(
@@ -328,26 +332,26 @@ describe('a mistake is named with its file, its line and its field', () => {
       [
         '"margin"',
         '"enclave": "/chat", "margin"',
-        '27 cannot be used: endpoints[0].enclave of model "vendor/chat" must be there for private models alone',
+        '27 cannot be used: endpoints[0].enclave of model "vendor/chat" is only allowed for private models',
       ],
       [
         '"upstream": "openai"',
         '"upstream": "tinfoil"',
-        '21 cannot be used: endpoints[0].upstream of model "vendor/chat" names the provider "tinfoil", which speaks ehbp, as enclaves do',
+        '21 cannot be used: endpoints[0].upstream of model "vendor/chat" names the provider "tinfoil", which supports ehbp, the protocol of enclaves',
       ],
     ] as const)
       expect(await complaint({ 'models.json': CHAT.replace(field, mistake) })).toBe(`models.json:${sentence}`);
   });
 
-  test('a name that stands in two files is reported for the second one', async () => {
-    const sentence = 'models.json:3 cannot be used: model "vendor/chat" is there twice';
+  test('reports the second file if two files define the same name', async () => {
+    const sentence = 'models.json:3 cannot be used: model "vendor/chat" is defined twice';
     expect(await complaint({ 'a.json': CHAT, 'models.json': CHAT })).toBe(sentence);
   });
 
-  test('a list of parameters and a fee have lines too', async () => {
+  test('reports lines of parameter lists and fees', async () => {
     const lists = '{\n  "few": ["max_tokens"],\n  "none": []\n}';
     expect(await complaint({ 'models.json': CHAT, 'parameters.json': lists })).toBe(
-      'parameters.json:3 cannot be used: none of the lists of parameters must be a list with something in it',
+      'parameters.json:3 cannot be used: none of the lists of parameters must be a non-empty list',
     );
     const fees = '[\n  {\n  "name": "web_search",\n  "provider": "Exa",\n  "costUsd": "x",\n  "priceUsd": "0.02" }\n]';
     expect(await complaint({ 'parameters.json': '{"few": ["a"]}', 'fees.json': fees })).toBe(
@@ -356,23 +360,23 @@ describe('a mistake is named with its file, its line and its field', () => {
   });
 
   test.each([
-    ['', '', 'must have one of priceUsd and priceUsdPerRequest'],
-    ['"priceUsd": "1", ', '"priceUsdPerRequest": "1", ', 'must have one of priceUsd and priceUsdPerRequest'],
-  ])('a fee is sold by the search or by the request: %s%s', async (bySearch, byRequest, sentence) => {
+    ['', '', 'must have exactly one of priceUsd and priceUsdPerRequest'],
+    ['"priceUsd": "1", ', '"priceUsdPerRequest": "1", ', 'must have exactly one of priceUsd and priceUsdPerRequest'],
+  ])('requires exactly one of the two prices of a fee: %s%s', async (bySearch, byRequest, sentence) => {
     const fee = `[\n  { "name": "web_search", ${bySearch}${byRequest}"provider": "Exa", "costUsd": "1" }\n]`;
     expect(await complaint({ 'models.json': CHAT, 'fees.json': fee })).toBe(
       `fees.json:2 cannot be used: fee "web_search" ${sentence}`,
     );
   });
 
-  test('a fee says with a flag that nothing is kept', async () => {
+  test('requires that `zdr` of a fee is a boolean', async () => {
     const fee = '[{ "name": "web_search", "provider": "Exa", "costUsd": "1", "priceUsd": "1",\n"zdr": "yes" }]';
     expect(await complaint({ 'models.json': CHAT, 'fees.json': fee })).toBe(
       'fees.json:2 cannot be used: zdr of fee "web_search" must be true or false',
     );
   });
 
-  test('a lookup has lines too, and a catalogue that lists none sells none', async () => {
+  test('reports lines of data endpoints; a catalogue without their file sells none', async () => {
     expect(await complaint({ 'models.json': CHAT })).toBe('none');
     expect(readCatalogue(directory).dataEndpoints).toEqual([]);
     const [shipped] = JSON.parse(readFileSync(path.join(getShippedCatalogueDir(), 'data-endpoints.json'), 'utf8'));
@@ -386,21 +390,21 @@ describe('a mistake is named with its file, its line and its field', () => {
   });
 
   test.each([
-    ['a comma too many', '[\n  {\n    "id": "a",\n  }\n]', 4],
-    ['a comma too few', '[\n  {\n    "id": "a"\n    "type": "chat"\n  }\n]', 4],
-    ['a quote too few', '[\n  {\n    "id": "a,\n    "type": "chat"\n  }\n]', 3],
+    ['an extra comma', '[\n  {\n    "id": "a",\n  }\n]', 4],
+    ['a missing comma', '[\n  {\n    "id": "a"\n    "type": "chat"\n  }\n]', 4],
+    ['a missing quote', '[\n  {\n    "id": "a,\n    "type": "chat"\n  }\n]', 3],
     ['a word without quotes', '[\n\n  chat\n]', 3],
-    ['no end', '[\n  {\n    "id": "a"', 3],
-    ['more after its end', '[]\n[]', 2],
-    ['nothing in it', '', 1],
-  ])('a file that is no JSON is reported with the line of the mistake: %s', async (_, content, line) => {
+    ['a missing end', '[\n  {\n    "id": "a"', 3],
+    ['text after the end', '[]\n[]', 2],
+    ['no content', '', 1],
+  ])('reports the line of a JSON syntax error: %s', async (_, content, line) => {
     expect(await complaint({ 'models.json': content })).toMatch(
-      new RegExp(`^models\\.json:${line} cannot be used: it is no JSON: .*`),
+      new RegExp(`^models\\.json:${line} cannot be used: invalid JSON: .*`),
     );
   });
 });
 
-describe('the list of vendors', () => {
+describe('the list of providers', () => {
   const vendor = {
     slug: 'openai',
     protocol: 'openai',
@@ -423,7 +427,7 @@ describe('the list of vendors', () => {
     ],
     [
       { baseUrl: 'api.example' },
-      ':6 cannot be used: baseUrl of provider "openai" must be an address without a slash at its end',
+      ':6 cannot be used: baseUrl of provider "openai" must be a URL without a trailing slash',
     ],
     [{ sandboxPath: 'openai' }, ':7 cannot be used: sandboxPath of provider "openai" must be a path'],
     [{ onDisconnect: 'maybe' }, ':8 cannot be used: onDisconnect of provider "openai" must be one of stops, bills on'],
@@ -432,23 +436,27 @@ describe('the list of vendors', () => {
       ':10 cannot be used: credential.in of provider "openai" must be one of header, query',
     ],
     [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
-  ])('with %j is refused with its line and its field', async (change, why) => {
+  ])('with %j is rejected with the line and the field', async (change, why) => {
     expect(await complaintAbout({ ...vendor, ...change })).toBe(`providers.json${why}`);
   });
 
-  test('names each vendor and its settings once', async () => {
-    expect(await complaintAbout(vendor, { ...vendor, env: 'OTHER' })).toMatch('with the slug "openai" is there twice');
-    expect(await complaintAbout(vendor, { ...vendor, slug: 'other' })).toMatch('with the env "OPENAI" is there twice');
+  test('rejects duplicate slugs and duplicate prefixes of settings', async () => {
+    expect(await complaintAbout(vendor, { ...vendor, env: 'OTHER' })).toMatch(
+      'with the slug "openai" is defined twice',
+    );
+    expect(await complaintAbout(vendor, { ...vendor, slug: 'other' })).toMatch(
+      'with the env "OPENAI" is defined twice',
+    );
   });
 
-  test('of the project is used where a directory has none of its own', async () => {
+  test('falls back to the shipped file if a directory has none', async () => {
     await complaint({ 'models.json': CHAT });
     expect(readProviders(directory)).toEqual(readProviders());
     expect(await complaintAbout(vendor)).toBe('none');
     expect(readProviders(directory)).toEqual([vendor]);
   });
 
-  test('says for its endpoints what a hang-up does, unless they say it themselves', async () => {
+  test('determines `onDisconnect` of endpoints that do not specify it', async () => {
     const [model] = JSON.parse(CHAT);
     const [endpoint] = model.endpoints;
     const own = { ...endpoint, provider: 'Other', onDisconnect: 'bills on' };

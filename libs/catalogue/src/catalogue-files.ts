@@ -1,4 +1,4 @@
-/** The catalogue as data files in one directory, which an operator can edit while the service runs. */
+/** Reads the catalogue from the data files of one directory, which an operator can edit while the service runs. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { PaymentTerms } from '#domain';
@@ -12,8 +12,7 @@ import { DataFileError, type JsonPath } from './validation-rules.ts';
 import { parseVoices } from './voices-file.ts';
 
 /**
- * Lists of request fields that endpoints refer to by name, fees, vendors, ways to pay, voices, and lookups of data; every
- * other file is a list of models.
+ * Files that are not lists of models. `parameters.json` has lists of request fields that endpoints refer to by name.
  */
 const PARAMETER_LISTS = 'parameters.json';
 const FEES = 'fees.json';
@@ -24,8 +23,8 @@ const DATA_ENDPOINTS = 'data-endpoints.json';
 const NON_MODEL_FILES: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PAYMENTS, VOICES, DATA_ENDPOINTS];
 
 /**
- * Reads the catalogue that ships with the project, or one of the same form.
- * @throws Error that names the file, the line, the model and the field, when one of them is not as it must be
+ * Reads and validates a catalogue, by default the one that ships with the project.
+ * @throws Error with the file, the line, the model and the field of the first mistake
  */
 export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
   const files = listCatalogueFiles(directory);
@@ -54,7 +53,7 @@ export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
   }
 }
 
-/** A catalogue that lists no lookups sells none, whatever ships with the project. */
+/** Does not fall back to the shipped file: a directory without data endpoints sells none. */
 function readDataEndpoints(directory: string, providers: readonly ProviderFile[]): readonly DataEndpointFile[] {
   const file = path.join(directory, DATA_ENDPOINTS);
   return existsSync(file)
@@ -63,7 +62,7 @@ function readDataEndpoints(directory: string, providers: readonly ProviderFile[]
 }
 
 /**
- * Reads the vendors of a catalogue; those that ship with the project, where its directory has no list of its own.
+ * Reads the providers of a catalogue. A directory without `providers.json` uses the one that ships with the project.
  * @throws Error as `readCatalogue` does
  */
 export function readProviders(directory = getShippedCatalogueDir()): readonly ProviderFile[] {
@@ -71,7 +70,8 @@ export function readProviders(directory = getShippedCatalogueDir()): readonly Pr
 }
 
 /**
- * Reads the coins and payment methods of a catalogue; those that ship with the project, where its directory has none.
+ * Reads the coins and payment methods of a catalogue. A directory without `payments.json` uses the one that ships with
+ * the project.
  * @throws Error as `readCatalogue` does
  */
 export function readPayments(directory = getShippedCatalogueDir()): PaymentTerms {
@@ -83,7 +83,7 @@ function resolveDataFile(directory: string, file: string): string {
   return existsSync(ownFile) ? ownFile : path.join(getShippedCatalogueDir(), file);
 }
 
-/** Changes whenever a file was changed, added or removed. */
+/** Returns a text that differs whenever a file was changed, added or removed. */
 export function readCatalogueStamp(directory: string): string {
   return listCatalogueFiles(directory)
     .map((file) => {
@@ -127,12 +127,15 @@ function readDataFile<T>(file: string, parse: (data: unknown) => T): DataFile<T>
     const reason = (error as Error).message.replace(/\s+/g, ' ');
     throw createUnusableFileError(
       `${file}:${findSyntaxErrorLine(text)}`,
-      new Error(`it is no JSON: ${reason}`, { cause: error }),
+      new Error(`invalid JSON: ${reason}`, { cause: error }),
     );
   }
 }
 
-/** The path of a mistake that shows only among the models of all files starts with the index of one of them. */
+/**
+ * Locates a mistake that was found across files. The path of `error` starts with the index of a model among the models
+ * of all files.
+ */
 function locateError(files: readonly DataFile<readonly unknown[]>[], error: DataFileError): Error {
   let [index = 0] = error.path as readonly number[];
   for (const { file, text, content } of files) {
@@ -143,7 +146,7 @@ function locateError(files: readonly DataFile<readonly unknown[]>[], error: Data
   return error;
 }
 
-/** Files are named as editors and terminals know them: `data/models.json:12`. */
+/** @param location a path, or a path and a line in the format that editors and terminals link: `data/models.json:12` */
 function createUnusableFileError(location: string, cause: unknown): Error {
   return new Error(`${location} cannot be used: ${(cause as Error).message}`, { cause });
 }

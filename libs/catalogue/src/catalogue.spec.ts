@@ -40,13 +40,13 @@ const good = () => ({
   ],
 });
 
-/** Reads a file with this in it. */
+/** Writes the content to `models.json` and returns a function that reads the catalogue. */
 async function reading(content: unknown) {
   await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
   return () => readCatalogue(directory);
 }
 
-/** A good model with one field changed, or left out where it is undefined: `endpoint.margin`. */
+/** Returns a valid model with one field changed, or omitted if `value` is undefined. */
 function changed(field: string, value: unknown): object {
   const model = good();
   const names = field.split('.');
@@ -58,7 +58,7 @@ function changed(field: string, value: unknown): object {
 }
 
 describe('a data file', () => {
-  test('has prices in pico-USD, with the margin, and names who invoices', async () => {
+  test('is converted to prices in pico-USD that include the margin, and to the creditor', async () => {
     const { priceList, models } = (await reading([good()]))();
     expect(priceList.lines).toEqual([
       {
@@ -80,13 +80,13 @@ describe('a data file', () => {
     });
   });
 
-  test('has prices for ten thousand times as many where its margin leaves no whole pico-USD', async () => {
+  test('results in prices for 10,000 times as many units if the margin leaves fractions of a pico-USD', async () => {
     const { priceList } = (await reading([changed('endpoints.0.usdPerRequest', '0.000000000001')]))();
     const request = priceList.lines[0]?.prices.find(({ unit }) => unit === 'request');
     expect(request).toEqual({ unit: 'request', per: 10_000, cost: '10000', price: '10550' });
   });
 
-  test('has a version that depends on its prices and on nothing else', async () => {
+  test('results in a price list whose version depends only on the prices', async () => {
     const version = async (...models: readonly object[]) => (await reading(models))().priceList.version;
     const known = await version(good());
     expect(known).toBe('9d73816134a5942b');
@@ -99,8 +99,8 @@ describe('a data file', () => {
   });
 
   test.each([
-    ['a price of nothing', 'endpoints.0.usdPerMillionTokens.input', '0'],
-    ['a price of a pico-USD', 'endpoints.0.usdPerRequest', '0.000000000001'],
+    ['a price of 0', 'endpoints.0.usdPerMillionTokens.input', '0'],
+    ['a price of one pico-USD', 'endpoints.0.usdPerRequest', '0.000000000001'],
     ['a price in exponent form', 'endpoints.0.usdPerRequest', '1e-7'],
     ['a margin below the cost', 'endpoints.0.margin', '0.5'],
   ])('may have %s', async (_, field, value) => {
@@ -108,81 +108,81 @@ describe('a data file', () => {
   });
 });
 
-test('a list of parameters has a name that endpoints refer to', async () => {
+test('resolves the name of a parameter list in an endpoint', async () => {
   const { models } = (await reading([changed('endpoints.0.parameters', 'few')]))();
   expect(models[0]?.endpoints[0]?.parameters).toEqual(['max_tokens', 'stop']);
 });
 
-describe('a mistake in a data file stops the start and is named with its file', () => {
+describe('a data file is rejected with its path if it has', () => {
   test.each([
     ['no JSON', 'models', /Unexpected token/],
-    ['a comma too many', '[\n{"id": "a",}\n]', /line 2 column 12/],
-    ['nothing', '', /end of JSON/],
+    ['an extra comma', '[\n{"id": "a",}\n]', /line 2 column 12/],
+    ['no content', '', /end of JSON/],
     ['no list', { models: [] }, /it must be a list of models/],
-    ['something else than a model', [good(), 5], /model 2 must be an object/],
-    ['a model without an id', [changed('id', undefined)], /id of model 1 must be a text/],
-  ])('that is %s', async (_, content, message) => {
+    ['a number instead of a model', [good(), 5], /model 2 must be an object/],
+    ['a model without an id', [changed('id', undefined)], /id of model 1 must be a non-empty string/],
+  ])('%s', async (_, content, message) => {
     const read = await reading(content);
     expect(read).toThrow(message);
     expect(read).toThrow(file);
   });
 
-  test('that is no directory', () => {
+  test('no existing directory', () => {
     expect(() => readCatalogue(path.join(directory, 'nothing'))).toThrow(/nothing cannot be used: ENOENT/);
   });
 
   test.each([
-    ['a model twice', [good(), changed('name', 'Another')], 'model "vendor/model" is there twice'],
-    ['an alias that is a model', [good(), { ...good(), id: 'a', aliases: ['vendor/model'] }], 'there twice'],
+    ['a duplicate model', [good(), changed('name', 'Another')], 'model "vendor/model" is defined twice'],
+    ['an alias that is another id', [good(), { ...good(), id: 'a', aliases: ['vendor/model'] }], 'defined twice'],
     [
-      'a provider twice',
+      'a duplicate provider',
       [changed('endpoints', [...good().endpoints, ...good().endpoints])],
-      'provider of model "vendor/model" is open-ai, which is there already',
+      'provider of model "vendor/model" is open-ai, which another endpoint already has',
     ],
-    ['a variant that is no model', [changed('variants', { thinking: 'lost' })], 'names "lost", which is not there'],
-    ['a fee that is none', [changed('endpoints.0.searchFee', 'any')], 'names the fee "any", which is not there'],
-    ['a list that is none', [changed('endpoints.0.parameters', 'many')], 'names the list "many", which is not there'],
-  ])('that shows only among others: %s', async (_, content, message) => {
+    ['an unknown variant', [changed('variants', { thinking: 'lost' })], 'names "lost", which does not exist'],
+    ['an unknown fee', [changed('endpoints.0.searchFee', 'any')], 'names the fee "any", which does not exist'],
+    ['an unknown list', [changed('endpoints.0.parameters', 'many')], 'names the list "many", which does not exist'],
+  ])('%s, which is only found across entries', async (_, content, message) => {
     expect(await reading(content)).toThrow(message);
   });
 
   const price = 'endpoints.0.usdPerMillionTokens.input';
   test.each<[string, string, unknown]>([
-    ['a price below zero', price, '-0.25'],
+    ['a negative price', price, '-0.25'],
     ['a price that is a number', price, 0.25],
-    ['a price that is none', price, 'free'],
+    ['a price that is not a number', price, 'free'],
     ['a price with a unit', price, '$0.25'],
     ['a price with a comma', price, '0,25'],
     ['a price finer than a pico-USD', price, '0.0000000000001'],
     ['no price', price, undefined],
-    ['no price of output', 'endpoints.0.usdPerMillionTokens.output', undefined],
+    ['no output price', 'endpoints.0.usdPerMillionTokens.output', undefined],
     ['no prices at all', 'endpoints.0.usdPerMillionTokens', undefined],
-    ['a cache price below zero', 'endpoints.0.usdPerMillionTokens.cacheWrite', '-1'],
-    ['a price of a request below zero', 'endpoints.0.usdPerRequest', '-0.01'],
-    ['a price of a request that is null', 'endpoints.0.usdPerRequest', null],
+    ['a negative cache price', 'endpoints.0.usdPerMillionTokens.cacheWrite', '-1'],
+    ['a negative price per request', 'endpoints.0.usdPerRequest', '-0.01'],
+    ['a price per request that is null', 'endpoints.0.usdPerRequest', null],
     ['no margin', 'endpoints.0.margin', undefined],
-    ['a margin of nothing', 'endpoints.0.margin', '0'],
-    ['a margin below zero', 'endpoints.0.margin', '-1'],
-    ['a margin too fine', 'endpoints.0.margin', '1.05555'],
+    ['a margin of 0', 'endpoints.0.margin', '0'],
+    ['a negative margin', 'endpoints.0.margin', '-1'],
+    ['a margin with too many decimals', 'endpoints.0.margin', '1.05555'],
     ['a margin that is a number', 'endpoints.0.margin', 1.055],
     ['no upstream', 'endpoints.0.upstream', ''],
-    ['no model of the upstream', 'endpoints.0.model', undefined],
+    ['no upstream model', 'endpoints.0.model', undefined],
     ['an unknown quantization', 'endpoints.0.quantization', 'int5'],
     ['a share above one', 'endpoints.0.toolReliability', 1.5],
     ['an unknown type', 'type', 'text'],
-    ['a parameter that is no text', 'endpoints.0.parameters', ['max_tokens', 5]],
+    ['a parameter that is not a string', 'endpoints.0.parameters', ['max_tokens', 5]],
     ['no endpoint', 'endpoints', []],
-    ['a context of nothing', 'context', 0],
-    ['a context that is text', 'context', '1000'],
-    ['a part of a token', 'maxOutput', 1.5],
+    ['a context of 0', 'context', 0],
+    ['a context that is a string', 'context', '1000'],
+    ['a fraction of a token', 'maxOutput', 1.5],
     ['more output than context', 'maxOutput', 1001],
-    ['a day that is not in the calendar', 'released', '2026-02-29'],
-    ['a day with a time', 'released', '2026-02-28T00:00:00.000Z'],
-    ['an unknown word of privacy', 'privacy', 'secret'],
-    ['a popularity that is a word', 'popular', 'yes'],
+    ['a date that does not exist', 'released', '2026-02-29'],
+    ['a date with a time', 'released', '2026-02-28T00:00:00.000Z'],
+    ['an unknown privacy level', 'privacy', 'secret'],
+    ['a popularity that is not a boolean', 'popular', 'yes'],
     ['no inputs', 'inputs', []],
     ['no name', 'name', ' '],
-  ])('that is %s', async (_, field, value) => {
+  ])('%s', async (_, field, value) => {
     const read = await reading([changed(field, value)]);
     expect(read).toThrow(field.split('.').at(-1));
     expect(read).toThrow('model "vendor/model"');
@@ -193,15 +193,15 @@ describe('a mistake in a data file stops the start and is named with its file', 
     ['usdPerRequst', 'endpoints.0.usdPerRequst'],
     ['cacheread', 'endpoints.0.usdPerMillionTokens.cacheread'],
     ['margin', 'margin'],
-  ])('that is an unknown field "%s"', async (name, field) => {
+  ])('an unknown field "%s"', async (name, field) => {
     expect(await reading([changed(field, '1')])).toThrow(`has an unknown field "${name}"`);
   });
 });
 
-describe('the catalogue that ships', () => {
+describe('the shipped catalogue', () => {
   const catalogue = readCatalogue();
 
-  test('has these prices: USD per million tokens, and per request', () => {
+  test('has the expected prices in USD per million tokens and per request', () => {
     const units = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
     const shown = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', 'countinghouse/flat'];
     const prices = shown.flatMap((id) =>
@@ -219,7 +219,7 @@ describe('the catalogue that ships', () => {
     ]);
   });
 
-  test('owes the router for what is had through one', () => {
+  test('has the router as the creditor of endpoints that it serves', () => {
     const [endpoint] = catalogue.findModel('google/gemini-2.5-pro')?.endpoints ?? [];
     expect(endpoint?.tariff).toMatchObject({
       of: 'google/gemini-2.5-pro',
@@ -228,7 +228,7 @@ describe('the catalogue that ships', () => {
     });
   });
 
-  test('gives nothing away: the least use of a model costs something, and is not sold below its cost', () => {
+  test('sells the smallest usage of every model at a price above 0 that covers the cost, except free models', () => {
     const isNamedFree = ({ id }: { readonly id: string }) => id.endsWith(':free');
     const free = catalogue.models.filter(isNamedFree);
     expect(free.length).toBeGreaterThanOrEqual(2);
@@ -243,7 +243,7 @@ describe('the catalogue that ships', () => {
     }
   });
 
-  test('has longer contexts behind :extended', () => {
+  test('has a longer context for every :extended variant', () => {
     const extended = catalogue.models.flatMap((model) =>
       'variants' in model && model.variants?.extended ? [[model, catalogue.findModel(model.variants.extended)]] : [],
     ) as [TokenPricedModel, TokenPricedModel][];
@@ -251,19 +251,19 @@ describe('the catalogue that ships', () => {
     for (const [model, longer] of extended) expect(longer.context).toBeGreaterThan(model.context);
   });
 
-  test('knows its models by their ids and aliases, and no other', () => {
+  test('finds models only by their ids and aliases', () => {
     for (const model of catalogue.models) expect(catalogue.findModel(model.id)).toBe(model);
     expect(catalogue.findModel('gpt-5-mini')?.id).toBe('openai/gpt-5-mini');
     for (const id of ['', 'gpt-5-mini ', 'OPENAI/GPT-5-MINI', 'constructor'])
       expect(catalogue.findModel(id)).toBeUndefined();
   });
 
-  test('is the same wherever it is read', () => {
+  test('has the same price list each time it is read', () => {
     expect(readCatalogue().priceList).toEqual(catalogue.priceList);
   });
 });
 
-describe('the catalogue at the prices of an earlier list', () => {
+describe('a catalogue with an earlier price list', () => {
   const catalogue = readCatalogue();
   const { lines, version } = catalogue.priceList;
   const doubled = ({ prices, ...line }: PriceListLine): PriceListLine => ({
@@ -277,14 +277,14 @@ describe('the catalogue at the prices of an earlier list', () => {
   const picture = (from: typeof catalogue) => from.findModel('openai/gpt-image-2')?.endpoints[0]?.tariff.prices ?? [];
   const found = (from: typeof catalogue) => from.findService('web_search')?.prices ?? [];
 
-  test('is the same where that list is', () => {
+  test('does not change if the list is the same', () => {
     const again = catalogue.withPriceList({ version, lines });
     expect(again.models).toEqual(catalogue.models);
     expect(again.dataEndpoints).toEqual(catalogue.dataEndpoints);
     expect(again.priceList.version).toBe(version);
   });
 
-  test('sells lookups, pictures and searches at what they were', () => {
+  test('sells lookups, images and searches at the prices of the list', () => {
     expect(then.priceList.version).toBe('then');
     for (const [prices, usage] of [
       [lookup, { lookup: 1 }],
@@ -298,7 +298,7 @@ describe('the catalogue at the prices of an earlier list', () => {
     expect(then.models.length).toBe(catalogue.models.length);
   });
 
-  test('has nothing that was not sold then', () => {
+  test('excludes everything that is not in the list', () => {
     const less = without('web/search', 'openai/gpt-image-2', 'web_search');
     expect(less.findDataEndpoint('web', 'search')).toBeUndefined();
     expect(less.findDataEndpoint('web', 'answer')).toBeDefined();
@@ -307,14 +307,14 @@ describe('the catalogue at the prices of an earlier list', () => {
     expect(less.findService('web_search')).toBeUndefined();
   });
 
-  test('is as small as the one that it is made of, whose vendors are not all here', () => {
-    const here = catalogue.withAvailableEndpoints((upstream) => (upstream === 'exa' ? 'is away' : undefined));
+  test('still excludes endpoints of unavailable providers', () => {
+    const here = catalogue.withAvailableEndpoints((upstream) => (upstream === 'exa' ? 'is unavailable' : undefined));
     const both = here.withPriceList({ version: 'then', lines });
     expect(both.findDataEndpoint('web', 'search')).toBeUndefined();
     expect(both.dataEndpoints.length).toBe(here.dataEndpoints.length);
   });
 
-  test('counts results where they had a cost then, and only there', () => {
+  test('counts results only if the list has a cost for them', () => {
     const byLookup = (line: PriceListLine): PriceListLine =>
       line.of === 'professionals/people-search'
         ? { ...line, prices: [{ unit: 'lookup', per: 1, cost: '1', price: '2' }] }

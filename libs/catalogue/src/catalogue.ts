@@ -1,4 +1,4 @@
-/** The models that are sold, where they can be had and for how much. */
+/** The catalogue: models, data lookups and services with their endpoints and prices. */
 import { createHash } from 'node:crypto';
 import { type PriceListLine, parsePriceJson, type Tariff, toPriceJson } from '#domain';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
@@ -15,16 +15,16 @@ import {
 import { toDataTariff, toMediaTariff, toModelTariff, toServiceTariff } from './tariffs.ts';
 import type { Voice, VoiceFile } from './voices-file.ts';
 
-/** Where a model can be had. */
+/** A model or data lookup at one provider, with its prices. */
 export interface Endpoint
   extends Omit<OfferFile, 'margin'>,
     Pick<EndpointFile, 'searchFee' | 'enclave' | 'eventBytes' | 'eventTokens' | 'templateTokens'>,
     Pick<MediaEndpointFile, 'imagesPerCall' | 'wire'> {
-  /** The provider as requests and the books name it. */
+  /** The provider's slug, as used in requests and in the ledger. */
   readonly slug: string;
-  /** What it costs and is sold for, and who invoices it. */
+  /** Costs, prices and the creditor. */
   readonly tariff: Tariff;
-  /** Request fields that the upstream knows; it may refuse others. */
+  /** Request fields that the endpoint supports; it may reject others. */
   readonly parameters: readonly string[];
   readonly speaks: readonly ChatProtocol[];
   readonly zdr: boolean;
@@ -33,30 +33,30 @@ export interface Endpoint
 }
 
 interface BaseModel {
-  /** Why endpoints that it has elsewhere are not among those that it has here, by their slugs. */
+  /** Reasons why endpoints of the data files are not available here, by slug. */
   readonly excludedEndpoints?: Readonly<Record<string, string>>;
   /** Unix seconds. */
   readonly created: number;
   readonly outputs: readonly string[];
 }
 
-/** A model that is paid by tokens. */
+/** A model that is priced by tokens. */
 export interface TokenPricedModel extends BaseModel, Omit<ModelFile, 'endpoints' | 'released' | 'outputs'> {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** A model that is paid by images, seconds, minutes or characters. */
+/** A model that is priced by images, seconds, minutes, characters or clips. */
 export interface MediaModel extends BaseModel, Omit<MediaModelFile, 'endpoints' | 'released' | 'outputs'> {
-  /** What it may speak with; the first is what it does by default. */
+  /** Voices of a text-to-speech model; the first one is the default. */
   readonly voices: readonly Voice[];
   readonly endpoints: readonly Endpoint[];
 }
 
 export type AnyModel = TokenPricedModel | MediaModel;
 
-/** A lookup of data, and the one endpoint that serves it. */
+/** A data lookup with its only endpoint. */
 export interface DataEndpoint extends Omit<DataEndpointFile, 'baseUsd' | 'margin' | 'guessed' | 'billed'> {
-  /** Where the answer has the results that the vendor invoices, and which field of the request bounds them. */
+  /** Path of the invoiced results in the response, and the request field that limits them. */
   readonly billed?: Pick<NonNullable<DataEndpointFile['billed']>, 'count' | 'cap'>;
   readonly endpoint: Endpoint;
 }
@@ -68,7 +68,7 @@ export interface PriceList {
 
 export type ParameterLists = Readonly<Record<string, readonly string[]>>;
 
-/** What a catalogue is made of beside its models. */
+/** Parsed data files other than the models. */
 export interface CatalogueFiles {
   readonly lists?: ParameterLists;
   readonly fees?: readonly FeeFile[];
@@ -80,7 +80,7 @@ interface CatalogueContents {
   readonly models: readonly AnyModel[];
   readonly dataEndpoints: readonly DataEndpoint[];
   readonly services: readonly Tariff[];
-  /** Services that keep nothing of what they are asked. */
+  /** Services that retain no request data. */
   readonly zeroRetentionServices: ReadonlySet<string>;
   readonly priceList: PriceList;
 }
@@ -99,7 +99,7 @@ export class Catalogue {
     );
   }
 
-  /** @throws DataFileError that names the invalid model */
+  /** Builds the catalogue from validated files. @throws DataFileError if a name is not unique or does not exist */
   static fromFiles(
     files: readonly AnyModelFile[],
     { lists = {}, fees = [], voices = [], dataEndpoints: dataEndpointFiles = [] }: CatalogueFiles = {},
@@ -124,7 +124,7 @@ export class Catalogue {
     return this.parts.models;
   }
 
-  /** Lookups, in the order of their file. */
+  /** Data lookups in the order of their file. */
   get dataEndpoints(): readonly DataEndpoint[] {
     return this.parts.dataEndpoints;
   }
@@ -134,16 +134,17 @@ export class Catalogue {
   }
 
   /**
-   * The same models at the same prices, without the endpoints that cannot be had here. The price list stays whole:
+   * Returns the catalogue without the endpoints of unavailable providers. The price list is not changed, so that
    * gateways with different credentials publish the same version.
-   * @param findUnavailableReason why a vendor cannot be asked; undefined when it can
+   * @param findUnavailableReason returns why a provider is unavailable; undefined if it is available
    */
   withAvailableEndpoints(findUnavailableReason: (upstream: string) => string | undefined): Catalogue {
     return this.mapEndpoints((endpoint) => findUnavailableReason(endpoint.upstream) ?? endpoint);
   }
 
   /**
-   * The same models and lookups at the prices of a list that was published before. What is not in that list is not there.
+   * Returns the catalogue at the prices of a list that was published before, without anything that this list does not
+   * have.
    */
   withPriceList(priceList: PriceList): Catalogue {
     const publishedPrices = new Map(priceList.lines.map((line) => [toLineKey(line), line.prices.map(parsePriceJson)]));
@@ -160,7 +161,7 @@ export class Catalogue {
     return new Catalogue({ ...parts, dataEndpoints, services, priceList });
   }
 
-  /** Finds a lookup by what its path names. */
+  /** Finds a data lookup by the provider class and the action in its path. */
   findDataEndpoint(provider: string, action: string): DataEndpoint | undefined {
     return this.dataEndpointsByAction.get(`${provider}/${action}`);
   }
@@ -170,12 +171,12 @@ export class Catalogue {
     return this.modelsByName.get(name);
   }
 
-  /** Whether a service beside the models keeps nothing of what it is asked. */
+  /** Whether a service, such as web search, retains no request data. */
   hasZeroDataRetention(service: string): boolean {
     return this.parts.zeroRetentionServices.has(service);
   }
 
-  /** What a service beside the models is sold by; undefined when it is not sold. */
+  /** Returns the tariff of a service, such as web search; undefined if it is not sold. */
   findService(name: string): Tariff | undefined {
     return this.parts.services.find(({ of }) => of === name);
   }
@@ -190,7 +191,7 @@ export class Catalogue {
   }
 }
 
-/** What becomes of an endpoint, or why it is left out. */
+/** Returns the mapped endpoint, or the reason why it is excluded. */
 type EndpointMapper = (endpoint: Endpoint) => Endpoint | string;
 
 function mapModelEndpoints<M extends AnyModel>(model: M, mapEndpoint: EndpointMapper): M {
@@ -208,14 +209,17 @@ function mapModelEndpoints<M extends AnyModel>(model: M, mapEndpoint: EndpointMa
     : { ...model, endpoints, ...(Object.keys(excludedEndpoints).length > 0 ? { excludedEndpoints } : {}) };
 }
 
-/** A list that has a cost of results needs somebody to count them; one that has none has nothing to count. */
+/**
+ * Adapts a lookup to the prices of an earlier list. Without a cost per result, no results are counted. A lookup with
+ * such a cost is dropped if its file does not specify how to count them.
+ */
 function adaptBilling(dataEndpoint: DataEndpoint): readonly DataEndpoint[] {
   const { billed, ...unbilled } = dataEndpoint;
   if (!dataEndpoint.endpoint.tariff.prices.some(({ unit }) => unit === 'result')) return [unbilled];
   return billed ? [dataEndpoint] : [];
 }
 
-/** What the lines of a price list are told apart by. */
+/** Returns the key that identifies a line of a price list. */
 function toLineKey({ of, provider, creditor }: Pick<Tariff, 'of' | 'provider' | 'creditor'>): string {
   return [of, provider, creditor].join(' ');
 }
@@ -277,7 +281,7 @@ function toEndpoint(
   };
 }
 
-/** The same prices have the same version, wherever and whenever they are read. */
+/** Derives the version from the lines, so that equal prices have the same version in every process. */
 function toPriceList(tariffs: readonly Tariff[]): PriceList {
   const lines = tariffs.map((tariff): PriceListLine => ({ ...tariff, prices: tariff.prices.map(toPriceJson) }));
   const version = createHash('sha256').update(JSON.stringify(lines)).digest('hex').slice(0, 16);

@@ -7,7 +7,7 @@ import { calculateCost, calculateMaxPrice } from '#domain';
 import { formatUsd } from '#kernel';
 import { assertDataProvidersExist, type DataEndpointFile, parseDataEndpoints } from './data-endpoint-file.ts';
 
-/** What the specification lists (4.10), by our names of the classes; where it names no price, there is none here. */
+/** The lookups of the specification (4.10) by the gateway's provider names. Some have no price in the specification. */
 const LISTED = `
   POST maps text-search/full 0.08
   POST maps text-search/partial 0.02
@@ -68,7 +68,7 @@ const listed = LISTED.trim()
   .split(/\n\s*/)
   .map((row) => row.split(' ') as [method: string, provider: string, action: string, base?: string]);
 
-/** Names of fields that ask for so many results, or for something about so many things. */
+/** Names of fields that request a number of results, or have a list of inputs. */
 const MULTIPLIES =
   /^(limit|num|size|page_?size|per_page|max_?results?|num_?results|max_?result_?count|count|records|urls|ids|emails|sources|subpages)$/i;
 
@@ -77,35 +77,35 @@ const { dataEndpoints } = catalogue;
 const find = (provider: string, action: string) => catalogue.findDataEndpoint(provider, action) as DataEndpoint;
 const sizeOf = (value: unknown) => (Array.isArray(value) ? value.length : Number(value));
 const named = (each: DataEndpoint) => `${each.provider}/${each.action}`;
-/** The most that a lookup can cost and be sold for. */
+/** The maximum cost and the maximum price of a lookup. */
 const amounts = ({ endpoint, billed, caps }: DataEndpoint) => {
   const most = { lookup: 1, ...(billed ? { result: caps?.[billed.cap]?.max ?? Number.NaN } : {}) };
   return { cost: calculateCost(most, endpoint.tariff.prices), price: calculateMaxPrice(most, endpoint.tariff.prices) };
 };
 
-describe('the lookups that ship', () => {
-  test('are those of the specification, and no others', () => {
+describe('the shipped lookups', () => {
+  test('are exactly those of the specification', () => {
     const rows = dataEndpoints.map(({ method, provider, action }) => `${method} ${provider} ${action}`);
     expect(rows.sort()).toEqual(listed.map(([method, ...name]) => [method, ...name.slice(0, 2)].join(' ')).sort());
   });
 
-  test.each(listed.filter(([, , , base]) => base !== undefined))('%s %s %s is sold by the base of %s', (...row) => {
+  test.each(listed.filter(([, , , base]) => base !== undefined))('sell %s %s %s for %s plus the margin', (...row) => {
     const [, provider, action, base] = row;
     expect(Number(formatUsd(amounts(find(provider, action)).price))).toBeCloseTo(Number(base) * 1.15, 9);
   });
 
-  test('never cost more than they are sold for', () => {
+  test('have a maximum cost that does not exceed their price', () => {
     const dear = dataEndpoints.filter((each) => amounts(each).cost > amounts(each).price || amounts(each).price === 0n);
     expect(dear.map(named)).toEqual([]);
   });
 
-  test('are found where the specification has them', () => {
+  test('have the paths of the specification', () => {
     const paths = dataEndpoints.map(toDataPath);
     expect(paths).toContain('/data/api/maps/text-search/full');
     expect(paths).toContain('/data/x/tweets/by/id');
   });
 
-  test('have an example that their schema takes', () => {
+  test('have an example that matches their schema', () => {
     const options = { strict: false, validateFormats: false };
     const [bodies, queries] = [new Ajv2020(options), new Ajv2020({ ...options, coerceTypes: true })];
     const wrong = dataEndpoints.filter(({ method, parameters = {}, example }) => {
@@ -122,7 +122,7 @@ describe('the lookups that ship', () => {
     expect(over.map(named)).toEqual([]);
   });
 
-  test('cap every field that multiplies what a vendor does', () => {
+  test('have a cap for every field that multiplies the work of a provider', () => {
     const open = dataEndpoints.flatMap((each) => {
       const { properties = {} } = (each.parameters ?? {}) as { readonly properties?: object };
       const counts = Object.keys(properties).filter((field) => MULTIPLIES.test(field) && !each.caps?.[field]);
@@ -132,7 +132,7 @@ describe('the lookups that ship', () => {
     expect(dataEndpoints.filter(({ caps }) => caps).length).toBeGreaterThan(20);
   });
 
-  test('cap only fields that their schema knows', () => {
+  test('have caps only for fields of their schema', () => {
     const unknown = dataEndpoints.filter(({ caps = {}, parameters }) => {
       const { properties = {} } = (parameters ?? {}) as { readonly properties?: object };
       return Object.keys(caps).some((field) => !Object.hasOwn(properties, field));
@@ -140,13 +140,13 @@ describe('the lookups that ship', () => {
     expect(unknown.map(named)).toEqual([]);
   });
 
-  test('leave no field open to vendors that would do more for it, or answer with more', () => {
+  test('allow no unknown fields at providers that could charge more for them', () => {
     const isClosed = ({ parameters }: DataEndpoint) => parameters?.additionalProperties === false;
     const isDear = ({ upstream, method }: DataEndpoint) =>
       ['exa', 'firecrawl', 'clado', 'minerva', 'whitepages', 'influencers-club', 'scrape-creators'].includes(
         upstream,
       ) ||
-      // Google takes in a query which fields it shall answer with, and bills by them.
+      // Google accepts the fields to return as a query parameter, and its price depends on them.
       (upstream.startsWith('google-') && method === 'GET');
     expect(dataEndpoints.filter((each) => isDear(each) && !isClosed(each)).map(named)).toEqual([]);
     expect(isClosed(find('people', 'people-enrich'))).toBe(true);
@@ -154,7 +154,7 @@ describe('the lookups that ship', () => {
     expect(fields.filter((field) => /^(reveal_phone|run_waterfall)_/.test(field))).toEqual([]);
   });
 
-  test('have patterns that take no longer for what does not fit them', () => {
+  test('have patterns that run in linear time on input that does not match', () => {
     const patterns = [
       ...JSON.stringify(dataEndpoints.map(({ parameters }) => parameters)).matchAll(/"pattern":("(?:[^"\\]|\\.)+")/g),
     ].map(([, pattern = '']) => new RegExp(JSON.parse(pattern), 'u'));
@@ -179,12 +179,12 @@ describe('the lookups that ship', () => {
     ['https://ｘ.com/', false],
     ['https://x.\tcom/', false],
     ['ftp://example.com', false],
-  ])('scrape no page that costs more than a page: %j is one: %s', (url, isOne) => {
+  ])('accept only pages at the normal price for scraping: %j: %s', (url, isOne) => {
     const { parameters = {} } = find('crawler', 'scrape');
     expect(new Ajv2020({ strict: false }).validate(parameters, { url })).toBe(isOne);
   });
 
-  test('are marked where the specification has no price', () => {
+  test('are marked as `guessed` if the specification has no price', () => {
     const shipped = JSON.parse(readFileSync(path.join(getShippedCatalogueDir(), 'data-endpoints.json'), 'utf8'));
     const guessed = parseDataEndpoints(shipped).filter((each) => each.guessed);
     const unpriced = listed.filter(([, , , base]) => base === undefined);
@@ -194,7 +194,7 @@ describe('the lookups that ship', () => {
   });
 });
 
-describe('a file of lookups', () => {
+describe('a file of data endpoints', () => {
   const good: DataEndpointFile = {
     provider: 'web',
     action: 'search',
@@ -212,59 +212,47 @@ describe('a file of lookups', () => {
   const billed = { usd: '0.001', count: 'results', cap: 'limit' };
 
   test.each<[string, Partial<Record<keyof DataEndpointFile, unknown>>, string]>([
-    [
-      'of a class that is none',
-      { provider: 'web_search' },
-      'provider of data endpoint "web_search/search" must be one of',
-    ],
-    ['with an action that is no path', { action: '../keys' }, 'must be lower case words with slashes between them'],
-    ['with a method that is none', { method: 'PUT' }, 'method of data endpoint "web/search" must be one of GET, POST'],
-    ['of the network that is not read only', { provider: 'x' }, 'method of data endpoint "x/search" must be GET for x'],
-    ['at a path with a step up', { path: '/v1/../keys' }, 'path of data endpoint "web/search" must be a path of plain'],
+    ['of an unknown class', { provider: 'web_search' }, 'provider of data endpoint "web_search/search" must be one of'],
+    ['with an action that is not a path', { action: '../keys' }, 'must be lower case words separated by slashes'],
+    ['with an unknown method', { method: 'PUT' }, 'method of data endpoint "web/search" must be one of GET, POST'],
+    ['of the social network with POST', { provider: 'x' }, 'method of data endpoint "x/search" must be GET for x'],
+    ['at a path with ..', { path: '/v1/../keys' }, 'path of data endpoint "web/search" must be a path of plain'],
     ['at a path with a query', { path: '/v1?a=b' }, 'path of data endpoint "web/search" must be a path of plain'],
     [
-      'at a path with a field that its example lacks',
+      'at a path with a field that its example does not have',
       { path: '/v1/{placeId}' },
-      'must have the text placeId of its path',
+      'must have the string field placeId, which is part of its path',
     ],
-    [
-      'with a header that is not its own',
-      { headers: { authorization: 'x' } },
-      'headers.authorization of data endpoint',
-    ],
+    ['with a reserved header', { headers: { authorization: 'x' } }, 'headers.authorization of data endpoint'],
     ['with a header of two lines', { headers: { 'x-a': 'b\r\nc: d' } }, 'must be printable ASCII'],
     ['without a price', { baseUsd: '' }, 'must be an amount of USD as text'],
     ['sold below cost', { margin: '0.9' }, 'margin of data endpoint "web/search" must not be below 1'],
-    ['with a default above its cap', { caps: { limit: { max: 5, default: 6 } } }, 'must not be above the cap'],
-    ['with a cap of nothing', { caps: { limit: { max: 0 } } }, 'caps.limit.max of data endpoint "web/search" must be'],
-    ['billed without a bound', { billed }, 'billed.cap of data endpoint "web/search" must be a field that has a cap'],
-    ['billed at more than its base', { ...capped, billed: { ...billed, usd: '0.0011' } }, 'for 10 results'],
+    ['with a default above its cap', { caps: { limit: { max: 5, default: 6 } } }, 'must not exceed the cap'],
+    ['with a cap of 0', { caps: { limit: { max: 0 } } }, 'caps.limit.max of data endpoint "web/search" must be'],
+    ['billed without a cap', { billed }, 'billed.cap of data endpoint "web/search" must name a field that has a cap'],
+    ['billed above its base price', { ...capped, billed: { ...billed, usd: '0.0011' } }, 'for 10 results'],
     [
-      'that does not say where nothing is',
+      'that does not charge for empty results but has no path of results',
       { charged: { ...good.charged, empty: false } },
-      'must say where results are',
+      'results of data endpoint "web/search" is required',
     ],
-    [
-      'with a schema that is none',
-      { parameters: { properties: { q: { type: 'txt' } } } },
-      'parameters.properties.q.type',
-    ],
+    ['with an invalid schema', { parameters: { properties: { q: { type: 'txt' } } } }, 'parameters.properties.q.type'],
     ['with an unknown field', { key: 'k' } as never, 'data endpoint "web/search" has an unknown field "key"'],
-  ])('is refused with one %s', (_, change, message) => {
+  ])('is rejected with a lookup %s', (_, change, message) => {
     expect(() => parseDataEndpoints([good])).not.toThrow();
     expect(() => parseDataEndpoints([{ ...good, ...change }])).toThrow(message);
   });
 
-  test('is refused with one that is there twice, or whose vendor is not there or keeps its key to itself', () => {
-    expect(() => parseDataEndpoints([good, good])).toThrow('data endpoint "/data/api/web/search" is there twice');
+  test('is rejected with a duplicate lookup, an unknown provider or a provider without a credential', () => {
+    expect(() => parseDataEndpoints([good, good])).toThrow('data endpoint "/data/api/web/search" is defined twice');
     const vendor = { slug: 'v', protocol: 'data', env: 'V', baseUrl: 'https://v.example', sandboxPath: '/v' };
     const silent = { ...vendor, onDisconnect: 'bills on' } as const;
-    expect(() => assertDataProvidersExist([good], [])).toThrow('names the provider "v", which is not there');
-    expect(() => assertDataProvidersExist([good], [silent])).toThrow('which does not say how its key is sent');
+    expect(() => assertDataProvidersExist([good], [])).toThrow('names the provider "v", which does not exist');
+    expect(() => assertDataProvidersExist([good], [silent])).toThrow('which does not specify how its key is sent');
     expect(assertDataProvidersExist([good], [{ ...silent, credential: { in: 'query', name: 'key' } }])).toEqual([good]);
   });
 
-  test('has prices by the lookup, and costs by the result where that is what is billed', () => {
+  test('results in prices per lookup, and in costs per result if these are billed', () => {
     const sold = (more: object) =>
       Catalogue.fromFiles([], { dataEndpoints: parseDataEndpoints([{ ...good, ...capped, ...more }]) }).priceList.lines;
     const name = { of: 'web/search', provider: 'web', creditor: 'v' };

@@ -1,4 +1,4 @@
-/** Lookups at vendors of data, as they stand in a data file: places, people, pages, posts. */
+/** Data lookups in the format of the data file: places, people, pages, posts. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { money } from '#kernel';
 import type { ProviderFile } from './provider-file.ts';
@@ -24,10 +24,7 @@ import {
   withParent,
 } from './validation-rules.ts';
 
-/**
- * The classes of vendors, as paths and the books name them. The specification leaves their names open: this is the one
- * place that chooses them.
- */
+/** Classes of data providers, used in paths and in the ledger. The specification does not define their names. */
 export const DATA_PROVIDERS = [
   'maps',
   'people',
@@ -45,17 +42,17 @@ export const DATA_PROVIDERS = [
 ] as const;
 export type DataProvider = (typeof DATA_PROVIDERS)[number];
 
-/** The social network, whose lookups have a prefix of their own and are read only. */
+/** The social network. Its lookups have a separate path prefix and are read-only. */
 export const SOCIAL_PROVIDER: DataProvider = 'x';
 
-/** Where clients find a lookup, below `/v1`. */
+/** Returns the path of a lookup below `/v1`. */
 export function toDataPath({ provider, action }: Pick<DataEndpointFile, 'provider' | 'action'>): string {
   return provider === SOCIAL_PROVIDER ? `/data/${provider}/${action}` : `/data/api/${provider}/${action}`;
 }
 
 export type DataMethod = 'GET' | 'POST';
 
-/** Of a number: the most it may be, and what is sent where a request has none. Of a list: how many it may have. */
+/** Limits a number to `max`; `default` is sent if the request omits it. Limits a list to `max` elements. */
 export interface FieldCap {
   readonly max: number;
   readonly default?: number;
@@ -67,28 +64,34 @@ export interface DataEndpointFile {
   readonly method: DataMethod;
   readonly name: string;
   readonly description: string;
-  /** The vendor's slug. */
+  /** Slug of the provider that is called. */
   readonly upstream: string;
-  /** The vendor's. `{field}` stands for a field of the request, which then is not sent with the others. */
+  /** Path at the provider. `{field}` is replaced by this field of the request, which is then not sent separately. */
   readonly path: string;
-  /** How the vendor is asked, where it differs: fields of a body become those of a query. */
+  /**
+   * Method of the provider's route, if it differs from `method`. With GET, body fields are sent as query parameters.
+   */
   readonly upstreamMethod?: DataMethod;
-  /** What the vendor is sent besides, such as which fields it shall answer with. */
+  /** Additional request headers, such as a mask of the fields to return. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Fields of the request that are ours to say, such as what would change its price. */
+  /** Request fields with a fixed value that clients cannot set, for example because they change the price. */
   readonly always?: Readonly<Record<string, unknown>>;
-  /** USD for a lookup, before the margin. */
+  /** USD per lookup, before the margin. */
   readonly baseUsd: string;
   readonly margin: string;
-  /** The specification has no price for it. */
+  /** The price is an estimate, because the specification has none. */
   readonly guessed?: boolean;
-  /** The vendor invoices so many USD for each result, and not the base: `count` is where the answer has them, `cap` the field that bounds them. */
+  /**
+   * Set if the provider invoices `usd` per result instead of the base price. `count` is the dotted path of the results
+   * or their number in the response, `cap` the request field that limits them.
+   */
   readonly billed?: { readonly usd: string; readonly count: string; readonly cap: string };
-  /** By the dotted path of the field in a body, by its name in a query. */
+  /** Keys are dotted paths of body fields, or names of query parameters. */
   readonly caps?: Readonly<Record<string, FieldCap>>;
   /**
-   * Whether the vendor invoices a lookup that finds nothing, one that it answers with 404, and one that fails. `tooLong`: the
-   * caller chooses what is read, such as a page of their own, and pays for an answer that is too long to pass on.
+   * Whether the provider invoices a lookup without results, one with status 404, and a failed one. `tooLong` is set if
+   * the caller chooses what is read, such as a page of their own: the caller then pays for a response that is too long
+   * to be forwarded.
    */
   readonly charged: {
     readonly empty: boolean;
@@ -96,18 +99,23 @@ export interface DataEndpointFile {
     readonly failed: boolean;
     readonly tooLong?: boolean;
   };
-  /** Where an answer has its results, as a dotted path: nothing was found when that is missing, null, false, 0 or empty. */
+  /**
+   * Dotted path of the results in the response. The lookup found nothing if the value is missing, null, false, 0 or
+   * empty.
+   */
   readonly results?: string;
-  /** It answers with something else than JSON. */
+  /** The response is not JSON. */
   readonly binary?: boolean;
-  /** JSON schema of the body; of the query, whose values are texts and are read as what the schema says they are. */
+  /**
+   * JSON schema of the body or of the query. Query values are strings, which are converted to the types of the schema.
+   */
   readonly parameters?: Readonly<Record<string, unknown>>;
-  /** A body or a query that has an answer. */
+  /** A valid body or query with a successful response. */
   readonly example: Readonly<Record<string, unknown>>;
 }
 
 const PATH_SEGMENT = '(?!\\.+(?:/|$))(?:[\\w.:-]|\\{\\w+\\})+';
-const dottedPath = patternRule('names with dots between them', /^\w+(\.\w+)*$/);
+const dottedPath = patternRule('names separated by dots', /^\w+(\.\w+)*$/);
 const schemas = new Ajv2020({ strict: false, validateFormats: false, logger: false });
 const methods = enumRule(['GET', 'POST'] satisfies readonly DataMethod[]);
 const headerValue = patternRule('printable ASCII', /^[ -~]+$/);
@@ -118,13 +126,13 @@ const schema: ValidationRule = (value, location) => {
   const [{ instancePath = '', message = '' } = {}] = schemas.errors ?? [];
   throw createDataFileError(
     withParent(location, ...instancePath.split('/').slice(1)),
-    `is no JSON schema: it ${message}`,
+    `is not a valid JSON schema: it ${message}`,
   );
 };
 
 const endpoint = objectRule({
   provider: enumRule(DATA_PROVIDERS),
-  action: patternRule('lower case words with slashes between them', /^[a-z0-9_-]+(\/[a-z0-9_-]+)*$/),
+  action: patternRule('lower case words separated by slashes', /^[a-z0-9_-]+(\/[a-z0-9_-]+)*$/),
   method: methods,
   name: text,
   description: text,
@@ -145,7 +153,7 @@ const endpoint = objectRule({
   example: anyObject,
 });
 
-/** Headers that the connection or the credential sets. */
+/** Headers that the HTTP client or the credential sets. */
 const RESERVED_HEADERS =
   /^(host|connection|content-.*|transfer-encoding|accept-encoding|authorization|cookie|user-agent)$/;
 
@@ -158,7 +166,7 @@ export function parseDataEndpoints(data: unknown): readonly DataEndpointFile[] {
     assertConsistentDataEndpoint(entry, location);
   }
   const twice = findDuplicate(data.map(toDataPath));
-  if (twice) throw new DataFileError(`data endpoint "${twice[0]}" is there twice`, [twice[1], 'action']);
+  if (twice) throw new DataFileError(`data endpoint "${twice[0]}" is defined twice`, [twice[1], 'action']);
   return data;
 }
 
@@ -176,39 +184,42 @@ function assertConsistentDataEndpoint(file: DataEndpointFile, location: FieldLoc
     if (!/^[a-z0-9-]+$/.test(name) || RESERVED_HEADERS.test(name))
       throw createDataFileError(
         withParent(location, 'headers', name),
-        'is no header that may be said here, in lower case',
+        'must be a lower case name of a header that is not reserved',
       );
   for (const [field, { max, default: defaultValue = max }] of Object.entries(caps))
     if (defaultValue > max)
-      throw createDataFileError(withParent(location, 'caps', field, 'default'), 'must not be above the cap');
+      throw createDataFileError(withParent(location, 'caps', field, 'default'), 'must not exceed the cap');
   for (const [, field = ''] of path.matchAll(/\{(\w+)\}/g))
     if (!isText(example[field]))
-      throw createDataFileError(withParent(location, 'example'), `must have the text ${field} of its path`);
+      throw createDataFileError(
+        withParent(location, 'example'),
+        `must have the string field ${field}, which is part of its path`,
+      );
   if (!charged.empty && results === undefined)
     throw createDataFileError(
       withParent(location, 'results'),
-      'must say where results are, where the vendor does not charge for none',
+      'is required if the provider does not charge for empty results',
     );
   assertCostCovered(file, location);
 }
 
-/** What is sold by the lookup and invoiced by the result must be worth it however many there are. */
+/** Checks that the price of a lookup covers its cost, even if the provider invoices the maximum number of results. */
 function assertCostCovered({ baseUsd, billed, caps = {}, margin }: DataEndpointFile, location: FieldLocation): void {
   if (Number(margin) < 1)
     throw createDataFileError(withParent(location, 'margin'), 'must not be below 1: it would sell below cost');
   if (!billed) return;
   const cap = Object.hasOwn(caps, billed.cap) ? caps[billed.cap] : undefined;
-  if (!cap) throw createDataFileError(withParent(location, 'billed', 'cap'), 'must be a field that has a cap');
+  if (!cap) throw createDataFileError(withParent(location, 'billed', 'cap'), 'must name a field that has a cap');
   if (money.parseUsd(billed.usd) * BigInt(cap.max) > money.parseUsd(baseUsd))
     throw createDataFileError(
       withParent(location, 'billed', 'usd'),
-      `must not come to more than the base for ${cap.max} results`,
+      `must not exceed baseUsd in total for ${cap.max} results`,
     );
 }
 
 /**
- * Every data endpoint is reached by a vendor that is there and says how its key is sent.
- * @throws DataFileError whose path begins with the index of the endpoint
+ * Checks that every data endpoint refers to an existing provider with a credential.
+ * @throws DataFileError with a path that starts with the index of the endpoint
  */
 export function assertDataProvidersExist(
   endpoints: readonly DataEndpointFile[],
@@ -217,11 +228,11 @@ export function assertDataProvidersExist(
   for (const [i, entry] of endpoints.entries()) {
     const location = withParent(toFieldLocation(describeEndpoint(entry, i), i), 'upstream');
     const provider = providers.find(({ slug }) => slug === entry.upstream);
-    if (!provider) throw createDataFileError(location, `names the provider "${entry.upstream}", which is not there`);
+    if (!provider) throw createDataFileError(location, `names the provider "${entry.upstream}", which does not exist`);
     if (!provider.credential)
       throw createDataFileError(
         location,
-        `names the provider "${entry.upstream}", which does not say how its key is sent`,
+        `names the provider "${entry.upstream}", which does not specify how its key is sent`,
       );
   }
   return endpoints;

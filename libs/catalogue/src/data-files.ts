@@ -1,4 +1,4 @@
-/** What data files may hold: models of every type, lists of parameters, fees. */
+/** Validates data files: models of every type, lists of parameters, fees. */
 import {
   assertConsistentMediaModel,
   audioModel,
@@ -39,7 +39,7 @@ import {
 
 export type AnyModelFile = ModelFile | MediaModelFile;
 
-/** Is of a model that is not paid by tokens. */
+/** Whether a model is priced by media units instead of tokens. */
 export function isMediaModel<M extends { readonly type: ModelType }>(
   model: M,
 ): model is Extract<M, { readonly type: MediaType }> {
@@ -57,8 +57,8 @@ const MODEL_RULES: Readonly<Record<ModelType, ValidationRule>> = {
 const modelTypeRule = enumRule(MODEL_TYPES);
 
 /**
- * Checks what one data file holds.
- * @throws DataFileError that names the model and the field
+ * Validates one file of models.
+ * @throws DataFileError with the model and the field
  */
 export function parseModels(data: unknown): readonly AnyModelFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of models', []);
@@ -74,21 +74,21 @@ function assertModel(data: unknown, location: FieldLocation): asserts data is An
   MODEL_RULES[model.type](data, location);
   if (isMediaModel(model)) assertConsistentMediaModel(model, location);
   else if (model.maxOutput > model.context)
-    throw createDataFileError(withParent(location, 'maxOutput'), 'must not be above its context');
+    throw createDataFileError(withParent(location, 'maxOutput'), 'must not exceed its context');
   if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
-    throw createDataFileError(withParent(location, 'privacy'), 'is zdr, which none of its endpoints is');
+    throw createDataFileError(withParent(location, 'privacy'), 'is zdr, but none of its endpoints is');
   assertPrivacy(model, location);
   const twice = findDuplicate(model.endpoints.map(({ provider }) => toSlug(provider)));
   if (twice)
     throw createDataFileError(
       withParent(location, 'endpoints', twice[1], 'provider'),
-      `is ${twice[0]}, which is there already`,
+      `is ${twice[0]}, which another endpoint already has`,
     );
 }
 
 /**
- * Checks across files: each name occurs once, and each reference leads to a name.
- * @throws DataFileError whose path begins with the index of the model
+ * Checks across files that every name is unique and every referenced name exists.
+ * @throws DataFileError with a path that starts with the index of the model
  */
 export function assertConsistentCatalogue(
   models: readonly AnyModelFile[],
@@ -100,46 +100,46 @@ export function assertConsistentCatalogue(
     ...aliases.map((name, a) => ({ name, path: [i, 'aliases', a] })),
   ]);
   const twice = findDuplicate(names.map(({ name }) => name));
-  if (twice) throw new DataFileError(`model "${twice[0]}" is there twice`, names[twice[1]]?.path ?? []);
+  if (twice) throw new DataFileError(`model "${twice[0]}" is defined twice`, names[twice[1]]?.path ?? []);
   const types = new Map(models.map(({ id, type }) => [id, type]));
   for (const [i, model] of models.entries()) {
     const location = toFieldLocation(describeModel(model, i), i);
     for (const [suffix, variant] of Object.entries(isMediaModel(model) ? {} : (model.variants ?? {})))
       if (types.get(variant) !== 'chat')
-        throw createDataFileError(withParent(location, 'variants', suffix), `names "${variant}", which is not there`);
+        throw createDataFileError(withParent(location, 'variants', suffix), `names "${variant}", which does not exist`);
     for (const [e, { parameters }] of model.endpoints.entries())
       if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
         throw createDataFileError(
           withParent(location, 'endpoints', e, 'parameters'),
-          `names the list "${parameters}", which is not there`,
+          `names the list "${parameters}", which does not exist`,
         );
     for (const [e, { searchFee }] of (isMediaModel(model) ? [] : model.endpoints).entries())
       if (searchFee !== undefined && !fees.some(({ name }) => name === searchFee))
         throw createDataFileError(
           withParent(location, 'endpoints', e, 'searchFee'),
-          `names the fee "${searchFee}", which is not there`,
+          `names the fee "${searchFee}", which does not exist`,
         );
   }
 }
 
 const lists = mapRule(texts);
 
-/** @throws DataFileError that names the list */
+/** @throws DataFileError with the list */
 export function parseParameterLists(data: unknown): Readonly<Record<string, readonly string[]>> {
   lists(data, toFieldLocation('the lists of parameters'));
   return data as Readonly<Record<string, readonly string[]>>;
 }
 
-/** A service beside the models that has a fixed price. */
+/** A service with a fixed price, such as web search. */
 export interface FeeFile {
   readonly name: string;
   readonly provider: string;
-  /** What the provider invoices for a use. */
+  /** USD that the provider invoices per use. */
   readonly costUsd: string;
-  /** What a use is sold for, or else a request with any number of them. */
+  /** USD charged per use, or per request with any number of uses. A fee has exactly one of the two. */
   readonly priceUsd?: string;
   readonly priceUsdPerRequest?: string;
-  /** Nothing of a question is kept there. */
+  /** The service retains no request data. */
   readonly zdr?: boolean;
 }
 
@@ -156,15 +156,15 @@ const fee: ValidationRule = (value, location) => {
   feeFields(value, location);
   const { priceUsd, priceUsdPerRequest } = value as FeeFile;
   if ((priceUsd === undefined) === (priceUsdPerRequest === undefined))
-    throw createDataFileError(location, 'must have one of priceUsd and priceUsdPerRequest');
+    throw createDataFileError(location, 'must have exactly one of priceUsd and priceUsdPerRequest');
 };
 
-/** @throws DataFileError that names the fee and the field */
+/** @throws DataFileError with the fee and the field */
 export function parseFees(data: unknown): readonly FeeFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of fees', []);
   for (const [i, entry] of data.entries())
     fee(entry, toFieldLocation(isText(entry?.name) ? `fee "${entry.name}"` : `fee ${i + 1}`, i));
   const twice = findDuplicate(data.map(({ name }) => name));
-  if (twice) throw new DataFileError(`fee "${twice[0]}" is there twice`, [twice[1], 'name']);
+  if (twice) throw new DataFileError(`fee "${twice[0]}" is defined twice`, [twice[1], 'name']);
   return data;
 }

@@ -1,11 +1,11 @@
-/** Where things stand in a JSON text: only looked for when something is wrong with it. */
+/** Finds the lines of values in a JSON text. Only used to report mistakes, so the code need not be fast. */
 import type { JsonPath } from './validation-rules.ts';
 
 const SPACE = /[ \t\r\n]*/y;
 const STRING = /"(?:[^"\\\r\n]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** The line on which a value stands, from 1; of a value that is not there, the line of what it is missing from. */
+/** Returns the line of a value, from 1. For a missing value, returns the line of the closest existing parent. */
 export function findLine(text: string, path: JsonPath): number {
   const { starts } = scan(text);
   for (let length = path.length; length > 0; length--) {
@@ -15,7 +15,7 @@ export function findLine(text: string, path: JsonPath): number {
   return 1;
 }
 
-/** The line from which on a text is no JSON. */
+/** Returns the line of the first syntax error, from 1. */
 export function findSyntaxErrorLine(text: string): number {
   return getLineNumber(text, scan(text).end);
 }
@@ -24,7 +24,10 @@ function getLineNumber(text: string, position: number): number {
   return text.slice(0, position).split('\n').length;
 }
 
-/** Positions of fields by their names, of elements by their values; `end` is where it stops being JSON. */
+/**
+ * Returns the positions of values by their JSON path, and the end of the valid JSON. The position of a field is that of
+ * its name.
+ */
 function scan(text: string): { readonly starts: ReadonlyMap<string, number>; readonly end: number } {
   const scanner = new Scanner(text);
   try {
@@ -53,7 +56,7 @@ class Scanner {
     else this.skip(this.text[this.offset] === '"' ? STRING : LITERAL);
   }
 
-  /** Moves on over what matches; white space is optional, anything else must be there. */
+  /** Advances past a match of a sticky pattern. @throws InvalidJsonError if it does not match at the current offset */
   skip(pattern: RegExp): string {
     pattern.lastIndex = this.offset;
     const [match] = pattern.exec(this.text) ?? [];

@@ -1,4 +1,4 @@
-/** Models that are not paid by tokens, as they stand in a data file: images, videos, and audio in both directions. */
+/** Models that are not priced by tokens, in the format of the data files: images, videos, speech and transcription. */
 import { BASE_MODEL_RULES, type BaseModelFile, OFFER_RULES, type OfferFile } from './model-file.ts';
 import {
   amount,
@@ -16,16 +16,16 @@ import {
   withParent,
 } from './validation-rules.ts';
 
-/** What a price is for. A clip is a whole video, whatever its length. */
+/** Units of prices. A clip is a complete video of any length. */
 export const MEDIA_UNITS = ['image', 'second', 'clip', 'minute', '1k_characters'] as const;
 export type MediaUnit = (typeof MEDIA_UNITS)[number];
 
-/** What a request may choose, and what a price may depend on. */
+/** Options that a request may choose and that a price may depend on. */
 export const MEDIA_CHOICES = ['quality', 'resolution', 'size', 'duration', 'language'] as const;
 export type MediaChoice = (typeof MEDIA_CHOICES)[number];
 export type MediaChoices = Readonly<Partial<Record<MediaChoice, string>>>;
 
-/** What a model can do; the wire shows it as badges. */
+/** Capabilities by model type. The API returns them as badges. */
 export const MEDIA_CAPABILITIES = {
   image: ['text_to_image', 'edit', 'upscale', 'background_removal', 'requires_image'],
   video: ['text_to_video', 'image_to_video', 'requires_image'],
@@ -36,24 +36,24 @@ export type MediaType = keyof typeof MEDIA_CAPABILITIES;
 
 export interface UnitPriceFile {
   readonly unit: MediaUnit;
-  /** USD for one, where no variant fits. */
+  /** USD per unit if no variant matches. */
   readonly usd: string;
   /** Prices that depend on parameters; the first variant whose parameters all match applies. */
   readonly variants?: readonly { readonly when: MediaChoices; readonly usd: string }[];
 }
 
-/** What of an image model can be billed by tokens: texts and pictures in both directions. */
+/** Token units by which providers may bill image models: text and image tokens, input and output. */
 export const BILLED_TOKEN_UNITS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
 
-/** How a vendor is told what was chosen, where that differs from our names and words. */
+/** How choices are sent to a provider whose names or values differ from ours. */
 export interface WireMapping {
-  /** Its names of our parameters. */
+  /** The provider's parameter name for each of the gateway's names that differs. */
   readonly names?: Readonly<Record<string, string>>;
-  /** Its words for ours, by our parameter; what has none there is not sent. */
+  /** The provider's values by our parameter and value. If a parameter is listed, its other values are not sent. */
   readonly words?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** What is sent with every request, such as what would change its price. */
+  /** Fields sent with every request, for example because they change the price. */
   readonly always?: WireFields;
-  /** What differs for requests that bring a picture: its name of the model, and what is sent with all of these. */
+  /** Differences for requests with an image: the provider's model name, and fields sent with all such requests. */
   readonly withImage?: { readonly model?: string; readonly always?: WireFields };
 }
 
@@ -61,9 +61,11 @@ type WireFields = Readonly<Record<string, string | number | boolean>>;
 
 export interface MediaEndpointFile extends OfferFile {
   readonly usdPerUnit: UnitPriceFile;
-  /** What the vendor bills in place of the unit, which then is only what is sold. */
+  /**
+   * Token prices that the provider invoices instead of `usdPerUnit`, which then only determines the customer's price.
+   */
   readonly usdPerMillionTokens?: Readonly<Partial<Record<(typeof BILLED_TOKEN_UNITS)[number], string>>>;
-  /** Images that one call makes at most. */
+  /** Maximum number of images per call. */
   readonly imagesPerCall?: number;
   readonly wire?: WireMapping;
 }
@@ -72,22 +74,22 @@ export interface MediaModelFile extends BaseModelFile {
   readonly type: MediaType;
   readonly outputs: readonly string[];
   readonly capabilities: readonly string[];
-  /** Words that a request may choose from; the first is what it gets when it chooses none. */
+  /** Values that a request may choose; the first one is the default. */
   readonly choices?: Readonly<Partial<Record<MediaChoice, readonly string[]>>>;
-  /** Images of one request at most. */
+  /** Maximum number of images per request. */
   readonly maxImages?: number;
-  /** Characters of a prompt at most. */
+  /** Maximum number of characters of a prompt. */
   readonly maxPrompt?: number;
-  /** How long a video may take before it is given up. */
+  /** Maximum time for a video before its job fails. */
   readonly deadlineMinutes?: number;
-  /** Characters of one text at most. */
+  /** Maximum number of characters of the text of a text-to-speech request. */
   readonly maxCharacters?: number;
   readonly endpoints: readonly MediaEndpointFile[];
 }
 
 const toChoiceRules = <T>(rule: T) => Object.fromEntries(MEDIA_CHOICES.map((choice) => [choice, rule]));
 
-const scalar = predicateRule('a text, a number, true or false', (it) =>
+const scalar = predicateRule('a string, a number or a boolean', (it) =>
   ['string', 'number', 'boolean'].includes(typeof it),
 );
 const wireMapping = objectRule({
@@ -141,18 +143,18 @@ export const videoModel = createModelRule('video', ['second', 'clip'], {
 export const audioModel = createModelRule('audio', ['minute', '1k_characters'], { maxCharacters: optionalRule(count) });
 
 /**
- * Checks across fields.
+ * Checks the rules that concern several fields of a model.
  * @throws DataFileError
  */
 export function assertConsistentMediaModel(model: MediaModelFile, location: FieldLocation): void {
   const { id, type, capabilities, choices = {}, endpoints } = model;
   if (type === 'video') {
     if (!choices.duration)
-      throw createDataFileError(withParent(location, 'choices', 'duration'), 'must be a list with something in it');
+      throw createDataFileError(withParent(location, 'choices', 'duration'), 'must be a non-empty list');
     if (id.endsWith('-i2v') !== capabilities.includes('requires_image'))
       throw createDataFileError(
         withParent(location, 'capabilities'),
-        'must have requires_image exactly where the id ends with -i2v',
+        'must have requires_image if and only if the id ends with -i2v',
       );
   }
   const isTextToSpeech = capabilities.includes('text_to_speech');
@@ -161,7 +163,7 @@ export function assertConsistentMediaModel(model: MediaModelFile, location: Fiel
   if (isTextToSpeech !== (model.maxCharacters !== undefined))
     throw createDataFileError(
       withParent(location, 'maxCharacters'),
-      'must be there for text_to_speech, and only for it',
+      'is required for text_to_speech and not allowed otherwise',
     );
   if (type !== 'audio') assertConsistentImageModel(model, location);
   for (const [i, { usdPerUnit, wire }] of endpoints.entries()) {
@@ -170,7 +172,7 @@ export function assertConsistentMediaModel(model: MediaModelFile, location: Fiel
         if (!Object.hasOwn(words, value))
           throw createDataFileError(
             withParent(location, 'endpoints', i, 'wire', 'words', choice),
-            `must have a word for ${value}`,
+            `must have a value for ${value}`,
           );
     const priced = withParent(location, 'endpoints', i, 'usdPerUnit');
     const unit = isTextToSpeech ? '1k_characters' : 'minute';
@@ -188,7 +190,7 @@ export function assertConsistentMediaModel(model: MediaModelFile, location: Fiel
 
 const RATIO = /^[1-9]\d?:[1-9]\d?$/;
 
-/** Whoever serves a request, its price is the one that is listed. */
+/** Requires the same price at every endpoint, so that the published price does not depend on routing. */
 function assertConsistentImageModel({ choices = {}, endpoints }: MediaModelFile, location: FieldLocation): void {
   if (choices.size?.some((size) => !RATIO.test(size)))
     throw createDataFileError(withParent(location, 'choices', 'size'), 'must be ratios, such as 16:9');

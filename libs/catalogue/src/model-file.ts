@@ -1,4 +1,4 @@
-/** A model as it stands in a data file, and what an operator may write there: a mistake must not make anything free. */
+/** Models in the format of the data files, with strict validation: a typing error must not make a model free. */
 import {
   amount,
   count,
@@ -42,109 +42,112 @@ export const QUANTIZATIONS = [
 ] as const;
 export type Quantization = (typeof QUANTIZATIONS)[number];
 
-/** What becomes of an answer, and of its bill, when we hang up in the middle. */
+/** What a provider does if the gateway disconnects during a response: it stops billing, or bills the full response. */
 export const DISCONNECT_BEHAVIORS = ['stops', 'bills on'] as const;
 export type DisconnectBehavior = (typeof DISCONNECT_BEHAVIORS)[number];
 
-/** Where a model can be had. */
+/** A model at one provider. */
 export interface OfferFile {
-  /** The display name of its provider: `OpenAI`. Unique among the endpoints of a model. */
+  /** Display name of the provider, such as `OpenAI`. Unique among the endpoints of a model. */
   readonly provider: string;
-  /** The configured connection it is reached by. */
+  /** Slug of the provider that is called. */
   readonly upstream: string;
-  /** What the upstream calls the model. */
+  /** Name of the model at the called provider. */
   readonly model: string;
   readonly margin: string;
-  /** Request fields that the upstream knows, or the name of a list of them. */
+  /** Request fields that the called provider supports, or the name of a list in `parameters.json`. */
   readonly parameters: readonly string[] | string;
-  /** It is a router itself: names of providers that are not ours are its own. */
+  /** The called provider is a router: provider names that the catalogue does not have are forwarded to it. */
   readonly routes?: boolean;
-  /** Where this differs from what its provider does: behind a router it depends on the provider that answers. */
+  /** Overrides the value of the provider. At a router it depends on the provider that serves the request. */
   readonly onDisconnect?: DisconnectBehavior;
-  /** Nothing of a request is kept there. */
+  /** The endpoint retains no request data. */
   readonly zdr?: boolean;
-  /** Requests may be used for training. */
+  /** The provider may use requests for training. */
   readonly collectsData?: boolean;
   readonly quantization?: Quantization;
-  /** Expected until it has been measured: milliseconds to the first token, tokens per second. */
+  /** Expected time to the first token and tokens per second, used until they have been measured. */
   readonly latencyMs?: number;
   readonly tokensPerSecond?: number;
   /** Share of tool calls that are well-formed, from 0 to 1. */
   readonly toolReliability?: number;
 }
 
-/** OpenAI's chat completions, or whatever is translated from them, and OpenAI's Responses. */
+/** `chat` is OpenAI's Chat Completions or a protocol that is translated from it, `responses` is OpenAI's Responses. */
 export const CHAT_PROTOCOLS = ['chat', 'responses'] as const;
 export type ChatProtocol = (typeof CHAT_PROTOCOLS)[number];
 
 export type UsdPerMillionTokens = Readonly<Record<'input' | 'output', string>> &
   Readonly<Partial<Record<'cacheRead' | 'cacheWrite' | 'reasoning', string>>>;
 
-/** What all tokens of a call cost whose input, cached or not, has more tokens than `above`. */
+/** Prices of all tokens of a call whose input, including cached tokens, is longer than `above` tokens. */
 export interface TierFile {
   readonly above: number;
   readonly usdPerMillionTokens: UsdPerMillionTokens;
 }
 
-/** A model's endpoint that is paid by tokens. */
+/** An endpoint that is priced by tokens. */
 export interface EndpointFile extends OfferFile {
   readonly usdPerMillionTokens: UsdPerMillionTokens;
-  /** Prices of long inputs, the longest last. */
+  /** Prices of long inputs, in ascending order of `above`. */
   readonly tiers?: readonly TierFile[];
   readonly usdPerRequest?: string;
-  /** It can search the web by itself when it is asked to: the fee of one such search. */
+  /** Name of the fee per web search, if the model can search the web by itself on request. */
   readonly searchFee?: string;
-  /** What it can be asked in; chat alone where nothing is said. */
+  /** Supported protocols; only `chat` by default. */
   readonly speaks?: readonly ChatProtocol[];
-  /** Where the enclave of a private model is at its vendor: a path, or nothing where the vendor is one enclave. */
+  /** Path of a private model's enclave at its provider; empty if the provider consists of one enclave. */
   readonly enclave?: string;
-  /** Bytes of an event in the stream of its answers that are not text: the more, the less an answer is held to be. */
+  /**
+   * Bytes of an event of the response stream that are not text. Tokens of encrypted responses are estimated from the
+   * rest of the bytes.
+   */
   readonly eventBytes?: number;
-  /** Tokens in an event of such a stream at most; where nothing is said, as many as its text has bytes. */
+  /** Maximum number of tokens in an event of the response stream; by default the number of bytes of its text. */
   readonly eventTokens?: number;
-  /** Tokens that its chat template adds to a request at most. */
+  /** Maximum number of tokens that the chat template adds to a request. */
   readonly templateTokens?: number;
 }
 
-/** What is said of every model. */
+/** Fields of every model. */
 export interface BaseModelFile {
   readonly id: string;
-  /** Other names that find it. */
+  /** Other names under which the model can be requested. */
   readonly aliases?: readonly string[];
   readonly name: string;
   readonly provider: string;
   readonly description: string;
-  /** Day, as in `2026-11-20`. */
+  /** Date, such as `2026-11-20`. */
   readonly released: string;
   readonly popular: boolean;
   readonly privacy: PrivacyLevel;
   readonly inputs: readonly string[];
 }
 
-/** A model that is paid by tokens. */
+/** A model that is priced by tokens. */
 export interface ModelFile extends BaseModelFile {
   readonly type: 'chat' | 'embedding';
   readonly outputs?: readonly string[];
   readonly context: number;
-  /** 0 where the output is not made of tokens. */
+  /** 0 if the output does not consist of tokens. */
   readonly maxOutput: number;
-  /** Tokens that an image is counted as at most, where that is more than 5,000. */
+  /** Maximum number of tokens per input image, if it is more than 5,000. */
   readonly imageTokens?: number;
-  /** Numbers in a vector of an embedding model; fewer on request, where an endpoint has the parameter `dimensions`. */
+  /** Length of an embedding vector. A request can reduce it at endpoints with the parameter `dimensions`. */
   readonly dimensions?: number;
-  /** It searches the web for every answer, and that is part of its price. */
+  /** The model searches the web for every response, which its price includes. */
   readonly searchesWeb?: boolean;
-  /** Models that the suffixes `:thinking` and `:extended` lead to. */
+  /** Ids of the models that the suffixes `:thinking` and `:extended` select. */
   readonly variants?: Readonly<Partial<Record<'thinking' | 'extended', string>>>;
-  /** Routing that is enforced, whatever the caller prefers; by provider. */
+  /** Provider preferences that override those of the caller. */
   readonly routing?: Readonly<Partial<Record<'order' | 'only' | 'ignore', readonly string[]>>> & {
-    /** Its web search works only with endpoints that keep data. */
+    /** Web search requires endpoints that retain data. */
     readonly webSearchDropsZdr?: boolean;
   };
   readonly endpoints: readonly EndpointFile[];
 }
 
-/** Fields of every endpoint. */
+/** Validation rules of every endpoint. */
 export const OFFER_RULES: Readonly<Record<string, ValidationRule>> = {
   provider: text,
   upstream: text,
@@ -176,30 +179,30 @@ const endpointFields = objectRule({
   usdPerRequest: optionalRule(amount),
   searchFee: optionalRule(text),
   speaks: optionalRule(listRule(enumRule(CHAT_PROTOCOLS))),
-  enclave: optionalRule(patternRule('a path of lower case, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
+  enclave: optionalRule(patternRule('a lower-case path, such as "/model", or ""', /^(\/[a-z0-9][a-z0-9._-]*)*$/)),
   eventBytes: optionalRule(countOrZero),
   eventTokens: optionalRule(count),
   templateTokens: optionalRule(countOrZero),
 });
 
-/** What a tier left out would be sold at the price of short inputs. */
+/** Requires a complete list of prices in every tier: a missing price would fall back to that of short inputs. */
 const endpoint: ValidationRule = (value, location) => {
   endpointFields(value, location);
   const { usdPerMillionTokens: base, tiers = [] } = value as EndpointFile;
   for (const [i, { above, usdPerMillionTokens: prices }] of tiers.entries()) {
     const tierLocation = withParent(location, 'tiers', i);
     if (above <= (tiers[i - 1]?.above ?? 0))
-      throw createDataFileError(withParent(tierLocation, 'above'), 'must be more than that of the one before');
+      throw createDataFileError(withParent(tierLocation, 'above'), 'must be greater than that of the previous tier');
     const missing = Object.keys(base).find((unit) => !(unit in prices));
     if (missing !== undefined)
       throw createDataFileError(
         withParent(tierLocation, 'usdPerMillionTokens'),
-        `has no price of ${missing}, which there is one of without it`,
+        `has no price of ${missing}, but the endpoint has one`,
       );
   }
 };
 
-/** Fields of every model. */
+/** Validation rules of every model. */
 export const BASE_MODEL_RULES: Readonly<Record<string, ValidationRule>> = {
   id: text,
   aliases: optionalRule(texts),
@@ -241,12 +244,12 @@ export const embeddingModel = objectRule({
   endpoints: listRule(endpoint),
 });
 
-/** How providers are named in requests: `deepinfra`, `google-vertex`. */
+/** Converts a display name to the slug that requests use, such as `google-vertex`. */
 export function toSlug(provider: string): string {
   return provider.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
 
-/** How a model is called in what is wrong with it: by its id, or by its place in the file where it has none. */
+/** Names a model in error messages: by its id, or by its number in the file if it has no valid id. */
 export function describeModel(model: unknown, i: number): string {
   const id = (model as { readonly id?: unknown } | null)?.id;
   return isText(id) ? `model "${id}"` : `model ${i + 1}`;

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Catalogue, importOpenRouterModels, parseModels } from '#catalogue';
 
-/** A row as the list has it. */
+/** A row in the format of OpenRouter's list. */
 const row = (more: object = {}) => ({
   id: 'vendor/model',
   canonical_slug: 'vendor/model-2026',
@@ -18,7 +18,7 @@ const row = (more: object = {}) => ({
 
 const imported = (...rows: readonly object[]) => importOpenRouterModels({ data: rows }, '1.055');
 
-test('a row becomes an entry that the catalogue accepts, with exact prices', () => {
+test('converts a row to a valid catalogue entry with exact prices', () => {
   const { models, skipped } = imported(row());
   expect(skipped).toEqual([]);
   expect(models).toEqual([
@@ -52,7 +52,7 @@ test('a row becomes an entry that the catalogue accepts, with exact prices', () 
   expect(lines[0]?.prices[0]).toMatchObject({ unit: 'input', per: 1_000_000, cost: '3000000000000' });
 });
 
-test('a price for each request is kept, and prices smaller than a pico-USD a token stay exact', () => {
+test('converts a price per request, and prices of less than a pico-USD per token exactly', () => {
   const pricing = { prompt: '0.0000000375', completion: '1.5e-7', request: '0.005' };
   expect(imported(row({ pricing })).models[0]?.endpoints[0]).toMatchObject({
     usdPerMillionTokens: { input: '0.0375', output: '0.15' },
@@ -60,7 +60,7 @@ test('a price for each request is kept, and prices smaller than a pico-USD a tok
   });
 });
 
-test('prices of long inputs become tiers, and sound is not taken that costs more than text', () => {
+test('converts prices of long inputs to tiers, and drops audio input that costs more than text', () => {
   const pricing = {
     ...{ prompt: '0.000001', completion: '0.00001', input_cache_read: '0.0000001', audio: '0.000002' },
     overrides: [
@@ -89,7 +89,7 @@ test.each([
   ['a price that varies', { pricing: { prompt: '-1', completion: '-1' } }, 'no fixed price'],
   ['no price', { pricing: {} }, 'no fixed price'],
   [
-    'a price that is higher by day',
+    'a price that is higher on some days',
     {
       pricing: {
         prompt: '0.000001',
@@ -97,21 +97,21 @@ test.each([
         overrides: [{ utc_days: ['monday'], prompt: '0.000002' }],
       },
     },
-    'dearer at certain times',
+    'more expensive at certain times',
   ],
-  ['images only', { architecture: { output_modalities: ['image'] } }, 'no text'],
+  ['images only', { architecture: { output_modalities: ['image'] } }, 'does not output text'],
   ['no id', { id: '' }, 'no id'],
-])('a row with %s is left out, and reported', (_, more, why) => {
+])('skips and reports a row with %s', (_, more, why) => {
   const { models, skipped } = imported(row(more), row({ id: 'vendor/other' }));
   expect(models.map(({ id }) => id)).toEqual(['vendor/other']);
   expect(skipped).toEqual([expect.stringContaining(why)]);
 });
 
-test('what is left open has a cautious default', () => {
+test('uses cautious defaults for missing fields', () => {
   const { models } = imported({ id: 'm', pricing: { prompt: '0', completion: '0' }, top_provider: {} });
   expect(parseModels(models)[0]).toMatchObject({ context: 8_192, maxOutput: 2_048, inputs: ['text'], name: 'm' });
 });
 
-test.each([null, [], { data: 5 }, 'list'])('%j is no list', (list) => {
+test.each([null, [], { data: 5 }, 'list'])('rejects %j, which is not a list of models', (list) => {
   expect(() => importOpenRouterModels(list, '1')).toThrow('it must be a list of models');
 });

@@ -1,12 +1,15 @@
-/** OpenRouter's list of models (`GET https://openrouter.ai/api/v1/models`, saved to a file) as catalogue entries. */
+/**
+ * Converts OpenRouter's list of models to catalogue entries. The list is a saved response of
+ * `GET https://openrouter.ai/api/v1/models`.
+ */
 import { money } from '#kernel';
 import type { ModelFile, TierFile, UsdPerMillionTokens } from './model-file.ts';
 import { PRIVATE_PREFIX } from './private-models.ts';
 
-/** Prices by name; `overrides` are others that apply under conditions. */
+/** Prices by OpenRouter's names. `overrides` has prices that apply under conditions. */
 type Pricing = Readonly<Record<string, unknown>>;
 
-/** The part of a row that is read; prices are USD for one token, as text. */
+/** The fields of a row that are read. Prices are USD per token, as strings. */
 interface OpenRouterModel {
   readonly id: string;
   readonly name?: string;
@@ -22,7 +25,7 @@ interface OpenRouterModel {
   readonly supported_parameters?: readonly string[];
 }
 
-/** OpenRouter's names of prices, by ours. */
+/** OpenRouter's name for each optional price of the catalogue. */
 const PRICE_FIELDS = {
   cacheRead: 'input_cache_read',
   cacheWrite: 'input_cache_write',
@@ -30,27 +33,28 @@ const PRICE_FIELDS = {
 } as const;
 
 const TOKEN_PRICE_FIELDS: ReadonlySet<string> = new Set(['prompt', 'completion', ...Object.values(PRICE_FIELDS)]);
-/** Conditions of an override: more tokens of input than these, or a time of the day or week. */
+/** Conditions of an override: a minimum number of input tokens, or a time of day or week. */
 const MIN_TOKENS_FIELD = 'min_prompt_tokens';
 const TIME_FIELDS = ['utc_start', 'utc_end', 'utc_days'];
 
 const DEFAULT_CONTEXT = 8_192;
-/** An answer takes at most this part of a context whose row says nothing of it. */
+/** Default for the maximum output: the context length divided by this number. */
 const DEFAULT_OUTPUT_DIVISOR = 4;
 
 export interface OpenRouterImport {
   readonly models: readonly ModelFile[];
-  /** Rows that cannot be sold, with the reason. */
+  /** Ids of rows that cannot be sold, each with the reason. */
   readonly skipped: readonly string[];
 }
 
 /**
- * @param margin price as a factor of the cost, as text
- * @throws Error when it is no such list
+ * Converts all models that have a fixed price and text output.
+ * @param margin price divided by cost, as a decimal string
+ * @throws Error if `list` is not a list of models
  */
 export function importOpenRouterModels(list: unknown, margin: string): OpenRouterImport {
   const rows = (list as { data?: unknown } | null)?.data;
-  if (!Array.isArray(rows)) throw new Error('it must be a list of models as OpenRouter answers it, with "data"');
+  if (!Array.isArray(rows)) throw new Error('it must be a list of models as returned by OpenRouter, with "data"');
   const models: ModelFile[] = [];
   const skipped: string[] = [];
   for (const row of rows as readonly OpenRouterModel[]) {
@@ -65,12 +69,13 @@ function toModelFile(row: OpenRouterModel, margin: string): ModelFile | string {
   const { id, name = id, description = '', created = 0, pricing = {}, architecture = {}, top_provider = {} } = row;
   const { input_modalities = ['text'], output_modalities = ['text'] } = architecture;
   if (typeof id !== 'string' || id === '') return 'it has no id';
-  if (id.startsWith(PRIVATE_PREFIX)) return 'its id would be that of a private model';
-  if (!output_modalities.includes('text')) return 'it answers with no text';
+  if (id.startsWith(PRIVATE_PREFIX)) return 'its id has the prefix of private models';
+  if (!output_modalities.includes('text')) return 'it does not output text';
   const prices = parsePrices(pricing);
   if (prices === undefined) return 'it has no fixed price';
   const overrides = Array.isArray(pricing.overrides) ? (pricing.overrides as readonly Pricing[]) : [];
-  if (overrides.some((override) => isMoreExpensiveAtTimes(override, pricing))) return 'it is dearer at certain times';
+  if (overrides.some((override) => isMoreExpensiveAtTimes(override, pricing)))
+    return 'it is more expensive at certain times';
   const tiers = parseTiers(overrides, pricing);
   const context = row.context_length || top_provider.context_length || DEFAULT_CONTEXT;
   const maxTokens = top_provider.max_completion_tokens || Math.ceil(context / DEFAULT_OUTPUT_DIVISOR);
@@ -104,7 +109,7 @@ function toModelFile(row: OpenRouterModel, margin: string): ModelFile | string {
   };
 }
 
-/** Undefined where one is missing, or varies. */
+/** @returns undefined if the price of input or output is missing or varies */
 function parsePrices(pricing: Pricing): UsdPerMillionTokens | undefined {
   const [input, output] = [toUsdPerMillion(pricing.prompt), toUsdPerMillion(pricing.completion)];
   if (input === undefined || output === undefined) return undefined;
@@ -115,7 +120,7 @@ function parsePrices(pricing: Pricing): UsdPerMillionTokens | undefined {
   return { input, output, ...Object.fromEntries(otherPrices) };
 }
 
-/** What applies above a number of tokens has of each price the last that applies there, and else the usual one. */
+/** Builds a tier for each size condition. Later overrides replace earlier ones; other prices are the default ones. */
 function parseTiers(overrides: readonly Pricing[], pricing: Pricing): readonly TierFile[] {
   const sizeOverrides = overrides.filter(
     (override) => !isTimed(override) && typeof override[MIN_TOKENS_FIELD] === 'number',
@@ -130,7 +135,7 @@ function parseTiers(overrides: readonly Pricing[], pricing: Pricing): readonly T
   });
 }
 
-/** Cheaper at times is no loss: it is sold at the usual price. */
+/** Overrides that are cheaper at certain times are ignored: the model is sold at the default price. */
 function isMoreExpensiveAtTimes(override: Pricing, pricing: Pricing): boolean {
   if (!isTimed(override)) return false;
   return Object.entries(override).some(
@@ -142,7 +147,7 @@ function isTimed(override: Pricing): boolean {
   return TIME_FIELDS.some((condition) => condition in override);
 }
 
-/** Sound is sold by the price of text: where it costs more, nothing that has sound is taken. */
+/** Audio input is charged at the price of text. If it costs more, audio and video inputs are dropped. */
 function selectInputs(pricing: Pricing, inputs: readonly string[]): readonly string[] {
   const isAudioExpensive = Number(pricing.audio ?? 0) > Number(pricing.prompt);
   const accepted = isAudioExpensive ? inputs.filter((input) => input !== 'audio' && input !== 'video') : inputs;
@@ -157,7 +162,7 @@ function parseProviderName(id: string): string {
   return id.includes('/') ? id.slice(0, id.indexOf('/')) : 'OpenRouter';
 }
 
-/** Undefined where there is none, or one that varies: the list has -1 there. */
+/** @returns undefined if there is no price or it varies, which OpenRouter lists as -1 */
 function toUsdPerMillion(perToken: unknown): string | undefined {
   if (typeof perToken !== 'string' || !(Number(perToken) >= 0)) return undefined;
   const usd = money.formatScaled(money.parseScaled(perToken, 18), 12);

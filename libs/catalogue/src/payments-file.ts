@@ -1,4 +1,4 @@
-/** Coins and payment methods as they stand in a data file. Another one is data alone. */
+/** Validates the data file of coins and payment methods. Adding a coin or a method requires no code. */
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import { money } from '#kernel';
 import {
@@ -24,15 +24,15 @@ import {
 } from './validation-rules.ts';
 
 const MAX_DECIMALS = 18;
-/** A week: an invoice at a locked rate is a free option. */
+/** One week. Longer invoices would be risky, because a locked exchange rate is a free option for the customer. */
 const MAX_EXPIRY_MINUTES = 10_080;
 const MAX_BONUS_PERCENT = 100;
-/** No back end can tell more. */
+/** No payment backend reports more confirmations. */
 const MAX_CONFIRMATIONS = 1_000;
 
 const rangeRule = (min: number, max: number): ValidationRule =>
   predicateRule(
-    `a whole number from ${min} to ${max}`,
+    `an integer from ${min} to ${max}`,
     (it) => Number.isSafeInteger(it) && Number(it) >= min && Number(it) <= max,
   );
 const slug = predicateRule(
@@ -76,7 +76,7 @@ const methodFields = objectRule({
   listed: flag,
 } satisfies Record<keyof PaymentMethod, ValidationRule>);
 
-/** @throws DataFileError that names the coin or the method, and the field */
+/** @throws DataFileError with the coin or the method, and the field */
 export function parsePaymentTerms(data: unknown): PaymentTerms {
   anyObject(data, toFieldLocation('the file of payments'));
   const { coins, methods } = data as { coins?: readonly CoinTerms[]; methods?: readonly PaymentMethod[] };
@@ -91,14 +91,15 @@ export function parsePaymentTerms(data: unknown): PaymentTerms {
     ...terms.coins.map((coin) => coin.code),
     ...terms.methods.map((method) => method.method),
   ]);
-  if (twice) throw new DataFileError(`"${twice[0]}" is there twice`, []);
+  if (twice) throw new DataFileError(`"${twice[0]}" is defined twice`, []);
   return terms;
 }
 
 function assertCoin(coin: CoinTerms, location: FieldLocation, { coins }: PaymentTerms): void {
   coinFields(coin, location);
   const rateOrigins = [coin.ratedAs, coin.fixedRate, coin.rates].filter((way) => way !== undefined);
-  if (rateOrigins.length !== 1) throw createDataFileError(location, 'must have one of rates, ratedAs and fixedRate');
+  if (rateOrigins.length !== 1)
+    throw createDataFileError(location, 'must have exactly one of rates, ratedAs and fixedRate');
   if (coin.ratedAs !== undefined && !coins.some((other) => other.code === coin.ratedAs && other.rates))
     throw createDataFileError(withParent(location, 'ratedAs'), `names "${coin.ratedAs}", which has no rates`);
 }
@@ -106,11 +107,11 @@ function assertCoin(coin: CoinTerms, location: FieldLocation, { coins }: Payment
 function assertMethod(method: PaymentMethod, location: FieldLocation, { coins }: PaymentTerms): void {
   methodFields(method, location);
   const coin = coins.find((candidate) => candidate.code === method.coin);
-  if (!coin) throw createDataFileError(withParent(location, 'coin'), `names "${method.coin}", which is not there`);
+  if (!coin) throw createDataFileError(withParent(location, 'coin'), `names "${method.coin}", which does not exist`);
   for (const [currency, limits] of Object.entries(method.limits)) {
     const coinDecimals = Object.hasOwn(coin.currencies, currency) ? coin.currencies[currency] : undefined;
     if (coinDecimals === undefined && currency !== 'USD')
-      throw createDataFileError(withParent(location, 'limits', currency), `is of no currency of ${coin.code}`);
+      throw createDataFileError(withParent(location, 'limits', currency), `is not a currency of ${coin.code}`);
     assertRange(limits, coinDecimals ?? MAX_DECIMALS, withParent(location, 'limits', currency));
   }
 }
@@ -119,6 +120,6 @@ function assertRange({ min, max }: { min: string; max: string }, maxDecimals: nu
   try {
     const [minUnits, maxUnits] = [money.parseScaled(min, maxDecimals), money.parseScaled(max, maxDecimals)];
     if (minUnits > 0n && maxUnits >= minUnits) return;
-  } catch {} // it is no decimal
-  throw createDataFileError(location, 'must go from an amount above 0 to one that is not below it');
+  } catch {} // not a decimal
+  throw createDataFileError(location, 'must have a min above 0 and a max that is not below it');
 }

@@ -1,6 +1,6 @@
 /**
- * Private models: their requests are encrypted for an enclave, so that nothing which depends on reading a request can be said of
- * one. Their ids show what they are, since clients choose them by the prefix.
+ * Private models. Their requests are encrypted for an enclave, so they cannot have fields that depend on reading a
+ * request. Clients recognise and select them by the prefix of their ids.
  */
 import type { MediaModelFile } from './media-file.ts';
 import { describeModel, type EndpointFile, type ModelFile, type PrivacyLevel } from './model-file.ts';
@@ -8,25 +8,25 @@ import { createDataFileError, type FieldLocation, toFieldLocation, withParent } 
 
 type AnyModelFile = ModelFile | MediaModelFile;
 
-/** What the ids of private models begin with, and no other name of a model does. */
+/** Prefix of the ids and aliases of private models, and of no others. */
 export const PRIVATE_PREFIX = 'private/';
 
-/** What the vendors of enclaves speak. */
+/** Protocol of providers with enclaves: Encrypted HTTP Body Protocol. */
 const ENCLAVE_PROTOCOL = 'ehbp';
 
-/** Is of a model that only an enclave can read requests to: it is reached through a program of the client's own. */
+/** Whether only an enclave can read the requests of a model. Clients reach it through a local encrypting proxy. */
 export function isPrivate({ privacy }: { readonly privacy: PrivacyLevel }): boolean {
   return privacy === 'e2e';
 }
 
-/** What would have to be read in a request or an answer. */
+/** Fields whose features require reading a request or a response. */
 const NON_PRIVATE_MODEL_FIELDS = ['variants', 'routing', 'searchesWeb', 'imageTokens'] as const;
 const NON_PRIVATE_ENDPOINT_FIELDS = ['searchFee', 'speaks', 'routes'] as const;
-/** All but the last must be there. */
+/** Fields of endpoints with an enclave. All but the last are required. */
 const ENCLAVE_FIELDS = ['enclave', 'eventBytes', 'templateTokens', 'eventTokens'] as const;
 
 /**
- * Checks that a model is private, or not, in all that is said of it.
+ * Checks that the id, the aliases and all fields of a model agree on whether it is private.
  * @throws DataFileError
  */
 export function assertPrivacy(model: AnyModelFile, location: FieldLocation): void {
@@ -35,24 +35,24 @@ export function assertPrivacy(model: AnyModelFile, location: FieldLocation): voi
   if (hasPrivateId !== isPrivate(model))
     throw createDataFileError(
       withParent(location, 'privacy'),
-      `must be e2e exactly where the id begins with ${PRIVATE_PREFIX}`,
+      `must be e2e if and only if the id begins with ${PRIVATE_PREFIX}`,
     );
   for (const [a, alias] of (model.aliases ?? []).entries())
     if (isPrivateName(alias) !== hasPrivateId)
       throw createDataFileError(
         withParent(location, 'aliases', a),
-        `must begin with ${PRIVATE_PREFIX} exactly where the id does`,
+        `must begin with ${PRIVATE_PREFIX} if and only if the id does`,
       );
   if (!hasPrivateId) assertNonPrivate(model, location);
   else if (model.type === 'chat') assertPrivate(model, location);
-  else throw createDataFileError(withParent(location, 'type'), 'must be chat, which all private models are');
+  else throw createDataFileError(withParent(location, 'type'), 'must be chat for a private model');
 }
 
 function assertNonPrivate(model: AnyModelFile, location: FieldLocation): void {
   for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
     const extra = ENCLAVE_FIELDS.find((field) => endpoint[field] !== undefined);
     if (extra)
-      throw createDataFileError(withParent(location, 'endpoints', e, extra), 'must be there for private models alone');
+      throw createDataFileError(withParent(location, 'endpoints', e, extra), 'is only allowed for private models');
   }
   for (const [suffix, variant] of Object.entries((model as ModelFile).variants ?? {}))
     if (variant.startsWith(PRIVATE_PREFIX))
@@ -62,15 +62,15 @@ function assertNonPrivate(model: AnyModelFile, location: FieldLocation): void {
       );
 }
 
-/** Pictures would hide in the ciphertext how many tokens they are. */
+/** Allows text only: the number of tokens of an encrypted image cannot be estimated. */
 function assertPrivate(model: ModelFile, location: FieldLocation): void {
   for (const field of ['inputs', 'outputs'] as const)
     if (model[field]?.some((modality) => modality !== 'text'))
-      throw createDataFileError(withParent(location, field), 'must be text alone');
+      throw createDataFileError(withParent(location, field), 'must only contain text');
   const createMisplacedFieldError = (field: string, ...path: (string | number)[]) =>
     createDataFileError(
       withParent(location, ...path, field),
-      'must not be there for a private model, whose requests nobody can read',
+      'is not allowed for a private model, because its requests cannot be read',
     );
   const extra = NON_PRIVATE_MODEL_FIELDS.find((field) => model[field] !== undefined);
   if (extra) throw createMisplacedFieldError(extra);
@@ -78,23 +78,23 @@ function assertPrivate(model: ModelFile, location: FieldLocation): void {
   if (!endpoint || another)
     throw createDataFileError(
       withParent(location, 'endpoints'),
-      'must be one: what is encrypted for an enclave opens in no other',
+      'must have exactly one entry, because only one enclave can decrypt a request',
     );
   const misplaced = NON_PRIVATE_ENDPOINT_FIELDS.find((field) => endpoint[field] !== undefined);
   if (misplaced) throw createMisplacedFieldError(misplaced, 'endpoints', 0);
   const missing = ENCLAVE_FIELDS.slice(0, -1).find((field) => endpoint[field] === undefined);
   if (missing)
-    throw createDataFileError(withParent(location, 'endpoints', 0, missing), 'must be there for a private model');
+    throw createDataFileError(withParent(location, 'endpoints', 0, missing), 'is required for a private model');
   for (const unit of ['input', 'output'] as const)
     if (Number(endpoint.usdPerMillionTokens[unit]) === 0)
-      // What is free has no end: an answer is cut where its money is used up.
+      // A response is aborted when its hold is used up, so a free one would have no limit.
       throw createDataFileError(
         withParent(location, 'endpoints', 0, 'usdPerMillionTokens', unit),
         'must be above 0 for a private model',
       );
 }
 
-/** A vendor as far as it matters who may be had from it. */
+/** The fields of a provider that determine which models it may serve. */
 interface EnclaveProvider {
   readonly slug: string;
   readonly protocol: string;
@@ -102,8 +102,9 @@ interface EnclaveProvider {
 }
 
 /**
- * Checks across files: enclaves serve private models alone, and each serves one, or a cheap name would buy a dear answer.
- * @throws DataFileError whose path begins with the index of the model
+ * Checks across files that enclaves serve only private models, and each enclave only one. Otherwise a request at the
+ * price of a cheap model could be served by an expensive one.
+ * @throws DataFileError with a path that starts with the index of the model
  */
 export function assertEnclaves(models: readonly AnyModelFile[], providers: readonly EnclaveProvider[]): void {
   const providersBySlug = new Map(providers.map((provider) => [provider.slug, provider]));
@@ -112,11 +113,11 @@ export function assertEnclaves(models: readonly AnyModelFile[], providers: reado
     for (const [e, endpoint] of (model.endpoints as readonly EndpointFile[]).entries()) {
       const location = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e);
       const provider = providersBySlug.get(endpoint.upstream);
-      if (!provider) continue; // said elsewhere
+      if (!provider) continue; // `linkProviders` reports it
       const isEnclaveProvider = provider.protocol === ENCLAVE_PROTOCOL;
       const problem = isEnclaveProvider
-        ? `speaks ${ENCLAVE_PROTOCOL}, as enclaves do`
-        : `does not speak ${ENCLAVE_PROTOCOL}`;
+        ? `supports ${ENCLAVE_PROTOCOL}, the protocol of enclaves`
+        : `does not support ${ENCLAVE_PROTOCOL}`;
       if (isEnclaveProvider !== isPrivate(model))
         throw createDataFileError(
           withParent(location, 'upstream'),
@@ -128,7 +129,7 @@ export function assertEnclaves(models: readonly AnyModelFile[], providers: reado
       if (other)
         throw createDataFileError(
           withParent(location, 'enclave'),
-          `is that of model "${other}" too, and an enclave serves one`,
+          `is that of model "${other}", but an enclave serves only one model`,
         );
       modelsByAddress.set(address, model.id);
     }

@@ -1,4 +1,4 @@
-/** Vendors as they stand in a data file: what each is. What it can do is code, found by its protocol. */
+/** Providers in the format of the data file. Their capabilities are code, which is selected by the protocol. */
 import type { AnyModelFile } from './data-files.ts';
 import { DISCONNECT_BEHAVIORS, type DisconnectBehavior, describeModel } from './model-file.ts';
 import { assertEnclaves } from './private-models.ts';
@@ -19,33 +19,35 @@ import {
 
 export interface CredentialFile {
   readonly in: 'header' | 'query';
-  /** Of the header, or of the query's field. */
+  /** Name of the header or query parameter. */
   readonly name: string;
-  /** What stands before the key, such as `Bearer `. */
+  /** Text before the key, such as `Bearer `. */
   readonly prefix?: string;
 }
 
 export interface ProviderFile {
-  /** The name by which endpoints of models refer to it: their `upstream`. */
+  /** The `upstream` of endpoints refers to this slug. */
   readonly slug: string;
-  /** What it speaks. `openai` is OpenAI's, and needs no code; nor does `data`, whose lookups say how they are asked. */
+  /**
+   * `openai` and `data` require no code: OpenAI-compatible APIs, and data providers whose lookups describe their calls.
+   */
   readonly protocol: string;
-  /** Its settings begin with this: `<env>_BASE_URL`, `<env>_API_KEY`. */
+  /** Prefix of the provider's settings: `<env>_BASE_URL`, `<env>_API_KEY`. */
   readonly env: string;
-  /** Its own address, without a slash at the end. */
+  /** URL of the provider's API, without a trailing slash. */
   readonly baseUrl: string;
-  /** Where the sandbox plays it. */
+  /** Path of the fake provider in the sandbox. */
   readonly sandboxPath: string;
   readonly onDisconnect: DisconnectBehavior;
-  /** How its key is sent with lookups of data; the protocols of models know theirs. */
+  /** How the key is sent with data lookups. The other protocols define that themselves. */
   readonly credential?: CredentialFile;
-  /** Where it differs from others that speak its protocol. */
+  /** Differences from other providers of the same protocol. */
   readonly dialect?: {
-    /** What it calls the most output; `max_tokens` where nothing is said. */
+    /** Name of the field for the output limit; `max_tokens` by default. */
     readonly limit?: 'max_tokens' | 'max_completion_tokens';
-    /** Its name for the reasoning effort; `reasoning_effort` where it is omitted. */
+    /** Name of the field for the reasoning effort; `reasoning_effort` by default. */
     readonly reasoning?: 'reasoning_effort' | 'reasoning';
-    /** Fields of a message that it knows beside role, content and calls of tools; `name` where nothing is said. */
+    /** Supported message fields in addition to role, content and tool calls; `name` by default. */
     readonly messages?: readonly string[];
   };
 }
@@ -54,7 +56,7 @@ const provider = objectRule({
   slug: patternRule('lower case letters, digits and hyphens', /^[a-z0-9-]+$/),
   protocol: text,
   env: patternRule('upper case letters, digits and underscores', /^[A-Z][A-Z0-9_]*$/),
-  baseUrl: patternRule('an address without a slash at its end', /^https?:\/\/.*[^/]$/),
+  baseUrl: patternRule('a URL without a trailing slash', /^https?:\/\/.*[^/]$/),
   sandboxPath: patternRule('a path', /^\/.*[^/]$/),
   onDisconnect: enumRule(DISCONNECT_BEHAVIORS),
   credential: optionalRule(
@@ -73,21 +75,22 @@ const provider = objectRule({
   ),
 });
 
-/** @throws DataFileError that names the provider and the field */
+/** @throws DataFileError with the provider and the field */
 export function parseProviders(data: unknown): readonly ProviderFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of providers', []);
   for (const [i, entry] of data.entries())
     provider(entry, toFieldLocation(isText(entry?.slug) ? `provider "${entry.slug}"` : `provider ${i + 1}`, i));
   for (const field of ['slug', 'env'] as const) {
     const twice = findDuplicate(data.map((entry: ProviderFile) => entry[field]));
-    if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is there twice`, [twice[1], field]);
+    if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is defined twice`, [twice[1], field]);
   }
   return data;
 }
 
 /**
- * Every endpoint is reached by a provider that is there and can serve it, and has its habits where it says nothing else.
- * @throws DataFileError whose path begins with the index of the model
+ * Checks that every endpoint refers to an existing provider that may serve it. Sets `onDisconnect` to the value of the
+ * provider if the endpoint has none.
+ * @throws DataFileError with a path that starts with the index of the model
  */
 export function linkProviders(
   models: readonly AnyModelFile[],
@@ -101,7 +104,7 @@ export function linkProviders(
       const onDisconnect = endpoint.onDisconnect ?? disconnectBehaviors.get(endpoint.upstream);
       if (disconnectBehaviors.has(endpoint.upstream)) return { ...endpoint, onDisconnect };
       const location = withParent(toFieldLocation(describeModel(model, i), i), 'endpoints', e, 'upstream');
-      throw createDataFileError(location, `names the provider "${endpoint.upstream}", which is not there`);
+      throw createDataFileError(location, `names the provider "${endpoint.upstream}", which does not exist`);
     }),
   })) as readonly AnyModelFile[];
 }

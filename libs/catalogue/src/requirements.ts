@@ -1,4 +1,4 @@
-/** What the models, lookups and fees of a catalogue want of the vendors that they are had from. */
+/** Lists the capabilities that the models, lookups and fees of a catalogue require of their providers. */
 import type { Catalogue, MediaModel } from './catalogue.ts';
 import { isMediaModel } from './data-files.ts';
 import { isPrivate } from './private-models.ts';
@@ -16,17 +16,17 @@ export type Capability =
   | 'privateChat';
 
 export interface CapabilityRequirement {
-  /** The slug of the vendor. */
+  /** Slug of the provider. */
   readonly upstream: string;
   readonly capability: Capability;
-  /** What wants it, such as `model "openai/gpt-5"`. */
+  /** The entry that requires it, such as `model "openai/gpt-5"`. */
   readonly owner: string;
 }
 
-/** The service beside the models that a vendor is asked for by itself; searches of a model's own come with its answer. */
+/** The only service that is a separate call. Searches of a model are part of its response. */
 const WEB_SEARCH_FEE = 'web_search';
 
-/** What a model that is not paid by tokens wants of its vendors. */
+/** Returns the capability that a media model requires of its providers. */
 export function getProviderCapability({ type, capabilities }: Pick<MediaModel, 'type' | 'capabilities'>): Capability {
   if (type === 'image') return 'images';
   if (type === 'video') return 'videos';

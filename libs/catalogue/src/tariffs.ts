@@ -1,4 +1,4 @@
-/** Prices as they stand in data files, as lines of the one tariff. */
+/** Converts the prices of data files to tariffs. */
 import { type CostAndPrice, calculateCostAndPrice, type Price, type Tariff, type Unit, type Usage } from '#domain';
 import { money, ZERO_USD } from '#kernel';
 import type { DataEndpointFile } from './data-endpoint-file.ts';
@@ -7,11 +7,11 @@ import { BILLED_TOKEN_UNITS, type MediaEndpointFile, type MediaUnit } from './me
 import { type EndpointFile, type OfferFile, toSlug } from './model-file.ts';
 import { parseMargin } from './validation-rules.ts';
 
-/** Prices of tokens are listed for so many. */
+/** Token prices are listed per this number of tokens. */
 export const LIST_PRICE_TOKENS = 1_000_000;
 const BASIS_POINTS = 10_000n;
 
-/** What is counted for the units that prices of media are listed by, and how many of that are one. */
+/** The billed unit and its quantity for each unit in which media prices are listed. */
 export const LIST_PRICE_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit; readonly quantity: number }>> = {
   image: { unit: 'image', quantity: 1 },
   second: { unit: 'videoSecond', quantity: 1 },
@@ -20,14 +20,14 @@ export const LIST_PRICE_UNITS: Readonly<Record<MediaUnit, { readonly unit: Unit;
   '1k_characters': { unit: 'character', quantity: 1_000 },
 };
 
-/** What a use is listed at: where the size of a call matters, as for the smallest. */
+/** Returns the list price of a usage. If prices depend on the input size, those of the smallest inputs apply. */
 export function calculateListPrice(usage: Usage, { prices }: Tariff): CostAndPrice {
   return calculateCostAndPrice(usage, prices, { inputTokens: 0 });
 }
 
 /**
- * Token classes that the file does not name are paid as their side: cached input as input, reasoning as output. The prices of
- * the longest inputs stand first.
+ * Builds the tariff of an endpoint that is priced by tokens, with the prices of the longest inputs first. Token classes
+ * without a price in the file are charged like their base class: cached input as input, reasoning as output.
  */
 export function toModelTariff(model: string, endpoint: EndpointFile): Tariff {
   const { usdPerMillionTokens, usdPerRequest = '0', tiers = [], margin } = endpoint;
@@ -43,7 +43,7 @@ export function toModelTariff(model: string, endpoint: EndpointFile): Tariff {
   return { ...toSeller(model, endpoint), prices: [...prices, createPrice('request', 1n, usdPerRequest, margin)] };
 }
 
-/** Sizes of inputs above which the prices of a tariff change, the smallest first. */
+/** Returns the input sizes above which the prices of a tariff change, in ascending order. */
 export function listTiers({ prices }: Tariff): readonly number[] {
   const sizes = prices.flatMap(({ when }) => {
     const size = when?.inputTokens;
@@ -52,12 +52,15 @@ export function listTiers({ prices }: Tariff): readonly number[] {
   return [...new Set(sizes)].sort((a, b) => a - b);
 }
 
-/** What a use is listed at in a call whose input has more tokens than `above`. */
+/** Returns the list price of a usage in a call with more than `above` input tokens. */
 export function calculateTierPrice(usage: Usage, { prices }: Tariff, above: number): CostAndPrice {
   return calculateCostAndPrice(usage, prices, { inputTokens: above + 1 });
 }
 
-/** Prices that depend on what is chosen stand before the one for everything else. */
+/**
+ * Builds the tariff of a media endpoint. Prices of variants come before the default price, because the first match
+ * wins.
+ */
 export function toMediaTariff(model: string, endpoint: MediaEndpointFile): Tariff {
   const { usdPerUnit, usdPerMillionTokens: billed, margin } = endpoint;
   const { unit, quantity } = LIST_PRICE_UNITS[usdPerUnit.unit];
@@ -73,7 +76,9 @@ export function toMediaTariff(model: string, endpoint: MediaEndpointFile): Tarif
   return { ...toSeller(model, endpoint), prices: [...variants, toPrice(usdPerUnit.usd), ...tokens] };
 }
 
-/** All services beside the models are searches of the web: invoiced one by one, sold one by one or by the request. */
+/**
+ * Builds the tariff of a service. All services are web searches: invoiced per search, sold per search or per request.
+ */
 export function toServiceTariff({
   name,
   provider,
@@ -87,7 +92,7 @@ export function toServiceTariff({
   return { of: name, provider: slug, creditor: slug, prices: [search, request] };
 }
 
-/** Sold by the lookup, and invoiced by it or by the result. */
+/** Builds the tariff of a data lookup, which is sold per lookup and invoiced per lookup or per result. */
 export function toDataTariff({ provider, action, upstream, baseUsd, margin, billed }: DataEndpointFile): Tariff {
   const { cost, ...price } = createPrice('lookup', 1n, baseUsd, margin);
   const prices: readonly Price[] = billed
@@ -96,12 +101,15 @@ export function toDataTariff({ provider, action, upstream, baseUsd, margin, bill
   return { of: `${provider}/${action}`, provider, creditor: upstream, prices };
 }
 
-/** Who is asked sends the invoice: a router, and not the provider behind it. */
+/** The creditor is the provider that is called: a router, not the provider to which it forwards the request. */
 function toSeller(of: string, { provider, upstream }: OfferFile) {
   return { of, provider: toSlug(provider), creditor: upstream };
 }
 
-/** Cost and price of `per` units; of ten thousand times as many where the margin leaves no whole pico-USD. */
+/**
+ * Returns cost and price for `per` units. If the margin results in a fraction of a pico-USD, both are for 10,000 times
+ * as many units, so that they are exact.
+ */
 function createPrice(unit: Unit, per: bigint, usd: string, margin: string): Required<Omit<Price, 'when'>> {
   const cost: bigint = money.parseUsd(usd);
   const price = cost * parseMargin(margin);

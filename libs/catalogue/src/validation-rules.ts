@@ -1,10 +1,12 @@
-/** Rules for what stands in a data file. Each says what is wrong and where, so that the line can be found. */
+/**
+ * Validation rules for data files. Their errors have the JSON path of the mistake, so that its line can be reported.
+ */
 import { money } from '#kernel';
 
-/** Names and indexes that lead from the top of a file to a value. */
+/** Field names and indexes from the root of a file to a value. */
 export type JsonPath = readonly (string | number)[];
 
-/** Something in a data file is not as it must be. */
+/** A data file has an invalid or missing value. */
 export class DataFileError extends Error {
   override readonly name = 'DataFileError';
 
@@ -16,7 +18,9 @@ export class DataFileError extends Error {
   }
 }
 
-/** A value by what it belongs to, such as `model "openai/gpt-5"`, and the field within that. */
+/**
+ * Location of a value: its entry, such as `model "openai/gpt-5"`, the field in this entry, and the path in the file.
+ */
 export interface FieldLocation {
   readonly owner: string;
   readonly field: string;
@@ -35,7 +39,7 @@ export function withParent({ owner, field, path }: FieldLocation, ...names: Json
   return { owner, field: fullPath.replace(/^\./, ''), path: [...path, ...names] };
 }
 
-/** @returns the error that says it: `endpoints[0].margin of model "vendor/model" must be …` */
+/** @returns an error such as `endpoints[0].margin of model "vendor/model" must be …` */
 export function createDataFileError(location: FieldLocation, problem: string): DataFileError {
   return new DataFileError(
     `${location.field ? `${location.field} of ${location.owner}` : location.owner} ${problem}`,
@@ -63,7 +67,7 @@ export const anyObject = predicateRule(
   (it) => typeof it === 'object' && it !== null && !Array.isArray(it),
 );
 
-/** No field may be missing, and none may be unknown: a misspelt price would be no price. */
+/** Requires all fields and rejects unknown ones, because a misspelt price would otherwise be no price. */
 export const objectRule =
   (fieldRules: Readonly<Record<string, ValidationRule>>): ValidationRule =>
   (value, location) => {
@@ -89,7 +93,7 @@ export const mapRule =
 export const listRule =
   (rule: ValidationRule): ValidationRule =>
   (value, location) => {
-    predicateRule('a list with something in it', (it) => Array.isArray(it) && it.length > 0)(value, location);
+    predicateRule('a non-empty list', (it) => Array.isArray(it) && it.length > 0)(value, location);
     for (const [i, item] of (value as readonly unknown[]).entries()) rule(item, withParent(location, i));
   };
 
@@ -97,15 +101,12 @@ export const enumRule = (values: readonly string[]) =>
   predicateRule(`one of ${values.join(', ')}`, (value) => values.includes(value as string));
 
 export const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
-export const text = predicateRule('a text', isText);
+export const text = predicateRule('a non-empty string', isText);
 export const texts = listRule(text);
 export const flag = predicateRule('true or false', (value) => typeof value === 'boolean');
-export const count = predicateRule(
-  'a whole number above 0',
-  (value) => Number.isSafeInteger(value) && Number(value) > 0,
-);
+export const count = predicateRule('a positive integer', (value) => Number.isSafeInteger(value) && Number(value) > 0);
 export const countOrZero = predicateRule(
-  'a whole number from 0',
+  'a non-negative integer',
   (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 );
 export const positive = predicateRule('a number above 0', (value) => typeof value === 'number' && value > 0);
@@ -118,14 +119,14 @@ export const factor = predicateRule(
   'a factor as text, such as "1.055"',
   (value) => parseDecimal(value, parseMargin) > 0n,
 );
-export const day = predicateRule('a day, such as "2026-11-20"', isDay);
+export const day = predicateRule('a date, such as "2026-11-20"', isDay);
 
-/** Price = cost × this ÷ 10,000. */
+/** Returns the margin in 1/10,000. The price is the cost times this number, divided by 10,000. */
 export function parseMargin(margin: string): bigint {
   return money.parseScaled(margin, 4);
 }
 
-/** A decimal, or -1 where it is none, or is finer than it can be kept. */
+/** @returns -1 if the value is not a decimal string, or has too many decimals */
 function parseDecimal(value: unknown, parse: (text: string) => bigint): bigint {
   try {
     return typeof value === 'string' ? parse(value) : -1n;
@@ -139,7 +140,7 @@ function isDay(value: unknown): boolean {
   return !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === value;
 }
 
-/** The first that is there before, and which one it is. */
+/** Returns the first name that occurs a second time, with the index of its second occurrence. */
 export function findDuplicate(names: readonly string[]): readonly [string, number] | undefined {
   const i = names.findIndex((name, at) => names.indexOf(name) !== at);
   return i < 0 ? undefined : [names[i] as string, i];

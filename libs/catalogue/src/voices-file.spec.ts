@@ -4,18 +4,18 @@ import { parseVoices } from './voices-file.ts';
 
 const VOICE = { id: 'v', name: 'V', models: ['m'], language: 'en', gender: 'neutral', description: 'A voice.' };
 
-describe('the voices that ship', () => {
+describe('the shipped voices', () => {
   const speakers = readCatalogue()
     .models.filter(isMediaModel)
     .filter(({ outputs }) => outputs.includes('speech'));
 
-  test('are there for every model that speaks, the default one in English', () => {
+  test('have a default voice in English or of any language for every text-to-speech model', () => {
     const first = speakers.map(({ id, voices: [voice] }) => [id, voice?.language]);
     expect(first.filter(([, language]) => language !== 'en' && language !== 'multi')).toEqual([]);
     expect(first).toHaveLength(6);
   });
 
-  test('that speak every language are of models that list them', () => {
+  test('include multilingual voices only for models that list their languages', () => {
     const unlisted = speakers.filter(
       ({ voices, choices }) => voices.some(({ language }) => language === 'multi') && !choices?.language,
     );
@@ -25,15 +25,11 @@ describe('the voices that ship', () => {
 
 describe('a file of voices', () => {
   test.each([
-    ['is no list', {}, 'it must be a list of voices'],
-    [
-      'has a voice without models',
-      [{ ...VOICE, models: [] }],
-      'models of voice "v" must be a list with something in it',
-    ],
-    ['has a voice twice', [VOICE, VOICE], 'voice "v" is there twice'],
-    ['has a field that is unknown', [{ ...VOICE, age: 3 }], 'voice "v" has an unknown field "age"'],
-  ])('is refused that %s', (_, data, message) => {
+    ['is not a list', {}, 'it must be a list of voices'],
+    ['has a voice without models', [{ ...VOICE, models: [] }], 'models of voice "v" must be a non-empty list'],
+    ['has a duplicate voice', [VOICE, VOICE], 'voice "v" is defined twice'],
+    ['has an unknown field', [{ ...VOICE, age: 3 }], 'voice "v" has an unknown field "age"'],
+  ])('is rejected if it %s', (_, data, message) => {
     expect(() => parseVoices(data)).toThrow(message);
   });
 });

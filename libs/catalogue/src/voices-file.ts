@@ -1,4 +1,4 @@
-/** The voices of models that speak, as they stand in a data file. */
+/** Voices of text-to-speech models in the format of the data file. */
 import {
   DataFileError,
   enumRule,
@@ -14,10 +14,10 @@ import {
 export const ANY_LANGUAGE = 'multi';
 
 export interface VoiceFile {
-  /** The vendor's own. */
+  /** The provider's id of the voice. */
   readonly id: string;
   readonly name: string;
-  /** Ids of the models that speak with it. The first voice of a model is the one that it speaks with by default. */
+  /** Ids of the models that support the voice. The first voice of a model is its default. */
   readonly models: readonly string[];
   /** ISO 639-1, or `multi`. */
   readonly language: string;
@@ -36,12 +36,12 @@ const voice = objectRule({
   description: text,
 });
 
-/** @throws DataFileError that names the voice and the field */
+/** @throws DataFileError with the voice and the field */
 export function parseVoices(data: unknown): readonly VoiceFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of voices', []);
   for (const [i, entry] of data.entries())
     voice(entry, toFieldLocation(isText(entry?.id) ? `voice "${entry.id}"` : `voice ${i + 1}`, i));
   const twice = findDuplicate(data.map(({ id }) => id));
-  if (twice) throw new DataFileError(`voice "${twice[0]}" is there twice`, [twice[1], 'id']);
+  if (twice) throw new DataFileError(`voice "${twice[0]}" is defined twice`, [twice[1], 'id']);
   return data;
 }

@@ -1,4 +1,4 @@
-/** What was sold, and what it came to: one item for each call, one charge for each request. */
+/** What a request costs the customer: one charge for each request, with one item for each call of a provider. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import {
   calculateCostAndPrice,
@@ -10,49 +10,49 @@ import {
 } from './tariff.ts';
 import type { Amount } from './value-types.ts';
 
-/** What is sold, and the creditor of its cost. */
+/** What is sold, who serves it and who invoices it. */
 export interface Seller {
-  /** Our name of the model or service; null where a fact of before did not name it. */
+  /** The catalogue's name of the model or service; null if an event of an older version did not name it. */
   readonly of: string | null;
-  /** The provider that does it. */
+  /** The provider that serves it. */
   readonly provider: string;
-  /** The vendor that invoices it: of a router's endpoint the router, not the provider behind it. */
+  /** The provider that invoices it. For an endpoint of a router this is the router, not the provider that it calls. */
   readonly creditor: string;
 }
 
 /** One call of a model or service. */
 export interface ChargeItem extends Seller {
-  /** It was used for what was asked, and is revenue in its own name: a web search beside its model. */
+  /** An additional service of the request, such as a web search. Its revenue is posted under its own name. */
   readonly beside?: true;
-  /** The vendor's own id of its answer, by which a line of its invoice can be found. */
+  /** The provider's id of its response, for finding the line of its invoice. */
   readonly vendorId?: string;
   readonly usage: Usage;
-  /** What the price depended on, as the answer said it. */
+  /** What the price depends on, as the response reported it. */
   readonly terms?: PriceTerms;
-  /** True when no upstream reported the usage, so that it was counted here. */
+  /** The provider did not report the usage, so the gateway counted it. */
   readonly estimated: boolean;
-  /** Why the house bears it: its cost is booked, its price is 0. */
+  /** Why the operator absorbs the item: the ledger has its cost, its price is 0. */
   readonly absorbed?: string;
   /** What the creditor will invoice. */
   readonly cost: Amount;
   readonly price: Amount;
 }
 
-/** One call that was tried for a charge. */
+/** One attempt to call a provider for a request. */
 export interface Attempt {
   readonly provider: string;
   readonly creditor: string;
-  /** Our name of the model; null where a fact of before did not name it. */
+  /** The catalogue's name of the model; null if an event of an older version did not name it. */
   readonly model: string | null;
   readonly vendorId?: string;
-  /** `ok`, or why it failed. */
+  /** `ok`, or the error code of the failure. */
   readonly outcome: string;
-  /** HTTP status of the upstream, where it answered. */
+  /** HTTP status of the provider, if it responded. */
   readonly status?: number;
   readonly milliseconds: number;
 }
 
-/** The evidence of a charge: enough to compute it again from the named price list. */
+/** A charge with its evidence, from which it can be calculated again with the named price list. */
 export interface Charge {
   readonly items: readonly ChargeItem[];
   /** Sums over the items. */
@@ -60,34 +60,36 @@ export interface Charge {
   readonly price: Amount;
   readonly priceList: string;
   readonly attempts: readonly Attempt[];
-  /** Why an answer ended early, where it did. */
+  /** Why the response ended early, if it did. */
   readonly errorCode?: string;
 }
 
-/** What one model or service of one provider is sold by. */
+/** The prices of one model or service of one provider. */
 export interface Tariff extends Seller {
   readonly of: string;
   readonly prices: readonly Price[];
 }
 
-/** A tariff as a price list has it. */
+/** A tariff in the form in which price lists store it. */
 export interface PriceListLine extends Seller {
   readonly of: string;
   readonly prices: readonly PriceJson[];
 }
 
-/** What is known of a call, beside its seller. */
 export type CallUsage = Pick<ChargeItem, 'usage' | 'estimated' | 'beside' | 'vendorId' | 'terms' | 'absorbed'>;
 
-/** Longer than any id that a vendor gives. */
+/** No provider is known to have longer ids. */
 const MAX_REQUEST_ID_LENGTH = 200;
 
-/** An id that can be one: whatever else a vendor says in its place would be in the books for ever, if they take it at all. */
+/** Omits an implausibly long id, because events and read models would store it permanently, or reject it. */
 export function toProviderRequestIdFields(vendorId: string | undefined): Pick<ChargeItem, 'vendorId'> {
   return vendorId === undefined || vendorId.length > MAX_REQUEST_ID_LENGTH ? {} : { vendorId };
 }
 
-/** A call with its amounts, rounded once. @throws UnpricedUnitError */
+/**
+ * Returns a call with its cost and price, each rounded once. The price of an absorbed call is 0.
+ * @throws UnpricedUnitError if no line of the tariff applies to a used unit
+ */
 export function toChargeItem(
   { of, provider, creditor, prices }: Tariff,
   { usage, estimated, beside, vendorId, terms, absorbed }: CallUsage,

@@ -1,8 +1,10 @@
 /**
- * Facts are forever: what was appended years ago must still be read. For each version of each type of fact there is a
- * golden file with examples: the data as it was stored, as it is read today, and what it books. The latest version is
- * what the deciders state. A difference means that the books of every installation would change their meaning: make a
- * new version instead, with an upcaster. Of older files only what is read today may change, and never what is booked.
+ * Events are stored permanently, so every version must stay readable. Each version of each event type has a golden file
+ * with examples: the stored data, the data after upcasting, and the postings. The latest version must equal the events
+ * of the deciders.
+ *
+ * A difference means that the ledger of every installation would change. Add a new version with an upcaster instead. In
+ * files of older versions only the data after upcasting may change, and never the postings.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -308,7 +310,7 @@ const challengeLife: readonly ChallengeCommand[] = [
   { type: 'ForfeitChallenge', data: { usableBefore: '2026-11-20T12:15:00.001Z', at: '2026-11-20T12:15:00.001Z' } },
 ];
 
-/** The compiler asks for every type of fact. */
+/** The compiler requires every event type here. */
 const types: Record<DomainEvent['type'], true> = {
   AccountOpened: true,
   KeyCreated: true,
@@ -425,7 +427,7 @@ function stated(): DomainEvent[] {
 
 interface Example {
   readonly stored: unknown;
-  /** Left out where it is as it was stored: always in the latest version. */
+  /** The data after upcasting. Omitted if it equals `stored`, as it always does in the latest version. */
   readonly today?: unknown;
   readonly postings: readonly (readonly [account: string, customer: string | null, amount: string])[];
 }
@@ -440,7 +442,7 @@ const golden = readdirSync(FOLDER).map((file) => {
 
 const latest = (type: string) => getLatestVersion(type, EVENT_SCHEMA);
 
-test('every version of every type of fact has its examples', () => {
+test('every version of every event type has examples', () => {
   const wanted = Object.keys(types).flatMap((type) =>
     Array.from({ length: latest(type) }, (_, i) => `${type}.v${i + 1}`),
   );
@@ -448,7 +450,7 @@ test('every version of every type of fact has its examples', () => {
   for (const { examples } of golden) expect(examples.length).toBeGreaterThan(0);
 });
 
-test.each(Object.keys(types))('%s is stated as its latest examples have it', (type) => {
+test.each(Object.keys(types))('deciders produce %s events that equal the latest examples', (type) => {
   const data = stated().filter((event) => event.type === type);
   const examples = golden.find((each) => each.type === type && each.version === latest(type))?.examples ?? [];
   expect(data.map((event) => JSON.stringify(event.data))).toEqual(examples.map(({ stored }) => JSON.stringify(stored)));
@@ -468,12 +470,12 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
     return facts;
   }
 
-  test('is read as a fact of today', async () => {
+  test('is upcast to the current version', async () => {
     const data = (await readBack()).map((fact) => fact.data);
     expect(data).toEqual(examples.map(({ stored, today }) => today ?? stored));
   });
 
-  test('books what it has always booked', async () => {
+  test('has the same postings as in its examples', async () => {
     const lines = (await readBack()).map((fact) =>
       toPostings(stream, fact).map(({ account, customer, amount }) => [account, customer, amount.toString()]),
     );
@@ -481,7 +483,7 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
   });
 });
 
-test('what is appended is read again as it was', async () => {
+test('reading appended events returns the same data and the latest versions', async () => {
   const store = withUpcasting(new MemoryEventStore(), EVENT_SCHEMA);
   const facts = stated();
   await store.append(

@@ -1,8 +1,8 @@
 /**
- * Every fact the system can state: the table of contents of the books.
+ * All domain events.
  *
- * Amounts are decimal strings of pico-USD, instants are ISO 8601 in UTC. What was appended stays as it is; a new
- * shape is a new version of its type, with an upcaster (`upcasters`) and a golden file (`golden`).
+ * Amounts are decimal strings of pico-USD, instants are ISO 8601 in UTC. Stored events never change. Changed data is a
+ * new version of the event type, with an upcaster (`upcasters`) and a golden file (`golden`).
  */
 import type { Message, StoredEvent } from '#kernel';
 import type { AutoTopupEvent } from './autotopup/events.ts';
@@ -29,7 +29,7 @@ export type KeyCreated = Message<
   {
     readonly keyId: string;
     readonly name: string;
-    /** Keyed hash of the secret: how a key is found without being stored. */
+    /** Keyed hash of the secret, by which a key is looked up. */
     readonly hash: string;
     readonly secret: SealedSecret;
     readonly limit: Amount | null;
@@ -56,7 +56,7 @@ export type KeyRevoked = Message<'KeyRevoked', { readonly keyId: string; readonl
 export type CreditAdded = Message<
   'CreditAdded',
   {
-    /** The payment that paid for it, by its back end and its id there: `lnd/5b0e…`. */
+    /** The payment for this credit: the payment backend and its id of the payment, such as `lnd/5b0e…`. */
     readonly creditId: string;
     readonly method: string;
     readonly amount: Amount;
@@ -65,7 +65,7 @@ export type CreditAdded = Message<
   }
 >;
 
-/** A credit was taken back, or given again: amounts are negative where the customer loses them. */
+/** A credit was reversed, or restored after a reversal. Amounts are negative if the customer loses them. */
 export type CreditReversed = Message<
   'CreditReversed',
   {
@@ -83,10 +83,13 @@ export type FundsHeld = Message<
   'FundsHeld',
   {
     readonly holdId: string;
-    /** The key that asked; null when the account itself did. */
+    /** The API key of the request; null if the account itself sent it. */
     readonly keyId: string | null;
     readonly amount: Amount;
-    /** The process that serves the request. Once it has died the hold ends; without one it ends by its time alone. */
+    /**
+     * The process that serves the request. The hold ends if this process dies. Without an owner, an abandoned hold ends
+     * only by its expiry.
+     */
     readonly owner?: string;
     readonly expiresAt: Instant;
     readonly query: Query;
@@ -94,39 +97,40 @@ export type FundsHeld = Message<
   }
 >;
 
-/** More is held for a running request: its answer may use more than it had. */
+/** The hold of a running request was increased, because its response may cost more than was held. */
 export type HoldExtended = Message<
   'HoldExtended',
   {
     readonly holdId: string;
     readonly keyId: string | null;
-    /** All that is held from now on, and the part of it that is new. */
+    /** The total after the extension. */
     readonly amount: Amount;
+    /** The increase. */
     readonly by: Amount;
     readonly at: Instant;
   }
 >;
 
-/** A hold is handed from the process that took it to a job that goes on without it: it ends with the job, and not by itself. */
+/** A hold was transferred from the process that placed it to a job that outlives the process. It ends with the job. */
 export type HoldKept = Message<
   'HoldKept',
   {
     readonly holdId: string;
-    /** The stream of the job, from now on. */
+    /** The stream of the job. */
     readonly owner: string;
     readonly expiresAt: Instant;
     readonly at: Instant;
   }
 >;
 
-/** What every end of a hold says about it. */
+/** The data of a hold that every event about its end has. */
 interface ResolvedHold {
   readonly holdId: string;
   readonly keyId: string | null;
-  /** Altogether, also what was added later. */
+  /** The total, including extensions. */
   readonly held: Amount;
   readonly heldAt: Instant;
-  /** When it was counted for its key's cap, where that is later: it was extended in another reset window. */
+  /** When the hold was counted for the limit of its key, if later than `heldAt`: it was extended in a later window. */
   readonly countedAt?: Instant;
   readonly query: Query;
   readonly at: Instant;
@@ -135,7 +139,7 @@ interface ResolvedHold {
 export type HoldSettled = Message<
   'HoldSettled',
   ResolvedHold & {
-    /** What the customer pays: the price, at most what was held. The rest of the price is an overrun. */
+    /** What the customer pays: the price, at most the held amount. The rest of the price is an overrun. */
     readonly charged: Amount;
     readonly charge: Charge;
   }
@@ -146,19 +150,19 @@ export type HoldReleased = Message<
   ResolvedHold & { readonly errorCode: string; readonly reason: string; readonly attempts: readonly Attempt[] }
 >;
 
-/** Its time was over, or its owner had died. */
+/** The expiry of the hold has passed, or its owner has died. */
 export type HoldExpired = Message<'HoldExpired', ResolvedHold>;
 
 /**
- * A charge whose hold ended unpaid: it came after the hold had expired, or its answer broke off before the customer
- * had anything of it. The customer owes nothing, the house bears it.
+ * A charge whose hold ended unpaid: the hold had expired, or the request failed before the customer received anything.
+ * The customer owes nothing; the operator absorbs the cost.
  */
 export type ChargeAbsorbed = Message<
   'ChargeAbsorbed',
   { readonly holdId: string; readonly charge: Charge; readonly at: Instant }
 >;
 
-/** What becomes of money that is held, in the stream of its payer. */
+/** Events of a hold, in the stream of its payer. */
 export type HoldEvent = FundsHeld | HoldKept | HoldSettled | HoldReleased | HoldExpired | ChargeAbsorbed;
 
 export type AccountEvent =
@@ -171,20 +175,20 @@ export type AccountEvent =
   | HoldExtended
   | HoldEvent;
 
-/** Of the stream of a payment challenge, which pays for one request. */
+/** Events in the stream of a payment challenge, which pays for one request. */
 export type ChallengeEvent = ChallengeLifecycleEvent | PaymentFeeCharged | HoldEvent;
 
 export type PriceListPublished = Message<
   'PriceListPublished',
   {
     readonly version: string;
-    /** One for each model or service of each provider. */
+    /** One line for each model or service of each provider. */
     readonly lines: readonly PriceListLine[];
     readonly at: Instant;
   }
 >;
 
-/** A request was refused because there was no money for it. Nothing was held, and nothing is booked. */
+/** A request was rejected for lack of money. Nothing was held, and the ledger has no entry for it. */
 export type RequestRefused = Message<
   'RequestRefused',
   {
@@ -207,7 +211,7 @@ export type DomainEvent =
   | PriceListPublished
   | RequestRefused;
 
-/** Categories of streams; the part of a stream's name before the first dash. */
+/** Categories of streams: the part of a stream's name before the first dash. */
 export const ACCOUNT = 'account';
 export const CHALLENGE = 'challenge';
 export const TOPUP = 'topup';
@@ -227,7 +231,7 @@ export const CATEGORIES = [
   REFUSED_REQUESTS,
 ] as const;
 
-/** The id behind the category in a stream's name. */
+/** Returns the part of a stream's name after the category and the first dash. */
 export function getStreamId(event: Pick<StoredEvent, 'stream'>): string {
   return event.stream.slice(event.stream.indexOf('-') + 1);
 }

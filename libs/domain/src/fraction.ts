@@ -1,7 +1,7 @@
-/** Exact sums of amounts that are whole pico-USD only for so many units: they are rounded once, at the end. */
+/** Exact sums of fractions, because one unit can cost less than a pico-USD. A sum is rounded once, at the end. */
 import { money, type PicoUsd, toPicoUsd } from '#kernel';
 
-/** An exact amount of pico-USD. */
+/** An exact amount in pico-USD. */
 export interface MoneyFraction {
   readonly numerator: bigint;
   readonly denominator: bigint;
@@ -9,7 +9,7 @@ export interface MoneyFraction {
 
 export const ZERO_FRACTION: MoneyFraction = { numerator: 0n, denominator: 1n };
 
-/** A sum with so many times another amount beside it. */
+/** Returns the first amount plus `quantity` times `addend`. */
 export function addMultiple(
   { numerator, denominator }: MoneyFraction,
   quantity: number,
@@ -26,7 +26,7 @@ export function addMultiple(
   };
 }
 
-/** To the next pico-USD. */
+/** Rounds up to the next pico-USD. */
 export function roundUp({ numerator, denominator }: MoneyFraction): PicoUsd {
   return toPicoUsd(money.divideRoundingUp(numerator, denominator));
 }

@@ -1,6 +1,6 @@
 /**
- * What payers of every kind have in common: money that is held for running requests. A hold has exactly one end: it is
- * settled, released, or it expires.
+ * Holds, for payers of every kind. A hold reserves money for a running request. It ends exactly once: it is settled,
+ * released, or it expires.
  */
 import { money, PersistentMap, type PicoUsd } from '#kernel';
 import type { Attempt, Charge } from './charge.ts';
@@ -9,37 +9,40 @@ import type { Query } from './query.ts';
 import { reject } from './rejections.ts';
 import type { Instant } from './value-types.ts';
 
-/** A job's hold ends with the job, however long that takes: its money is never free while its vendor may still invoice. */
+/** The hold of a job ends only with the job: its money stays reserved while the provider may still invoice. */
 const NO_EXPIRY = '9999-12-31T23:59:59.999Z';
-/** Entries a memory holds before it drops its older half. */
+/** Maximum entries of the newer generation of `RecentIds`. Beyond it, the older generation is dropped. */
 const MAX_IDS_PER_GENERATION = 512;
 
-/** Why a hold is released that is the request's own fault: the same request would fail again, wherever it is sent. */
+/** Reasons for a release that the request itself causes: the same request would fail again at any provider. */
 export const REQUEST_ERROR_CODES: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
 
 export interface OpenHold {
   readonly amount: PicoUsd;
   readonly keyId: string | null;
-  /** What counts it for the key's cap. */
+  /** Id of the counters of the key that include this hold, see `toCounterId`; empty without a key. */
   readonly counter: string;
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
   readonly at: Instant;
-  /** When it was counted for the cap: as it was made, or extended in a later reset window. */
+  /** When the hold was counted for the limit of the key: when it was placed, or extended in a later reset window. */
   readonly countedAt: Instant;
 }
 
-/** How recent holds ended, in two generations: the older one is dropped when the newer is full. */
+/** How recent holds ended, in two generations: the older one is dropped when the newer one is full. */
 export type RecentIds = readonly [PersistentMap<string>, PersistentMap<string>];
 
 export const NO_RECENT_IDS: RecentIds = [PersistentMap.empty(), PersistentMap.empty()];
 
 export interface Holds {
   readonly holds: PersistentMap<OpenHold>;
-  /** Holds that ended in time: a repeated command yields no facts. */
+  /** Holds that were settled or released. A repeated command for them produces no events. */
   readonly resolved: RecentIds;
-  /** Holds that expired. Kept apart, so that a busy payer does not forget them before their late charge comes. */
+  /**
+   * Holds that expired. They have their own map: the many settled holds of a busy payer must not evict them before
+   * their late charge.
+   */
   readonly expired: RecentIds;
 }
 
@@ -47,7 +50,7 @@ export interface Holds {
 
 type HoldResolution = 'settled' | 'released' | 'expired';
 
-/** The holds of a payer without one that has ended. */
+/** Removes a hold that has ended and records how it ended. */
 export function removeHold(holdId: string, resolution: HoldResolution, { holds, resolved, expired }: Holds): Holds {
   const isExpired = resolution === 'expired';
   return {
@@ -57,19 +60,22 @@ export function removeHold(holdId: string, resolution: HoldResolution, { holds, 
   };
 }
 
-/** A late charge of a hold that has expired was absorbed; that of one that was released is part of its release. */
+/** Records that the late charge of an expired hold was absorbed. A charge absorbed with a release needs no record. */
 export function markAbsorbed(holdId: string, { holds, resolved, expired }: Holds): Holds {
   const isReleased = findResolution(resolved, holdId) !== undefined;
   return { holds, resolved, expired: isReleased ? expired : addRecentId(expired, holdId, 'absorbed') };
 }
 
-/** The same holds, one of them in the hands of a job. */
+/** Makes a job the owner of a hold. */
 export function transferHold({ holdId, owner, expiresAt }: HoldKept['data'], { holds }: Holds): Pick<Holds, 'holds'> {
   const hold = holds.get(holdId);
   return { holds: hold ? holds.with(holdId, { ...hold, owner, expiresAt }) : holds };
 }
 
-/** How a hold ended, as far as it is remembered: `settled`, `released`, `expired` or `absorbed`. */
+/**
+ * Returns how a hold ended: `settled`, `released`, `expired` or `absorbed`.
+ * @returns undefined for a hold that is open, unknown or evicted from the recent ids
+ */
 export function getHoldResolution(holdId: string, { resolved, expired }: Pick<Holds, 'resolved' | 'expired'>) {
   return findResolution(resolved, holdId) ?? findResolution(expired, holdId);
 }
@@ -84,7 +90,7 @@ function findResolution([recent, older]: RecentIds, id: string): string | undefi
   return recent.get(id) ?? older.get(id);
 }
 
-/** About what they take in memory: bytes of the heap of Node 24, measured. */
+/** Estimates the memory of the holds in bytes. The factors were measured on the heap of Node 24. */
 export function estimateHoldsBytes({ holds, resolved, expired }: Holds): number {
   return holds.estimateBytes(400) + estimateRecentIdsBytes(resolved) + estimateRecentIdsBytes(expired);
 }
@@ -113,7 +119,7 @@ interface ReleaseTerms {
   readonly errorCode: string;
   readonly reason: string;
   readonly attempts: readonly Attempt[];
-  /** What the upstream will invoice although nothing was delivered. */
+  /** What the provider will invoice although nothing was delivered. */
   readonly absorbed?: Charge;
 }
 
@@ -134,7 +140,7 @@ export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEve
       return expireHolds((hold) => hold.expiresAt <= before, at, payer);
     }
     case 'AbandonHolds': {
-      // Should the owner live after all, it finds what is true of every hold that has expired: nothing grows or is charged.
+      // If the owner is still alive, its holds behave like all expired holds: they can be neither extended nor charged.
       const { owner, at } = command.data;
       return expireHolds((hold) => hold.owner === owner, at, payer);
     }
@@ -166,7 +172,7 @@ function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds):
     case 'released':
       return reject('hold_resolved', `Hold ${holdId} was released`);
     default:
-      return reject('hold_not_found', `There is no hold ${holdId}`);
+      return reject('hold_not_found', `Hold ${holdId} not found`);
   }
 }
 
@@ -181,7 +187,7 @@ function releaseHold({ holdId, at, absorbed, ...failure }: DataOf<'ReleaseHold'>
     case 'expired':
       return [];
     case undefined:
-      return reject('hold_not_found', `There is no hold ${holdId}`);
+      return reject('hold_not_found', `Hold ${holdId} not found`);
     default:
       return reject('hold_resolved', `Hold ${holdId} was settled`);
   }

@@ -1,10 +1,13 @@
 const DATE_TIME = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z|[+-]\d{2}:\d{2})?)?$/i;
-/** Years that PostgreSQL prints, and that sort as text. */
+/**
+ * Years 0001 to 9999. `Date.toISOString` and PostgreSQL format other years differently, and only these years sort as
+ * text.
+ */
 const COMMON_ERA = /^(?!0000)\d{4}-/;
 
 /**
- * Reads an ISO 8601 date, or date and time, as an instant in UTC; what names no zone is taken to be UTC as well.
- * @returns undefined when it is neither
+ * Parses an ISO 8601 date, or date and time, to an instant in UTC. A value without a time zone is read as UTC.
+ * @returns undefined for any other value, and for a date that does not exist
  */
 export function parseInstant(value: unknown): string | undefined {
   const [, date, time = '00:00', zone = 'Z'] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];

@@ -1,13 +1,12 @@
-/** An API key's spending rules: its cap, and the window of time the cap is for. */
+/** The settings of an API key: its spending limit, the reset windows of the limit, and its expiry. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import { advanceWindow, getNextReset, type LimitWindow, startWindow } from './limit-window.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME_LENGTH = 25;
-/** 0.01 USD. */
 export const MIN_KEY_LIMIT = money.parseUsd('0.01');
-/** A larger limit is as good as none, and would not fit where the books are kept. */
+/** A larger limit has no effect in practice, and would eventually exceed the columns of the read models. */
 const MAX_KEY_LIMIT = money.parseUsd(1_000_000_000);
 
 export interface ApiKeyState extends LimitWindow {
@@ -15,9 +14,9 @@ export interface ApiKeyState extends LimitWindow {
   readonly limit: PicoUsd | null;
   readonly expireAt: Instant | null;
   readonly revoked: boolean;
-  /** How often the reset period was changed: each time the counting restarts, also in a window that has been there before. */
+  /** Number of changes of the reset period. Each restarts the counters, even in a window that was used before. */
   readonly changes: number;
-  /** Held in the window and not yet resolved. */
+  /** Sum of the open holds that count in the window. */
   readonly held: PicoUsd;
   /** Charged in all windows. */
   readonly usedInAll: PicoUsd;
@@ -25,7 +24,7 @@ export interface ApiKeyState extends LimitWindow {
   readonly updatedAt: Instant;
 }
 
-/** A key as its owner sees it, at some instant. */
+/** The state of an API key at some instant, as its owner sees it. */
 export interface ApiKeyRecord {
   readonly keyId: string;
   readonly name: string;
@@ -40,7 +39,7 @@ export interface ApiKeyRecord {
   readonly revokedAt: Instant | null;
 }
 
-/** The record of a key that may be used. */
+/** Returns the record of a key that is not revoked. */
 export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): ApiKeyRecord {
   const { name, limit, usedInAll, resetPeriod, expireAt, createdAt, updatedAt } = key;
   return {
@@ -58,18 +57,20 @@ export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): Ap
   };
 }
 
-/** Names what `used` and `held` count, so that a hold is taken off again only where it was added. */
+/**
+ * Returns the id of the counters `used` and `held`: a hold is subtracted only from the counters that it was added to.
+ */
 export function toCounterId({ changes, window }: ApiKeyState): string {
   return `${changes}:${window}`;
 }
 
-/** The key with its counters of the window that `at` falls in. */
+/** Returns the key with the counters of the window that contains `at`. */
 export function advanceKeyWindow(key: ApiKeyState, at: Instant): ApiKeyState {
   const limitWindow = advanceWindow(at, key);
   return limitWindow === key ? key : { ...key, ...limitWindow, held: ZERO_USD };
 }
 
-/** What the cap still allows at `at`; null without a cap. Never below zero. */
+/** Returns what the limit still allows at `at`, at least zero; null without a limit. */
 export function calculateRemainingLimit(key: ApiKeyState, at: Instant): PicoUsd | null {
   if (key.limit === null) return null;
   const { limit, used, held } = { ...advanceKeyWindow(key, at), limit: key.limit };
@@ -92,7 +93,7 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
   };
 }
 
-/** Changing the reset period starts a new window: what was used before no longer counts. */
+/** Applies changed settings. Another reset period starts a new window, in which earlier charges do not count. */
 export function updateKeyState(
   key: ApiKeyState,
   { name, limit, resetPeriod, expireAt, at }: KeyUpdated['data'],
@@ -115,12 +116,12 @@ export interface ApiKeySettings {
   readonly expireAt: Instant | null;
 }
 
-/** What every store can keep: no control characters, no half of a surrogate pair. */
+/** Whether every store accepts the text: it has no control characters and no lone surrogates. */
 function isPrintable(text: string): boolean {
   return text.isWellFormed() && !/\p{Cc}/u.test(text);
 }
 
-/** @throws Rejection `invalid_key_settings` */
+/** @throws Rejection `invalid_key_settings` if a setting is invalid */
 export function assertValidKey({ name, limit, resetPeriod, expireAt }: ApiKeySettings, at: Instant): void {
   const rejectSettings = (message: string) => reject('invalid_key_settings', message);
   if (!isPrintable(name)) rejectSettings('name must be text without control characters');

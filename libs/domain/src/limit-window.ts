@@ -1,47 +1,47 @@
 /**
- * The reset windows of a key's cap, and what counts in them: one rule for the account, which decides by it, and for the
- * read model, which shows it.
+ * The reset windows of an API key's spending limit, and the charges that count in them. The decisions of the account
+ * and the read model both use these functions, so they agree.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, ResetPeriod } from './events.ts';
 
-/** The window of a cap without a reset period: it never ends. */
+/** The window of a limit without a reset period: it never ends. */
 const NO_RESET_WINDOW_ID = '-';
 const DAY_MS = 86_400_000;
 
 export interface LimitWindow {
   readonly resetPeriod: ResetPeriod | null;
-  /** The reset window that `used` is of. */
+  /** The reset window in which `used` was charged. */
   readonly window: string;
-  /** Charged in the window. A charge belongs to the window its hold was made in. */
+  /** Charged in the window. A charge belongs to the window in which its hold was counted. */
   readonly used: PicoUsd;
 }
 
-/** The window that `at` falls in, with nothing used. */
+/** Returns the window that contains `at`, with nothing used. */
 export function startWindow(resetPeriod: ResetPeriod | null, at: Instant): LimitWindow {
   return { resetPeriod, window: getWindowId(resetPeriod, at), used: ZERO_USD };
 }
 
-/** The cap in the window that `at` falls in. Windows only move forward, whatever a clock says. */
+/** Returns the window that contains `at`, or the current window if that is later: windows never move backwards. */
 export function advanceWindow(at: Instant, limitWindow: LimitWindow): LimitWindow {
   return getWindowId(limitWindow.resetPeriod, at) > limitWindow.window
     ? startWindow(limitWindow.resetPeriod, at)
     : limitWindow;
 }
 
-/** The cap after a charge for a hold that was made at `heldAt`; a charge of an earlier window does not count in this one. */
+/** Adds a charge for a hold that was counted at `heldAt`. Ignores a charge that belongs to an earlier window. */
 export function addChargeToWindow(limitWindow: LimitWindow, heldAt: Instant, amount: PicoUsd): LimitWindow {
   if (getWindowId(limitWindow.resetPeriod, heldAt) < limitWindow.window) return limitWindow;
   const current = advanceWindow(heldAt, limitWindow);
   return { ...current, used: money.add(current.used, amount) };
 }
 
-/** Names the reset window an instant falls in: days, weeks from Monday and months, in UTC. Later windows sort later. */
+/** Returns the id of the window that contains `at`: a UTC day, week (from Monday) or month. Ids sort by time. */
 export function getWindowId(period: ResetPeriod | null, at: Instant): string {
   return period === null ? NO_RESET_WINDOW_ID : `${period}:${getWindowStart(period, at).toISOString().slice(0, 10)}`;
 }
 
-/** When the window that `at` falls in ends; null without a reset period. */
+/** Returns the end of the window that contains `at`; null without a reset period. */
 export function getNextReset(period: ResetPeriod | null, at: Instant): Instant | null {
   if (period === null) return null;
   const start = getWindowStart(period, at);

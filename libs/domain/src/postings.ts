@@ -1,16 +1,20 @@
 /**
- * Double entry: what a fact books, as lines whose amounts sum to zero. A positive amount is a debit, a negative one a
- * credit. The journal, the trial balance and every balance follow from these lines and from nothing else.
+ * The double-entry postings of each event. The postings of an event sum to zero; a positive amount is a debit, a
+ * negative one a credit. The journal, the trial balance and every balance are calculated from these postings only.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Charge, ChargeItem } from './charge.ts';
 import { CHALLENGE, type DomainEvent } from './events.ts';
 
 /**
- * The chart of accounts. `customer` is what accounts have, `challenge` what payments for one request have; `rounding` is what
- * such a payment came to above its price, since it is made in whole satoshis. `rates` is what exchange rates have won or
- * lost between an invoice and its payment, `fees` is what back ends keep. Provider, creditor, method and surface are names
- * such as `openai`, `openrouter`, `btc-lightning`, `chat`.
+ * The chart of accounts:
+ * - `customer`: money of accounts. `challenge`: money of payments for one request.
+ * - `rounding`: the excess of such a payment over its price, because satoshis cannot be divided.
+ * - `rates`: gains and losses from exchange rates between an invoice and its payment.
+ * - `fees`: what payment backends deduct.
+ *
+ * The second part is the name of a provider, creditor, payment method, request type or additional service: `openai`,
+ * `openrouter`, `btc-lightning`, `chat_completion`, `web_search`.
  */
 export type LedgerAccount =
   | 'customer:available'
@@ -29,21 +33,21 @@ export type LedgerAccount =
 
 export interface Posting {
   readonly account: LedgerAccount;
-  /** The id of the account or the challenge whose money it is; null for the house's own. */
+  /** Id of the account or challenge that owns the money; null for the operator's own. */
   readonly customer: string | null;
   readonly amount: PicoUsd;
 }
 
 const NO_POSTINGS: readonly Posting[] = [];
 
-/** The lines that a fact of a stream books; lines of zero are left out. */
+/** Returns the postings of an event of the stream, without postings of zero. */
 export function toPostings(stream: string, event: DomainEvent): readonly Posting[] {
   const holder = getHolderAccounts(stream);
   const { customer } = holder;
   switch (event.type) {
     case 'CreditAdded':
     case 'CreditReversed': {
-      // A reversal is booked as its credit was, with amounts below zero.
+      // A reversal has the postings of its credit, with negative amounts.
       const { method, amount, bonus } = event.data;
       const paid = money.parseJsonAmount(amount);
       const bonusAmount = money.parseJsonAmount(bonus);
@@ -124,7 +128,7 @@ export function toPostings(stream: string, event: DomainEvent): readonly Posting
   }
 }
 
-/** Whose money a stream's facts are about, and the ledger accounts it is in. */
+/** Returns the owner of the money in a stream, and the ledger accounts of that money. */
 function getHolderAccounts(stream: string) {
   const [category = ''] = stream.split('-', 1);
   const kind = category === CHALLENGE ? 'challenge' : 'customer';
@@ -132,8 +136,8 @@ function getHolderAccounts(stream: string) {
 }
 
 /**
- * Revenue at the full price, by the surface that was asked and by each service beside it; what the customer does not pay
- * of it is an overrun. The cost is the provider's, and is owed to its creditor.
+ * Posts revenue at the full price: that of additional services under their names, all other revenue under `surface`.
+ * The part that the customer does not pay is an overrun. The cost is posted by provider and is owed to the creditor.
  */
 function toRevenuePostings({ items, price }: Charge, surface: string, charged: PicoUsd): readonly Posting[] {
   return [
@@ -154,7 +158,7 @@ function toItemPostings(
   ];
 }
 
-/** The account was credited what was asked for; what came is worth what the market says. The difference is the house's. */
+/** Posts the difference between the market value of a payment and the credited amount: the operator's gain or loss. */
 function toRatePostings(method: string, market: string, credited: string): readonly Posting[] {
   const amount = money.subtract(money.parseJsonAmount(market), money.parseJsonAmount(credited));
   return omitZeroPostings(
@@ -163,7 +167,7 @@ function toRatePostings(method: string, market: string, credited: string): reado
   );
 }
 
-/** From what is available to what is held, or back: both are debts of the house, so the debit lessens `from`. */
+/** Moves money between available and held. Both are liabilities of the operator, so the debit reduces `from`. */
 function toTransferPostings(
   customer: string,
   from: LedgerAccount,
@@ -177,7 +181,7 @@ function omitZeroPostings(...all: readonly Posting[]): readonly Posting[] {
   return all.filter(({ amount }) => amount !== 0n);
 }
 
-/** @throws Error when the lines of a fact do not sum to zero: a bug, never an input's fault */
+/** @throws Error if the postings of an event do not sum to zero, which is a bug and never caused by input */
 export function assertBalanced(entry: readonly Posting[]): void {
   const total = money.sum(entry.map(({ amount }) => amount));
   if (total !== 0n) throw new Error(`unbalanced entry: its lines sum to ${total} pico-USD`);

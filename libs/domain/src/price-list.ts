@@ -1,4 +1,4 @@
-/** A price list is a fact: published once under its version, so that a charge can name it forever. */
+/** A price list is an event. It is published once under its version, and charges refer to it permanently. */
 import { type Decider, throwUnknownEvent } from '#kernel';
 import type { PriceListPublished } from './events.ts';
 import { reject } from './rejections.ts';
@@ -18,7 +18,7 @@ export const priceListDecider: Decider<PublishPriceList, PriceListPublished['dat
   },
 };
 
-/** About what a list takes in memory. */
+/** Estimates the memory of a price list in bytes. */
 export function estimatePriceListBytes(list: PriceListPublished['data'] | null): number {
   return 1_000 * (list?.lines.length ?? 0);
 }

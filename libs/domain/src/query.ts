@@ -1,4 +1,4 @@
-/** What the query history calls a use. */
+/** The type of a request, as the query history shows it. */
 export type QueryType =
   | 'chat_completion'
   | 'completion'
@@ -12,11 +12,11 @@ export type QueryType =
   | 'text_to_speech'
   | 'data_enrichment';
 
-/** What was asked, as the query history shows it. */
+/** The description of a request in the query history. */
 export interface Query {
   readonly model: string;
   readonly type: QueryType;
-  /** Where the request came from, by its `x-query-source` header: `api` or `ui`. */
+  /** The origin of the request, from its `x-query-source` header: `api` or `ui`. */
   readonly source: string;
   readonly online: boolean;
   readonly free: boolean;

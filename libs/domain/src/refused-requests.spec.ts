@@ -14,8 +14,8 @@ const note = (requestId: string): RecordRefusedRequest => ({
   data: { accountId: 'a', keyId: 'k', requestId, query, errorCode: 'insufficient_balance', at },
 });
 
-describe('a refusal', () => {
-  test('is noted once', () => {
+describe('a rejected request', () => {
+  test('is recorded once', () => {
     const noted = refusedRequestsDecider.decide(note('r1'), refusedRequestsDecider.getInitialState());
     expect(noted).toEqual([{ type: 'RequestRefused', data: note('r1').data }]);
     expect(
@@ -26,7 +26,7 @@ describe('a refusal', () => {
     ).toEqual([]);
   });
 
-  test('is not noted when the day of the account is full', () => {
+  test('is not recorded when the account has reached the maximum of the day', () => {
     let noted = refusedRequestsDecider.getInitialState();
     for (let i = 0; i < MAX_REFUSED_REQUESTS_PER_DAY; i++)
       noted = fold(refusedRequestsDecider, noted, refusedRequestsDecider.decide(note(`r${i}`), noted));
@@ -34,7 +34,7 @@ describe('a refusal', () => {
     expect(refusedRequestsDecider.decide(note('one more'), noted)).toEqual([]);
   });
 
-  test('stands in the stream of its account and day', () => {
+  test('is in the stream of its account and day', () => {
     expect(toRefusedRequestsStreamId('a', at)).toBe('a-2026-11-20');
   });
 });

@@ -1,11 +1,11 @@
 /**
- * Requests that were refused because there was no money for them. They are facts of the query history and of nothing else, so
- * they stand beside the account: one short stream for each account and day, that ends when it is full.
+ * Requests that were rejected for lack of money. Only the query history uses these events, so they are not in the
+ * account's stream. Each account and day has a short stream of its own, with a maximum length.
  */
 import { type Decider, throwUnknownEvent } from '#kernel';
 import type { RequestRefused } from './events.ts';
 
-/** Of one account, in the history of one day. What comes after them says nothing new. */
+/** Maximum number of recorded requests per account and day. Further rejections would add nothing to the history. */
 export const MAX_REFUSED_REQUESTS_PER_DAY = 50;
 
 export interface RecordRefusedRequest {
@@ -13,7 +13,7 @@ export interface RecordRefusedRequest {
   readonly data: RequestRefused['data'];
 }
 
-/** The ids of the requests that are noted. */
+/** Ids of the requests that are already recorded. */
 type RecordedIds = ReadonlySet<string>;
 
 export const refusedRequestsDecider: Decider<RecordRefusedRequest, RecordedIds, RequestRefused> = {
@@ -28,7 +28,7 @@ export const refusedRequestsDecider: Decider<RecordRefusedRequest, RecordedIds, 
   },
 };
 
-/** The id of the stream for what an account was refused on the day of an instant. */
+/** Returns the id of the stream with the rejected requests of an account on the UTC day of `at`. */
 export function toRefusedRequestsStreamId(accountId: string, at: string): string {
   return `${accountId}-${at.slice(0, 'yyyy-mm-dd'.length)}`;
 }

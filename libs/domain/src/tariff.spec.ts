@@ -31,12 +31,12 @@ const perMillion = (unit: Unit, price: string, more: Partial<Price> = {}) =>
   line(unit, price, { per: 1_000_000n, ...more });
 
 describe('a price', () => {
-  test('is exact to the last decimal', () => {
+  test('is exact to the last decimal place', () => {
     const prices = [perMillion('input', '0.79125'), perMillion('output', '1.31875')];
     expect(calculateCostAndPrice({ input: 74, output: 3 }, prices).price).toBe(parseUsd('0.00006250875'));
   });
 
-  test('is rounded once, up, whatever it is made of', () => {
+  test('is rounded up once, after all units are summed', () => {
     const thirds: Price[] = [
       { unit: 'image', per: 3n, cost: 1n, price: 2n },
       { unit: 'search', per: 7n, cost: 1n, price: 1n },
@@ -47,7 +47,7 @@ describe('a price', () => {
     expect(calculateCostAndPrice({}, thirds)).toEqual({ cost: 0n, price: 0n });
   });
 
-  test('of a unit that has none is that of what it falls back to, through every level', () => {
+  test('of a unit without its own price is the price of its fallback unit, through every level', () => {
     const prices = [line('input', '1'), line('output', '10')];
     expect(calculateCostAndPrice({ input: 1, cacheRead: 1, cacheWriteHour: 1, reasoning: 1 }, prices).price).toBe(
       parseUsd('13'),
@@ -56,7 +56,7 @@ describe('a price', () => {
     expect(calculateCostAndPrice({ cacheWrite: 1, cacheWriteHour: 1 }, written).price).toBe(parseUsd('4'));
   });
 
-  test('of a unit that cannot be had is refused, and so is its bound', () => {
+  test('of an unpriced unit cannot be calculated, and neither can its maximum price', () => {
     const prices = [line('input', '1')];
     expect(() => calculateCostAndPrice({ input: 1, output: 1 }, prices)).toThrow('no price for the unit output');
     expect(() => calculateMaxPrice({ image: 1 }, prices)).toThrow('no price for the unit image');
@@ -64,7 +64,7 @@ describe('a price', () => {
     expect(calculateCostAndPrice({ input: 1, output: 0 }, prices).price).toBe(parseUsd('1'));
   });
 
-  test('counts the first line whose conditions are met', () => {
+  test('comes from the first line whose conditions are satisfied', () => {
     const prices = [
       line('image', '4', { when: { quality: 'high', size: '2k' } }),
       line('image', '3', { when: { quality: 'high' } }),
@@ -77,14 +77,14 @@ describe('a price', () => {
     expect(of({})).toBe(parseUsd('1'));
   });
 
-  test('that only some conditions have is none for the others', () => {
+  test('that exists only under a condition is missing under other conditions', () => {
     const prices = [line('image', '4', { when: { quality: 'high' } })];
     expect(calculateCostAndPrice({ image: 1 }, prices, { quality: 'high' }).price).toBe(parseUsd('4'));
     expect(() => calculateCostAndPrice({ image: 1 }, prices, { quality: 'low' })).toThrow('image');
     expect(() => calculateMaxPrice({ image: 1 }, prices)).toThrow('image');
   });
 
-  test('may depend on the size of the call, which follows from its usage unless the vendor says it', () => {
+  test('can depend on the size of the call, which is derived from its usage unless the provider reports it', () => {
     const prices = [line('input', '2', { when: { inputTokens: { above: 10 } } }), line('input', '1')];
     expect(calculateCostAndPrice({ input: 4, cacheRead: 6 }, prices).price).toBe(parseUsd('10'));
     expect(calculateCostAndPrice({ input: 5, cacheRead: 6 }, prices).price).toBe(parseUsd('22'));
@@ -94,7 +94,7 @@ describe('a price', () => {
     expect(countAffordableUnits(parseUsd('19'), { unit: 'input', beside: {} }, prices)).toBe(9);
   });
 
-  test('and cost may be of different units: billed by tokens, sold by the image', () => {
+  test('can be for another unit than the cost: billed by tokens, sold by the image', () => {
     const prices: Price[] = [
       { unit: 'output', per: 1n, cost: 5n },
       { unit: 'image', per: 1n, price: 700n },
@@ -103,7 +103,7 @@ describe('a price', () => {
     expect(calculateMaxPrice({ output: 100, image: 2 }, prices)).toBe(1_400n);
   });
 
-  test('reads from a fact as it was written there', () => {
+  test('is the same after serialising and parsing', () => {
     const prices = [
       line('image', '4', { when: { quality: 'high' } }),
       line('character', '0.015', { per: 1_000n }),
@@ -113,8 +113,8 @@ describe('a price', () => {
   });
 });
 
-describe('a bound', () => {
-  test('covers what falls back to a unit, and any condition that may be met', () => {
+describe('a maximum price', () => {
+  test('covers the units that fall back to a unit, and every condition that can be satisfied', () => {
     const prices = [
       line('input', '1'),
       line('cacheWrite', '2'),
@@ -127,13 +127,13 @@ describe('a bound', () => {
   });
 });
 
-describe('a use', () => {
-  test('stands in facts without what is 0, and with nothing but whole numbers', () => {
+describe('a usage', () => {
+  test('is serialised without zeros, and is rejected with a quantity that is not a natural number', () => {
     expect(JSON.stringify(toUsageJson({ output: 2, cacheRead: 0, input: 1 }))).toBe('{"input":1,"output":2}');
     for (const wrong of [-1, 0.5, Number.NaN, 2 ** 53]) expect(() => toUsageJson({ input: wrong })).toThrow('input');
   });
 
-  test('is added unit by unit, and counted with what falls back to a unit', () => {
+  test('is added unit by unit, and the quantity of a unit includes the units that fall back to it', () => {
     const sum = addUsage({ input: 1, reasoning: 2 }, { input: 3, output: 4 });
     expect(sum).toEqual({ input: 4, reasoning: 2, output: 4 });
     expect(getQuantity('output', sum)).toBe(6);
@@ -141,7 +141,7 @@ describe('a use', () => {
   });
 });
 
-/** How tokens were charged before there was a tariff: rates per million, a price per request, a margin. */
+/** The rates of version 1 price lists: rates per million tokens, a price per request, and a margin. */
 interface OldRates {
   readonly input: bigint;
   readonly cacheRead: bigint;
@@ -192,7 +192,7 @@ const anyUsage = fc.record({
 });
 
 describe('properties', () => {
-  test('a charge of tokens is the same pico-USD as by the rates of before', () => {
+  test('a charge for tokens equals the charge at the rates of version 1', () => {
     fc.assert(
       fc.property(oldRates, anyUsage, (rates, usage) => {
         expect(calculateCostAndPrice(usage, pricesOf(rates))).toEqual(oldPriceOf(usage, rates));
@@ -216,7 +216,7 @@ describe('properties', () => {
       when: conditions,
     })
     .map(({ when, ...rest }): Price => ({ ...rest, cost: 0n, ...(when ? { when } : {}) }));
-  /** Each unit that falls back to nothing has a price in any case. */
+  /** Each unit without a fallback has an unconditional price. */
   const anyPrices = fc
     .record({ lines: fc.array(anyLine, { maxLength: 8 }), input: rate, output: rate, image: rate })
     .map(({ lines, input, output, image }): Price[] => [
@@ -229,7 +229,7 @@ describe('properties', () => {
     { tier: fc.constantFrom('flex', 'priority', 'default'), size: fc.constantFrom('1k', '2k') },
     { requiredKeys: [] },
   );
-  /** A use within a bound: each token in some class of its side. */
+  /** Distributes the tokens of an upper bound over their classes. */
   const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 5, maxLength: 5 });
   function within({ input, output, image }: Readonly<Record<'input' | 'output' | 'image', number>>, parts: number[]) {
     const [all = 0, read = 0, write = 0, hour = 0, thought = 0] = parts;
@@ -243,7 +243,7 @@ describe('properties', () => {
   }
   const bounds = fc.record({ input: tokens, output: tokens, image: fc.nat({ max: 10 }) });
 
-  test('no use within a bound is sold for more, whatever terms its answer has', () => {
+  test('a usage within an upper bound never exceeds its maximum price, with any terms in the response', () => {
     fc.assert(
       fc.property(anyPrices, bounds, shares, anyTerms, fc.boolean(), (prices, bound, parts, terms, known) => {
         const usage = within(bound, parts);
@@ -255,7 +255,7 @@ describe('properties', () => {
     );
   });
 
-  test('what an amount affords is within it, and one more is not', () => {
+  test('the affordable number of units costs at most the amount, and one more unit exceeds it', () => {
     const amounts = fc.bigInt({ min: 0n, max: 10n ** 16n });
     fc.assert(
       fc.property(anyPrices, tokens, amounts, anyTerms, (prices, input, amount, terms) => {
@@ -271,7 +271,7 @@ describe('properties', () => {
     );
   });
 
-  test('a charge is the sum of its items, each is explained by its price line and by no other amount', () => {
+  test('a charge is the sum of its items, and only the exact price of each item matches the price list', () => {
     const sold = { of: 'v/m', provider: 'v', creditor: 'router' };
     fc.assert(
       fc.property(anyPrices, fc.array(anyUsage, { maxLength: 4 }), anyTerms, (lines, usages, terms) => {

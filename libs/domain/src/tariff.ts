@@ -1,29 +1,29 @@
 /**
- * One tariff for everything that is sold. A use is a set of quantities, each in its unit, and one kind of price line says
- * what any unit costs and what it is sold for: tokens, images, seconds, characters, searches, lookups. Pure, so that every
- * charge can be computed again from its facts.
+ * Costs and prices of everything that is sold. A usage is a set of quantities by unit, such as tokens, images, seconds,
+ * characters, searches and lookups. Prices of all units have the same form. All functions are pure, so that every
+ * charge can be calculated again from its event.
  */
 import type { PicoUsd } from '#kernel';
 import { addMultiple, type MoneyFraction, roundUp, ZERO_FRACTION } from './fraction.ts';
 import type { Amount } from './value-types.ts';
 
 /**
- * What is counted. A unit `of` another falls back to that one's price where it has none of its own, and is covered by
- * that one's bound. Adding a unit is one entry.
+ * The units of usage. A unit with `of` falls back to the price of that unit if it has none of its own, and an upper
+ * bound of that unit covers it. To add a unit, add an entry here.
  */
 const UNITS = {
   input: {},
   cacheRead: { of: 'input' },
   cacheWrite: { of: 'input' },
-  /** Kept in the cache for an hour instead of minutes. */
+  /** Cached for an hour instead of minutes. */
   cacheWriteHour: { of: 'cacheWrite' },
-  /** Pictures that were brought, counted in tokens. */
+  /** Tokens of images in the input. */
   imageInput: { of: 'input' },
   output: {},
   reasoning: { of: 'output' },
-  /** Pictures that were made, counted in tokens. */
+  /** Tokens of generated images. */
   imageOutput: { of: 'output' },
-  /** A call of a model, whatever it is about. */
+  /** One call of a model. */
   request: {},
   search: {},
   result: {},
@@ -31,7 +31,7 @@ const UNITS = {
   lookup: {},
   image: {},
   videoSecond: {},
-  /** A whole video, whatever its length. */
+  /** One video of any length. */
   clip: {},
   audioMillisecond: {},
   character: {},
@@ -40,21 +40,23 @@ const UNITS = {
 export type Unit = keyof typeof UNITS;
 
 /**
- * Whole numbers by unit, also as they stand in facts. Units are disjoint: `{ input: 100, cacheRead: 20 }` is 120 tokens.
- * A unit that is left out is 0.
+ * Integer quantities by unit; events have the same form. Units are disjoint: `{ input: 100, cacheRead: 20 }` is 120
+ * tokens. A missing unit is 0.
  */
 export type Usage = Readonly<Partial<Record<Unit, number>>>;
 
-/** What else decides about a price: `{ resolution: '1080p' }`, `{ tier: 'flex' }`. Sizes are those of one call. */
+/**
+ * What a price depends on: `{ resolution: '1080p' }`, `{ tier: 'flex' }`. Sizes, such as `inputTokens`, are per call.
+ */
 export type PriceTerms = Readonly<Record<string, string | number>>;
 
-/** A text must be the term; of a number there must be more than `above`. */
+/** A string must equal the term; a number must be greater than `above`. */
 export type PriceCondition = string | { readonly above: number };
 export type PriceConditions = Readonly<Record<string, PriceCondition>>;
 
 /**
- * What `per` units cost and are sold for, in pico-USD. Of the lines of a unit, the first whose conditions are all met applies.
- * One of the amounts may be missing: a model may be billed by tokens and sold by the image.
+ * Cost and price of `per` units, in pico-USD. The first line of a unit whose conditions are all satisfied applies. One
+ * of the amounts may be missing: a provider can bill tokens for a model that is sold by the image.
  */
 export interface Price {
   readonly unit: Unit;
@@ -64,7 +66,6 @@ export interface Price {
   readonly when?: PriceConditions;
 }
 
-/** A price as it stands in facts. */
 export interface PriceJson {
   readonly unit: Unit;
   readonly per: number;
@@ -78,18 +79,21 @@ export interface CostAndPrice {
   readonly price: PicoUsd;
 }
 
-/** A unit is used, or might be, that the prices do not have: refused when it is quoted, an alarm when it is settled. */
+/** A used unit, or one that may be used, has no price. A quote then fails; a settlement reports it to the operator. */
 export class UnpricedUnitError extends Error {
   override readonly name = 'UnpricedUnitError';
 
   constructor(readonly unit: Unit) {
-    super(`There is no price for the unit ${unit}`);
+    super(`no price for the unit ${unit}`);
   }
 }
 
 export const NO_USAGE: Usage = {};
 
-/** Cost and price of a use, each rounded once, up to the next pico-USD. @throws UnpricedUnitError */
+/**
+ * Returns the cost and the price of a usage, each rounded up once to the next pico-USD.
+ * @throws UnpricedUnitError if no price line applies to a used unit
+ */
 export function calculateCostAndPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): CostAndPrice {
   const rates = getRates(prices);
   const sizedTerms = addSizeTerms(terms, usage, rates);
@@ -99,22 +103,22 @@ export function calculateCostAndPrice(usage: Usage, prices: readonly Price[], te
   };
 }
 
-/** What a use costs us, alone. @throws UnpricedUnitError */
+/** Returns only the cost of a usage. @throws UnpricedUnitError if no price line applies to a used unit */
 export function calculateCost(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
   const rates = getRates(prices);
   return calculateAmount(usage, rates.cost, addSizeTerms(terms, usage, rates));
 }
 
-/** The price of a use alone. @throws UnpricedUnitError */
+/** Returns only the price of a usage. @throws UnpricedUnitError if no price line applies to a used unit */
 export function calculatePrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
   const rates = getRates(prices);
   return calculateAmount(usage, rates.price, addSizeTerms(terms, usage, rates));
 }
 
 /**
- * The most that a use can be sold for that has at most so much of each unit, or of what falls back to it. Each term that is
- * missing may turn out to be anything, and each that is a number may turn out to be less.
- * @throws UnpricedUnitError when a use within these bounds could have no price
+ * Returns the maximum price of a usage within upper bounds. A bound also covers the units that fall back to its unit. A
+ * term that is missing now can have any value in the response, and a numeric term can be smaller there.
+ * @throws UnpricedUnitError if a usage within the bounds could have no price
  */
 export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): PicoUsd {
   const rates = getRates(prices);
@@ -122,8 +126,9 @@ export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms:
 }
 
 /**
- * How many more of a `unit` an amount affords at their bound, beside a use that is there already; -1 when not even that.
- * @throws UnpricedUnitError
+ * Returns how many additional units the amount pays for at their maximum price, on top of the usage `beside`.
+ * @returns -1 if the amount does not pay for that usage; `Number.MAX_SAFE_INTEGER` if the unit is free
+ * @throws UnpricedUnitError if the unit, or a unit of `beside`, could have no price
  */
 export function countAffordableUnits(
   amount: PicoUsd,
@@ -142,19 +147,18 @@ export function countAffordableUnits(
   return maxUnits > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(maxUnits);
 }
 
-/** Two uses as one. */
 export function addUsage(a: Usage, b: Usage): Usage {
   const sum: Partial<Record<Unit, number>> = { ...a };
   for (const unit in b) sum[unit as Unit] = (a[unit as Unit] ?? 0) + (b[unit as Unit] ?? 0);
   return sum;
 }
 
-/** How much was used of a unit and of all that falls back to it. */
+/** Returns the quantity of a unit, including all units that fall back to it. */
 export function getQuantity(unit: Unit, usage: Usage): number {
   return UNIT_FAMILIES[unit].reduce((sum, member) => sum + (usage[member] ?? 0), 0);
 }
 
-/** A use as it stands in facts: what is 0 is left out. @throws RangeError for what is no whole number from 0 */
+/** Returns a usage as events store it, without zeros. @throws RangeError for a negative or fractional quantity */
 export function toUsageJson(usage: Usage): Usage {
   const json: Partial<Record<Unit, number>> = {};
   for (const unit of ALL_UNITS) {
@@ -188,38 +192,37 @@ export function parsePriceJson({ unit, per, cost, price, when }: PriceJson): Pri
 // rates -------------------------------------------------------------------------------------------------------------
 
 export const ALL_UNITS = Object.keys(UNITS) as readonly Unit[];
-/** Each unit, what it falls back to, and so on. */
+/** For each unit: the unit itself, the unit that it falls back to, and so on. */
 const FALLBACK_CHAINS = mapUnits(getFallbackChain);
-/** Each unit, and all that fall back to it. */
+/** For each unit: the unit itself and all units that fall back to it. */
 const UNIT_FAMILIES = mapUnits((unit) => ALL_UNITS.filter((candidate) => FALLBACK_CHAINS[candidate].includes(unit)));
-/** Terms that follow from how much of a unit one call has used. */
+/** Terms that are derived from the quantity of a unit in one call. */
 const SIZE_TERMS: Readonly<Record<string, Unit>> = { inputTokens: 'input' };
 
 type ConditionMatch = 'yes' | 'no' | 'perhaps';
 
-/** What one of a unit costs or is sold for, by one line. */
+/** The cost or price of one unit, from one price line. */
 interface Rate extends MoneyFraction {
   readonly when: PriceConditions | undefined;
 }
 
-/** What one of a unit may cost, or be sold for: the first rate whose conditions are met applies. */
+/** All costs, or all prices, of one unit. The first rate whose conditions are satisfied applies. */
 interface UnitRates {
-  /** By its own lines, and then by those of what it falls back to. */
+  /** From the lines of the unit, followed by those of the units that it falls back to. */
   readonly rates: readonly Rate[];
-  /** Only the other amount is known for it: billed, or sold, by another unit. */
+  /** The unit is free if no rate applies, because its lines have only the other amount. */
   readonly isFreeOtherwise: boolean;
 }
 
-/** What follows from prices alone. A request asks for it about ten times, so it is put together once. */
+/** Everything that is derived from prices only. It is cached, because one request uses it about ten times. */
 interface Rates {
   readonly cost: Readonly<Record<Unit, UnitRates>>;
   readonly price: Readonly<Record<Unit, UnitRates>>;
-  /** As what a unit may be sold: itself, and what falls back to it and has lines of its own. */
+  /** The units whose prices can apply to a bound of a unit: itself, and those that fall back to it and have lines. */
   readonly billableUnits: Readonly<Record<Unit, readonly Unit[]>>;
   readonly isConditional: boolean;
 }
 
-/** For as long as the prices themselves are there. */
 const ratesCache = new WeakMap<readonly Price[], Rates>();
 
 function getRates(prices: readonly Price[]): Rates {
@@ -265,7 +268,7 @@ function calculateAmount(usage: Usage, rates: Rates['cost'], terms: PriceTerms):
   return roundUp(sum);
 }
 
-/** Undefined where only the other amount is known. @throws UnpricedUnitError when no condition is met */
+/** Returns the first rate that applies; undefined if the unit is free. @throws UnpricedUnitError if no rate applies */
 function findRate(unit: Unit, { rates, isFreeOtherwise }: UnitRates, terms: PriceTerms): Rate | undefined {
   for (const rate of rates) if (rate.when === undefined || satisfiesConditions(rate.when, terms)) return rate;
   if (!isFreeOtherwise) throw new UnpricedUnitError(unit);
@@ -283,8 +286,8 @@ function sumMaxPrices(usage: Usage, rates: Rates, terms: PriceTerms): MoneyFract
 }
 
 /**
- * The most that one of a unit, or of what falls back to it, may be sold for; undefined when it is not what is sold.
- * @throws UnpricedUnitError when it could have no price
+ * Returns the maximum price of one unit, or of a unit that falls back to it; undefined if it is sold by another unit.
+ * @throws UnpricedUnitError if one of these units could have no price
  */
 function findMaxPrice(unit: Unit, { price, billableUnits }: Rates, terms: PriceTerms): MoneyFraction | undefined {
   let maxPrice: MoneyFraction | undefined;
@@ -315,7 +318,7 @@ function satisfiesConditions(when: PriceConditions, terms: PriceTerms): boolean 
   return true;
 }
 
-/** Whether conditions are met when a missing term may be anything, and a number is the most that it may be. */
+/** Whether conditions will be satisfied. A missing term can have any value; a number is an upper bound of the term. */
 function matchConditions(when: PriceConditions, terms: PriceTerms): ConditionMatch {
   let all: ConditionMatch = 'yes';
   for (const name in when) {
@@ -333,8 +336,9 @@ function matchConditions(when: PriceConditions, terms: PriceTerms): ConditionMat
 }
 
 /**
- * Sizes follow from the usage itself, so that no caller can forget them; a vendor's own count overrides them.
- * @param variableUnit the unit of which there will be more
+ * Adds the sizes, which are derived from the usage so that no caller can omit them. Sizes in `terms`, counted by the
+ * provider, take precedence.
+ * @param variableUnit a unit whose final quantity is unknown; sizes that depend on it are not added
  */
 function addSizeTerms(terms: PriceTerms, usage: Usage, { isConditional }: Rates, variableUnit?: Unit): PriceTerms {
   if (!isConditional) return terms;

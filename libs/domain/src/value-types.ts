@@ -1,13 +1,13 @@
-/** The JSON form of values in facts. */
+/** The JSON form of values in events. */
 
-/** An ISO 8601 instant in UTC with milliseconds, as `Date.toISOString` prints it: sorts as text. */
+/** An ISO 8601 instant in UTC with milliseconds, in the format of `Date.toISOString`. Sorts as text. */
 export type Instant = string;
 /** Pico-USD as a decimal string. */
 export type Amount = string;
 
-/** A secret as a fact keeps it. */
+/** An encrypted secret, as it is stored in an event. */
 export interface SealedSecret {
-  /** Which key seals it. */
+  /** Id of the key that encrypted it. */
   readonly key: string;
   /** AES-256-GCM: base64 of nonce, ciphertext and tag. */
   readonly box: string;

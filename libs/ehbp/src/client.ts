@@ -1,4 +1,4 @@
-/** The side that asks. */
+/** The client side of the protocol. */
 import { encodeFrame, splitIntoFrames } from './frames.ts';
 import {
   EhbpError,
@@ -12,24 +12,25 @@ import {
 } from './protocol.ts';
 import { deriveResponseKeys, ResponseOpener } from './response.ts';
 
-/** An encrypted request, for one try: what is sent again must be encrypted again. */
+/** An encrypted request for one attempt. A retry must be encrypted again. */
 export interface SealedRequest {
   /** The value of the header `Ehbp-Encapsulated-Key`. */
   readonly encapsulatedKey: string;
-  /** The body, to be sent chunked, without a length. */
+  /** The body, to be sent chunked and without a `Content-Length`. */
   readonly frames: readonly Uint8Array[];
   /**
-   * @param nonce the answer's header `Ehbp-Response-Nonce`
-   * @throws EhbpError when it is none
+   * Starts to decrypt the response.
+   * @param nonce the response header `Ehbp-Response-Nonce`
+   * @throws EhbpError if the header is not a valid nonce
    */
   openResponse(nonce: string): ResponseOpener;
 }
 
 /**
  * Encrypts the body of a request for an enclave.
- * @param publicKey the enclave's key, 32 bytes
- * @param body not empty: the protocol encrypts no request without a body, nor its answer
- * @throws EhbpError when the key is none
+ * @param publicKey the public key of the enclave, 32 bytes
+ * @param body not empty: the protocol encrypts neither a request without a body nor its response
+ * @throws EhbpError if the key is not a valid public key; RangeError if the body is empty
  */
 export async function sealRequest(publicKey: Uint8Array, body: Uint8Array): Promise<SealedRequest> {
   if (body.length === 0) throw new RangeError('a request without a body cannot be encrypted');
@@ -49,6 +50,6 @@ async function setUpSender(publicKey: Uint8Array) {
   try {
     return await SUITE.SetupSender(await SUITE.DeserializePublicKey(publicKey), { info: REQUEST_INFO });
   } catch {
-    throw new EhbpError('malformed', 'the key of the enclave is no public key of X25519');
+    throw new EhbpError('malformed', 'the key of the enclave is not an X25519 public key');
   }
 }

@@ -26,7 +26,7 @@ beforeAll(async () => {
   keys = await generateKeys();
 });
 
-test('what the client encrypts the enclave reads, and the other way round, however the bytes are cut', async () => {
+test('decrypts requests and responses in chunks of any size', async () => {
   const body = Buffer.alloc(200_000, 'the prompt, ');
   for (const cut of [1, 7, 65_536 + 20, body.length * 2]) {
     const { request, sealer } = await answered(body);
@@ -40,7 +40,7 @@ test('what the client encrypts the enclave reads, and the other way round, howev
   }
 });
 
-test('each frame is read as soon as it is complete', async () => {
+test('yields each frame as soon as it is complete', async () => {
   const { request, sealer } = await answered(QUESTION);
   const first = sealer.seal(Buffer.from('first'));
   const opened = request.openResponse(sealer.nonce).open(
@@ -53,7 +53,7 @@ test('each frame is read as soon as it is complete', async () => {
   await expect(opened.next()).rejects.toThrow('the connection broke');
 });
 
-test('frames without ciphertext are skipped, and frames without plaintext are counted', async () => {
+test('skips frames without ciphertext', async () => {
   const { request, sealer } = await answered(QUESTION);
   const nothing = Buffer.alloc(4);
   const wire = Buffer.concat([
@@ -68,7 +68,7 @@ test('frames without ciphertext are skipped, and frames without plaintext are co
   expect(new FrameSizeReader().add(wire)).toEqual([17, 17]);
 });
 
-test('the sizes of frames are known from their first bytes, and where the body stands at a border', async () => {
+test('reports the size of a frame after its length bytes, and whether the body is at a frame boundary', async () => {
   const { request } = await answered(Buffer.alloc(100_000));
   const sizes = new FrameSizeReader();
   const wire = Buffer.concat(request.frames);
@@ -83,7 +83,7 @@ test('the sizes of frames are known from their first bytes, and where the body s
   expect(() => new FrameSizeReader().add(lengthOf(MAX_FRAME_BYTES + 1))).toThrow(EhbpError);
 });
 
-test('the published vectors come out', async () => {
+test('matches the published test vectors', async () => {
   const [secret, encapsulated, nonce] = ['exportedSecret', 'requestEnc', 'responseNonce'].map(vector) as [
     Buffer,
     Buffer,
@@ -96,7 +96,7 @@ test('the published vectors come out', async () => {
   expect(opened.text).toBe(String(vector('plaintext')));
 });
 
-test('a key configuration is read by the first key and the suite; anything else is refused', async () => {
+test('parses the first key of a key configuration, and rejects incomplete ones and other suites', async () => {
   const config = encodeKeyConfig(keys.publicKey);
   expect(parsePublicKey(Buffer.concat([config, Buffer.from('more')]))).toEqual(new Uint8Array(keys.publicKey));
   for (let length = 0; length < config.length; length++)
@@ -105,7 +105,7 @@ test('a key configuration is read by the first key and the suite; anything else 
     expect(() => parsePublicKey(flipped(config, at * 8))).toThrow(EhbpError);
 });
 
-test('no bit of an answer can be changed, and no plaintext of a changed frame comes out', async () => {
+test('rejects a response with any changed bit, and yields no plaintext of the changed frame', async () => {
   const { request, sealer } = await answered(QUESTION);
   const [first, second] = ['first', 'second!'].map((each) => sealer.seal(Buffer.from(each))) as [
     Uint8Array,
@@ -135,7 +135,7 @@ test('no bit of an answer can be changed, and no plaintext of a changed frame co
   }
 });
 
-test('an answer that is cut, reordered, repeated, of another request or with too long a frame ends in an error', async () => {
+test('rejects a response with truncated, reordered, repeated, foreign or oversized frames', async () => {
   const { request, sealer } = await answered(QUESTION);
   const other = await answered(QUESTION);
   const [a, b] = ['first', 'second!'].map((each) => sealer.seal(Buffer.from(each))) as [Uint8Array, Uint8Array];
@@ -159,7 +159,7 @@ test('an answer that is cut, reordered, repeated, of another request or with too
   }
 });
 
-test('a length that is only announced takes no memory', () => {
+test('allocates no memory for an announced frame length', () => {
   const before = process.memoryUsage().arrayBuffers;
   const readers = Array.from({ length: 64 }, () => new FrameReader());
   for (const each of readers)
@@ -168,7 +168,7 @@ test('a length that is only announced takes no memory', () => {
   expect(readers.some((each) => each.isAtFrameBoundary)).toBe(false);
 });
 
-test('a request that was changed, cut, is for another key or has no frame is not read, and not answered', async () => {
+test('rejects a request that is changed, truncated, empty or for another key, and sends no response', async () => {
   const body = Buffer.alloc(70_000, 'p');
   const { encapsulatedKey, frames } = await sealRequest(keys.publicKey, body);
   const wire = Buffer.concat(frames);
@@ -192,7 +192,7 @@ test('a request that was changed, cut, is for another key or has no frame is not
   expect(await openedAs(Buffer.alloc(8))).toEqual(['truncated', 0]);
 });
 
-test('what is no key is refused on both sides, a point of low order too', async () => {
+test('rejects invalid keys on both sides, including a point of low order', async () => {
   for (const key of ['', 'xyz', '0'.repeat(64), '1'.repeat(63)]) {
     await expect(openRequest(keys, key)).rejects.toThrow(EhbpError);
     await expect(sealRequest(Buffer.from(key, 'hex'), QUESTION)).rejects.toThrow(EhbpError);
@@ -207,7 +207,7 @@ async function answered(body: Uint8Array) {
   return { request, sealer: await opened.sealResponse() };
 }
 
-/** What came out before the end, and how it ended. */
+/** Returns the plaintext, the number of its chunks, and the error code at the end. */
 async function read(opened: AsyncIterable<Uint8Array>) {
   let text = '';
   let pieces = 0;

@@ -1,23 +1,28 @@
-/** Bodies as a sequence of frames: the length of the ciphertext as a big-endian integer of 32 bits, then the ciphertext. */
+/**
+ * A body is a sequence of frames. A frame is the length of the ciphertext, as a 32-bit big-endian integer, and the
+ * ciphertext.
+ */
 import { EhbpError } from './protocol.ts';
 
-/** A body in pieces of any size, whether they arrive or are there. */
+/** A body in chunks of any size, which are available or still arrive. */
 export type BodyChunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
-/** What AES-GCM adds to a plaintext. */
+/** Length of the authentication tag that AES-GCM adds to a plaintext. */
 export const TAG_BYTES = 16;
-/** The longest ciphertext of a frame that is taken. */
+/** Maximum ciphertext of a received frame. */
 export const MAX_FRAME_BYTES = 16 * 1024 * 1024 + TAG_BYTES;
-/** The most plaintext that we put into a frame: what has arrived of it can be read only when all of it has. */
+/**
+ * Maximum plaintext of a sent frame. Smaller frames reduce latency: a frame is readable once it is complete.
+ */
 const MAX_CHUNK_BYTES = 64 * 1024;
 const LENGTH_BYTES = 4;
 
-/** Splits what is encrypted into the plaintexts of frames; nothing has no frame. */
+/** Splits a plaintext into the plaintexts of frames. An empty plaintext has no frames. */
 export function* splitIntoFrames(plaintext: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < plaintext.length; at += MAX_CHUNK_BYTES) yield plaintext.subarray(at, at + MAX_CHUNK_BYTES);
 }
 
-/** @param ciphertext in parts that follow each other */
+/** @param ciphertext the consecutive parts of the ciphertext */
 export function encodeFrame(...ciphertext: readonly Uint8Array[]): Uint8Array {
   const length = ciphertext.reduce((sum, part) => sum + part.length, 0);
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + length);
@@ -29,22 +34,22 @@ export function encodeFrame(...ciphertext: readonly Uint8Array[]): Uint8Array {
   return frame;
 }
 
-/** Follows a body, which comes in pieces of any size, from frame to frame. Frames without ciphertext are skipped. */
+/** Parses the frames of a body that arrives in chunks of any size. Frames without ciphertext are skipped. */
 abstract class FrameParser {
   private length = 0;
   private lengthBytes = 0;
   protected remaining = 0;
 
-  /** Whether the last frame that began is complete. */
+  /** Whether the current frame is complete. */
   get isAtFrameBoundary(): boolean {
     return this.remaining === 0 && this.lengthBytes === 0;
   }
 
   /**
-   * Takes what belongs together of these bytes: what there is of a frame, or a byte of its length.
-   * @param at where the bytes that were not taken yet begin
-   * @returns where they begin now
-   * @throws EhbpError for a length that no frame has
+   * Consumes either the available bytes of the current frame, or one byte of the length of the next frame.
+   * @param at offset of the first byte that has not been consumed yet
+   * @returns the new offset
+   * @throws EhbpError for an invalid frame length
    */
   protected step(bytes: Uint8Array, at: number): number {
     if (this.remaining > 0) {
@@ -70,18 +75,18 @@ abstract class FrameParser {
   }
 
   protected abstract onFrameStart(length: number): void;
-  /** These bytes belong to the frame that began last. */
+  /** Receives bytes of the current frame. */
   protected abstract onFrameBytes(bytes: Uint8Array, from: number, to: number): void;
 }
 
-/** How long the frames of a body are, for those who cannot read it. */
+/** Determines the sizes of the frames of a body without decrypting it. */
 export class FrameSizeReader extends FrameParser {
   private sizes: number[] = [];
 
   /**
-   * Takes the next bytes of the body.
-   * @returns the lengths of the ciphertexts of those frames whose length is known now and was not before
-   * @throws EhbpError for a length that no frame has
+   * Consumes the next bytes of the body.
+   * @returns the ciphertext lengths of the frames whose length has become known
+   * @throws EhbpError for an invalid frame length
    */
   add(bytes: Uint8Array): readonly number[] {
     this.sizes = [];
@@ -89,7 +94,7 @@ export class FrameSizeReader extends FrameParser {
     return this.sizes;
   }
 
-  /** How many bytes of the last frame are still to come: a length is only what was announced. */
+  /** Number of bytes of the current frame that have not arrived yet. */
   get missingBytes(): number {
     return this.remaining;
   }
@@ -101,7 +106,7 @@ export class FrameSizeReader extends FrameParser {
   protected override onFrameBytes(): void {}
 }
 
-/** Takes a body apart into the ciphertexts of its frames; it keeps no more than has arrived of one frame. */
+/** Splits a body into the ciphertexts of its frames. It buffers at most the received part of one frame. */
 export class FrameReader extends FrameParser {
   private expectedLength = 0;
   private buffer = Buffer.alloc(0);
@@ -109,8 +114,8 @@ export class FrameReader extends FrameParser {
   private completeFrame: Uint8Array | undefined;
 
   /**
-   * Takes the next bytes of the body, and yields the ciphertexts that are complete with them; perhaps as views of these bytes.
-   * @throws EhbpError for a length that no frame has
+   * Consumes the next bytes of the body, and yields the ciphertexts that they complete. These may be views of `bytes`.
+   * @throws EhbpError for an invalid frame length
    */
   *add(bytes: Uint8Array): Generator<Uint8Array, void, undefined> {
     for (let at = 0; at < bytes.length; ) {
@@ -120,7 +125,7 @@ export class FrameReader extends FrameParser {
     }
   }
 
-  /** @throws EhbpError when the body has ended in the middle of a frame */
+  /** Must be called at the end of the body. @throws EhbpError if the body ended in the middle of a frame */
   end(): void {
     if (!this.isAtFrameBoundary) throw new EhbpError('truncated', 'the body ended in the middle of a frame');
   }
@@ -136,7 +141,7 @@ export class FrameReader extends FrameParser {
     else this.accumulate(part);
   }
 
-  /** Room grows with what arrives: a length that is only announced takes none. */
+  /** The buffer grows with the received bytes, so that an announced length alone allocates no memory. */
   private accumulate(part: Uint8Array): void {
     const size = this.size + part.length;
     if (this.size === 0) this.buffer = Buffer.allocUnsafeSlow(Math.min(this.expectedLength, 2 * size));

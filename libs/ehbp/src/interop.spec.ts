@@ -1,4 +1,7 @@
-/** With implementations of others: npm `ehbp`, and the HPKE of `@hpke/core`, which shares no code with the one that we use. */
+/**
+ * Interoperability with other implementations: npm `ehbp`, and the HPKE of `@hpke/core`, which shares no code with the
+ * HPKE library of this code.
+ */
 import { Readable } from 'node:stream';
 import { Aes256Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from '@hpke/core';
 import { expect, test } from '@jest/globals';
@@ -19,7 +22,7 @@ const INFO = new TextEncoder().encode('ehbp request');
 const QUESTION = Buffer.alloc(100_000, 'what is a countinghouse? ');
 const ANSWER = Buffer.alloc(150_000, 'a house of counting ');
 
-test('the npm client encrypts for us and reads our answer', async () => {
+test('decrypts requests of the npm client, and the client decrypts the responses', async () => {
   const keys = await generateKeys();
   const identity = await Identity.unmarshalPublicConfig(encodeKeyConfig(keys.publicKey));
   const plain = new Request('http://127.0.0.1/v1/chat/completions', { method: 'POST', body: QUESTION });
@@ -33,7 +36,7 @@ test('the npm client encrypts for us and reads our answer', async () => {
   expect(Buffer.from(await read.arrayBuffer())).toEqual(ANSWER);
 });
 
-test('an enclave of other code reads what we encrypt, and we read its answer', async () => {
+test('encrypts requests for an enclave that uses another HPKE library, and decrypts its responses', async () => {
   const pair = await HPKE.kem.generateKeyPair();
   const publicKey = new Uint8Array(await HPKE.kem.serializePublicKey(pair.publicKey));
   const request = await sealRequest(publicKey, QUESTION);
@@ -52,7 +55,7 @@ test('an enclave of other code reads what we encrypt, and we read its answer', a
   expect(await bytesOf(opener.open(Readable.from(frames)))).toEqual(ANSWER);
 });
 
-test('we read what other code encrypts, in several frames, and it derives the keys of our answer', async () => {
+test('decrypts requests of several frames from another HPKE library, and derives the same response keys', async () => {
   const keys = await generateKeys();
   const recipientPublicKey = await HPKE.kem.deserializePublicKey(new Uint8Array(keys.publicKey));
   const sender = await HPKE.createSenderContext({ recipientPublicKey, info: INFO });
@@ -77,7 +80,7 @@ test('we read what other code encrypts, in several frames, and it derives the ke
   );
 });
 
-test('the names of the protocol are the same, and each reads the key configuration of the other', async () => {
+test('uses the same header names and key configurations as the npm client', async () => {
   expect([ENCAPSULATED_KEY_HEADER, RESPONSE_NONCE_HEADER]).toEqual(
     [PROTOCOL.ENCAPSULATED_KEY_HEADER, PROTOCOL.RESPONSE_NONCE_HEADER].map((name) => name.toLowerCase()),
   );

@@ -1,9 +1,8 @@
-/** Keys of enclaves, and the form in which they are told: a key configuration of RFC 9458, section 3. */
+/** Keys of enclaves, and their wire format: the key configuration of RFC 9458, section 3. */
 import type { webcrypto } from 'node:crypto';
 import type { KeyPair } from 'hpke';
 import { EhbpError, KEY_BYTES, SUITE, SUITE_IDS } from './protocol.ts';
 
-/** An enclave's pair of keys. */
 export interface EnclaveKeys {
   /** 32 bytes. */
   readonly publicKey: Uint8Array;
@@ -13,7 +12,7 @@ export interface EnclaveKeys {
 
 const KEY_ID = 0;
 const SUITE_BYTES = 4;
-/** Where things stand: key id, KEM, public key, length of the suites, suites. */
+/** Byte offsets of the fields: key id, KEM, public key, length of the suites, suites. */
 const CONFIG_OFFSETS = { kem: 1, publicKey: 3, suitesLength: 3 + KEY_BYTES, suites: 5 + KEY_BYTES };
 
 export async function generateKeys(): Promise<EnclaveKeys> {
@@ -21,7 +20,7 @@ export async function generateKeys(): Promise<EnclaveKeys> {
   return { publicKey: await SUITE.SerializePublicKey(pair.publicKey), keyPair: pair };
 }
 
-/** @returns what an enclave answers at `/.well-known/hpke-keys` */
+/** Encodes the key configuration that an enclave publishes at `/.well-known/hpke-keys`. */
 export function encodeKeyConfig(publicKey: Uint8Array): Uint8Array {
   const config = Buffer.alloc(CONFIG_OFFSETS.suites + SUITE_BYTES);
   config.writeUInt8(KEY_ID);
@@ -34,8 +33,8 @@ export function encodeKeyConfig(publicKey: Uint8Array): Uint8Array {
 }
 
 /**
- * Reads the public key, 32 bytes, of the first configuration. What follows it is ignored.
- * @throws EhbpError when it is none, or is not for the suite of this protocol
+ * Parses the public key, 32 bytes, of the first key configuration. Bytes after it are ignored.
+ * @throws EhbpError if the configuration is incomplete, or is not for the cipher suite of this protocol
  */
 export function parsePublicKey(config: Uint8Array): Uint8Array {
   const bytes = Buffer.from(config.buffer, config.byteOffset, config.length);

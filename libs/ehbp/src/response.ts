@@ -1,4 +1,4 @@
-/** The answer's side of the protocol: keys that only those have who share the request's secret, and frames under them. */
+/** Encryption of responses, with keys that are derived from the shared secret of the request. */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import { type BodyChunks, encodeFrame, FrameReader, splitIntoFrames, TAG_BYTES } from './frames.ts';
 import { EhbpError, KEY_BYTES } from './protocol.ts';
@@ -7,19 +7,19 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 
 export interface ResponseKeys {
-  /** A cipher begins five times as fast with it as with its bytes. */
+  /** A KeyObject, because creating a cipher from it is five times as fast as from its bytes. */
   readonly key: KeyObject;
   readonly baseNonce: Uint8Array;
 }
 
-/** @param secret exported from the context of the request */
+/** @param secret exported from the HPKE context of the request */
 export function deriveResponseKeys(secret: Uint8Array, encapsulatedKey: Uint8Array, nonce: Uint8Array): ResponseKeys {
   const salt = Buffer.concat([encapsulatedKey, nonce]);
   const expand = (info: string, bytes: number) => new Uint8Array(hkdfSync('sha256', secret, salt, info, bytes));
   return { key: createSecretKey(expand('key', KEY_BYTES)), baseNonce: expand('nonce', NONCE_BYTES) };
 }
 
-/** The nonce of the frame with this number: the base nonce, XOR the number as a big-endian integer. */
+/** Returns the nonce of a frame: the base nonce XOR the frame number as a big-endian integer. */
 function toFrameNonce({ baseNonce }: ResponseKeys, frame: number): Uint8Array {
   const nonce = Buffer.from(baseNonce);
   for (let at = NONCE_BYTES - 1, rest = frame; rest > 0; at--, rest = Math.floor(rest / 256)) {
@@ -28,9 +28,9 @@ function toFrameNonce({ baseNonce }: ResponseKeys, frame: number): Uint8Array {
   return nonce;
 }
 
-/** Encrypts an answer: one for each answer, since frames are numbered. */
+/** Encrypts one response. Not reusable, because its frames are numbered. */
 export class ResponseSealer {
-  /** The value of the answer's header `Ehbp-Response-Nonce`. */
+  /** The value of the response header `Ehbp-Response-Nonce`. */
   readonly nonce: string;
   private readonly keys: ResponseKeys;
   private frames = 0;
@@ -40,7 +40,9 @@ export class ResponseSealer {
     this.keys = keys;
   }
 
-  /** @returns what goes on the wire: a frame, or several for more than 64 KiB, or nothing for nothing */
+  /**
+   * Encrypts a plaintext. @returns one frame, several frames for more than 64 KiB, or no bytes for an empty plaintext
+   */
   seal(plaintext: Uint8Array): Uint8Array {
     if (plaintext.length === 0) return plaintext;
     const frames = Array.from(splitIntoFrames(plaintext), (chunk) => this.sealFrame(chunk));
@@ -53,7 +55,7 @@ export class ResponseSealer {
   }
 }
 
-/** Decrypts an answer. */
+/** Decrypts a response. */
 export class ResponseOpener {
   private readonly keys: ResponseKeys;
 
@@ -62,10 +64,10 @@ export class ResponseOpener {
   }
 
   /**
-   * Yields the plaintext of each frame as soon as it is complete, and never any of a frame that is not what the enclave encrypted. Where
-   * the body ends between two frames, that does not show here: who reads the plaintext must know its end.
-   * @param chunks the answer's body, in pieces of any size
-   * @throws EhbpError
+   * Yields the plaintext of each frame as soon as the frame is complete and authenticated. A body that ends between two
+   * frames is not detected, so the plaintext must show its own end.
+   * @param chunks the body of the response, in chunks of any size
+   * @throws EhbpError if the body violates the protocol, ends within a frame, or has a frame that is not authentic
    */
   async *open(chunks: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
@@ -87,7 +89,7 @@ export class ResponseOpener {
     try {
       decipher.final();
     } catch {
-      throw new EhbpError('unauthentic', 'a frame of the answer is not what the enclave encrypted');
+      throw new EhbpError('unauthentic', 'a frame of the response is not what the enclave encrypted');
     }
     return plaintext;
   }

@@ -1,4 +1,4 @@
-/** The side that answers: an enclave. */
+/** The server side of the protocol: an enclave. */
 import { randomBytes } from 'node:crypto';
 import type { RecipientContext } from 'hpke';
 import { type BodyChunks, FrameReader } from './frames.ts';
@@ -16,9 +16,9 @@ import {
 import { deriveResponseKeys, ResponseSealer } from './response.ts';
 
 /**
- * Begins to read an encrypted request.
+ * Starts to decrypt a request.
  * @param encapsulatedKey the header `Ehbp-Encapsulated-Key`
- * @throws EhbpError when it is no key
+ * @throws EhbpError if the header is not a valid key
  */
 export async function openRequest(keys: EnclaveKeys, encapsulatedKey: string): Promise<OpenedRequest> {
   const encapsulated = parseHeaderBytes(encapsulatedKey, ENCAPSULATED_KEY_HEADER);
@@ -26,7 +26,7 @@ export async function openRequest(keys: EnclaveKeys, encapsulatedKey: string): P
     const context = await SUITE.SetupRecipient(keys.keyPair, encapsulated, { info: REQUEST_INFO });
     return new OpenedRequest(context, encapsulated);
   } catch {
-    throw new EhbpError('malformed', `${ENCAPSULATED_KEY_HEADER} is no public key of X25519`);
+    throw new EhbpError('malformed', `${ENCAPSULATED_KEY_HEADER} is not an X25519 public key`);
   }
 }
 
@@ -41,10 +41,11 @@ export class OpenedRequest {
   }
 
   /**
-   * Yields the plaintext of each frame. Whether a frame is from the client is known frame by frame, whether all have come never: the
-   * plaintext must say it.
-   * @param chunks the request's body, in pieces of any size
-   * @throws EhbpError; `unauthentic` for the first frame means most likely that the client has another key than ours
+   * Yields the plaintext of each frame. Every frame is authenticated. A body that ends between two frames is not
+   * detected, so the plaintext must show its own end.
+   * @param chunks the body of the request, in chunks of any size
+   * @throws EhbpError if the body violates the protocol, is empty, ends within a frame, or has a frame that is not
+   *   authentic. `unauthentic` for the first frame usually means that the client used another public key
    */
   async *open(chunks: BodyChunks): AsyncGenerator<Uint8Array, void, undefined> {
     const reader = new FrameReader();
@@ -60,12 +61,12 @@ export class OpenedRequest {
   }
 
   /**
-   * Begins an answer, of which there is one for each request.
-   * @throws Error before a frame has been opened: until then the encapsulated key may be of someone who stands between, and so would the
-   * answer be
+   * Starts the response. Call it once for each request.
+   * @throws Error if no frame has been opened yet: until then the encapsulated key may belong to an attacker on the
+   *   connection, who could then decrypt the response
    */
   async sealResponse(): Promise<ResponseSealer> {
-    if (!this.isAuthentic) throw new Error('no answer is encrypted before the request has been opened');
+    if (!this.isAuthentic) throw new Error('no response is encrypted before the request has been opened');
     const secret = await this.context.Export(RESPONSE_LABEL, KEY_BYTES);
     const nonce = randomBytes(KEY_BYTES);
     return new ResponseSealer(toHex(nonce), deriveResponseKeys(secret, this.encapsulatedKey, nonce));
@@ -75,7 +76,7 @@ export class OpenedRequest {
     try {
       return await this.context.Open(ciphertext);
     } catch {
-      throw new EhbpError('unauthentic', 'a frame of the request does not open with this key');
+      throw new EhbpError('unauthentic', 'a frame of the request cannot be decrypted with this key');
     }
   }
 }

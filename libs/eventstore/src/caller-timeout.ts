@@ -1,9 +1,12 @@
 import { withStoreTimeout } from '#kernel';
 
-/** So long somebody waits for an answer of a store, who is told then that there is none. */
+/** How long a caller waits for a response of the store. */
 const CALLER_TIMEOUT_MS = 4_000;
 
-/** The answer to somebody who waits for it. Followers, for whom nobody waits, wait longer. @throws StoreUnavailableError */
+/**
+ * Limits a read that a caller waits for. Subscriptions are not limited in this way, because no caller waits for them.
+ * @throws StoreUnavailableError if the read takes longer than `CALLER_TIMEOUT_MS`
+ */
 export function withCallerTimeout<Result>(promise: Promise<Result>): Promise<Result> {
   return withStoreTimeout(CALLER_TIMEOUT_MS, promise);
 }

@@ -1,10 +1,10 @@
 /**
- * Readers of the whole log see the streams of the listed categories and no others, so nothing is appended to another one:
- * it would be stored, and no read model, saga or audit would ever see it.
- * @throws RangeError
+ * Prevents appends to streams of other categories. Readers of the log receive only the listed categories, so no read
+ * model, workflow or audit would ever receive such events.
+ * @throws RangeError if the stream has none of the prefixes
  */
 export function assertKnownCategory(stream: string, prefixes: readonly string[]): void {
-  if (!isKnownCategory(stream, prefixes)) throw new RangeError(`${stream} is of no category that is followed`);
+  if (!isKnownCategory(stream, prefixes)) throw new RangeError(`${stream} does not belong to a known category`);
 }
 
 export function isKnownCategory(stream: string, prefixes: readonly string[]): boolean {

@@ -9,18 +9,18 @@ import {
 import { assertKnownCategory } from './known-categories.ts';
 import { serializeEvents } from './serialize-events.ts';
 
-/** Facts per batch. */
+/** Events per batch. */
 const PAGE_SIZE = 1_000;
 
-/** An event store for tests: the same contract, in memory. */
+/** An event store in memory, for tests. */
 export class MemoryEventStore implements EventStore {
-  /** The least of all stores, so that a test meets it soon. */
+  /** Lower than that of the other stores, so that tests reach the limit with little data. */
   readonly maxAppendBytes = 512 * 1024;
   private readonly log: StoredEvent[] = [];
   private readonly streams = new Map<string, StoredEvent[]>();
   private readonly waiters = new Set<() => void>();
 
-  /** @param streamPrefixes how the names of streams begin; none other is appended to */
+  /** @param streamPrefixes prefixes of the stream names that may be appended to */
   constructor(private readonly streamPrefixes: readonly string[] = ['']) {}
 
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
@@ -35,7 +35,7 @@ export class MemoryEventStore implements EventStore {
     }
     const appended = serialized.map(({ id, type, data, metadata }, i): StoredEvent => {
       const location = { stream, revision: existing.length + i, position: BigInt(this.log.length + i) };
-      // Through JSON, as in every real store, so that nothing passes that would not survive it.
+      // Converted to JSON and back, as in every real store, so that tests detect data that JSON does not preserve.
       const stored = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
       return { id, type, ...stored, ...location, recordedAt: new Date().toISOString() };
     });
@@ -76,7 +76,7 @@ export class MemoryEventStore implements EventStore {
         yield batch;
         if (signal.aborted) return;
       }
-      if (signal.aborted || Number(position) < this.log.length - 1) continue; // it may have happened since the last look
+      if (signal.aborted || Number(position) < this.log.length - 1) continue; // appended since `readAll`
       await new Promise<void>((resolve) => {
         const done = () => {
           this.waiters.delete(done);

@@ -3,23 +3,26 @@ import { EventStoreDbEventStore } from './eventstoredb/eventstoredb-event-store.
 import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
 export interface ClosableEventStore extends EventStore {
-  /** Whether it answers, and can be used. @throws StoreUnavailableError, EventStoreAccessError */
+  /**
+   * Checks that the store responds and grants the required rights.
+   * @throws StoreUnavailableError if the store does not respond; EventStoreAccessError if a right is missing
+   */
   check(): Promise<void>;
   /**
-   * Somebody waits to see what was appended: followers of this process look for it now. Undefined where they are told of it in any
-   * case.
+   * Makes the subscriptions of this process poll at once, because a caller waits for events that were just appended.
+   * Undefined if the store notifies subscriptions of every append.
    */
   pollNow?(): void;
   close(): Promise<void>;
 }
 
-/** An event store whose facts are all of today's versions. */
+/** An event store that returns all events in their latest version. */
 export interface OpenedEventStore extends DecodedEventStore {
   check(): Promise<void>;
   readonly pollNow: (() => void) | undefined;
   close(): Promise<void>;
 
-  /** The facts in the versions in which they were written, of all types. For audits. */
+  /** Returns events of all types in the versions in which they were written; for audits. */
   readonly rawReader: EventReader;
 }
 
@@ -32,7 +35,7 @@ export interface EventStoreAddress {
   readonly onProblem: (problem: string, error: unknown) => void;
 }
 
-/** Opens the event store that is configured. */
+/** Opens the configured event store. */
 export function openEventStore({ eventSchema, ...address }: EventStoreAddress): OpenedEventStore {
   const stored = openAdapter(address);
   const [check, close] = [() => stored.check(), () => stored.close()];

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { EventBatch } from '#kernel';
 import { readPagesAfter } from './pages.ts';
 
-/** Pages of ten positions each. */
+/** Reads pages of ten positions each, and returns the positions of the batches. */
 async function positionsOf(end: bigint): Promise<readonly bigint[]> {
   const read = async (after: bigint) => {
     const full = end - after >= 10n;
@@ -13,14 +13,14 @@ async function positionsOf(end: bigint): Promise<readonly bigint[]> {
   return batches.map(({ position }) => position);
 }
 
-test('pages follow each other to the end, and one that has nothing is not given', async () => {
+test('returns all pages up to the end, and omits an empty one', async () => {
   expect(await positionsOf(0n)).toEqual([]);
   expect(await positionsOf(5n)).toEqual([5n]);
   expect(await positionsOf(20n)).toEqual([10n, 20n]);
   expect(await positionsOf(25n)).toEqual([10n, 20n, 25n]);
 });
 
-test('the next page is asked for before the last one is used', async () => {
+test('requests the next page before the current one is processed', async () => {
   const asked: bigint[] = [];
   const read = async (after: bigint) => {
     asked.push(after);

@@ -1,12 +1,12 @@
 import type { EventBatch } from '#kernel';
 
-/** What one call returned of the log. */
+/** The part of the log that one call returned. */
 export interface LogPage extends EventBatch {
-  /** There was no room for more, so there is probably more already. */
+  /** The page has its maximum size, so more events are probably available. */
   readonly isFull: boolean;
 }
 
-/** What is behind a position now, page by page: the next one is on its way while one is used. */
+/** Returns the pages after a position up to the current end. The next page is requested while one is processed. */
 export async function* readPagesAfter(
   after: bigint,
   read: (after: bigint) => Promise<LogPage>,
@@ -16,7 +16,7 @@ export async function* readPagesAfter(
     const { events, position, isFull } = await next;
     if (isFull) {
       next = read(position);
-      next.catch(() => {}); // thrown where it is awaited
+      next.catch(() => {}); // `await next` throws it
     }
     if (position > last) yield { events, position };
     if (!isFull) return;

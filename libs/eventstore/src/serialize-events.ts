@@ -1,27 +1,28 @@
 import { AppendTooLargeError, type NewEvent } from '#kernel';
 
-/** A fact as text, as every store keeps it. */
+/** An event with its data and metadata as JSON text. */
 export interface SerializedEvent extends Pick<NewEvent, 'id' | 'type'> {
   readonly data: string;
   readonly metadata: string;
 }
 
-/** The facts of one append. */
+/** The events of one append. */
 export interface SerializedAppend {
   readonly events: readonly SerializedEvent[];
-  /** As EventStoreDB counts them: their texts, and two for each character of a type. */
+  /** As EventStoreDB counts them: the bytes of data and metadata, and two for each character of a type. */
   readonly bytes: number;
 }
 
 /**
- * Facts as text: before anything is sent, so that what no store takes harms no other append.
- * @throws TypeError when one is not JSON; AppendTooLargeError when they have more than `maxBytes` together
+ * Serialises the events of an append before they are sent. Events that no store accepts are rejected here, so they do
+ * not fail other appends of the same batch.
+ * @throws TypeError if an event cannot be converted to JSON; AppendTooLargeError if the append exceeds `maxBytes`
  */
 export function serializeEvents(stream: string, events: readonly NewEvent[], maxBytes: number): SerializedAppend {
   const serialized = events.map(serializeEvent);
   const bytes = serialized.reduce((sum, event) => sum + countBytes(event), 0);
   if (bytes > maxBytes)
-    throw new AppendTooLargeError(`an append to ${stream} has ${bytes} bytes, and may have ${maxBytes}`);
+    throw new AppendTooLargeError(`an append to ${stream} has ${bytes} bytes; the maximum is ${maxBytes}`);
   return { events: serialized, bytes };
 }
 

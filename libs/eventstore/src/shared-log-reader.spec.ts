@@ -6,7 +6,7 @@ import { SharedLogReader } from './shared-log-reader.ts';
 
 const PAGE = 10;
 
-/** A log of numbers: the fact at position n is n. */
+/** A log of numbers: the event at position n is n. */
 class Numbers {
   readonly asked: bigint[] = [];
   entriesRead = 0;
@@ -24,7 +24,7 @@ class Numbers {
   async readPage(after: bigint): Promise<LogPage> {
     this.asked.push(after);
     await turn();
-    if (this.failing) throw new Error('no answer');
+    if (this.failing) throw new Error('no response');
     const behind = this.end - 1n - after;
     const count = Number(behind < BigInt(PAGE) ? behind : BigInt(PAGE));
     this.entriesRead += count;
@@ -41,7 +41,7 @@ class Numbers {
   }
 }
 
-describe('a log that is shared', () => {
+describe('a shared log', () => {
   let source: Numbers;
   let log: SharedLogReader;
   let over: AbortController;
@@ -52,7 +52,7 @@ describe('a log that is shared', () => {
     over = new AbortController();
   });
 
-  /** Takes batches until it has so many facts, and says their positions. */
+  /** Takes batches until there are at least `count` events, and returns their positions. */
   async function taken(from: AsyncGenerator<EventBatch>, count: number): Promise<number[]> {
     const positions: number[] = [];
     while (positions.length < count) {
@@ -65,7 +65,7 @@ describe('a log that is shared', () => {
   const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
   const follow = (after: bigint) => log.subscribe(after, over.signal);
 
-  test('is read once, however many follow it', async () => {
+  test('is read once for any number of subscribers', async () => {
     source.grow(95);
     const followers = numbers(0, 6).map(() => follow(START_POSITION));
     const read = Promise.all(followers.map((each) => taken(each, 120)));
@@ -79,7 +79,7 @@ describe('a log that is shared', () => {
     expect(new Set(source.asked).size).toBe(source.asked.length);
   });
 
-  test('is read by itself by a follower that lags, until it comes to where another one is', async () => {
+  test('is read separately for a lagging subscriber until it catches up with another one', async () => {
     source.grow(100);
     const [ahead, behind] = [follow(START_POSITION), follow(START_POSITION)];
     expect(await taken(ahead, 100)).toEqual(numbers(0, 100));
@@ -93,7 +93,7 @@ describe('a log that is shared', () => {
     expect(source.entriesRead).toBe(100);
   });
 
-  test('two that began at different places come to read the same, though it never stops growing', async () => {
+  test('is shared by subscribers that started at different positions, even while it grows', async () => {
     source.grow(33);
     const [first, second] = [follow(4n), follow(17n)];
     const positions: number[][] = [[], []];
@@ -112,7 +112,7 @@ describe('a log that is shared', () => {
     expect(source.entriesRead).toBe(5);
   });
 
-  test('is no longer waited for when the last follower has gone, in whatever way', async () => {
+  test('is no longer polled when its last subscriber has left or was aborted', async () => {
     source.grow(1);
     const [left, aborted] = [follow(START_POSITION), follow(START_POSITION)];
     await taken(left, 1);
@@ -126,7 +126,7 @@ describe('a log that is shared', () => {
     expect(source.waiting).toBe(0);
   });
 
-  test('one that goes does not take it from the others', async () => {
+  test('is still read for the other subscribers when one leaves', async () => {
     const [stays, goes] = [follow(START_POSITION), log.subscribe(START_POSITION, AbortSignal.abort())];
     const next = taken(stays, 1);
     expect(await goes.next()).toMatchObject({ done: true });
@@ -134,16 +134,16 @@ describe('a log that is shared', () => {
     expect(await next).toEqual([0]);
   });
 
-  test('a failure reaches all who wait, and those who begin again are answered', async () => {
+  test('reports a failure to all waiting subscribers, and serves new subscriptions', async () => {
     source.failing = true;
     source.grow(3);
     const failed = [follow(START_POSITION), follow(START_POSITION)].map((each) => each.next());
-    for (const each of failed) await expect(each).rejects.toThrow('no answer');
+    for (const each of failed) await expect(each).rejects.toThrow('no response');
     source.failing = false;
     expect(await taken(follow(START_POSITION), 3)).toEqual([0, 1, 2]);
   });
 
-  test('keeps a few pages and no more', async () => {
+  test('caches only a few pages', async () => {
     source.grow(1_000);
     await taken(follow(START_POSITION), 1_000);
     expect((log as unknown as { readings: Map<bigint, unknown> }).readings.size).toBeLessThanOrEqual(6);

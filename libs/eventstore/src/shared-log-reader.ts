@@ -1,38 +1,41 @@
 import type { EventBatch } from '#kernel';
 import type { LogPage } from './pages.ts';
 
-/** How a store reads its log. */
+/** Reads the log of a store. */
 export interface LogSource {
-  /** What is behind a position now, or as much of it as one call returns. Its position is `after` where there is nothing. */
+  /** Reads one page after a position. Its position is `after` if the log has no more events. */
   readPage(after: bigint): Promise<LogPage>;
 
-  /** Resolves when it is worth asking for what is behind a position, or when `signal` aborts. */
+  /** Resolves when there may be events after a position, or when `signal` aborts. */
   waitForEvents(after: bigint, signal: AbortSignal): Promise<void>;
 }
 
-/** Pages that are kept for followers that come to them later. */
+/** Number of unused pages that stay cached for subscribers that reach them later. */
 const MAX_CACHED_PAGES = 4;
 
-/** A page that is being read, or was. */
+/** A page that is being read or was read. */
 interface SharedPageRead {
   readonly page: Promise<LogPage>;
   readonly abortController: AbortController;
-  /** Followers that wait for it, or use it. */
+  /** Subscribers that wait for the page or process it. */
   readerCount: number;
   isDone: boolean;
 }
 
 /**
- * The log as all followers of a process see it: a page is read once, by whoever comes to it first, and is there for those
- * that come soon behind. One that lags further reads by itself, until it comes to where another one has been.
+ * Reads the log once for all subscribers of a process. The first subscriber that needs a page reads it, and those that
+ * reach it soon after share it. A subscriber that lags further reads its own pages until it reaches a shared page.
  */
 export class SharedLogReader {
-  /** By the position that they are behind. */
+  /** By the position after which they were read. */
   private readonly readings = new Map<bigint, SharedPageRead>();
 
   constructor(private readonly source: LogSource) {}
 
-  /** @throws what the source throws: then it is for the caller to begin again */
+  /**
+   * Returns all events after a position until `signal` aborts.
+   * @throws any error of the source; the caller then subscribes again
+   */
   async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     let position = after;
     let next: SharedPageRead | undefined;
@@ -42,7 +45,7 @@ export class SharedLogReader {
         next = reading;
         const page = await raceAbort(reading.page, signal);
         if (!page) return;
-        // Where there is more already, it is on its way while this page is used. Else facts gather meanwhile.
+        // After a full page the next one is requested while this one is processed. Otherwise new events are batched.
         next = page.isFull ? this.acquire(page.position) : undefined;
         this.release(position, reading);
         position = page.position;
@@ -79,7 +82,7 @@ export class SharedLogReader {
       () => {
         reading.isDone = true;
       },
-      () => this.evict(after, reading), // thrown where it is awaited
+      () => this.evict(after, reading), // subscribers that await the page get the error
     );
     return reading;
   }
@@ -93,7 +96,7 @@ export class SharedLogReader {
     }
   }
 
-  /** Ends where another follower has been or is, so that this one goes on with the same pages. */
+  /** Ends the page at the last position in it where another page starts, so that both subscribers then share pages. */
   private truncateToNextReader(page: LogPage, after: bigint): LogPage {
     let boundary = after;
     for (const position of this.readings.keys())
@@ -112,7 +115,7 @@ export class SharedLogReader {
   }
 }
 
-/** Undefined as soon as `signal` aborts. */
+/** Resolves with undefined as soon as `signal` aborts. */
 function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve(undefined);

@@ -38,7 +38,7 @@ afterEach(async () => {
   await new Promise((closed) => server.close(closed));
 });
 
-/** @returns once the server has taken it, or closed it */
+/** Opens a connection. Resolves once the server has accepted or closed it. */
 async function opened(localAddress: keyof typeof PLACES): Promise<Socket> {
   const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', localAddress });
   sockets.push(socket);
@@ -56,7 +56,7 @@ async function saidBy(socket: Socket): Promise<string> {
   return said;
 }
 
-/** Sends the head of a request, and what there is of its body. */
+/** Sends the head of a request and the first part of its body. */
 async function begun(socket: Socket, length: number, body: string): Promise<IncomingMessage> {
   const [[request]] = await Promise.all([
     once(server, 'request') as Promise<[IncomingMessage]>,
@@ -75,7 +75,7 @@ function later(seconds: number): void {
 }
 
 describe('connections', () => {
-  test('of one address are bounded, those of another and of proxies are not touched, and all together are', async () => {
+  test('are limited per address, except for proxies, and in total', async () => {
     const first = await opened('127.0.0.1');
     await opened('127.0.0.1');
     await saidBy(await opened('127.0.0.1'));
@@ -83,14 +83,14 @@ describe('connections', () => {
     await opened('127.0.0.3');
     await saidBy(await opened('127.0.0.3'));
     expect(connections.count).toBe(4);
-    expect(alarms).toEqual(['connections are refused: one address has 2', 'connections are refused: there are 4']);
+    expect(alarms).toEqual(['connections rejected: one address has 2', 'connections rejected: there are 4']);
     first.destroy();
     await until(() => connections.count === 3);
     await opened('127.0.0.1');
     expect(connections.count).toBe(4);
   });
 
-  test('on which a body stands still are ended, also one that came fast before; one that comes on is not', async () => {
+  test('are closed if a body stops arriving, even after a fast start, but not while it arrives', async () => {
     const [still, steady] = [await opened('127.0.0.1'), await opened('127.0.0.1')];
     const fast = await begun(still, 10 * MIB, 'x'.repeat(MIB));
     await until(() => fast.socket.bytesRead > MIB);
@@ -103,7 +103,7 @@ describe('connections', () => {
     expect([await said, steady.destroyed]).toEqual(['ERR_HTTP_REQUEST_TIMEOUT', false]);
   });
 
-  test('on which nothing comes because we do not read are kept', async () => {
+  test('are not closed if the body stops because the server does not read it', async () => {
     onRequest = () => {};
     const socket = await opened('127.0.0.1');
     const request = await begun(socket, MIB, 'x'.repeat(1_000));
@@ -112,7 +112,7 @@ describe('connections', () => {
     expect(connections.count).toBe(1);
   });
 
-  test('whose answer is not read are ended, after longer where it is long', async () => {
+  test('are closed if the client does not read its response, later for a longer response', async () => {
     onRequest = (_, response) => void response.end(Buffer.alloc(64 * MIB));
     const socket = await opened('127.0.0.1');
     socket.pause();
@@ -124,7 +124,7 @@ describe('connections', () => {
     await until(() => connections.count === 0);
   });
 
-  test('that send request after request without waiting for answers are ended, and what is too many reaches nobody', async () => {
+  test('are closed if they send too many requests before the responses, and the excess is not handled', async () => {
     let answering = 0;
     onRequest = () => void answering++;
     const socket = await opened('127.0.0.1');
@@ -132,10 +132,10 @@ describe('connections', () => {
     socket.write(GET.repeat(1_000));
     expect(await said).toBe('');
     expect(answering).toBe(16);
-    expect(alarms).toEqual(['a connection is closed: it has 16 requests without an answer, and sends more']);
+    expect(alarms).toEqual(['connection closed: it sent more than 16 requests before their responses']);
   });
 
-  test('that send ahead a few requests get all answers, however many they send in all', async () => {
+  test('may send a few requests before the responses, and any number in total', async () => {
     const socket = await opened('127.0.0.1');
     let answers = 0;
     const answered = new Promise<void>((resolve) => {
@@ -151,7 +151,7 @@ describe('connections', () => {
     expect(connections.count).toBe(1);
   });
 
-  test('of a server that is closed are kept until their clients have what was answered, others are closed', async () => {
+  test('of a closed server stay open until their clients have read the responses', async () => {
     const used = await opened('127.0.0.2');
     used.write(GET);
     await once(used.resume(), 'data');
@@ -165,7 +165,7 @@ describe('connections', () => {
     await closed;
   });
 
-  test('of a process that ends are waited for as long as they are answered, and each ends with its answer', async () => {
+  test('of a draining process are waited for, and each is closed after its response', async () => {
     const answers: ServerResponse[] = [];
     onRequest = (_, response) => void answers.push(response);
     const [asked, askedLater] = [await opened('127.0.0.1'), await opened('127.0.0.2')];

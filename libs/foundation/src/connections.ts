@@ -1,34 +1,37 @@
-/** The connections of a process that serves HTTP: how many there may be, and how slow one may be. */
+/** Limits the number of HTTP connections of a process, and ends connections that are too slow. */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const SWEEP_INTERVAL_MS = 5_000;
-/** A body that comes, or an answer that is taken, more slowly than this is not waited for. */
+/** Minimum rate at which a client must send a body or read a response. */
 const MIN_BYTES_PER_SECOND = 4 * 1024;
-/** Over which the rate of a body is averaged. */
+/** The rate of a body is averaged over this time. */
 const RATE_WINDOW_MS = 15_000;
-/** An answer of which nothing was taken for so long, and for as long as the lowest rate allows for what waits, is dropped. */
+/** A client that reads nothing for this time, plus the time for the buffered bytes at the minimum rate, is closed. */
 const MAX_UNREAD_MS = 60_000;
-/** Requests that one connection sends ahead of their answers: more than any client does, and each takes memory and time. */
+/**
+ * Maximum number of requests that a connection may send before their responses. No client sends that many, and each one
+ * takes memory and time.
+ */
 const MAX_UNANSWERED = 16;
-/** How often a process that ends looks whether something still runs. */
+/** How often a process that drains checks whether responses are still running. */
 const POLL_INTERVAL_MS = 20;
-/** Between two alarms of the same kind. */
+/** Minimum interval between two reports of the same problem. */
 const REPORT_INTERVAL_MS = 60_000;
 
-/** Of `http.createServer`, for every server that is guarded: a request's head must be there soon, and its body after that. */
+/** Options of `http.createServer` for every guarded server. They limit the time for the head of a request. */
 export const SERVER_TIMEOUTS = { headersTimeout: 30_000, connectionsCheckingInterval: SWEEP_INTERVAL_MS } as const;
 
 export interface ConnectionLimits {
-  /** Connections at a time, of all servers together. */
+  /** Maximum number of connections of all servers together. */
   readonly max: number;
-  /** Of one place. */
+  /** Maximum number of connections of one address group; `max` by default. */
   readonly maxPerAddressGroup?: number;
-  /** Where a connection comes from; undefined for one that is not counted by its place, such as that of a proxy. */
+  /** Returns the group of an address, such as its network; undefined if it is not limited, such as that of a proxy. */
   toAddressGroup?(address: string | undefined): string | undefined;
   readonly reportError: (problem: string) => void;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   now?(): number;
 }
 
@@ -37,13 +40,13 @@ interface Connection {
   readonly addressGroup: string | undefined;
   request: IncomingMessage | undefined;
   response: ServerResponse | undefined;
-  /** Answers to earlier requests that are not finished. */
+  /** Unfinished responses to earlier requests. */
   unanswered: readonly ServerResponse[];
-  /** The body whose rate is measured, from when on, and how much had come by then. */
+  /** The body whose rate is measured, when the measurement started, and the bytes that had arrived by then. */
   measuredRequest: IncomingMessage | undefined;
   measuredAt: number;
   bytesReadBefore: number;
-  /** Bytes that had been taken when something waited first, and since when it has. */
+  /** Bytes that the client had read at the last change while bytes were waiting, and the time of that change. */
   flushedBytes: number;
   unreadSince: number;
 }
@@ -51,8 +54,8 @@ interface Connection {
 const NO_RESPONSES: readonly ServerResponse[] = [];
 
 /**
- * Counts and watches connections. A client that holds one for nothing loses it: what has no request is up to the timeouts of
- * Node's server, what sends or reads too slowly is found here, by looking at all of them now and then.
+ * Counts connections and closes those of clients that occupy them without progress. The timeouts of Node's server
+ * handle connections without a request. A regular sweep finds those that send or read too slowly.
  */
 export class ConnectionGuard {
   private readonly connections = new Map<Socket, Connection>();
@@ -67,12 +70,11 @@ export class ConnectionGuard {
     this.sweepTimer = setInterval(() => this.sweep(), SWEEP_INTERVAL_MS).unref();
   }
 
-  /** How many there are. */
   get count(): number {
     return this.connections.size;
   }
 
-  /** Of a server that has who answers its requests: they do not hear of those that come too many. */
+  /** Guards a server that already has request listeners. The listeners do not receive requests beyond the limits. */
   guard(server: Server): void {
     server.on('connection', (socket: Socket) => this.accept(server, socket));
     const listeners = server.listeners('request') as RequestListener[];
@@ -85,7 +87,10 @@ export class ConnectionGuard {
     server.closeIdleConnections = () => this.closeIdleExceptResponding(closeIdle);
   }
 
-  /** Node takes a connection for idle as soon as its answer is written, though the client may not have got it yet. */
+  /**
+   * Closes idle connections, except those whose client has not received the complete response yet. Node considers a
+   * connection idle as soon as its response is written.
+   */
   private closeIdleExceptResponding(close: () => void): void {
     const respondingSockets = [...this.connections]
       .filter(([, { response }]) => response && !response.closed)
@@ -100,12 +105,12 @@ export class ConnectionGuard {
 
   private tryAcceptRequest(request: IncomingMessage, response: ServerResponse): boolean {
     const connection = this.connections.get(request.socket);
-    // What was sent before its connection was closed is still read to the end of a piece.
+    // Node still parses the rest of a chunk that arrived before its connection was closed.
     if (!connection || request.socket.destroyed) return false;
     connection.unanswered = listUnanswered(connection);
     if (connection.unanswered.length >= MAX_UNANSWERED) {
       request.socket.destroy();
-      this.reportError(`a connection is closed: it has ${MAX_UNANSWERED} requests without an answer, and sends more`);
+      this.reportError(`connection closed: it sent more than ${MAX_UNANSWERED} requests before their responses`);
       return false;
     }
     connection.request = request;
@@ -114,18 +119,18 @@ export class ConnectionGuard {
     return true;
   }
 
-  /** From now on each connection ends with its answer, and the next request takes another. */
+  /** From now on every connection is closed after its response, so that the next request uses another one. */
   startDraining(): void {
     this.isDraining = true;
   }
 
-  /** Waits until no request is being answered, at most that long. */
+  /** Waits until no response is running, for at most this time. */
   async waitUntilIdle(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs;
     while (this.isResponding && performance.now() < end) await delay(POLL_INTERVAL_MS);
   }
 
-  /** Answers of a connection follow each other: the last one is also the last that ends. */
+  /** Checks only the last response of each connection, because responses of a connection end in order. */
   private get isResponding(): boolean {
     for (const { response } of this.connections.values()) if (response && !response.closed) return true;
     return false;
@@ -143,8 +148,8 @@ export class ConnectionGuard {
       socket.destroy();
       this.reportError(
         this.connections.size >= max
-          ? `connections are refused: there are ${max}`
-          : `connections are refused: one address has ${maxPerAddressGroup}`,
+          ? `connections rejected: there are ${max}`
+          : `connections rejected: one address has ${maxPerAddressGroup}`,
       );
       return;
     }
@@ -176,12 +181,12 @@ export class ConnectionGuard {
     else this.countByAddressGroup.set(addressGroup, remaining);
   }
 
-  /** Looks at all connections, and ends those that are too slow. */
+  /** Checks all connections, and closes those that are too slow. */
   sweep(): void {
     const now = this.now();
     for (const [socket, connection] of this.connections) {
       if (isUnread(socket, connection, now))
-        socket.resetAndDestroy(); // else the system keeps what it has for it, some 4 MB
+        socket.resetAndDestroy(); // otherwise the kernel retains its send buffer, about 4 MB
       else if (isTooSlow(socket, connection, now)) rejectSlowRequest(socket, connection);
     }
   }
@@ -194,7 +199,10 @@ export class ConnectionGuard {
   }
 }
 
-/** Nothing of what is written there was taken. A long piece shows only when all of it has gone, so it has time by its length. */
+/**
+ * Returns whether the client has read nothing for too long. A long chunk counts as read only when all of it was sent,
+ * so the time depends on the number of waiting bytes.
+ */
 function isUnread(socket: Socket, connection: Connection, now: number): boolean {
   const waiting = socket.writableLength;
   const flushedBytes = waiting === 0 ? -1 : socket.bytesWritten - waiting;
@@ -206,7 +214,7 @@ function isUnread(socket: Socket, connection: Connection, now: number): boolean 
   return waiting > 0 && now - connection.unreadSince > MAX_UNREAD_MS + (waiting / MIN_BYTES_PER_SECOND) * 1_000;
 }
 
-/** Bytes that came and that we have not looked at are no fault of the client's. */
+/** Returns whether the body arrives too slowly. It is not measured while bytes wait to be read by this process. */
 function isTooSlow(socket: Socket, connection: Connection, now: number): boolean {
   const { request, measuredRequest, measuredAt, bytesReadBefore } = connection;
   if (!request || request.complete || request.destroyed) return false;
@@ -220,13 +228,16 @@ function isTooSlow(socket: Socket, connection: Connection, now: number): boolean
   return isMeasured && read - bytesReadBefore < (MIN_BYTES_PER_SECOND * elapsedMs) / 1_000;
 }
 
-/** As Node's server refuses a request that took too long to arrive. */
+/** Rejects a request in the same way as Node's server does after its request timeout. */
 function rejectSlowRequest(socket: Socket, { server, response }: Connection): void {
-  const error = Object.assign(new Error('The body comes too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+  const error = Object.assign(new Error('The body arrives too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
   if (response?.headersSent || !server.emit('clientError', error, socket)) socket.destroy();
 }
 
-/** Before another request: answers are finished in the order of their requests, and few connections have more than one. */
+/**
+ * Returns the unfinished responses of a connection before its next request. Responses finish in the order of their
+ * requests, and few connections have more than one.
+ */
 function listUnanswered({ response, unanswered: before }: Connection): readonly ServerResponse[] {
   if (!response || response.writableFinished) return NO_RESPONSES;
   return [...before, response].filter((pending) => !pending.writableFinished);

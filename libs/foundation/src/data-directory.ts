@@ -3,8 +3,9 @@ import path from 'node:path';
 import { StartError } from './start-error.ts';
 
 /**
- * The data directory, made when it is not there yet; only its owner may enter it.
- * @throws StartError
+ * Creates the data directory if it does not exist. Only its owner may enter it.
+ * @returns its absolute path
+ * @throws StartError if the directory cannot be created
  */
 export async function ensureDataDirectory(dataDir: string): Promise<string> {
   const directory = path.resolve(dataDir);

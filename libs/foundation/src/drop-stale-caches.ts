@@ -1,7 +1,7 @@
 /**
- * Read models, snapshots and cursors are made from the facts, and lie beside them or in another database. Where the facts were
- * put back to an earlier moment, they are ahead: they show what never happened, and would pass over what happens next. So they
- * are made again.
+ * Read models, snapshots and checkpoints are built from the events, and are stored with them or in another database. If
+ * the event store was restored to an earlier state, they are ahead of it: they include events that no longer exist, and
+ * would skip the next ones. So they are rebuilt.
  */
 import type pg from 'pg';
 import { createClient } from '#postgres';
@@ -9,21 +9,20 @@ import { projections } from '#projections';
 
 const READ_MODEL_TABLES = projections.map(({ name }) => `books.${name}`).join(', ');
 
-/** Everything that is made again from the facts. */
+/** Removes all data that can be rebuilt from the events. */
 export async function dropCaches(client: Pick<pg.Client, 'query'>): Promise<void> {
   await client.query(`truncate ${READ_MODEL_TABLES}, books.checkpoints, es.snapshots, es.checkpoints, es.due`);
 }
 
-/** Where the facts are, and how far they go. */
 export interface EventLogInfo {
   readonly isInPostgres: boolean;
-  /** The position of the last one. */
+  /** Returns the position of the last event. */
   readEndPosition(): Promise<bigint>;
 }
 
 /**
- * Drops the caches where one of them has come further than the facts go. To be called before anything is appended.
- * @returns whether it did
+ * Drops the caches if one of them is ahead of the event log. Must be called before this process appends.
+ * @returns whether the caches were dropped
  */
 export async function dropCachesNewerThanLog(connectionString: string, eventLog: EventLogInfo): Promise<boolean> {
   const client = createClient({ connectionString, name: 'start', queryTimeoutMs: null });
@@ -32,10 +31,10 @@ export async function dropCachesNewerThanLog(connectionString: string, eventLog:
     if (!(await hasCachesNewerThanLog(client, eventLog))) return false;
     await client.query('begin');
     await client.query('lock table books.checkpoints in access exclusive mode');
-    const still = await hasCachesNewerThanLog(client, eventLog); // another process may have been here
+    const still = await hasCachesNewerThanLog(client, eventLog); // another process may have dropped them
     if (still) {
       await dropCaches(client);
-      // Other facts will have these positions.
+      // Other events will get these positions.
       await client.query('delete from es.skipped where position > $1', [await eventLog.readEndPosition()]);
     }
     await client.query('commit');
@@ -46,8 +45,9 @@ export async function dropCachesNewerThanLog(connectionString: string, eventLog:
 }
 
 /**
- * The caches are asked first: others append meanwhile. A checkpoint may be behind the last fact, where a position was drawn in
- * vain, but not behind the last that was drawn; in EventStoreDB it may be that of what the server has written for itself.
+ * Reads the caches first, because other processes append in the meantime. In PostgreSQL a checkpoint may be higher than
+ * the position of the last event, because some positions are never used, but not than the last assigned position. In
+ * EventStoreDB a checkpoint may be the position of an event of the server itself, so checkpoints are not compared.
  */
 async function hasCachesNewerThanLog(
   client: pg.Client,

@@ -22,13 +22,13 @@ async function storeWith(facts: number): Promise<MemoryEventStore> {
   return store;
 }
 
-test('a database that was filled from some facts is not used beside others, nor beside none', async () => {
+test('rejects an event store with other events than those from which the database was built', async () => {
   const [empty, ours, others] = [await storeWith(0), await storeWith(2), await storeWith(2)];
   const start = (store: MemoryEventStore) => assertSameEventStore(database.url, store);
-  await start(empty); // nothing was filled from anything so far
+  await start(empty); // the database was not built from any events yet
   await start(ours);
   await start(ours);
-  await expect(start(others)).rejects.toThrow('The event store has others, and the database was filled from facts');
-  await expect(start(empty)).rejects.toThrow('The event store has no facts, and the database was filled from facts');
+  await expect(start(others)).rejects.toThrow('The event store has other events, but the database was built from');
+  await expect(start(empty)).rejects.toThrow('The event store has no events, but the database was built from');
   await start(ours);
 });

@@ -1,6 +1,7 @@
 /**
- * Read models, snapshots and cursors are made from one history of facts. Beside another one, as by a wrong EVENTSTORE_URL, they would be
- * taken for ahead of it, and be dropped for all who run beside the right one. So the first fact of theirs is kept with them.
+ * Read models, snapshots and checkpoints are built from one event log, and the id of its first event is stored with
+ * them. A process with another log, for example because of another EVENTSTORE_URL, does not start. It would consider
+ * this data to be ahead of its log, and would drop it, also for the processes with the correct log.
  */
 import { type EventReader, START_POSITION } from '#kernel';
 import { createClient } from '#postgres';
@@ -13,7 +14,7 @@ export const originMigrations = [
   },
 ] as const;
 
-/** @throws StartError where the database has what was made from other facts than the store has */
+/** @throws StartError if the database was built from another event log than that of the store */
 export async function assertSameEventStore(
   connectionString: string,
   store: Pick<EventReader, 'readAll'>,
@@ -27,9 +28,9 @@ export async function assertSameEventStore(
     const { rows } = await client.query<{ first_fact: string }>('select first_fact from es.origin');
     const storedEventId = rows[0]?.first_fact;
     if (storedEventId === first) return;
-    const has = first === undefined ? 'no facts' : 'others';
+    const has = first === undefined ? 'no events' : 'other events';
     throw new StartError(
-      `The event store has ${has}, and the database was filled from facts that it has not: EVENTSTORE_URL or DATABASE_URL is that of another installation, or facts are lost.`,
+      `The event store has ${has}, but the database was built from events that it does not have: EVENTSTORE_URL or DATABASE_URL belongs to another installation, or events were lost.`,
     );
   } finally {
     await client.end();

@@ -28,7 +28,7 @@ import { createThrottledReporter } from './throttled-error-reporter.ts';
 /** How often the embedded database is checked. */
 const LIVENESS_INTERVAL_MS = 500;
 
-/** The tables that every role stands on. */
+/** Migrations of the tables that all roles use. */
 export const foundationMigrations: readonly Migration[] = [
   ...eventStoreMigrations,
   ...masterKeyMigrations,
@@ -38,7 +38,7 @@ export const foundationMigrations: readonly Migration[] = [
   ...originMigrations,
 ];
 
-/** What every role is built on: the settings, a migrated database and the event store. One of each in a process. */
+/** The dependencies of every role: settings, log, a migrated database and the event store. One per process. */
 export abstract class Foundation {
   abstract readonly settings: Settings;
   abstract readonly log: Log;
@@ -48,7 +48,7 @@ export abstract class Foundation {
   abstract close(): Promise<void>;
 }
 
-/** @throws StartError when the database cannot be used */
+/** @throws StartError if the database or the event store cannot be used */
 export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
   return openWithCleanup(async (resources) => {
     const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
@@ -84,12 +84,12 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
         readEndPosition: () => store.readLastPosition(),
       })
     )
-      log.warn({}, 'the facts were put back to an earlier moment: read models and other caches are made again');
+      log.warn({}, 'the event store was restored to an earlier state; rebuilding read models and other caches');
     return { settings, log, databaseUrl, store, runtime };
   });
 }
 
-/** @throws StartError where the client cannot be made, as with a certificate that is not there */
+/** @throws StartError if the client cannot be created, for example because of a missing certificate */
 function openStore(address: EventStoreAddress): OpenedEventStore {
   try {
     return openEventStore(address);
@@ -100,7 +100,7 @@ function openStore(address: EventStoreAddress): OpenedEventStore {
 }
 
 async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
-  if (settings.databaseUrl) await assertSessionPooling(databaseUrl); // nothing is in front of our own
+  if (settings.databaseUrl) await assertSessionPooling(databaseUrl); // the embedded database has no pooler
   await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
 }
 
@@ -108,12 +108,12 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
 async function assertStoreAvailable(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
     const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;
-    const what = cause instanceof EventStoreAccessError ? cause.message : 'does not answer';
+    const what = cause instanceof EventStoreAccessError ? cause.message : 'does not respond';
     throw new StartError(`The event store ${where} ${what}.`, { cause });
   });
 }
 
-/** Thrown in a timer, this ends the process: its supervisor restarts it, and with it the database. */
+/** Ends the process by throwing in a timer. Its supervisor then restarts it, and with it the database. */
 function assertRunning(embedded: EmbeddedPostgres): void {
-  if (!embedded.isRunning()) throw new StartError('The embedded database has ended; start again.');
+  if (!embedded.isRunning()) throw new StartError('The embedded database has stopped; start the process again.');
 }

@@ -1,6 +1,7 @@
 /**
- * The master keys that an installation has: their fingerprints, kept beside what they seal. What is sealed or hashed under a key
- * that a process lacks cannot be opened or found by it, and what it makes meanwhile is under another one: so it does not start.
+ * The fingerprints of the master keys of an installation, stored with the data that they protect. A process without one
+ * of these keys cannot open or find secrets under it, and would create new secrets under another key. So it does not
+ * start.
  */
 import type pg from 'pg';
 import { StartError } from './start-error.ts';
@@ -23,7 +24,7 @@ export interface KnownMasterKey {
   readonly isRetired: boolean;
 }
 
-/** From the oldest on. */
+/** Returns all known keys, the oldest first. */
 export async function listKnownMasterKeys(database: Pick<pg.Pool, 'query'>): Promise<readonly KnownMasterKey[]> {
   const { rows } = await database.query<{ id: string; since: Date; forgotten_at: Date | null }>(
     'select id, since, forgotten_at from es.master_keys order by since, id',
@@ -34,12 +35,12 @@ export async function listKnownMasterKeys(database: Pick<pg.Pool, 'query'>): Pro
 }
 
 /**
- * Checks that a process has every key that was ever used here, and notes the one that it uses for what is new. Of processes
- * that start for the first time with different keys one is admitted.
- * @param keyRing fingerprints; the first is of the key for what is new
- * @param findFirstUsedKeyId the key of the oldest secret, for an installation from before keys were noted
- * @returns the oldest that is in use
- * @throws StartError
+ * Checks that a process has every key that is in use, and records the one that it uses for new secrets. If processes
+ * start for the first time with different keys, only the first of them succeeds.
+ * @param keyRing fingerprints; the first is that of the key for new secrets
+ * @param findFirstUsedKeyId returns the key of the oldest secret, for an installation whose keys were not recorded yet
+ * @returns the oldest key that is in use
+ * @throws StartError if the key ring lacks a key that is in use
  */
 export async function registerMasterKeys(
   pool: pg.Pool,
@@ -64,9 +65,9 @@ export async function registerMasterKeys(
 }
 
 /**
- * Checks that a ring has every key that is in use.
- * @returns them, from the oldest on
- * @throws StartError
+ * Checks that a key ring has every key that is in use.
+ * @returns the keys in use, the oldest first
+ * @throws StartError if the key ring lacks one of them
  */
 export async function assertKeyRingComplete(
   database: Pick<pg.Pool, 'query'>,
@@ -78,7 +79,7 @@ export async function assertKeyRingComplete(
   return used;
 }
 
-/** @throws StartError where secrets are under a key already, so that a new one would not open them */
+/** @throws StartError if there are secrets under an existing key, which a new key could not open */
 export async function assertNoSecretsYet(
   pool: pg.Pool,
   findFirstUsedKeyId: () => Promise<string | undefined>,
@@ -88,11 +89,11 @@ export async function assertNoSecretsYet(
     existingKeys.length === 0 ? await findFirstUsedKeyId() : existingKeys.find(({ isRetired }) => !isRetired)?.id;
   if (used !== undefined)
     throw new StartError(
-      `MASTER_KEY is not set and DATA_DIR has no master.key, while secrets are under the key with the fingerprint ${used}: put it back.`,
+      `MASTER_KEY is not set and DATA_DIR has no master.key, but there are secrets under the key with the fingerprint ${used}: restore it.`,
     );
 }
 
-/** A key that was given up and is used again is one that is in use. */
+/** Records a key as in use, also one that was retired before. */
 async function recordKey(client: pg.PoolClient, id: string | undefined): Promise<void> {
   if (id === undefined) return;
   await client.query('insert into es.master_keys (id) values ($1) on conflict (id) do update set forgotten_at = null', [
@@ -102,13 +103,13 @@ async function recordKey(client: pg.PoolClient, id: string | undefined): Promise
 
 function createMissingKeyError({ id, since }: KnownMasterKey, keyRing: readonly string[]): StartError {
   return new StartError(
-    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which secrets have been under since ${since}; it has ${keyRing.join(', ')}: put it back, or behind another as "new,old".`,
+    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which has protected secrets since ${since}; it has ${keyRing.join(', ')}: restore it, alone or after a new one as "new,old".`,
   );
 }
 
 /**
- * Gives a key up: what is sealed or hashed under it is lost, and processes start without it.
- * @returns false when no such key was noted, or it was given up before
+ * Retires a key: secrets that are sealed or hashed under it are lost, and processes start without it.
+ * @returns false if the key is unknown or was already retired
  */
 export async function retireMasterKey(database: Pick<pg.Pool, 'query'>, id: string): Promise<boolean> {
   const { rowCount } = await database.query(

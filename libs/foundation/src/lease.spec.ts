@@ -11,13 +11,13 @@ import { migrate } from './migrate.ts';
 
 const DEADLINE_MS = 8_000;
 const LOOK_AGAIN_MS = 5;
-/** Where a test waits until a lease runs out. */
+/** Lease duration for tests that wait until a lease expires. */
 const SHORT_MS = 1_200;
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/libs/foundation/src/lease.js');
 
-/** One that wants to lead, and does nothing then but to say so. */
+/** A process that competes for a lease, and only records whether it leads. */
 interface Contender {
-  /** The turns that it has had. */
+  /** The leases that it has held. */
   readonly turns: readonly Lease[];
   readonly leads: () => boolean;
   readonly problems: readonly string[];
@@ -44,7 +44,7 @@ afterAll(() => database.drop());
 interface Conditions {
   readonly what?: string;
   readonly lengthMs?: number;
-  /** What it does beside leading, by the number of its turn. */
+  /** An additional task; it receives the number of the lease. */
   readonly beside?: (turn: number) => Promise<void>;
 }
 
@@ -95,15 +95,15 @@ async function query(sql: string, values: unknown[] = []): Promise<number> {
   }
 }
 
-/** Contenders that are connected, and so have been refused the lease or hold it. */
+/** Counts the connected contenders. They hold the lease, or have failed to acquire it. */
 const connected = (what = name) =>
   query('select from pg_stat_activity where application_name = $1', [`countinghouse-lease-${what}`]);
 
-/** Breaks the connection of the one that leads. */
+/** Terminates the connection of the leader. */
 const disconnect = () =>
   query('select pg_terminate_backend(backend) from leases where name = $1 and ends_at > now()', [name]);
 
-/** One leads; another has come, and stands by. */
+/** Starts a leader, then a standby. */
 async function leaderAndStandby(conditions?: Conditions) {
   const leader = contend(conditions);
   await until(leader.leads);
@@ -114,15 +114,15 @@ async function leaderAndStandby(conditions?: Conditions) {
 
 const tokenOf = (contender: Contender) => contender.turns.at(-1)?.token ?? Number.NaN;
 
-describe('of those who want to lead', () => {
-  test('one does, and the others stand by', async () => {
+describe('processes that compete for a lease', () => {
+  test('elect one leader while the others stand by', async () => {
     const all = [contend(), contend(), contend()];
     await until(() => all.some((each) => each.leads()));
     await until(async () => (await connected()) === 3);
     expect(all.map(({ turns }) => turns.length).toSorted()).toEqual([0, 0, 1]);
   });
 
-  test('another takes over when the first resigns, with a higher token', async () => {
+  test('replace a leader that resigns, with a higher token', async () => {
     const { leader, standby } = await leaderAndStandby();
     expect(standby.leads()).toBe(false);
     await leader.resign();
@@ -131,7 +131,7 @@ describe('of those who want to lead', () => {
     expect(leader.problems).toEqual([]);
   });
 
-  test('another takes over when the first loses its connection, which ends its turn at once', async () => {
+  test('replace a leader that loses its connection, and end its lease at once', async () => {
     const { leader, standby } = await leaderAndStandby();
     expect(await disconnect()).toBe(1);
     await until(() => !leader.leads());
@@ -139,7 +139,7 @@ describe('of those who want to lead', () => {
     expect([leader, standby].filter((each) => each.leads())).toHaveLength(1);
   });
 
-  test('the one that lost its connection stands by again, and leads again when the other resigns', async () => {
+  test('let a leader that lost its connection stand by, and lead again when the other resigns', async () => {
     const { leader, standby } = await leaderAndStandby();
     await disconnect();
     await until(() => !leader.leads());
@@ -151,20 +151,20 @@ describe('of those who want to lead', () => {
     await until(next.leads);
   });
 
-  test('one leads each of two offices', async () => {
+  test('elect one leader for each name', async () => {
     const both = [contend({ what: `${name} a` }), contend({ what: `${name} b` })];
     await until(() => both.every((each) => each.leads()));
   });
 
-  test('none leaves a connection behind', async () => {
+  test('close their connections when they resign', async () => {
     const { leader, standby } = await leaderAndStandby();
     await Promise.all([standby.resign(), leader.resign()]);
     await until(async () => (await connected()) === 0);
   });
 });
 
-describe('a turn', () => {
-  test('ends as a whole when a part of it fails, and another one begins with a higher token', async () => {
+describe('a lease', () => {
+  test('ends for all tasks if one of them fails, and is acquired again with a higher token', async () => {
     const contender = contend({
       beside: async (turn) => {
         if (turn === 1) throw new Error('a bad day');
@@ -174,10 +174,10 @@ describe('a turn', () => {
     const [first, second] = contender.turns as [Lease, Lease];
     expect([first.signal.aborted, first.isHeld(), second.isHeld()]).toEqual([true, false, true]);
     expect(second.token).toBeGreaterThan(first.token);
-    expect(contender.problems).toEqual([`${name} lost its turn; trying again`]);
+    expect(contender.problems).toEqual([`${name} lost its lease; retrying`]);
   });
 
-  test('lasts as long as there is a heartbeat, whatever the clock of the process says', async () => {
+  test('lasts as long as there are heartbeats, regardless of the clock of the process', async () => {
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 86_400_000);
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
     jest.spyOn(Date, 'now').mockReturnValue(0);
@@ -187,12 +187,12 @@ describe('a turn', () => {
     expect(leader.turns[0]?.isHeld()).toBe(true);
   });
 
-  test('ends by itself when the database does not answer, before the database gives it to another', async () => {
+  test('ends by itself if the database does not respond, before another process can acquire it', async () => {
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
     const locker = new pg.Client({ connectionString: database.superuserUrl });
     await locker.connect();
     await locker.query('begin');
-    // Unlike the lock of a row, this one takes no transaction id, which the readers of other tests' logs would wait for.
+    // Unlike a row lock, a table lock takes no transaction id. Log readers of other tests would wait for such an id.
     await locker.query('lock table leases in share row exclusive mode');
     await until(() => !leader.leads());
     expect(leader.turns[0]?.isHeld()).toBe(false);
@@ -202,18 +202,18 @@ describe('a turn', () => {
     await until(() => leader.leads() || standby.leads());
   });
 
-  test('ends when another process has taken the lease, whatever the clocks say', async () => {
+  test('ends if another process has acquired it, regardless of the clocks', async () => {
     const leader = contend({ lengthMs: SHORT_MS });
     await until(leader.leads);
     await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [name]);
     await until(() => leader.problems.length > 0);
     expect(leader.turns[0]?.isHeld()).toBe(false);
-    expect(leader.problems).toEqual([`${name} lost its turn; trying again`]);
+    expect(leader.problems).toEqual([`${name} lost its lease; retrying`]);
   });
 });
 
-describe('a process that is stopped', () => {
-  /** A process of its own that prints the token of each turn when it begins, and of the turn that has ended. */
+describe('a suspended process', () => {
+  /** Starts a separate process that prints the token of every lease when it starts and when it ends. */
   async function startProcess() {
     const script = `
       import { runWhileLeader } from ${JSON.stringify(pathToFileURL(BUILT).href)};
@@ -237,7 +237,7 @@ describe('a process that is stopped', () => {
     return { child, ended, said: () => said.trim().split('\n') };
   }
 
-  test('loses its lease, and finds that when it goes on', async () => {
+  test('loses its lease, and detects that when it continues', async () => {
     const { child, ended, said } = await startProcess();
     const standby = contend({ lengthMs: SHORT_MS });
     child.kill('SIGSTOP');
@@ -252,7 +252,7 @@ describe('a process that is stopped', () => {
     await ended;
   });
 
-  test('and dies, leaves the lease to others long before it runs out', async () => {
+  test('releases its lease long before the expiry if it is killed', async () => {
     const { child, ended } = await startProcess();
     await query(`update leases set ends_at = now() + interval '1 hour' where name = $1`, [name]);
     const standby = contend();
@@ -262,8 +262,8 @@ describe('a process that is stopped', () => {
   });
 });
 
-describe('tokens', () => {
-  test('that are drawn are higher than that of the holder, who keeps the lease', async () => {
+describe('fencing tokens', () => {
+  test('are issued above that of the holder without ending its lease', async () => {
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
     const drawn = await issueFencingToken(database.url, name);
     expect(drawn).toBeGreaterThan(tokenOf(leader));
@@ -276,21 +276,21 @@ describe('tokens', () => {
     expect(tokenOf(standby)).toBeGreaterThan(drawn);
   });
 
-  test('grow also while the clock of the database goes back', async () => {
+  test('increase even if the clock of the database moves back', async () => {
     await issueFencingToken(database.url, name);
     const ahead = 8_000_000_000_000_000;
     await query('update leases set drawn = $2 where name = $1', [name, ahead]);
     expect(await issueFencingToken(database.url, name)).toBe(ahead + 1);
   });
 
-  test('grow also when the table was lost', async () => {
+  test('increase even if the table was lost', async () => {
     const before = await issueFencingToken(database.url, name);
     await query('delete from leases where name = $1', [name]);
     expect(await issueFencingToken(database.url, name)).toBeGreaterThan(before);
   });
 });
 
-test('one that cannot reach the database says so, and ends when it is asked to', async () => {
+test('reports an unreachable database, and ends when its signal aborts', async () => {
   const stop = new AbortController();
   const problems: string[] = [];
   const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
@@ -301,5 +301,5 @@ test('one that cannot reach the database says so, and ends when it is asked to',
   await until(() => problems.length > 0);
   stop.abort();
   await leading;
-  expect(problems[0]).toBe(`${name} lost its turn; trying again`);
+  expect(problems[0]).toBe(`${name} lost its lease; retrying`);
 });

@@ -1,10 +1,10 @@
 /**
- * One process at a time. A lease is a row in PostgreSQL with a name and an end by the database's clock; its holder extends
- * it with a heartbeat. A holder that stops, hangs or loses its host loses the lease when it runs out; one that
- * dies loses it as soon as the database notices that its connection is gone.
+ * Leases for jobs that only one process may run at a time. A lease is a row in PostgreSQL with a name and an expiry by
+ * the database's clock, which its holder extends with a heartbeat. A holder that is suspended or hangs, or whose host
+ * fails, loses the lease when it expires. A holder that dies loses it once the database notices its closed connection.
  *
- * The old holder may not know yet that it has lost the lease, so every turn has a token that is higher than all before
- * it, and what a holder writes is checked against the highest one that was seen.
+ * The old holder may not have noticed that it lost the lease. So every acquisition gets a fencing token that is higher
+ * than all before it, and every write of a holder is checked against the highest token so far.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
@@ -12,17 +12,18 @@ import type { Lease } from '#kernel';
 import { createClient, openPool } from '#postgres';
 
 /**
- * Behind the last heartbeat of a leader that is lost, its work is taken up within 15 s, also by a slow machine: 8 s until
- * the lease has run out, 0.5 s until a standby tries, and where its first try gets no answer, 2 s until it is given up, 0.5 s
- * until the next one and 2 s for a new connection. That is 13 s at worst, and 8.5 s usually; the rest is for the work to begin.
- * What the old leader has locked in PostgreSQL is free by then: a transaction that says nothing more is ended after 10 s (#postgres).
+ * A standby takes over within 15 s after the last heartbeat of a lost leader, even on a slow host. The lease expires
+ * after 8 s, and a standby tries to acquire it 0.5 s later at most. If this attempt gets no response, its timeout takes
+ * 2 s, the delay before the next attempt 0.5 s, and a new connection 2 s. In total this is usually 8.5 s, and at most
+ * 13 s. The rest is for starting the work. By then the locks of the old leader in PostgreSQL are released, because an
+ * idle transaction is ended after 10 s (#postgres).
  */
 const LEASE_DURATION_MS = 8_000;
-/** A heartbeat may fail this often before the lease runs out; it is given up when the next one is due. */
+/** Number of heartbeats in the lifetime of a lease. A heartbeat times out when the next one is due. */
 const HEARTBEATS_PER_LEASE = 4;
-/** How often standbys try. */
+/** How often standbys try to acquire the lease. */
 const ACQUIRE_INTERVAL_MS = 500;
-/** The holder counts on this part of the length: its clock may run more slowly than that of the database. */
+/** Share of the lifetime that the holder relies on, because its clock may run more slowly than that of the database. */
 const TRUSTED_SHARE = 0.95;
 
 export const leaseMigrations = [
@@ -38,23 +39,23 @@ export const leaseMigrations = [
   },
 ] as const;
 
-/** Microseconds since 1970, so that tokens also grow where this table was lost and the event store was not. */
+/** Microseconds since 1970, so that tokens also increase if this table was lost and the event store was not. */
 const NEXT_TOKEN_SQL = 'greatest(drawn + 1, (extract(epoch from statement_timestamp()) * 1000000)::bigint)';
 
 export interface LeaderElectionOptions {
   readonly databaseUrl: string;
-  /** Work for one process at a time. */
+  /** Name of the lease. */
   readonly name: string;
   /** Ends the leadership, or the wait for it. */
   readonly signal: AbortSignal;
   reportError(problem: string, error: unknown): void;
   /** How long a lease lasts without a heartbeat. */
   readonly durationMs?: number;
-  /** Is told when a turn begins or ends. */
+  /** Records whether this process holds the lease. */
   readonly leaseStatus?: LeaseStatus;
 }
 
-/** The leases that this process competes for, by name, and whether it has each at the moment. */
+/** The names of the leases that this process competes for, and whether it holds each one now. */
 export class LeaseStatus {
   private readonly leadershipByName = new Map<string, boolean>();
 
@@ -76,8 +77,8 @@ export class LeaseStatus {
 }
 
 /**
- * Runs `work` while this process holds the lease of that name, and again each time it gets it back; others stand by.
- * `work` returns what runs side by side: when one of it fails, or the lease is lost, the turn of all of it ends.
+ * Runs `work` while this process holds the lease, and again each time it acquires the lease. Other processes stand by.
+ * `work` returns concurrent tasks. If one of them fails or the lease is lost, the lease ends for all of them.
  */
 export async function runWhileLeader(
   options: LeaderElectionOptions,
@@ -91,7 +92,7 @@ export async function runWhileLeader(
       try {
         await row.lead(work);
       } catch (error) {
-        if (!signal.aborted) reportError(`${name} lost its turn; trying again`, error);
+        if (!signal.aborted) reportError(`${name} lost its lease; retrying`, error);
       }
       if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {});
     }
@@ -100,7 +101,7 @@ export async function runWhileLeader(
   }
 }
 
-/** Draws a token that is higher than the current holder's, without taking the lease. */
+/** Issues a token that is higher than that of the current holder, without acquiring the lease. */
 export async function issueFencingToken(databaseUrl: string, name: string): Promise<number> {
   const client = createClient({ connectionString: databaseUrl, name: 'token' });
   await client.connect();
@@ -116,11 +117,11 @@ export async function issueFencingToken(databaseUrl: string, name: string): Prom
   }
 }
 
-/** The row of one name, as this process sees it. */
+/** Acquires, renews and releases the row of one lease. */
 class LeaseRow {
   private readonly options: LeaderElectionOptions;
   private readonly durationMs: number;
-  /** One connection, kept open: its existence shows others that this process is alive. */
+  /** One connection that stays open: its existence shows other processes that this one is alive. */
   private readonly pool: pg.Pool;
   private lease: HeldLease | undefined;
 
@@ -139,7 +140,7 @@ class LeaseRow {
     });
   }
 
-  /** Tries to take the lease; the process that gets it works until the turn is over. */
+  /** Acquires the lease and runs `work` under it. Returns at once if another process holds the lease. */
   async lead(work: (lease: Lease) => readonly Promise<void>[]): Promise<void> {
     const lease = await this.acquire();
     if (!lease) return;
@@ -167,7 +168,7 @@ class LeaseRow {
     await this.pool.end();
   }
 
-  /** A lease can be taken once it has run out, or when the connection of its holder is gone. */
+  /** A lease can be acquired once it has expired, or when the connection of its holder no longer exists. */
   private async acquire(): Promise<HeldLease | undefined> {
     const { name } = this.options;
     await this.pool.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
@@ -194,7 +195,7 @@ class LeaseRow {
         if (await this.renew(lease)) lease.extend(this.getTrustedUntil(sentAt));
         else lease.end(new Error(`another process holds the lease of ${name}`));
       } catch (error) {
-        if (!lease.signal.aborted) reportError(`the lease of ${name} could not be renewed; trying again`, error);
+        if (!lease.signal.aborted) reportError(`the lease of ${name} could not be renewed; retrying`, error);
       }
     }
   }
@@ -215,17 +216,17 @@ class LeaseRow {
     ]);
   }
 
-  /** Counted from before the database was asked, so never longer than the database thinks. */
+  /** Measured from before the query was sent, so that the lease never ends later here than in the database. */
   private getTrustedUntil(sentAt: number): number {
     return sentAt + this.durationMs * TRUSTED_SHARE;
   }
 }
 
-/** One turn: from when the lease was taken until it is lost or given back. */
+/** A lease from its acquisition until it is lost or released. */
 class HeldLease implements Lease {
   readonly token: number;
   failure: unknown;
-  /** By the clock of this process that only ever runs forward; it also runs while the process is stopped. */
+  /** By the monotonic clock of this process, which continues while the process is suspended. */
   private endsAt: number;
   private timer: NodeJS.Timeout;
   private readonly abortController = new AbortController();
@@ -250,7 +251,7 @@ class HeldLease implements Lease {
     if (!this.abortController.signal.aborted) this.timer = this.scheduleEnd();
   }
 
-  /** @param failure why, unless it was wanted */
+  /** @param failure the reason, unless the end was requested */
   end(failure?: unknown): void {
     if (this.abortController.signal.aborted) return;
     clearTimeout(this.timer);
@@ -260,6 +261,6 @@ class HeldLease implements Lease {
 
   private scheduleEnd(): NodeJS.Timeout {
     const wait = Math.max(0, this.endsAt - performance.now());
-    return setTimeout(() => this.end(new Error('the lease has run out')), wait);
+    return setTimeout(() => this.end(new Error('the lease has expired')), wait);
   }
 }

@@ -2,14 +2,15 @@ import { type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
-// The reader of the log may be gone; that is no reason to fail, or to wait forever as pino's own writer does.
+// The reader of the log may have exited. The process must then neither fail nor wait forever, as pino's own writer
+// does.
 process.stdout.on('error', () => {});
 
 const MAX_CAUSES = 8;
 
 /**
- * An error and its causes without what else they have as properties: a parser's holds what it could not read, a broken
- * answer's what had come of it.
+ * Converts an error and its causes for the log, without their other properties: those of a parser contain the text that
+ * it could not parse, and those of an interrupted response the part that was received.
  */
 export function serializeError(error: unknown, causes = MAX_CAUSES): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
@@ -24,7 +25,7 @@ export function serializeError(error: unknown, causes = MAX_CAUSES): unknown {
   };
 }
 
-/** A parser says what it could not read, which others wrote. */
+/** Omits the message of a parser, because it quotes text of third parties. */
 function getMessageAndStack(error: Error) {
   const { message, stack } = error;
   if (!(error instanceof SyntaxError)) return { message, stack };
@@ -32,8 +33,9 @@ function getMessageAndStack(error: Error) {
 }
 
 /**
- * The last step before a line is written. The id of an account from before its `credit_id` was one of its own (a random UUID, of
- * version 4) is a credential, so of those a line has the beginning alone, but for the ids of requests; API keys are not to be there at all.
+ * Redacts credentials as the last step before a line is written. The ids of the oldest accounts, random UUIDs of
+ * version 4, are also their credit ids and so are credentials: only their first digits are logged, except for request
+ * ids. API keys should never reach the log, but are redacted too.
  */
 export function redactCredentials(line: string): string {
   return line
@@ -41,7 +43,9 @@ export function redactCredentials(line: string): string {
     .replace(/\b(sk-|Bearer )[\w.-]{8,}/g, '$1…');
 }
 
-/** A log of one JSON object per line on standard output: `level`, `time`, `msg`, and what belongs to the line. */
+/**
+ * Creates a log with one JSON object per line on standard output: `level`, `time`, `msg` and the fields of the line.
+ */
 export function createLog(level: string): Log {
   const options = {
     level,

@@ -5,7 +5,11 @@ import { ensureDataDirectory } from './data-directory.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
-/** The keys behind all sealed and hashed secrets, that of what is new first: the setting, or one in the data directory. None where neither is there. */
+/**
+ * Returns the keys that protect all sealed and hashed secrets; the first one is for new secrets. They come from the
+ * setting, or from a file in the data directory. Empty if neither exists.
+ * @throws StartError if the file is invalid
+ */
 export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
   const { masterKeys, dataDir } = settings;
   if (masterKeys) return masterKeys.map((key) => Buffer.from(key, 'hex'));
@@ -16,13 +20,14 @@ export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'da
   });
   if (text === undefined) return [];
   if (!/^[0-9a-f]{64}$/.test(text.trim()))
-    throw new StartError(`${file} does not hold a master key of 64 hexadecimal digits.`);
+    throw new StartError(`${file} does not contain a master key of 64 hexadecimal digits.`);
   return [Buffer.from(text.trim(), 'hex')];
 }
 
 /**
- * The same, and where there is none one is made in the data directory, once.
- * @param assertFirst throws where secrets are under another one already
+ * Returns the keys as `findMasterKeys` does. If there are none, it creates one in the data directory; concurrent calls
+ * create only one.
+ * @param assertFirst throws if secrets already exist under another key
  */
 export async function readOrCreateMasterKeys(
   settings: Pick<Settings, 'masterKeys' | 'dataDir'>,

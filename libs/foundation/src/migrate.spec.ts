@@ -19,19 +19,19 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('what is left to a command is not done at a start, which says what is missing', async () => {
-  await expect(prepareDatabase(database.url, [FIRST], 'command')).rejects.toThrow(/lacks first: run "npm run migrate"/);
+test('applies no migrations at the start in command mode, and names the missing ones', async () => {
+  await expect(prepareDatabase(database.url, [FIRST], 'command')).rejects.toThrow(/lacks .*first: run "npm run mig/);
   await Promise.all([migrate(database.url, [FIRST]), migrate(database.url, [FIRST])]);
   await prepareDatabase(database.url, [FIRST], 'command');
 });
 
-test('a migration waits for a long transaction, and nobody waits for it', async () => {
+test('waits for a long transaction without blocking other queries', async () => {
   await reader.query('begin; select from wide');
   const migrating = migrate(database.url, [FIRST, SECOND]);
   const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'alter table wide%'
                   and datname = current_database()`;
   while ((await other.query(waits)).rowCount === 0);
-  const { rows } = await other.query('select count(*)::int as there from wide'); // queues behind the migration
+  const { rows } = await other.query('select count(*)::int as there from wide'); // queued after the migration
   expect(rows).toEqual([{ there: 0 }]);
   expect((await other.query("select from public.migrations where id = 'second'")).rowCount).toBe(0);
   await reader.query('commit');
@@ -39,7 +39,7 @@ test('a migration waits for a long transaction, and nobody waits for it', async 
   await other.query('select b from wide');
 });
 
-test('one that gets nowhere ends with a sentence, and has changed nothing', async () => {
+test('fails with a StartError after its timeout, and changes nothing', async () => {
   await reader.query('begin; select from wide');
   const third = { id: 'third', sql: 'drop table wide' };
   const refused = migrate(database.url, [third], 0);

@@ -8,11 +8,11 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** Any number; the same for every process that migrates the same database. */
+/** Arbitrary number, but the same for all processes that migrate the same database. */
 const MIGRATION_LOCK = 7_301_964;
 /**
- * A migration that waits for a table has everybody else who comes wait behind it, also those who only read. So it waits
- * briefly, and tries again a little later.
+ * A migration that waits for the lock of a table blocks all later queries of that table, even reads. So it waits only
+ * briefly, and retries after a delay.
  */
 const LOCK_TIMEOUT_MS = 200;
 const RETRY_DELAY_MS = 400;
@@ -20,13 +20,13 @@ const TIMEOUT_MS = 120_000;
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Whether roles migrate when they start, or leave that to `npm run migrate`. */
+/** Whether processes apply migrations when they start, or leave that to `npm run migrate`. */
 export type MigrationMode = 'start' | 'command';
 
 /**
- * Applies what was not yet applied, each in a transaction of its own. Safe when several processes start at once, and beside
- * running ones, whose reads it delays by no more than a fraction of a second each time it tries.
- * @throws StartError when a table is in use for too long
+ * Applies the pending migrations, each in its own transaction. Safe if several processes start at once, and while
+ * others are running: each attempt delays their queries by a fraction of a second at most.
+ * @throws StartError if a table is in use for too long
  */
 export async function migrate(
   connectionString: string,
@@ -46,7 +46,10 @@ export async function migrate(
   });
 }
 
-/** What roles do at their start. @throws StartError when something is missing that they are not to apply themselves */
+/**
+ * Applies the pending migrations when a process starts, or only checks that there are none, as `mode` specifies.
+ * @throws StartError if migrations are pending that only the command may apply
+ */
 export async function prepareDatabase(
   connectionString: string,
   migrations: readonly Migration[],
@@ -56,7 +59,7 @@ export async function prepareDatabase(
   const pending = await withClient(connectionString, (client) => listPendingMigrations(client, migrations));
   if (pending.length === 0) return;
   const ids = pending.map(({ id }) => id).join(', ');
-  throw new StartError(`The database lacks ${ids}: run "npm run migrate" first, or set MIGRATE=start.`);
+  throw new StartError(`The database lacks the migrations ${ids}: run "npm run migrate" first, or set MIGRATE=start.`);
 }
 
 async function listPendingMigrations(
@@ -77,7 +80,7 @@ async function apply(client: pg.Client, { id, sql }: Migration): Promise<void> {
     await client.query('insert into public.migrations (id) values ($1)', [id]);
     await client.query('commit');
   } catch (error) {
-    await client.query('rollback').catch(() => {}); // where the connection is lost, so is the transaction
+    await client.query('rollback').catch(() => {}); // a lost connection ends the transaction as well
     throw error;
   }
 }
@@ -91,7 +94,7 @@ async function retryWhileLocked(deadline: number, work: () => Promise<unknown>):
       if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
       if (performance.now() > deadline)
         throw new StartError(
-          'The database cannot be migrated while a transaction, or another migration, holds what is to be changed: end it, and start again.',
+          'The database cannot be migrated while a transaction, or another migration, locks a table to be changed: end it, and start again.',
         );
       await delay(RETRY_DELAY_MS);
     }
@@ -104,6 +107,6 @@ async function withClient<T>(connectionString: string, work: (client: pg.Client)
   try {
     return await work(client);
   } finally {
-    await client.end(); // ends the lock and a transaction that failed
+    await client.end(); // releases the lock, and ends a failed transaction
   }
 }

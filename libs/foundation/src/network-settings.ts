@@ -1,4 +1,4 @@
-/** Settings of where requests come from, and how many connections there may be. */
+/** Settings of client addresses, connections and request bodies. */
 import { isIP } from 'node:net';
 import { integer, list } from './setting-types.ts';
 
@@ -7,29 +7,31 @@ export const NETWORK_SETTINGS = {
     'TRUSTED_PROXIES',
     isNetwork,
     'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8',
-    'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas: what these say in X-Forwarded-For is believed; unset: an address is that of the connection',
+    'Addresses and networks, such as 10.0.0.0/8, of the proxies in front of the API, separated by commas; their X-Forwarded-For header is trusted; unset: the client address is that of the connection',
   ),
   maxConnections: integer(
     'MAX_CONNECTIONS',
     10_000,
     [1, 1_000_000],
-    'Connections of clients to one gateway at a time; further ones are closed at once',
+    'Maximum number of client connections per gateway; further ones are closed at once',
   ),
   maxConnectionsPerAddress: integer(
     'MAX_CONNECTIONS_PER_ADDRESS',
     1_000,
     [1, 1_000_000],
-    'Those of one address (of IPv6 one /64) among them; the addresses of TRUSTED_PROXIES are not limited',
+    'Maximum number of client connections per IP address (IPv6: /64 network) and gateway; does not apply to TRUSTED_PROXIES',
   ),
   maxBytesInFlight: integer(
     'MAX_BYTES_IN_FLIGHT',
     512 * 1024 ** 2,
     [64 * 1024 ** 2, Number.MAX_SAFE_INTEGER],
-    'Bytes of bodies that one gateway has in memory at a time, until their requests are answered; those beyond are 503. One account has at most half of it, all who have not paid yet a quarter',
+    'Maximum number of bytes of request bodies in the memory of a gateway until their responses; beyond it requests get 503; one account may use half of it, all callers that have not paid yet a quarter together',
   ),
 };
 
-/** Never all addresses, nor all in two halves: then any caller could claim any address. */
+/**
+ * Rejects networks that are too wide, such as all addresses or half of them: any caller could then claim any address.
+ */
 function isNetwork(value: string): boolean {
   const [address = '', prefix, rest] = value.split('/');
   const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
@@ -40,7 +42,10 @@ function isNetwork(value: string): boolean {
   );
 }
 
-/** Of the widest networks that are anybody's own: 10.0.0.0/8, fc00::/7, and 10.0.0.0/8 as IPv6 writes addresses of IPv4. */
+/**
+ * Returns the prefix length of the widest private network: 10.0.0.0/8, fc00::/7, or 10.0.0.0/8 as IPv4-mapped IPv6
+ * address.
+ */
 function getMinPrefix(address: string): number {
   if (isIP(address) === 4) return 8;
   return new URL(`http://[${address}]`).hostname.startsWith('[::') ? 104 : 7;

@@ -1,5 +1,5 @@
 /**
- * Opens several things as one. They are closed in reverse order: by the `close` of the result, or at once when one of
+ * Opens several resources as one. They are closed in reverse order: by the `close` of the result, or at once if one of
  * them cannot be opened.
  */
 export async function openWithCleanup<T extends object>(

@@ -8,7 +8,7 @@ import { findStaleProcesses, ProcessPresence, presenceMigrations } from './proce
 
 const DEADLINE_MS = 8_000;
 const LOOK_AGAIN_MS = 5;
-/** Where a test waits until it runs out. */
+/** Lifetime of the row for tests that wait until it expires. */
 const SHORT_MS = 800;
 
 let database: TestDatabase;
@@ -58,14 +58,14 @@ const disconnect = ({ id }: ProcessPresence) =>
 const ends = async ({ id }: ProcessPresence): Promise<number> =>
   (await pool.query('select ends_at from processes where id = $1', [id])).rows[0].ends_at.getTime();
 
-/** What the process writes fails from now on, as if it were cut off. */
+/** Makes all writes of the process fail from now on. */
 async function cutOff({ id }: ProcessPresence): Promise<void> {
   await pool.query(`alter table processes add constraint cut_off check (id <> '${id}') not valid`);
 }
 const reconnect = () => pool.query('alter table processes drop constraint cut_off');
 
 describe('a process', () => {
-  test('is shown from the beginning, under an id of its own', async () => {
+  test('is registered from the start under its own id', async () => {
     const [one, other] = [await appear(), await appear()];
     expect(one.id).toMatch(/^gateway-[0-9a-f]{8}$/);
     expect(other.id).not.toBe(one.id);
@@ -74,7 +74,7 @@ describe('a process', () => {
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('lives as long as there is a heartbeat', async () => {
+  test('counts as alive as long as there are heartbeats', async () => {
     const one = await appear(SHORT_MS);
     const first = await ends(one);
     await until(async () => (await ends(one)) > first + SHORT_MS);
@@ -82,7 +82,7 @@ describe('a process', () => {
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('seems dead as soon as its connection is gone, until it has another one', async () => {
+  test('seems dead from the loss of its connection until it has another one', async () => {
     const [one, other] = [await appear(SHORT_MS), await appear()];
     await disconnect(one);
     await until(async () => (await dead()).length === 1);
@@ -91,20 +91,20 @@ describe('a process', () => {
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('that cannot renew its row owns nothing from before it runs out, until it is renewed', async () => {
+  test('cannot own new holds from shortly before the expiry of its row until the row is renewed', async () => {
     const one = await appear(SHORT_MS);
     await cutOff(one);
     await until(() => problems.length > 0);
     expect([one.getProcessId(), one.isDatabaseWritable]).toEqual([one.id, false]);
     await until(async () => (await pool.query('select from processes where ends_at <= now()')).rowCount === 1);
     expect(() => one.getProcessId()).toThrow(StoreUnavailableError);
-    expect([await dead(), problems[0]]).toEqual([[one.id], 'a heartbeat failed; trying again']);
+    expect([await dead(), problems[0]]).toEqual([[one.id], 'heartbeat failed; retrying']);
     await reconnect();
     await until(async () => (await dead()).length === 0 && one.isDatabaseWritable);
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('that ends in order says so, and leaves no connection behind', async () => {
+  test('ends its row and its connection when it is closed', async () => {
     const one = await appear();
     present = [];
     await one.close();
@@ -113,7 +113,7 @@ describe('a process', () => {
     await until(async () => (await pool.query(open, [`countinghouse-${one.id}`])).rowCount === 0);
   });
 
-  test('that has been dead for more than a day is forgotten when the next one begins', async () => {
+  test('is removed by the next start if it has been dead for more than a day', async () => {
     const row = 'insert into processes (id, backend, ends_at) values ($1, 0, now() - $2::interval)';
     await pool.query(row, ['gateway-old', '25 hours']);
     await pool.query(row, ['gateway-yesterday', '23 hours']);
@@ -121,7 +121,7 @@ describe('a process', () => {
     expect(await dead()).toEqual(['gateway-yesterday']);
   });
 
-  test('that cannot reach the database at its start does not start', async () => {
+  test('does not start if the database is unreachable', async () => {
     const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
     await expect(ProcessPresence.start({ databaseUrl, role: 'gateway', reportError: () => {} })).rejects.toThrow(
       'ECONNREFUSED',

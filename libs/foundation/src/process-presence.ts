@@ -1,7 +1,7 @@
 /**
- * Shows that a process is alive: a row of its own in PostgreSQL with an end by the database's clock, put off by a
- * heartbeat. Unlike a lease nobody competes for it. What died without an end of its own, by SIGKILL or with its host, is found
- * by its row: it has run out, or the server process behind its connection is gone.
+ * Shows that a process is alive. Every process has a row in PostgreSQL with an expiry by the database's clock, which a
+ * heartbeat extends. Unlike with a lease, no other process competes for this row. A process that was killed or lost its
+ * host is found by its row: the row has expired, or the server process of its connection no longer exists.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,15 +10,17 @@ import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
 
 const PRESENCE_DURATION_MS = 10_000;
-/** A heartbeat may fail this often before the row runs out. */
+/** Number of heartbeats in the lifetime of a row. */
 const HEARTBEATS_PER_PRESENCE = 4;
-/** The process counts on this part of the length: its clock may run more slowly than that of the database. */
+/**
+ * Share of the lifetime that the process relies on, because its clock may run more slowly than that of the database.
+ */
 const TRUSTED_SHARE = 0.95;
 const ID_LENGTH = 8;
-/** A heartbeat of its own changes a row in place, and that needs no room: this query needs some, for a file that is gone after it. */
+/** Detects a full disk: it creates a temporary file, while a heartbeat updates a row in place and needs no space. */
 const DISK_SPACE_PROBE = 'select count(*) from generate_series(1, 10000)';
 const LOW_WORK_MEM_OPTION = '-c work_mem=64kB';
-/** Longer than anything is held: behind it nobody asks any more. */
+/** Longer than any hold: after that no process needs the row. */
 const RETENTION = '1 day';
 
 export const presenceMigrations = [
@@ -34,17 +36,17 @@ export const presenceMigrations = [
 
 export interface PresenceOptions {
   readonly databaseUrl: string;
-  /** What the process is, such as `gateway`: its id begins with it. */
+  /** Such as `gateway`; the prefix of the process id. */
   readonly role: string;
   reportError(problem: string, error: unknown): void;
-  /** How long it counts as alive without a heartbeat. */
+  /** How long the process counts as alive without a heartbeat. */
   readonly durationMs?: number;
 }
 
 export class ProcessPresence {
   readonly id: string;
   private readonly durationMs: number;
-  /** One connection, kept open: that it exists shows others that this process is alive. */
+  /** One connection that stays open: its existence shows other processes that this one is alive. */
   private readonly pool: pg.Pool;
   private readonly stopController = new AbortController();
   private presentUntil = Number.NEGATIVE_INFINITY;
@@ -66,7 +68,7 @@ export class ProcessPresence {
     });
   }
 
-  /** Shows this process from now on, under a new id. */
+  /** Registers this process under a new id, and starts its heartbeats. */
   static async start(options: PresenceOptions): Promise<ProcessPresence> {
     const presence = new ProcessPresence(options);
     try {
@@ -81,26 +83,26 @@ export class ProcessPresence {
   }
 
   /**
-   * The id, for what this process alone takes care of, and what others end when it has seemed dead for as long as its row
-   * lasts without a heartbeat.
-   * @throws StoreUnavailableError before they may, because no heartbeat has reached the database for so long
+   * Returns the id under which this process owns holds. Other processes end these once its row has expired.
+   * @throws StoreUnavailableError from shortly before the row expires, which happens if all recent heartbeats have
+   *   failed
    */
   getProcessId(): string {
     if (performance.now() < this.presentUntil) return this.id;
-    throw new StoreUnavailableError('this process cannot show that it is alive');
+    throw new StoreUnavailableError('the presence of this process has expired');
   }
 
-  /** Whether the database took the last heartbeat, and has room for more: one that is read-only takes none. */
+  /** Whether the database accepted the last heartbeat and has disk space. A read-only database accepts none. */
   get isDatabaseWritable(): boolean {
     return this.canWrite;
   }
 
-  /** Ends its row, so that others need not wait until it runs out. */
+  /** Ends the row, so that other processes need not wait until it expires. */
   async close(): Promise<void> {
     this.stopController.abort();
     await this.heartbeat;
     const end = 'update public.processes set ends_at = clock_timestamp() where id = $1';
-    await this.pool.query(end, [this.id]).catch(() => {}); // it runs out by itself
+    await this.pool.query(end, [this.id]).catch(() => {}); // the row expires by itself
     await this.pool.end();
   }
 
@@ -111,7 +113,7 @@ export class ProcessPresence {
       if (signal.aborted) return;
       await this.recordPresence().catch((error) => {
         this.canWrite = false;
-        this.options.reportError('a heartbeat failed; trying again', error);
+        this.options.reportError('heartbeat failed; retrying', error);
       });
     }
   }
@@ -124,19 +126,19 @@ export class ProcessPresence {
        on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
       [this.id, this.durationMs],
     );
-    // Counted from before the database was asked, so never longer than the database thinks.
+    // Measured from before the query was sent, so that the presence never ends later here than in the database.
     this.presentUntil = sentAt + this.durationMs * TRUSTED_SHARE;
     this.canWrite = await this.hasDiskSpace();
   }
 
-  /** Without a loss of the connection, by whose end others would see that this process has died. */
+  /** Uses the same connection, and does not close it after an error: other processes would consider this one dead. */
   private async hasDiskSpace(): Promise<boolean> {
     const client = await this.pool.connect();
     try {
       await client.query(DISK_SPACE_PROBE);
       return true;
     } catch (error) {
-      this.options.reportError('the database has no room for more', error);
+      this.options.reportError('the database has no disk space', error);
       return false;
     } finally {
       client.release();
@@ -145,8 +147,8 @@ export class ProcessPresence {
 }
 
 /**
- * Ids of processes that seem dead at this moment. One that lives may be among them for a few seconds: its connection
- * broke, or the database was away.
+ * Returns the ids of processes that seem dead. A live process may be among them for a few seconds, if its connection
+ * broke or the database was unavailable.
  */
 export async function findStaleProcesses(pool: pg.Pool): Promise<readonly string[]> {
   const { rows } = await pool.query<{ id: string }>({

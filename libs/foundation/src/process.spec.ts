@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { redactCredentials, serializeError } from './log.ts';
 
-test('a process whose log is no longer read still ends in order', async () => {
+test('shuts down gracefully even if its log is no longer read', async () => {
   const env = { ...process.env, SANDBOX_PORT: '0' };
   const child = spawn(process.execPath, ['dist/apps/sandbox/src/main.js'], {
     env,
@@ -15,7 +15,7 @@ test('a process whose log is no longer read still ends in order', async () => {
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
-test('an error is logged with its causes, and without what could not be read or was delivered', () => {
+test('logs an error with its causes, but without unparsable or delivered text', () => {
   const unreadable = Object.assign(new SyntaxError('a planted word is no JSON'), {
     code: 'HPE_INVALID',
     data: 'a planted word',
@@ -31,7 +31,7 @@ test('an error is logged with its causes, and without what could not be read or 
   expect(JSON.stringify(serializeError(around)).match(/"around"/g)?.length).toBeLessThan(10);
 });
 
-test('a log line has no account of old, whose id is a credential, and no API key', () => {
+test('redacts API keys and the ids of the oldest accounts, which are credentials', () => {
   const old = '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb';
   const line = JSON.stringify({
     request: old,
@@ -43,14 +43,14 @@ test('a log line has no account of old, whose id is a credential, and no API key
   });
 });
 
-/** A role whose start waits for something that it has opened. */
+/** A role whose start waits for one of its resources. */
 const STARTING = `
   import { runProcess } from '#foundation/program';
   const start = async (settings, log, opened) => {
     const { promise, reject } = Promise.withResolvers();
     opened.defer(() => {
       log.info('closed');
-      reject(new Error('what the start waits for is closed'));
+      reject(new Error('the resource is closed'));
     });
     log.info('starting');
     setInterval(() => {}, 1_000);
@@ -58,7 +58,7 @@ const STARTING = `
   };
   await runProcess('test', () => ({ logLevel: 'info' }), start);`;
 
-test('a signal in the middle of the start ends it, closes what was opened, and is no failure', async () => {
+test('ends a start on a signal, closes its resources, and exits with code 0', async () => {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', STARTING], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -4,34 +4,32 @@ import { openWithCleanup } from './open-with-cleanup.ts';
 import { type Environment, SettingError } from './setting-types.ts';
 import { StartError } from './start-error.ts';
 
-/** Further fields of the line that says "ready", such as addresses. */
+/** Additional fields of the log line "ready", such as addresses. */
 export type ReadyFields = Readonly<Record<string, string>>;
 
-/** What a role has started. */
 export interface RunningProcess {
   readonly readyFields: ReadyFields;
-  /** Takes no new work, finishes or settles what runs, and releases all resources. */
+  /** Accepts no new work, finishes or settles running work, and releases all resources. */
   close(): Promise<void>;
 }
 
-/** Starts something; what it opens is closed in reverse order, at the end or when the start fails. */
+/** Starts a role. Its resources are closed in reverse order, at the end or if the start fails. */
 export type StartProcess<S> = (settings: S, log: Log, resources: AsyncDisposableStack) => Promise<ReadyFields>;
 
-/** What every program is told. */
 interface LogSettings {
   readonly logLevel: string;
 }
 
-/** What a start that was ended by a signal may still take to close what it was opening. */
+/** How long a start that was interrupted by a signal may take to close its resources. */
 const START_ABORT_TIMEOUT_MS = 10_000;
 
-/** A signal came before the role had started. */
+/** A signal arrived before the role had started. */
 class InterruptedError extends Error {}
 
 /**
- * Runs a role as this process: settings, start, `ready`, and an orderly end on SIGTERM or SIGINT with exit code 0, also in
- * the middle of the start.
- * @param read throws SettingError for a setting that is wrong
+ * Runs a role as this process: reads the settings, starts, and logs "ready". On SIGTERM or SIGINT, even during the
+ * start, the process shuts down gracefully with exit code 0.
+ * @param read throws SettingError for an invalid setting
  */
 export async function runProcess<S extends LogSettings>(
   role: string,
@@ -42,7 +40,7 @@ export async function runProcess<S extends LogSettings>(
   try {
     const settings = read(process.env);
     log = createLog(settings.logLevel).child({ role });
-    // A second signal changes nothing: on Ctrl-C npm passes on one that the terminal has sent already.
+    // A second signal has no effect: on Ctrl-C npm forwards the signal that the terminal has already sent.
     const stopped = new Promise<NodeJS.Signals>((resolve) => {
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve);
     });
@@ -61,7 +59,11 @@ export async function runProcess<S extends LogSettings>(
   process.exit(0);
 }
 
-/** @returns undefined when a signal came first: then what was opened is closed, and what is being opened if that is soon */
+/**
+ * Starts a role. After a signal, opened resources are closed, and resources that are being opened are waited for up to
+ * the timeout.
+ * @returns undefined if a signal arrived before the start had finished
+ */
 async function openUnlessStopped(
   stopped: Promise<unknown>,
   start: (resources: AsyncDisposableStack) => Promise<ReadyFields>,

@@ -1,6 +1,6 @@
 /**
- * What any program is made of: settings from the environment, a log, and an orderly start and end. `#foundation/program`, for programs
- * that have no stores: importing it loads no database client.
+ * The parts that every program needs: settings from the environment, a log, a start and a graceful shutdown. Imported
+ * as `#foundation/program` by programs without stores, because this module loads no database client.
  */
 export { ConnectionGuard, SERVER_TIMEOUTS } from './connections.ts';
 export { createLog, type Log } from './log.ts';

@@ -1,28 +1,33 @@
-/** Settings of vendors: which there are, the catalogue says. */
+/** Settings of the providers in the catalogue. */
 import { type Environment, optional, readVariable, type SettingIssues, url } from './setting-types.ts';
 
-/** A vendor, as far as its settings go: `<env>_BASE_URL` and `<env>_API_KEY`. */
+/** What the catalogue specifies for the settings of a provider. */
 export interface ProviderSettingsSpec {
   readonly slug: string;
+  /** Prefix of the settings `<env>_BASE_URL` and `<env>_API_KEY`. */
   readonly env: string;
-  /** Its own address. */
+  /** Default address if the provider has an API key. */
   readonly baseUrl: string;
   /** Its path in the sandbox. */
   readonly sandboxPath: string;
 }
 
-/** The address and the credential of a vendor. */
 export interface ProviderConnectionSettings {
   readonly baseUrl: string;
   readonly credential: string;
 }
 
-/** Whether vendors without settings are left out: some vendor has a key. Else they are in the sandbox. */
+/**
+ * Returns whether any provider has an API key. If so, providers without settings are omitted; otherwise they are
+ * simulated.
+ */
 export function hasProviderKey(env: Environment, providers: readonly ProviderSettingsSpec[]): boolean {
   return providers.some((provider) => readVariable(env, `${provider.env}_API_KEY`) !== undefined);
 }
 
-/** Vendors without settings are in the sandbox, as long as no vendor has a key; else they are left out. */
+/**
+ * Returns the connection settings by slug. Providers without settings use the sandbox unless any provider has a key.
+ */
 export function selectConfiguredProviders(
   env: Environment,
   providers: readonly ProviderSettingsSpec[],

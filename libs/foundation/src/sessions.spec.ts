@@ -15,7 +15,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** What changes pieces on their way to PostgreSQL, the first of which is the start-up message. @returns its address */
+/**
+ * Starts a proxy that changes chunks on their way to PostgreSQL. The first chunk is the startup message.
+ * @returns the address of the proxy
+ */
 async function between(change: (piece: Buffer, isFirst: boolean) => Buffer): Promise<string> {
   const real = new URL(database.url);
   const server = createServer((client: Socket) => {
@@ -34,7 +37,10 @@ async function between(change: (piece: Buffer, isFirst: boolean) => Buffer): Pro
   return Object.assign(new URL(real), { port: String((server.address() as AddressInfo).port) }).href;
 }
 
-/** As PgBouncer does it with `ignore_startup_parameters = options`. Length and version stand before the pairs. */
+/**
+ * Removes the options from a startup message, as PgBouncer does with `ignore_startup_parameters = options`. Length and
+ * version come before the pairs.
+ */
 function withoutOptions(message: Buffer): Buffer {
   const words = message.subarray(8, -1).toString('latin1').split('\0');
   const at = words.indexOf('options');
@@ -46,29 +52,29 @@ function withoutOptions(message: Buffer): Buffer {
   return Buffer.concat([head, pairs]);
 }
 
-test('PostgreSQL itself, and what passes everything on, keeps a session to its connection', async () => {
+test('accepts PostgreSQL and a proxy that forwards everything', async () => {
   await assertSessionPooling(database.url);
   await assertSessionPooling(await between((piece) => piece));
 });
 
-test('what drops start-up options is refused, with a sentence that says what to connect to', async () => {
+test('rejects a pooler that ignores startup options, with a sentence that says what to connect to', async () => {
   const pooler = await between((piece, isFirst) => (isFirst ? withoutOptions(piece) : piece));
   const refused = assertSessionPooling(pooler);
   await expect(refused).rejects.toBeInstanceOf(StartError);
   await expect(refused).rejects.toThrow(
-    /^DATABASE_URL leads to a pooler .*start-up options are dropped.*: connect to P/,
+    /^DATABASE_URL leads to a pooler .*startup options are ignored.*: connect to P/,
   );
 });
 
 test.each([
   ['listen countinghouse_', 'select             --', 'notifications do not arrive'],
-  ['set countinghouse.set =', 'set countinghouse.no  =', 'what is set on it does not outlive'],
-])('what swallows "%s" is refused', async (said, instead, why) => {
+  ['set countinghouse.set =', 'set countinghouse.no  =', 'settings do not outlive a transaction'],
+])('rejects a pooler that drops "%s"', async (said, instead, why) => {
   const swallow = (piece: Buffer) => Buffer.from(piece.toString('latin1').replace(said, instead), 'latin1');
   await expect(assertSessionPooling(await between(swallow), 50)).rejects.toThrow(why);
 });
 
-test('a database that is not there is no pooler', async () => {
+test('does not report a missing database as a pooler', async () => {
   const nowhere = Object.assign(new URL(database.url), { pathname: '/nowhere' }).href;
   await expect(assertSessionPooling(nowhere)).rejects.not.toBeInstanceOf(StartError);
 });

@@ -1,7 +1,7 @@
 /**
- * Whether the database keeps a session to its connection: what a connection is opened with and what is set on it lasts, and so
- * do its locks and its wish to be notified. A pooler in between may drop all of it, silently: rows would then be looked for in
- * the wrong schema, two processes would hold one lock, and nobody would be told of new facts.
+ * Checks that every connection to the database has its own session, with its startup options, settings, locks and
+ * notifications. A connection pooler can silently lose all of these. Queries would then use other settings, such as
+ * another schema, two processes would hold the same lock, and no process would be notified of new events.
  */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,19 +13,19 @@ const RESPONSE_TIMEOUT_MS = 5_000;
 const NOTIFICATION_TIMEOUT_MS = 2_000;
 const MAX_LOCK_ID = 2 ** 47;
 
-/** What PgBouncer refuses by itself, and what comes of having fewer connections than clients: one is lent for a transaction. */
+/** Errors of PgBouncer, and the timeout of a client that waits because other clients use all server connections. */
 const REJECTIONS = [
-  [/startup parameter/, 'start-up options are refused'],
-  [/pooling mode/, 'transactions are refused'],
-  [/^Query read timeout$/, 'two are not answered at once'],
+  [/startup parameter/, 'startup options are rejected'],
+  [/pooling mode/, 'transactions are rejected'],
+  [/^Query read timeout$/, 'two connections are not served at once'],
 ] as const;
 
-/** Databases that have passed. */
+/** Databases that have passed the check. */
 const verifiedDatabases = new Set<string>();
 
 /**
- * Looks at two connections side by side, once for each database in a process.
- * @throws StartError that says what to connect to; anything else where the database cannot be reached
+ * Checks two concurrent connections, once per database and process.
+ * @throws StartError if sessions are not preserved; any other error if the database is unreachable
  */
 export async function assertSessionPooling(
   connectionString: string,
@@ -35,12 +35,12 @@ export async function assertSessionPooling(
   const lost = await findLostFeature(connectionString, notificationTimeoutMs);
   if (lost !== undefined)
     throw new StartError(
-      `DATABASE_URL leads to a pooler that does not keep a session to its connection (${lost}): connect to PostgreSQL itself, or to a pooler in session mode that passes start-up options on.`,
+      `DATABASE_URL leads to a pooler that does not preserve sessions (${lost}): connect to PostgreSQL directly, or to a pooler in session mode that forwards startup options.`,
     );
   verifiedDatabases.add(connectionString);
 }
 
-/** What is lost first; undefined where nothing is. */
+/** Returns the first lost feature of a session; undefined if all work. */
 async function findLostFeature(connectionString: string, notificationTimeoutMs: number): Promise<string | undefined> {
   const mark = String(randomInt(MAX_LOCK_ID));
   const options = `-c countinghouse.opened=${mark}`;
@@ -65,7 +65,7 @@ async function findLostSessionState(one: pg.Client, other: pg.Client, mark: stri
   await one.query(`set countinghouse.set = '${mark}'`);
   const locked = `select pg_try_advisory_lock(${mark}) as locked, pg_backend_pid() as pid`;
   const { pid } = await queryFirstRow(one, locked);
-  await other.query('begin'); // while it lasts, a pooler can lend what it is on to nobody else
+  await other.query('begin'); // until its end a pooler cannot assign its server connection to another client
   const second = await queryFirstRow(other, locked);
   const after = await queryFirstRow(
     one,
@@ -73,9 +73,9 @@ async function findLostSessionState(one: pg.Client, other: pg.Client, mark: stri
   );
   await other.query('commit');
   if (second.pid === pid || second.locked || after.pid !== pid) return 'locks do not outlive a transaction';
-  if (after.set !== mark) return 'what is set on it does not outlive a transaction';
+  if (after.set !== mark) return 'settings do not outlive a transaction';
   const { opened } = await queryFirstRow(one, `select current_setting('countinghouse.opened', true) as opened`);
-  return opened === mark ? undefined : 'start-up options are dropped';
+  return opened === mark ? undefined : 'startup options are ignored';
 }
 
 async function findLostNotification(
@@ -94,7 +94,7 @@ async function findLostNotification(
   );
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row of whatever is asked for
+// biome-ignore lint/suspicious/noExplicitAny: the type of a row depends on the query
 async function queryFirstRow(from: pg.Client, sql: string): Promise<any> {
   return (await from.query(sql)).rows[0];
 }

@@ -1,17 +1,17 @@
-/** How settings of each kind are read. One that is wrong is a sentence for a person. */
+/** Types of settings. Reading an invalid setting throws a SettingError with a sentence for the operator. */
 import { readFileSync, statSync } from 'node:fs';
 import { money, type PicoUsd } from '#kernel';
 
-/** Settings are wrong; the message is a sentence for a person about each. */
+/** Settings are invalid. The message has one sentence for each, for the operator. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
 
-/** Collects what is wrong, so that a person sees all of it at once. */
+/** Collects all problems, so that the operator sees them at once. */
 export class SettingIssues {
   private readonly messages = new Set<string>();
 
-  /** @returns what `read` returns; undefined when it finds something wrong */
+  /** @returns the result of `read`; undefined if it throws a SettingError, which is collected */
   tryRead<T>(read: () => T): T | undefined {
     try {
       return read();
@@ -26,7 +26,7 @@ export class SettingIssues {
     for (const message of messages) this.messages.add(message);
   }
 
-  /** @throws SettingError with all that was found */
+  /** @throws SettingError with all collected problems */
   assertNone(): void {
     if (this.messages.size > 0) throw new SettingError([...this.messages].join(' '));
   }
@@ -37,7 +37,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Setting<T> {
   readonly variable: string;
   readonly meaning: string;
-  /** The default, as the documentation shows it. */
+  /** The default as text, for the documentation. */
   readonly defaultValue: string;
   read(env: Environment): T;
 }
@@ -60,7 +60,7 @@ export function optional<T>(setting: Setting<T>): Setting<T | undefined> {
   return { ...setting, defaultValue: '', read: (env) => (readVariable(env, variable) ? setting.read(env) : undefined) };
 }
 
-/** The value is not repeated. */
+/** The error message does not contain the value. */
 export function secret(variable: string, pattern: RegExp, requirement: string, meaning: string): Setting<string> {
   return {
     variable,
@@ -86,12 +86,12 @@ export function integer(variable: string, defaultValue: number, [min, max]: Rang
       if (value === undefined) return defaultValue;
       const number = Number(value);
       const valid = /^\d+$/.test(value) && number >= min && number <= max;
-      return valid ? number : invalidSetting(variable, `a whole number from ${min} to ${max}`, value);
+      return valid ? number : invalidSetting(variable, `an integer from ${min} to ${max}`, value);
     },
   };
 }
 
-/** USD as a decimal from 0. */
+/** A non-negative decimal amount of USD. */
 export function dollars(variable: string, defaultValue: string, meaning: string): Setting<PicoUsd> {
   return {
     variable,
@@ -120,7 +120,7 @@ export function choice<T extends string>(variable: string, choices: readonly [T,
   };
 }
 
-/** Off unless it is said. */
+/** `true` or `false`; false by default. */
 export function flag(variable: string, meaning: string): Setting<boolean> {
   const setting = choice(variable, ['false', 'true'], meaning);
   return { ...setting, read: (env) => setting.read(env) === 'true' };
@@ -136,7 +136,7 @@ export function url(
   return address({ variable, protocols, meaning, defaultValue, validate: isValid });
 }
 
-/** An address that is right where `validate` says so; a sentence's end instead says what is wrong. */
+/** An address. `validate` returns whether it is valid, or the end of a sentence that says what is invalid. */
 export function address(setting: {
   readonly variable: string;
   readonly protocols: readonly string[];
@@ -160,7 +160,7 @@ export function address(setting: {
   };
 }
 
-/** Words with commas between them; none by default. */
+/** Values separated by commas; none by default. */
 export function list(
   variable: string,
   isValid: (value: string) => boolean,
@@ -196,7 +196,7 @@ export function pairs(variable: string, values: RegExp, meaning: string): Settin
   };
 }
 
-/** The value is secret, so it is not repeated. */
+/** Hexadecimal digits. The value is secret, so the error message does not contain it. */
 export function hex(variable: string, bytes: number | undefined, meaning: string, defaultValue = ''): Setting<string> {
   return {
     variable,
@@ -210,7 +210,7 @@ export function hex(variable: string, bytes: number | undefined, meaning: string
   };
 }
 
-/** Keys of one length with commas between them, none twice. They are secret, so they are not repeated. */
+/** Different keys of one length, separated by commas. They are secret, so the error message does not contain them. */
 export function keyRing(variable: string, bytes: number, meaning: string): Setting<readonly string[]> {
   return {
     variable,
@@ -220,7 +220,7 @@ export function keyRing(variable: string, bytes: number, meaning: string): Setti
       const keys = (readVariable(env, variable) ?? '').split(',').map((key) => key.trim().toLowerCase());
       const valid = keys.every((key) => new RegExp(`^[0-9a-f]{${bytes * 2}}$`).test(key));
       if (valid && new Set(keys).size === keys.length) return keys;
-      const requirement = `${bytes * 2} hexadecimal digits, or several such keys with commas between them`;
+      const requirement = `${bytes * 2} hexadecimal digits, or several such keys separated by commas`;
       throw new SettingError(`${variable} must be ${requirement}.`);
     },
   };
@@ -234,7 +234,7 @@ export function directory(variable: string, meaning: string): Setting<string> {
   return existingPath(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
 }
 
-/** The name of an existing file or directory. */
+/** The path of an existing file or directory. */
 function existingPath(
   variable: string,
   what: string,
@@ -255,7 +255,7 @@ function existingPath(
   };
 }
 
-/** Also for text that was only meant to be an address. */
+/** Removes user and password, also from text that is not a valid address. */
 function redactSecrets(value: string): string {
   return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
 }

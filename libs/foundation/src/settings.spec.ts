@@ -2,9 +2,9 @@ import { describe, expect, jest, test } from '@jest/globals';
 import { readSettings, SETTINGS, SettingError } from './settings.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
-const MASTER_KEYS = '64 hexadecimal digits, or several such keys with commas between them';
+const MASTER_KEYS = '64 hexadecimal digits, or several such keys separated by commas';
 
-/** The message about a wrong environment. */
+/** Returns the error message for an invalid environment. */
 function complaint(env: Record<string, string>): string {
   try {
     readSettings(env);
@@ -16,7 +16,7 @@ function complaint(env: Record<string, string>): string {
 }
 
 describe('without any setting', () => {
-  test('everything has a default, and the outside world is the sandbox', () => {
+  test('all settings have defaults, and external services are simulated by the sandbox', () => {
     expect(readSettings({})).toEqual({
       port: 3000,
       creditIdInference: false,
@@ -95,7 +95,7 @@ describe('without any setting', () => {
     });
   });
 
-  test.each(Object.values(SETTINGS))('an empty $variable is as good as none', ({ variable }) => {
+  test.each(Object.values(SETTINGS))('treats an empty $variable as unset', ({ variable }) => {
     for (const value of ['', '  ']) expect(readSettings({ [variable]: value })).toEqual(readSettings({}));
   });
 });
@@ -126,11 +126,11 @@ describe('a setting', () => {
     ],
     ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
     ['DISCONNECT_DRAIN_MS', '0', 'drainTimeoutMs', 0],
-  ])('%s can be %j', (variable, value, name, meant) => {
+  ])('accepts %s=%j', (variable, value, name, meant) => {
     expect(readSettings({ [variable]: value })[name]).toEqual(meant);
   });
 
-  test('of the sandbox moves the outside world with it, except for what has an address of its own', () => {
+  test('for the port of the sandbox changes the default addresses of all services', () => {
     const env = { SANDBOX_PORT: '4100', KRAKEN_URL: 'https://api.kraken.com' };
     expect(readSettings(env)).toMatchObject({
       lndUrl: 'http://127.0.0.1:4100/lnd',
@@ -140,7 +140,7 @@ describe('a setting', () => {
   });
 });
 
-test('sources of exchange rates are in the sandbox as long as none is set, and no payment is real', () => {
+test('simulates exchange rates only if neither a source nor a payment backend is set', () => {
   const sources = (env: Record<string, string>) => {
     const { krakenUrl, coinbaseUrl, coinGeckoUrl } = readSettings(env);
     return [krakenUrl, coinbaseUrl, coinGeckoUrl];
@@ -151,25 +151,25 @@ test('sources of exchange rates are in the sandbox as long as none is set, and n
   expect(readSettings({ RATE_LONE_SOURCE_COINS: 'XMR, LTC' }).loneSourceCoins).toEqual(['XMR', 'LTC']);
 });
 
-describe('back ends that take payments', () => {
-  test('are in the sandbox as long as none is set: its money is free', () => {
+describe('payment backends', () => {
+  test('are simulated by the sandbox only if none is set', () => {
     const phoenixd = { PHOENIXD_URL: 'http://10.0.0.1:9740', PHOENIXD_PASSWORD: 'p' };
     expect(readSettings(phoenixd).lndUrl).toBeUndefined();
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).lndUrl).toBe('https://lnd:8080');
   });
 
-  test('that are real need their credentials, and one whose web hooks have no secret believes none', () => {
+  test('require their credentials if they are real, but no webhook secret', () => {
     const env = { BTCPAY_URL: 'https://pay.example', BTCPAY_STORE_ID: 'store', BTCPAY_API_KEY: 'key' };
     expect(readSettings(env)).toMatchObject({ lndUrl: undefined, btcpayApiKey: 'key', btcpayWebhookSecret: undefined });
-    expect(complaint({ ...env, BTCPAY_API_KEY: '' })).toBe('BTCPAY_API_KEY must be set where BTCPAY_URL is.');
-    expect(complaint({ ...env, BTCPAY_STORE_ID: '' })).toBe('BTCPAY_STORE_ID must be set where BTCPAY_URL is.');
-    expect(complaint({ CLN_REST_URL: 'https://cln:3010' })).toBe('CLN_RUNE must be set where CLN_REST_URL is.');
-    expect(complaint({ PHOENIXD_URL: 'http://p:9740' })).toBe('PHOENIXD_PASSWORD must be set where PHOENIXD_URL is.');
-    expect(complaint({ S3_ENDPOINT: 'http://s3:9000' })).toBe('S3_BUCKET must be set where S3_ENDPOINT is.');
-    expect(complaint({ S3_ACCESS_KEY_ID: 'a' })).toBe('S3_SECRET_ACCESS_KEY must be set where S3_ACCESS_KEY_ID is.');
+    expect(complaint({ ...env, BTCPAY_API_KEY: '' })).toBe('BTCPAY_API_KEY must be set if BTCPAY_URL is set.');
+    expect(complaint({ ...env, BTCPAY_STORE_ID: '' })).toBe('BTCPAY_STORE_ID must be set if BTCPAY_URL is set.');
+    expect(complaint({ CLN_REST_URL: 'https://cln:3010' })).toBe('CLN_RUNE must be set if CLN_REST_URL is set.');
+    expect(complaint({ PHOENIXD_URL: 'http://p:9740' })).toBe('PHOENIXD_PASSWORD must be set if PHOENIXD_URL is set.');
+    expect(complaint({ S3_ENDPOINT: 'http://s3:9000' })).toBe('S3_BUCKET must be set if S3_ENDPOINT is set.');
+    expect(complaint({ S3_ACCESS_KEY_ID: 'a' })).toBe('S3_SECRET_ACCESS_KEY must be set if S3_ACCESS_KEY_ID is set.');
   });
 
-  test('such as Stripe are asked at their own address', () => {
+  test('use the address of Stripe if a Stripe key is set', () => {
     const env = { STRIPE_SECRET_KEY: 'rk_live_abc' };
     expect(readSettings(env)).toMatchObject({
       ...{ stripeKey: 'rk_live_abc', stripeUrl: 'https://api.stripe.com' },
@@ -177,20 +177,20 @@ describe('back ends that take payments', () => {
     });
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).stripeKey).toBeUndefined();
     expect(complaint({ STRIPE_SECRET_KEY: 'pk_live_abc' })).toBe(
-      'STRIPE_SECRET_KEY must be a secret or restricted key, which begins with sk_ or rk_.',
+      'STRIPE_SECRET_KEY must be a secret or restricted key that begins with sk_ or rk_.',
     );
     expect(complaint({ ...env, STRIPE_API_URL: 'https://a.example/stripe' })).toMatch(
       /^STRIPE_API_URL must be an address without a path/,
     );
   });
 
-  test('are chosen by method', () => {
+  test('can be selected by payment method', () => {
     const { topupBackends } = readSettings({ TOPUP_BACKENDS: 'btc-lightning=btcpay, xmr=monero' });
     expect(topupBackends).toEqual({ 'btc-lightning': 'btcpay', xmr: 'monero' });
   });
 });
 
-describe('vendors', () => {
+describe('providers', () => {
   const vendor = (name: string) => ({
     slug: name,
     env: name.toUpperCase(),
@@ -205,13 +205,13 @@ describe('vendors', () => {
     credential: 'sandbox',
   });
 
-  test('are all played by the sandbox as long as no vendor has a key, wherever it is', () => {
+  test('are all simulated by the sandbox, at its address, if none has a key', () => {
     expect(reached({})).toEqual({ one: played('one'), two: played('two') });
     expect(reached({ SANDBOX_PORT: '4100' }).one).toEqual(played('one', 'http://127.0.0.1:4100'));
     expect(reached({ SANDBOX_URL: 'http://sandbox:1/' }).one).toEqual(played('one', 'http://sandbox:1'));
   });
 
-  test('with a key are asked at their own address, and those without one are left out', () => {
+  test('are called at their own address with a key, and those without a key are omitted', () => {
     expect(reached({ ONE_API_KEY: 'k1' })).toEqual({ one: real('one', 'k1') });
     expect(reached({ ONE_API_KEY: 'k1', TWO_API_KEY: 'k2' })).toEqual({
       one: real('one', 'k1'),
@@ -219,7 +219,7 @@ describe('vendors', () => {
     });
   });
 
-  test('with an address are asked there, with the key of the sandbox unless they have one', () => {
+  test('are called at a configured address, with the key of the sandbox unless they have one', () => {
     const one = { ONE_BASE_URL: 'http://127.0.0.1:9/v1/' };
     expect(reached(one)).toEqual({
       one: { baseUrl: 'http://127.0.0.1:9/v1', credential: 'sandbox' },
@@ -229,17 +229,17 @@ describe('vendors', () => {
     expect(reached({ ...one, ONE_API_KEY: 'k' })).toEqual({ one: { ...reached(one).one, credential: 'k' } });
   });
 
-  test('have settings that are as good as none when they are empty', () => {
+  test('treat empty settings as unset', () => {
     expect(reached({ ONE_BASE_URL: ' ', ONE_API_KEY: '' })).toEqual(reached({}));
   });
 
-  test('with an address that is none stop the start', () => {
+  test('stop the start if an address is invalid', () => {
     const wrong = () => reached({ TWO_BASE_URL: 'ftp://two.example' });
     expect(wrong).toThrow(SettingError);
     expect(wrong).toThrow('TWO_BASE_URL must be an address that starts with http:// or https://');
   });
 
-  test('are those of the catalogue that is set, and a mistake in its list stops the start with a sentence', () => {
+  test('come from the configured catalogue, and an error in it stops the start with a sentence', () => {
     const vendorsIn = (directory: string | undefined) => {
       throw new Error(`${directory} cannot be used: why`);
     };
@@ -248,10 +248,10 @@ describe('vendors', () => {
   });
 });
 
-describe('a wrong setting is refused in one sentence that names it', () => {
+describe('an invalid setting', () => {
   const numbers = ['abc', '-1', '1.5', '1e3', '0x10', '12 000', '٣'];
-  test.each(numbers)('PORT=%s', (value) => {
-    expect(complaint({ PORT: value })).toBe(`PORT must be a whole number from 0 to 65535, not "${value}".`);
+  test.each(numbers)('is reported in one sentence that names it: PORT=%s', (value) => {
+    expect(complaint({ PORT: value })).toBe(`PORT must be an integer from 0 to 65535, not "${value}".`);
   });
 
   test.each([
@@ -269,15 +269,15 @@ describe('a wrong setting is refused in one sentence that names it', () => {
       '::/80',
     ].map((value) => ['TRUSTED_PROXIES', value, 'addresses such as 10.0.0.7 or networks such as 10.0.0.0/8'] as const),
     ['PRIVATE_SOURCES', 'http://a, ftp://b', 'addresses that start with http:// or https:// and have no path'],
-    ['UPLOADS_MAX_BYTES', '1000', 'a whole number from 67108864 to 1099511627776'],
-    ['PORT', '65536', 'a whole number from 0 to 65535'],
-    ['SANDBOX_PORT', '70000', 'a whole number from 0 to 65535'],
-    ['UPSTREAM_CONNECT_TIMEOUT_MS', '0', 'a whole number from 1 to 600000'],
-    ['UPSTREAM_IDLE_TIMEOUT_MS', '3600001', 'a whole number from 1 to 3600000'],
-    ['UPSTREAM_TOTAL_TIMEOUT_MS', 'none', 'a whole number from 1 to 3600000'],
-    ['DISCONNECT_DRAIN_MS', '-5', 'a whole number from 0 to 3600000'],
-    ['SHUTDOWN_TIMEOUT_MS', '9999999', 'a whole number from 0 to 3600000'],
-    ['READY_MAX_LAG_MS', '0', 'a whole number from 1 to 3600000'],
+    ['UPLOADS_MAX_BYTES', '1000', 'an integer from 67108864 to 1099511627776'],
+    ['PORT', '65536', 'an integer from 0 to 65535'],
+    ['SANDBOX_PORT', '70000', 'an integer from 0 to 65535'],
+    ['UPSTREAM_CONNECT_TIMEOUT_MS', '0', 'an integer from 1 to 600000'],
+    ['UPSTREAM_IDLE_TIMEOUT_MS', '3600001', 'an integer from 1 to 3600000'],
+    ['UPSTREAM_TOTAL_TIMEOUT_MS', 'none', 'an integer from 1 to 3600000'],
+    ['DISCONNECT_DRAIN_MS', '-5', 'an integer from 0 to 3600000'],
+    ['SHUTDOWN_TIMEOUT_MS', '9999999', 'an integer from 0 to 3600000'],
+    ['READY_MAX_LAG_MS', '0', 'an integer from 1 to 3600000'],
     ['LOG_LEVEL', 'loud', 'one of info, trace, debug, warn, error, fatal'],
     ['LOG_LEVEL', 'INFO', 'one of info, trace, debug, warn, error, fatal'],
     ['PUBLIC_BASE_URL', 'api.example.org', 'an address that starts with http:// or https://'],
@@ -287,31 +287,31 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['TOPUP_CONFIRMATIONS', 'btc=few', 'pairs such as btc=…,ltc=…'],
     ['LND_REST_URL', 'https://', 'an address that starts with http:// or https://'],
     ['KRAKEN_URL', 'kraken', 'an address that starts with http:// or https://'],
-    ['RATE_MAX_SPREAD', '0', 'a whole number from 1 to 50'],
+    ['RATE_MAX_SPREAD', '0', 'an integer from 1 to 50'],
     ['RATE_LONE_SOURCE_COINS', 'XMR;LTC', 'codes of coins such as LTC,XMR'],
     ['COINBASE_URL', '//coinbase', 'an address that starts with http:// or https://'],
     ['DATABASE_URL', 'mysql://db/books', 'an address that starts with postgres:// or postgresql://'],
     ['EVENTSTORE_URL', 'http://es:2113', 'an address that starts with esdb:// or esdb+discover://'],
     ['LND_TLS_CERT', '/nowhere/tls.cert', 'a file that can be read'],
     ['LND_TLS_CERT', import.meta.dirname, 'a file that can be read'],
-  ])('%s=%s', (variable, value, must) => {
+  ])('is reported in one sentence that names it: %s=%s', (variable, value, must) => {
     expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}, not "${value}".`);
   });
 
   test.each([
-    ['esdb://user:s3cret:a:2113', 'from character 19 on, where ", or ?key=value" is expected'],
-    ['esdb://user:s3cret@a?keepAliveInterval=soon', 'from character 40 on, where "Integer" is expected'],
-    ['esdb://user:s3cret@a?tls=no', 'from character 26 on, where "true or false" is expected'],
+    ['esdb://user:s3cret:a:2113', 'from character 19 on: expected ", or ?key=value"'],
+    ['esdb://user:s3cret@a?keepAliveInterval=soon', 'from character 40 on: expected "Integer"'],
+    ['esdb://user:s3cret@a?tls=no', 'from character 26 on: expected "true or false"'],
     [
       'esdb://user:s3cret@a?keepaliveintervall=1',
       ': Unknown option key "keepaliveintervall", setting will be ignored.',
     ],
-    ['esdb://s3cret@a', 'before "@": a user is written as user:password@, with %40 for each "@" in it'],
-  ])('EVENTSTORE_URL=%s, without what is secret in it', (value, why) => {
+    ['esdb://s3cret@a', 'before "@": write a user as user:password@, with %40 for each "@" in it'],
+  ])('is reported without its password: EVENTSTORE_URL=%s', (value, why) => {
     const warn = jest.spyOn(console, 'warn');
     const said = complaint({ EVENTSTORE_URL: value });
     expect(said.replace(/\.+$/, '')).toBe(
-      `EVENTSTORE_URL is not understood${why.startsWith(':') ? '' : ' '}${why}`.replace(/\.+$/, ''),
+      `EVENTSTORE_URL is invalid${why.startsWith(':') ? '' : ' '}${why}`.replace(/\.+$/, ''),
     );
     expect(said).not.toContain('s3cret');
     expect(warn).not.toHaveBeenCalled();
@@ -332,7 +332,7 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['PHOENIXD_PASSWORD', 'hu sh', 'a password'],
     ['NWC_RECEIVE_URL', 'https://wallet', 'a connection string that starts with nostr+walletconnect://'],
     ['PHOENIXD_WEBHOOK_SECRET', 'hu sh', 'a secret'],
-  ])('%s, without repeating what is secret', (variable, value, must) => {
+  ])('is reported without its secret value: %s', (variable, value, must) => {
     expect(complaint({ [variable]: value })).toBe(`${variable} must be ${must}.`);
   });
 
@@ -341,7 +341,7 @@ describe('a wrong setting is refused in one sentence that names it', () => {
     ['mysql://me:hu/sh@db/books', 'mysql://***@db/books'],
     ['mysql://me:hu@sh@db/books', 'mysql://***@db/books'],
     ['me:hush@db/books', '***@db/books'],
-  ])('DATABASE_URL=%s, without its password', (value, shown) => {
+  ])('is reported without its password: DATABASE_URL=%s', (value, shown) => {
     expect(complaint({ DATABASE_URL: value })).toContain(`not "${shown}".`);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Settings come from the environment and from nowhere else. Each is read once, at start-up; one that is wrong stops the
- * start with a sentence that names it. `npm run docs` writes the table in docs/settings.md from this list.
+ * All settings are environment variables that are read once, at the start. An invalid setting stops the start with a
+ * sentence that names it. `npm run docs` generates the table in docs/settings.md from this list.
  */
 
 import {
@@ -49,13 +49,13 @@ export { SettingError } from './setting-types.ts';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
-  host: text('HOST', '127.0.0.1', 'Address the API listens on'),
+  host: text('HOST', '127.0.0.1', 'Address on which the API listens'),
   audioPort: optional(
     integer(
       'AUDIO_PORT',
       0,
       [0, 65_535],
-      'Port of the address of sound alone: /api/v1/audio, which the main address has as well; unset: none',
+      'Separate port for the audio API (/api/v1/audio), which PORT serves as well; unset: none',
     ),
   ),
   healthPort: optional(
@@ -63,68 +63,68 @@ export const SETTINGS = {
       'HEALTH_PORT',
       0,
       [0, 65_535],
-      'Port at which a projector or sagas say how they are: /health/live and /health/ready; unset: none',
+      'Port for /health/live and /health/ready of a projector or sagas process; unset: none',
     ),
   ),
   sandboxPort: SANDBOX_SETTINGS.port,
   sandboxUrl: SANDBOX_SETTINGS.url,
-  publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address that clients reach the API at')),
+  publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address at which clients reach the API')),
   ...NETWORK_SETTINGS,
   ...LIMIT_SETTINGS,
   logLevel: choice(
     'LOG_LEVEL',
     ['info', 'trace', 'debug', 'warn', 'error', 'fatal'],
-    'The least that is logged: trace, debug, info, warn, error or fatal',
+    'Minimum level of log lines: trace, debug, info, warn, error or fatal',
   ),
-  dataDir: text('DATA_DIR', '.data', 'Where the embedded database and a generated master key live'),
+  dataDir: text('DATA_DIR', '.data', 'Directory of the embedded database and of a generated master key'),
   ...FILE_SETTINGS,
   ...SAFETY_SETTINGS,
   ...STORE_SETTINGS,
-  catalogueDir: optional(directory('CATALOGUE_DIR', 'Models and prices; unset: those that ship with the program')),
+  catalogueDir: optional(directory('CATALOGUE_DIR', 'Directory of models and prices; unset: the shipped catalogue')),
   lndUrl: createPaymentUrlSetting(
     'LND_REST_URL',
     '/lnd',
-    'REST address of an LND node that takes payments over Lightning',
+    'REST address of an LND node that receives Lightning payments',
   ),
-  lndMacaroon: hex('LND_MACAROON', undefined, 'Its macaroon, in hexadecimal', '00'),
-  lndCertificate: optional(file('LND_TLS_CERT', 'File with its TLS certificate, when that is self-signed')),
-  btcpayUrl: createPaymentUrlSetting('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that takes payments'),
-  btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Its store'),
+  lndMacaroon: hex('LND_MACAROON', undefined, 'Macaroon of the LND node, in hexadecimal', '00'),
+  lndCertificate: optional(file('LND_TLS_CERT', 'File with the TLS certificate of the LND node, if it is self-signed')),
+  btcpayUrl: createPaymentUrlSetting('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that receives payments'),
+  btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Id of the BTCPay store'),
   btcpayApiKey: requiredWithUrl(
     'BTCPAY_URL',
     'BTCPAY_API_KEY',
-    'Its API key, which may view and create invoices of that store and nothing else',
+    'API key for BTCPay; it needs only the permissions to view and create invoices of the store',
   ),
   btcpayWebhookSecret: optionalWithUrl(
     'BTCPAY_URL',
     'BTCPAY_WEBHOOK_SECRET',
-    'Secret of its web hook to /topup/webhooks/btcpay; unset: none is believed, and payments are found by looking',
+    'Secret of the BTCPay webhook to /topup/webhooks/btcpay; unset: webhooks are rejected, and payments are found by polling',
   ),
   clnUrl: optional(
     url(
       'CLN_REST_URL',
       ['http:', 'https:'],
-      'REST address of a Core Lightning node (clnrest) that takes payments over Lightning',
+      'REST address of a Core Lightning node (clnrest) that receives Lightning payments',
     ),
   ),
   clnRune: requiredWith(
     'CLN_REST_URL',
-    secret('CLN_RUNE', /^[\w=-]+$/, 'a rune', 'Its rune, which allows invoice, listinvoices and waitanyinvoice'),
+    secret('CLN_RUNE', /^[\w=-]+$/, 'a rune', 'Rune of the node; must allow invoice, listinvoices and waitanyinvoice'),
   ),
-  clnCertificate: optional(file('CLN_TLS_CERT', 'File with the certificate that its own is signed with: ca.pem')),
+  clnCertificate: optional(file('CLN_TLS_CERT', 'File with the CA certificate of the Core Lightning node (ca.pem)')),
   phoenixdUrl: optional(
-    url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that takes payments over Lightning'),
+    url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that receives Lightning payments'),
   ),
   phoenixdPassword: requiredWith(
     'PHOENIXD_URL',
-    secret('PHOENIXD_PASSWORD', /^[!-~]+$/, 'a password', 'Its HTTP password; that of limited access is enough'),
+    secret('PHOENIXD_PASSWORD', /^[!-~]+$/, 'a password', 'HTTP password of phoenixd; limited access is sufficient'),
   ),
   phoenixdWebhookSecret: optional(
     secret(
       'PHOENIXD_WEBHOOK_SECRET',
       /^[!-~]+$/,
       'a secret',
-      'Its webhook-secret; unset: no web hook of it is believed, and payments are found by looking',
+      'webhook-secret of phoenixd; unset: webhooks are rejected, and payments are found by polling',
     ),
   ),
   nwcReceiveUrl: optional(
@@ -132,192 +132,192 @@ export const SETTINGS = {
       'NWC_RECEIVE_URL',
       /^nostr\+?walletconnect:\S+$/i,
       'a connection string that starts with nostr+walletconnect://',
-      'Connection string (NWC) of a Lightning wallet that takes payments: one that may make and look up invoices is enough',
+      'Connection string (NWC) of a Lightning wallet that receives payments; it needs only make_invoice and lookup_invoice',
     ),
   ),
   moneroUrl: optional(
-    url('MONERO_WALLET_RPC_URL', ['http:', 'https:'], 'Address of a monero-wallet-rpc that takes payments in Monero'),
+    url('MONERO_WALLET_RPC_URL', ['http:', 'https:'], 'Address of a monero-wallet-rpc that receives Monero payments'),
   ),
   moneroLogin: optional(
     secret(
       'MONERO_WALLET_RPC_LOGIN',
       /^[^:]+:.+$/,
       'a user and a password with a colon between them',
-      'Its --rpc-login, user:password; unset: it asks for none',
+      '--rpc-login of monero-wallet-rpc, as user:password; unset: no login',
     ),
   ),
   stripeKey: createStripeKeySetting(),
   stripeWebhookSecret: optionalWithUrl(
     'STRIPE_SECRET_KEY',
     'STRIPE_WEBHOOK_SECRET',
-    'Secret of its web hook to /topup/webhooks/stripe; unset: none is believed, and payments are found by looking',
+    'Secret of the Stripe webhook to /topup/webhooks/stripe; unset: webhooks are rejected, and payments are found by polling',
   ),
   stripeUrl: createStripeUrlSetting(),
-  cardMinUsd: integer('CARD_MIN_USD', 5, [1, 999_999], 'Smallest payment by card, in USD'),
-  cardMaxUsd: integer('CARD_MAX_USD', 1_000, [1, 999_999], 'Largest payment by card, in USD'),
+  cardMinUsd: integer('CARD_MIN_USD', 5, [1, 999_999], 'Minimum card payment in USD'),
+  cardMaxUsd: integer('CARD_MAX_USD', 1_000, [1, 999_999], 'Maximum card payment in USD'),
   topupBackends: pairs(
     'TOPUP_BACKENDS',
     /^[a-z0-9-]+$/,
-    'Back ends by payment method, where another is wanted than the first that is configured: btc-lightning=btcpay,xmr=monero',
+    'Payment backend by payment method, such as btc-lightning=btcpay,xmr=monero; other methods use the first configured backend',
   ),
   topupConfirmations: pairs(
     'TOPUP_CONFIRMATIONS',
     /^\d{1,3}$/,
-    'Confirmations by payment method after which a payment is credited, where others are wanted: btc=3,ltc=6',
+    'Confirmations by payment method after which a payment is credited, such as btc=3,ltc=6; other methods use their default',
   ),
   maxOpenInvoices: integer(
     'MAX_OPEN_INVOICES',
     50,
     [1, 10_000],
-    'Top-up invoices that an account may have at a time, paid or not, until they expire: each is a free option on the rate',
+    'Maximum number of unexpired top-up invoices of an account, paid or not; each one fixes an exchange rate for free',
   ),
   videoPollsPerSecond: integer(
     'VIDEO_LOOKS_PER_SECOND',
     15,
     [1, 10_000],
-    'How often each vendor is asked what has become of videos that it makes; where there are more, each is asked about more rarely',
+    'Maximum requests per second to each provider for the state of videos in progress; with more videos, each one is polled less often',
   ),
   pollsPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',
     50,
     [1, 10_000],
-    'Requests in a second with which each back end is asked for the payments of open top-ups',
+    'Maximum requests per second to each payment backend for the payments of open top-ups',
   ),
   unclaimedAfterDays: optional(
     integer(
       'UNCLAIMED_AFTER_DAYS',
       30,
       [8, 36_500],
-      'Days after which what was paid for one request and can no longer be used becomes income, by a fact and a line in the log; unset: never, it stays a debt',
+      'Days after which a payment for a single request that can no longer be used is booked as income, with an event and a log line; unset: never, it stays a liability',
     ),
   ),
   autoTopupsPerDay: integer(
     'AUTO_TOPUPS_PER_DAY',
     50,
     [1, 10_000],
-    'Automatic top-ups that begin for an account in a day (UTC) at most',
+    'Maximum number of automatic top-ups of an account per day (UTC)',
   ),
   autoTopupUsdPerDay: integer(
     'AUTO_TOPUP_USD_PER_DAY',
     1_000,
     [1, 1_000_000],
-    'USD that automatic top-ups of an account ask its wallet for in a day (UTC) at most',
+    'Maximum amount in USD that automatic top-ups request from the wallet of an account per day (UTC)',
   ),
   privateRelays: createPrivateRelaysSetting(
     'PRIVATE_RELAYS',
-    'Relays of wallets that may be reached at private addresses, and without TLS: their exact addresses, separated by commas',
+    'Exact addresses of wallet relays that may be private and without TLS, separated by commas',
   ),
   krakenUrl: createRateSourceSetting('KRAKEN_URL', '/kraken', 'Kraken'),
   coinbaseUrl: createRateSourceSetting('COINBASE_URL', '/coinbase', 'Coinbase'),
   coinGeckoUrl: createRateSourceSetting('COINGECKO_URL', '/coingecko', 'CoinGecko'),
   coinGeckoKey: optional(
-    secret('COINGECKO_API_KEY', /^[!-~]+$/, 'a key', 'Key of an account at CoinGecko; unset: it is asked without one'),
+    secret('COINGECKO_API_KEY', /^[!-~]+$/, 'a key', 'API key of a CoinGecko account; unset: requests without a key'),
   ),
   maxSpreadPercent: integer(
     'RATE_MAX_SPREAD',
     2,
     [1, 50],
-    'By how many hundredths the sources of an exchange rate may differ; what they say then is not believed',
+    'Maximum difference between the sources of an exchange rate, in percent; beyond it the rate is not used',
   ),
   maxJumpPercent: integer(
     'RATE_MAX_JUMP',
     20,
     [1, 1_000],
-    'By how many hundredths a rate may differ from what sources agreed on before, and by as much again after each ten minutes',
+    'Maximum difference between a rate and the last one that sources agreed on, in percent; increases by this value every ten minutes',
   ),
   loneSourceCoins: list(
     'RATE_LONE_SOURCE_COINS',
     (code) => /^[A-Z][A-Z0-9]*$/.test(code),
     'codes of coins such as LTC,XMR',
-    'Coins whose rate is also believed when one source alone has it, within RATE_MAX_JUMP of what two agreed on before; unset: none',
+    'Coins whose rate is also accepted from a single source, within RATE_MAX_JUMP of the last rate that two sources agreed on; unset: none',
   ),
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     5_000,
     [1, 600_000],
-    'Longest wait for a connection to an upstream',
+    'Maximum time to connect to a provider',
   ),
   idleTimeoutMs: integer(
     'UPSTREAM_IDLE_TIMEOUT_MS',
     60_000,
     [1, 3_600_000],
-    'Longest silence of an upstream that has begun to generate',
+    'Maximum time without data from a provider that has started to generate',
   ),
-  totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, [1, 3_600_000], 'Longest time for a whole answer'),
+  totalTimeoutMs: integer('UPSTREAM_TOTAL_TIMEOUT_MS', 600_000, [1, 3_600_000], 'Maximum time for a complete response'),
   firstCommentMs: integer(
     'STREAM_FIRST_COMMENT_MS',
     12_000,
     [1, 3_600_000],
-    'How long a stream may wait for the first byte of its upstream before it begins with a comment; what fails until then has a status',
+    'How long a stream waits for the first byte of the provider before it starts with a comment; earlier failures get their own HTTP status',
   ),
   refusedPerHour: integer(
     'REFUSED_PROMPTS_PER_HOUR',
     50,
     [1, 1_000_000],
-    'Prompts of an account that vendors may refuse in an hour, for each gateway: they cost it nothing, and vendors may invoice them',
+    'Maximum number of prompts of an account that providers may reject per hour and gateway; they are not charged, but providers may invoice them',
   ),
   absorbedPerHour: dollars(
     'ABSORBED_USD_PER_HOUR',
     '1',
-    'What the house bears in an hour, at all gateways together, of what requests of one account cost and nobody is charged for; a twentieth of what the account was charged comes on top, and beyond that its requests get 429',
+    'Cost in USD that the operator absorbs per account and hour, on all gateways together, for requests that are not charged; grows by 1/20 of what the account was charged; beyond it the requests of the account get 429',
   ),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,
     [0, 3_600_000],
-    'How long an answer is read on after its client has gone',
+    'How long a response is still read after its client has disconnected',
   ),
   heldInFullTokens: integer(
     'HELD_IN_FULL_TOKENS',
     4_096,
     [0, 1_000_000],
-    'Limits of output up to this are held for in full; with a larger one, or none, what is held grows with the answer',
+    'Output limits up to this number of tokens are held in full; with a larger limit, or none, the hold is extended while the response grows',
   ),
   drainDelayMs: integer(
     'DRAIN_DELAY_MS',
     5_000,
     [0, 600_000],
-    'How long a gateway serves on after SIGTERM, saying that it is not ready: as long as balancers take to notice',
+    'How long a gateway still accepts requests after SIGTERM while it reports that it is not ready; at least the time that load balancers need to notice',
   ),
   shutdownTimeoutMs: optional(
     integer(
       'SHUTDOWN_TIMEOUT_MS',
       600_000,
       [0, 3_600_000],
-      'How long running requests may take after that; unset: as long as an answer may take (UPSTREAM_TOTAL_TIMEOUT_MS)',
+      'Maximum time for running requests after DRAIN_DELAY_MS; unset: UPSTREAM_TOTAL_TIMEOUT_MS',
     ),
   ),
   creditIdInference: flag(
     'ALLOW_CREDIT_ID_INFERENCE',
-    'true: x-credit-id alone pays for models, past the caps of all keys',
+    'true: x-credit-id alone pays for models, without the limits of API keys',
   ),
   maxLagMs: integer(
     'READY_MAX_LAG_MS',
     5_000,
     [1, 3_600_000],
-    'Projector lag from which on the gateway shows that the read models are late; it is ready nevertheless',
+    'Lag of the projector from which on the gateway reports that the read models lag; it stays ready',
   ),
   maxClockSkewMs: integer(
     'MAX_CLOCK_SKEW_MS',
     60_000,
     [1_000, 3_600_000],
-    "How far this machine's clock may be from the store's, by which everything is decided; beyond it the process is not ready, and no hold is ended for its time",
+    'Maximum difference between the clock of this host and that of the database, whose time is used; beyond it the process is not ready, and no hold expires',
   ),
 } as const;
 
 type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
 
 export interface Settings extends CommonSettings {
-  /** By the slugs of vendors; those that are missing have no credential here. */
+  /** By the slugs of providers. Providers without a credential are missing. */
   readonly providers: ReadonlyMap<string, ProviderConnectionSettings>;
 }
 
-/** What settings of which each by itself is right must not be together: a sentence for each. */
+/** Returns one sentence for every unsafe combination of valid settings. */
 export type SettingsValidator = (env: Environment, providers: readonly ProviderSettingsSpec[]) => readonly string[];
 
 /**
- * @param readProviderSpecs the vendors of a catalogue's directory, or of the one that is shipped; may throw what is wrong there
- * @throws SettingError with all that is wrong
+ * @param readProviderSpecs reads the providers of a catalogue directory, by default the shipped one; throws if invalid
+ * @throws SettingError with one sentence for each invalid setting and each unsafe combination
  */
 export function readSettings(
   env: Environment,

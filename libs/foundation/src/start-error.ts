@@ -1,4 +1,4 @@
-/** The process cannot start; the message is one sentence for the person who started it. */
+/** The process cannot start. The message is one sentence for the operator. */
 export class StartError extends Error {
   override readonly name: string = 'StartError';
 }

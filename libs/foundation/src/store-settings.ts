@@ -1,26 +1,26 @@
-/** Settings of what is kept: where it lies, and under which keys. */
+/** Settings of the databases and of the master keys. */
 import { parseEventStoreDbAddress } from '#eventstore';
 import { address, choice, keyRing, optional, url } from './setting-types.ts';
 
 export const STORE_SETTINGS = {
-  databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'PostgreSQL; unset: an embedded one')),
+  databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'Address of PostgreSQL; unset: embedded')),
   contentDatabaseUrl: optional(
     url(
       'CONTENT_DATABASE_URL',
       ['postgres:', 'postgresql:'],
-      'Another PostgreSQL for what lies beside the books: stored Responses and kept answers; unset: the same',
+      'Address of another PostgreSQL for stored Responses and responses to requests with an Idempotency-Key; unset: DATABASE_URL',
     ),
   ),
   migrate: choice(
     'MIGRATE',
     ['start', 'command'],
-    'Who changes the tables of the database for a new version: start: the first role that starts; command: "npm run migrate", and roles do not start before',
+    'When database migrations are applied: start: by the first process that starts; command: only by "npm run migrate", and processes do not start before',
   ),
   eventStoreUrl: optional(
     address({
       variable: 'EVENTSTORE_URL',
       protocols: ['esdb:', 'esdb+discover:'],
-      meaning: 'EventStoreDB, one node or several with commas between them; unset: the event store in PostgreSQL',
+      meaning: 'Address of EventStoreDB, nodes separated by commas; unset: the event store in PostgreSQL',
       defaultValue: '',
       validate(value) {
         if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
@@ -33,7 +33,7 @@ export const STORE_SETTINGS = {
     keyRing(
       'MASTER_KEY',
       32,
-      'Seals and hashes secrets: 64 hexadecimal digits, the same for every process, or several such keys with commas between them, of which the first is used for what is new; unset: made in DATA_DIR',
+      'Key that seals and hashes secrets: 64 hexadecimal digits, the same for every process; of several keys, separated by commas, the first one is used for new secrets; unset: generated in DATA_DIR',
     ),
   ),
 };

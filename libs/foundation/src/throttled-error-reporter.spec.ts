@@ -29,7 +29,7 @@ function pass(milliseconds: number): void {
 
 const lines = () => logged.splice(0).map(([problem]) => problem);
 
-test('what fails again and again is logged once, and then once a minute with how often it came', () => {
+test('logs a repeated problem at once, then once a minute with the number of repetitions', () => {
   const alarm = open();
   const last = new Error('denied');
   for (let i = 0; i < 312; i++) alarm('balances could not apply a batch', new Error('denied'));
@@ -43,7 +43,7 @@ test('what fails again and again is logged once, and then once a minute with how
   expect(lines()).toEqual(['balances could not apply a batch (and once more in the last minute)']);
 });
 
-test('what has not come for a minute is new again', () => {
+test('logs a problem again at once after a minute without it', () => {
   const alarm = open();
   alarm('a read failed', undefined);
   pass(REPEAT_INTERVAL_MS);
@@ -51,7 +51,7 @@ test('what has not come for a minute is new again', () => {
   expect(lines()).toEqual(['a read failed', 'a read failed']);
 });
 
-test('another problem, or another reason in the error or its causes, is logged at once', () => {
+test('logs a different problem, or a different reason in the error or its causes, at once', () => {
   const alarm = open();
   for (let i = 0; i < 2; i++) {
     alarm('a read failed', 'late');
@@ -62,7 +62,7 @@ test('another problem, or another reason in the error or its causes, is logged a
   expect(lines()).toEqual(['a read failed', 'a write failed', 'a read failed', 'a read failed']);
 });
 
-test('however many problems there are, few are kept, and those that go are counted to the end', () => {
+test('stores a limited number of problems, and logs the repetitions of those that it removes', () => {
   const alarm = open();
   alarm('first', undefined);
   for (let i = 0; i < 3; i++) alarm('first', undefined);

@@ -1,27 +1,30 @@
-/** The same problem for the same reason is logged once in this time. */
+/** The same problem with the same reasons is logged once per interval. */
 export const REPEAT_INTERVAL_MS = 60_000;
-/** Problems that are told apart at a time. One more drops the oldest. */
+/** Maximum number of problems in memory. One more removes the oldest. */
 const MAX_ENTRIES = 200;
-/** Characters of a problem and its reason by which it is told from others. */
+/** Problems are compared by this many characters of their text and reasons. */
 const MAX_KEY_LENGTH = 1_000;
 const MAX_CAUSES = 8;
 
 type Warn = (problem: string, error: unknown) => void;
-/** Calls `done` later, unless the returned function is called before. Keeps no process alive. */
+/**
+ * Calls `done` after this time, unless the returned function is called before. Must not delay the end of the process.
+ */
 type Schedule = (milliseconds: number, done: () => void) => () => void;
 
 interface ThrottledProblem {
   readonly problem: string;
-  /** The latest. */
+  /** The latest error. */
   error: unknown;
-  /** How often it has come since it was last logged. */
+  /** Number of times that the problem was reported since it was last logged. */
   repeats: number;
   cancel: () => void;
 }
 
 /**
- * An alarm that does not repeat itself: what fails again and again is logged at once, and then each minute with how often it came
- * in it, until a minute passes without it. What came in the last minute of a process is not counted any more.
+ * Creates an error reporter that does not repeat itself. A problem is logged at once, then once a minute with the
+ * number of its repetitions, until a minute passes without one. Repetitions in the last minute of a process are not
+ * logged.
  */
 export function createThrottledReporter(warn: Warn, schedule: Schedule = scheduleTimer): Warn {
   const entries = new Map<string, ThrottledProblem>();

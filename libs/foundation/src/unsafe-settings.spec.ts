@@ -8,7 +8,7 @@ const VENDORS = [
   { slug: 'exa', env: 'EXA', baseUrl: 'https://api.exa.ai', sandboxPath: '/exa' },
 ];
 const KEY = '194be4f617c07e553dae554adbb41d15c94bb382a70de1e2129a9eb06d47fd7c';
-/** All that a service needs that is paid for what is real. */
+/** Safe settings of a service that sells real models for real money. */
 const REAL = {
   OPENAI_API_KEY: 'sk-real',
   LND_REST_URL: 'https://lnd.example.org',
@@ -24,34 +24,34 @@ function findings(env: Environment): readonly string[] {
   return listUnsafeSettings(env, VENDORS);
 }
 
-/** The findings about what is real with these settings beside it; '' is not set. */
+/** Returns the problems of the real settings with these changes; '' means unset. */
 function beside(env: Environment): readonly string[] {
   return findings({ ...REAL, ...env });
 }
 
-test('nothing is found where all is real, and where all is the sandbox', () => {
+test('finds nothing if all services are real, or all are simulated', () => {
   expect(findings(REAL)).toEqual([]);
   expect(findings({})).toEqual([]);
   expect(findings({ OPENAI_API_KEY: 'sandbox', EXA_BASE_URL: 'http://127.0.0.1:3100/exa' })).toEqual([]);
   expect(findings({ PUBLIC_BASE_URL: 'http://localhost:3000', DATABASE_URL: 'postgres://postgres/books' })).toEqual([]);
 });
 
-describe('the sandbox does not play beside what is real', () => {
+describe('the sandbox together with real services is reported:', () => {
   const nobodyPays = { LND_REST_URL: '', LND_MACAROON: '' };
   test.each([
-    ['a vendor, and play money', nobodyPays, 'No back end that takes payments is set'],
-    ['a node, and played vendors', { OPENAI_API_KEY: '' }, 'No vendor has a key'],
-    ['a vendor by its address alone', { OPENAI_API_KEY: '', OPENAI_BASE_URL: 'http://10.0.0.8/v1' }, 'No vendor has'],
-    ['a public address alone', { ...nobodyPays, OPENAI_API_KEY: '' }, 'while PUBLIC_BASE_URL is real'],
-    ['cards that cost nothing', { STRIPE_SECRET_KEY: 'sk_test_abc' }, 'STRIPE_SECRET_KEY is a test key'],
-    ['the macaroon of the sandbox', { LND_MACAROON: '' }, 'LND_MACAROON must be set where LND_REST_URL is.'],
+    ['a real provider with simulated payments', nobodyPays, 'No payment backend is set'],
+    ['a real node with simulated providers', { OPENAI_API_KEY: '' }, 'No provider has an API key'],
+    ['a provider with only an address', { OPENAI_API_KEY: '', OPENAI_BASE_URL: 'http://10.0.0.8/v1' }, 'No provider'],
+    ['only a public address', { ...nobodyPays, OPENAI_API_KEY: '' }, 'although PUBLIC_BASE_URL is real'],
+    ['test cards', { STRIPE_SECRET_KEY: 'sk_test_abc' }, 'STRIPE_SECRET_KEY is a test key'],
+    ['the macaroon of the sandbox', { LND_MACAROON: '' }, 'LND_MACAROON must be set if LND_REST_URL is set.'],
   ])('%s', (_, env, complaint) => {
     expect(beside(env).join(' ')).toContain(complaint);
     expect(beside({ ...env, ALLOW_SANDBOX: 'true' })).toEqual([]);
   });
 });
 
-describe('nothing that must not be read goes over a wire in clear:', () => {
+describe('an address without TLS', () => {
   test.each([
     ['DATABASE_URL', 'postgres://u:p@db.example.org/books', 'db.example.org'],
     ['DATABASE_URL', 'postgres://u:p@10.0.0.5/books?sslmode=disable', '10.0.0.5'],
@@ -59,7 +59,7 @@ describe('nothing that must not be read goes over a wire in clear:', () => {
     ['EVENTSTORE_URL', 'esdb://eventstore:2113?tls=true&TLS=false', 'eventstore'],
     ['EVENTSTORE_URL', 'esdb://127.0.0.1:2113,es-2:2113?tls=false', 'es-2'],
     ['S3_ENDPOINT', 'http://minio:9000', 'minio'],
-  ])('%s=%s', (variable, value, host) => {
+  ])('is reported for a store on another host: %s=%s', (variable, value, host) => {
     expect(beside({ [variable]: value })).toEqual([expect.stringMatching(`^${variable} has no TLS, and ${host} is`)]);
     expect(beside({ [variable]: value, PLAINTEXT_STORES: `elsewhere, ${host}` })).toEqual([]);
   });
@@ -69,7 +69,7 @@ describe('nothing that must not be read goes over a wire in clear:', () => {
     ['LND_REST_URL', 'http://203.0.113.7:8080'],
     ['KRAKEN_URL', 'http://rates.example.com'],
     ['PUBLIC_BASE_URL', 'http://api.example.org'],
-  ])('%s=%s', (variable, value) => {
+  ])('is reported for a public host: %s=%s', (variable, value) => {
     expect(beside({ [variable]: value })).toEqual([expect.stringMatching(`^${variable} must begin with https://`)]);
   });
 
@@ -82,13 +82,13 @@ describe('nothing that must not be read goes over a wire in clear:', () => {
     ['OPENAI_BASE_URL', 'http://192.168.7.7:8000/v1'],
     ['LND_REST_URL', 'http://lnd.internal:8080'],
     ['PUBLIC_BASE_URL', 'http://abcdef.onion'],
-  ])('%s=%s stays among ourselves', (variable, value) => {
+  ])('is accepted for a private host or an encrypted connection: %s=%s', (variable, value) => {
     expect(beside({ [variable]: value })).toEqual([]);
   });
 });
 
 test.each([['00'.repeat(32)], ['0123456789abcdef'.repeat(4)], [Buffer.from([...Array(32).keys()]).toString('hex')]])(
-  'the key %s is not random, and is only taken behind another',
+  'the key %s is reported as not random, unless it comes after another key',
   (weak) => {
     expect(beside({ MASTER_KEY: weak })).toEqual([expect.stringMatching(/^MASTER_KEY is not random/)]);
     expect(beside({ MASTER_KEY: `${KEY},${weak}` })).toEqual([]);
@@ -97,15 +97,15 @@ test.each([['00'.repeat(32)], ['0123456789abcdef'.repeat(4)], [Buffer.from([...A
 );
 
 test.each([
-  [{ PORT: '4000', AUDIO_PORT: '4000' }, 'AUDIO_PORT must be another port than PORT.'],
+  [{ PORT: '4000', AUDIO_PORT: '4000' }, 'AUDIO_PORT must differ from PORT.'],
   [{ PORT: '4000', EXA_BASE_URL: 'http://localhost:4000/x' }, 'EXA_BASE_URL is the address of the gateway itself'],
   [{ SANDBOX_URL: 'http://127.0.0.1:3000' }, 'SANDBOX_URL is the address of the gateway itself'],
   [{ KRAKEN_URL: 'https://a.example/x', PUBLIC_BASE_URL: 'https://a.example' }, 'KRAKEN_URL is the address of the gat'],
-])('addresses that contradict each other are found: %j', (env, complaint) => {
+])('reports contradictory addresses: %j', (env, complaint) => {
   expect(findings(env).join(' ')).toContain(complaint);
 });
 
-test('all that is wrong is said at once, what each setting must be and what they must not be together', () => {
+test('reports invalid settings and unsafe combinations at once', () => {
   const env = {
     ...REAL,
     PORT: 'x',

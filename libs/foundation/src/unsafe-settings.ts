@@ -1,6 +1,7 @@
 /**
- * Settings that are right each by itself, and together would sell what is real for money that is not, send credentials or facts
- * over a wire that others read, or have the gateway ask itself. They refuse the start, all at once.
+ * Finds unsafe combinations of settings that are valid individually. They would sell real services for simulated money,
+ * send credentials or events without encryption, or make the gateway call itself. Such a combination prevents the
+ * start.
  */
 import { BlockList, isIP } from 'node:net';
 import pg from 'pg';
@@ -19,23 +20,23 @@ import { type Environment, flag, list, readVariable } from './setting-types.ts';
 export const SAFETY_SETTINGS = {
   allowSandbox: flag(
     'ALLOW_SANDBOX',
-    'true: the sandbox also plays what has no setting where a vendor, a payment back end or a public address is real, for trying things out: its money is free',
+    'true: the sandbox simulates services without settings even if a provider, payment backend or public address is real; only for trials, because its money is free',
   ),
   plaintextStores: list(
     'PLAINTEXT_STORES',
     (host) => /^[\w.-]+$|^\[[\da-f:]+\]$/i.test(host),
     'names or addresses of hosts, without ports',
-    'Hosts of stores (DATABASE_URL, CONTENT_DATABASE_URL, EVENTSTORE_URL, S3_ENDPOINT) on a network that nobody else is on, separated by commas: they may be reached without TLS where something is real; unset: those on this machine',
+    'Hosts of DATABASE_URL, CONTENT_DATABASE_URL, EVENTSTORE_URL and S3_ENDPOINT on a private network, separated by commas, that may be used without TLS together with real services; unset: only this host',
   ),
 };
 
-/** Addresses that credentials or prices go over, beside those of vendors. */
+/** Addresses to which credentials are sent, or that exchange rates come from, in addition to those of providers. */
 const URL_VARIABLES = [...PAYMENT_BACKEND_VARIABLES, 'STRIPE_API_URL', ...RATE_SOURCE_VARIABLES];
 const STORE_VARIABLES = ['DATABASE_URL', 'CONTENT_DATABASE_URL', 'EVENTSTORE_URL', 'S3_ENDPOINT'];
-/** 32 random bytes have 30 different ones, and fewer than this once in 10¹⁵ keys. */
+/** 32 random bytes have about 30 different values. Fewer than this minimum occur once in 10¹⁵ keys. */
 const MIN_DISTINCT_BYTES = 16;
 
-/** One sentence for each finding. */
+/** Returns one sentence for every unsafe combination. */
 export function listUnsafeSettings(env: Environment, providers: readonly ProviderSettingsSpec[]): readonly string[] {
   const real = findRealSetting(env, providers);
   const always = listContradictions(env, providers);
@@ -48,7 +49,7 @@ export function listUnsafeSettings(env: Environment, providers: readonly Provide
   ];
 }
 
-/** A setting that makes this more than a trial. */
+/** Returns a setting that shows that real services, money or clients are involved; undefined for a trial. */
 function findRealSetting(env: Environment, providers: readonly ProviderSettingsSpec[]): string | undefined {
   const sandbox = getSandboxOrigin(env);
   const isElsewhere = (variable: string) => {
@@ -72,18 +73,18 @@ function listSandboxIssues(
 ): readonly string[] {
   if (readVariable(env, 'ALLOW_SANDBOX') === 'true') return [];
   const issues: string[] = [];
-  const advice = `${real} is real; set what is, or ALLOW_SANDBOX=true to try things out`;
+  const advice = `${real} is real; set a real one, or ALLOW_SANDBOX=true for a trial`;
   if (!hasRealPaymentBackend(env))
     issues.push(
-      `No back end that takes payments is set (${PAYMENT_BACKEND_VARIABLES.join(', ')}), so they are the sandbox's, whose money is free, while ${advice}.`,
+      `No payment backend is set (${PAYMENT_BACKEND_VARIABLES.join(', ')}), so the sandbox would receive payments, and its money is free, although ${advice}.`,
     );
   if (providers.length > 0 && !hasProviderKey(env, providers))
-    issues.push(`No vendor has a key, so all but those with an address are the sandbox's, while ${advice}.`);
+    issues.push(`No provider has an API key, so those without an address would be simulated, although ${advice}.`);
   if (/^(sk|rk)_test_/.test(readVariable(env, 'STRIPE_SECRET_KEY') ?? ''))
-    issues.push(`STRIPE_SECRET_KEY is a test key, whose money is free, while ${advice}.`);
+    issues.push(`STRIPE_SECRET_KEY is a test key, whose money is free, although ${advice}.`);
   const lnd = readVariable(env, 'LND_REST_URL');
   if (lnd !== undefined && parseOrigin(lnd) !== getSandboxOrigin(env) && !readVariable(env, 'LND_MACAROON'))
-    issues.push('LND_MACAROON must be set where LND_REST_URL is.');
+    issues.push('LND_MACAROON must be set if LND_REST_URL is set.');
   return issues;
 }
 
@@ -98,19 +99,19 @@ function listPlaintextIssues(
   const stores = STORE_VARIABLES.flatMap((variable) => {
     const host = listPlaintextHosts(env, variable).find(isExposed);
     if (host === undefined) return [];
-    return `${variable} has no TLS, and ${host} is another machine, while ${real} is real: use TLS, or name the host in PLAINTEXT_STORES.`;
+    return `${variable} has no TLS, and ${host} is another host, although ${real} is real: use TLS, or add the host to PLAINTEXT_STORES.`;
   });
   const addresses = [...providers.map((provider) => `${provider.env}_BASE_URL`), ...URL_VARIABLES].flatMap(
     (variable) => {
       const host = listPlaintextHosts(env, variable).find(isPublic);
       if (host === undefined) return [];
-      return `${variable} must begin with https://: what goes to ${host} is read on the way.`;
+      return `${variable} must begin with https://: others could read what is sent to ${host}.`;
     },
   );
   return [...stores, ...addresses];
 }
 
-/** The hosts of an address without TLS. */
+/** Returns the hosts that a setting connects to without TLS. */
 function listPlaintextHosts(env: Environment, variable: string): readonly string[] {
   const value = readVariable(env, variable);
   if (value === undefined) return [];
@@ -133,18 +134,18 @@ function toList(host: string | undefined): readonly string[] {
   return host === undefined ? [] : [host];
 }
 
-/** As the client reads it; a path is a socket on this machine. */
+/** Parses the address as the client does. A path is a socket on this host, which needs no TLS. */
 function findPlaintextPostgresHost(connectionString: string, mode: string | undefined): string | undefined {
   try {
     const { ssl, host } = new pg.Client({ connectionString });
     const isByMode = mode !== undefined && mode !== 'disable';
     return ssl || isByMode || host.startsWith('/') ? undefined : host.toLowerCase();
   } catch {
-    return undefined; // a file that it names is missing: the connection says so
+    return undefined; // for example a missing certificate file: the connection reports it
   }
 }
 
-/** The first of the ring alone: an old one stays there though it is weak. */
+/** Checks only the first key: an older one must stay in the key ring even if it is weak. */
 function listKeyIssues(env: Environment): readonly string[] {
   const [key = ''] = readVariable(env, 'MASTER_KEY')?.split(',') ?? [];
   const bytes = [...Buffer.from(key.trim(), 'hex')];
@@ -153,7 +154,7 @@ function listKeyIssues(env: Environment): readonly string[] {
   const minDistinctBytes = Math.min(new Set(bytes).size, new Set(steps).size);
   return minDistinctBytes < MIN_DISTINCT_BYTES
     ? [
-        'MASTER_KEY is not random: make one with "openssl rand -hex 32", and put it before one that is in use with a comma between them.',
+        'MASTER_KEY is not random: generate one with "openssl rand -hex 32", and put it before a key that is in use, separated by a comma.',
       ]
     : [];
 }
@@ -163,9 +164,9 @@ function listContradictions(env: Environment, providers: readonly ProviderSettin
   const address = readVariable(env, 'PUBLIC_BASE_URL') ?? '';
   const host = readHost(env, 'PUBLIC_BASE_URL');
   if (address.startsWith('http:') && host !== undefined && isPublic(host) && !host.endsWith('.onion'))
-    issues.push(`PUBLIC_BASE_URL must begin with https://: keys that go to ${host} are read on the way.`);
+    issues.push(`PUBLIC_BASE_URL must begin with https://: others could read the API keys that are sent to ${host}.`);
   const [port, audioPort] = [readVariable(env, 'PORT') ?? '3000', readVariable(env, 'AUDIO_PORT')];
-  if (port !== '0' && port === audioPort) issues.push('AUDIO_PORT must be another port than PORT.');
+  if (port !== '0' && port === audioPort) issues.push('AUDIO_PORT must differ from PORT.');
   const localAddresses = [readVariable(env, 'HOST') ?? '127.0.0.1', '127.0.0.1', 'localhost'].map(
     (hostname) => `http://${hostname}:${port}`,
   );
@@ -177,7 +178,7 @@ function listContradictions(env: Environment, providers: readonly ProviderSettin
   ]) {
     const origin = parseOrigin(readVariable(env, variable) ?? '');
     if (origin !== undefined && ownOrigins.includes(origin))
-      issues.push(`${variable} is the address of the gateway itself, which would ask itself.`);
+      issues.push(`${variable} is the address of the gateway itself, which would call itself.`);
   }
   return issues;
 }
@@ -186,7 +187,7 @@ function getSandboxOrigin(env: Environment): string | undefined {
   try {
     return parseOrigin(toSandboxUrl(env));
   } catch {
-    return undefined; // a finding of its own
+    return undefined; // reported as an invalid setting
   }
 }
 
@@ -228,7 +229,9 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host.endsWith('.localhost') || isWithin(LOOPBACK_ADDRESSES, host);
 }
 
-/** Whether others are on the way to it: no address of a private network, and no name that the whole world does not know. */
+/**
+ * Returns whether the traffic to a host may leave private networks: it has neither a private address nor a local name.
+ */
 function isPublic(host: string): boolean {
   if (isLoopback(host) || isWithin(PRIVATE_NETWORKS, host)) return false;
   if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return true;

@@ -1,26 +1,26 @@
 import type { Metadata, StoredEvent } from './message.ts';
 
-/** What led to facts. It is stored beside each of them, so that an audit can go back from any fact to its actor. */
+/** What led to an event. It is stored in the metadata of every event, so an audit can trace any event to its actor. */
 export interface Cause {
   /** The actor of the command, such as `key:…`, `account:…`, `workflow:topups`. */
   readonly actor: string;
-  /** What everything that follows from one request or one workflow has in common: its id. */
+  /** Id of the request or workflow that started the chain of events; the same for all events of the chain. */
   readonly correlationId: string;
-  /** The id of the fact or the request that directly led to it. */
+  /** Id of the event or request that directly led to the event. */
   readonly causationId: string;
 }
 
-/** A request, or something else that begins by itself. */
+/** Returns the cause of a request, or of any other action that starts a chain of events. */
 export function createRootCause(actor: string, id: string): Cause {
   return { actor, correlationId: id, causationId: id };
 }
 
-/** A reaction to a fact belongs to what the fact belongs to. */
+/** Returns the cause of a reaction to an event. The reaction has the correlation id of that event. */
 export function createCauseFromEvent({ id, metadata }: Pick<StoredEvent, 'id' | 'metadata'>, actor: string): Cause {
   return { actor, correlationId: metadata.$correlationId ?? id, causationId: id };
 }
 
-/** Under the names that EventStoreDB's own tools look for. What begins by itself belongs to itself: that is said once. */
+/** Uses the names that EventStoreDB's own tools expect. The causation id is omitted if it equals the correlation id. */
 export function toMetadata({ actor, correlationId, causationId }: Cause): Metadata {
   return causationId === correlationId
     ? { actor, $correlationId: correlationId }

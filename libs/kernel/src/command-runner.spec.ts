@@ -24,7 +24,7 @@ import {
 type Added = Message<'Added', { readonly amount: number }>;
 type Add = Message<'Add', { readonly amount: number; readonly limit?: number }>;
 
-/** A counter that refuses to exceed a limit, and takes an addition of zero as already so. */
+/** A counter that rejects additions beyond a limit. An addition of zero is already fulfilled. */
 const counter: Decider<Add, number, Added> = {
   getInitialState: () => 0,
   evolve: (total, { data }) => total + data.amount,
@@ -69,7 +69,7 @@ const add = (amount: number, limit?: number): Add => ({
   data: limit === undefined ? { amount } : { amount, limit },
 });
 
-/** The same, with facts that have so many bytes. */
+/** The counter with events of about this many bytes. */
 function noting(bytes: number): typeof counter {
   const note = 'x'.repeat(bytes);
   return {
@@ -86,7 +86,7 @@ async function stored(store: EventStore): Promise<number[]> {
   return amounts;
 }
 
-/** A store whose appends can be interfered with. */
+/** A store that counts its calls and can run code before and after an append. */
 class Interfered extends MemoryEventStore {
   appends = 0;
   reads = 0;
@@ -110,7 +110,7 @@ class Interfered extends MemoryEventStore {
     return super.read(...args);
   }
 
-  /** As another process would. */
+  /** Appends as another process would. */
   elsewhere(amount: number, expected: number) {
     return super.append('counter-a', expected, [
       { id: runtime.generateId(), type: 'Added', data: { amount }, metadata: {} },
@@ -119,7 +119,7 @@ class Interfered extends MemoryEventStore {
 }
 
 describe('run', () => {
-  test('commands that wait together are decided one after the other and appended together', async () => {
+  test('decides waiting commands one after the other and appends their events together', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     const outcomes = await Promise.all([1, 2, 3].map((amount) => runner.run('a', add(amount))));
@@ -128,7 +128,7 @@ describe('run', () => {
     expect(store.appends).toBe(1);
   });
 
-  test('a command that is refused does not stop those it waits with', async () => {
+  test('runs the other commands of a group if one is rejected', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     const outcomes = await Promise.allSettled([
@@ -140,7 +140,7 @@ describe('run', () => {
     expect(await stored(store)).toEqual([4, 1]);
   });
 
-  test('a limit holds under concurrency: exactly as many are accepted as it allows', async () => {
+  test('accepts exactly as many concurrent commands as a limit allows', async () => {
     const store = new Interfered();
     const runners = [runnerOn(store), runnerOn(store), runnerOn(store)];
     const outcomes = await Promise.allSettled(
@@ -150,7 +150,7 @@ describe('run', () => {
     expect(await stored(store)).toHaveLength(50);
   });
 
-  test('after another writer was first, the command is decided again on what that one stored', async () => {
+  test('decides a command again on the new state after another writer appended first', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     await runner.run('a', add(1));
@@ -159,7 +159,7 @@ describe('run', () => {
     expect(await stored(store)).toEqual([1, 7]);
   });
 
-  test('a refusal is only given on a state that the store has confirmed', async () => {
+  test('returns a rejection only for a state that the store has confirmed', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     await runner.run('a', add(5));
@@ -167,7 +167,7 @@ describe('run', () => {
     await expect(runner.run('a', add(3, 5))).resolves.toMatchObject({ revision: 2 });
   });
 
-  test('"already so" is only answered on a state that the store has confirmed', async () => {
+  test('returns "already fulfilled" only for a state that the store has confirmed', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     await runner.run('a', add(5));
@@ -175,7 +175,7 @@ describe('run', () => {
     await expect(runner.run('a', add(0))).resolves.toMatchObject({ events: [], revision: 1 });
   });
 
-  test('when the answer to an append is lost, it is sent again and counts once', async () => {
+  test('retries an append whose response was lost, and stores it once', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     store.after = () => {
@@ -186,7 +186,7 @@ describe('run', () => {
     expect(store.appends).toBe(2);
   });
 
-  test('when the answer is lost and another writer follows, the append still counts once', async () => {
+  test('stores an append once if its response is lost and another writer appends after it', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     store.after = () => {
@@ -198,7 +198,7 @@ describe('run', () => {
     expect(await stored(store)).toEqual([3, 9, 1]);
   });
 
-  test('a store that stays away is reported, and used again when it is back', async () => {
+  test('rejects a command while the store stays unavailable, and works once the store is back', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     const away = () => {
@@ -213,7 +213,7 @@ describe('run', () => {
     await expect(runner.run('a', add(1))).resolves.toMatchObject({ revision: 0 });
   });
 
-  test('who waits for a store that says nothing is told so in time, and so is who waits behind them', async () => {
+  test('rejects a command and those queued after it in time if the store does not respond', async () => {
     const store = new Interfered();
     const runner = runnerOn(store, undefined, counter, 20);
     const silence = Promise.withResolvers<void>();
@@ -231,17 +231,17 @@ describe('run', () => {
     expect(await stored(store)).toEqual([1, 4]);
   });
 
-  test('a store that went away for a moment costs no second reading of the stream, however long it is', async () => {
+  test('does not read a stream from its start again after the store was briefly unavailable', async () => {
     const store = new Interfered();
     const runner = runnerOn(store, undefined, counter, 20);
     await store.elsewhere(1, NO_STREAM);
     store.after = () => new Promise(() => {});
     await expect(runner.run('a', add(2))).rejects.toBeInstanceOf(UnknownOutcomeError);
     await expect(runner.run('a', add(4))).resolves.toMatchObject({ revision: 2, state: 7 });
-    expect(store.reads).toBe(2); // all of it, and what came since
+    expect(store.reads).toBe(2); // the complete stream, then the events since
   });
 
-  test('a broken decider harms only the command that broke it', async () => {
+  test('rejects only the command for which the decider throws', async () => {
     const store = new Interfered();
     const broken: typeof counter = {
       ...counter,
@@ -260,19 +260,19 @@ describe('run', () => {
     expect(await stored(store)).toEqual([1, 2]);
   });
 
-  test('what is too large together is appended in parts, in its order', async () => {
+  test('splits events that are too large for one append into several appends, in order', async () => {
     const store = new Interfered();
     const noted = runnerOn(store, undefined, noting(10_000));
     const outcomes = await Promise.all(Array.from({ length: 256 }, (_, i) => noted.run('a', add(i + 1))));
     expect(outcomes.map(({ revision }) => revision)).toEqual(expect.arrayContaining([63, 127, 191, 255]));
-    expect(store.reads).toBe(1); // to load it: what was refused has changed nothing
+    expect(store.reads).toBe(1); // to load the stream: the rejected append changed nothing
     expect(await stored(store)).toEqual(Array.from({ length: 256 }, (_, i) => i + 1));
   });
 
   test.each([
     ['is too large by itself', 'x'.repeat(600_000), AppendTooLargeError],
     ['cannot be stored', 1n, TypeError],
-  ])('a command whose fact %s harms no other, and raises an alarm', async (_, note, error) => {
+  ])('rejects and reports only the command whose event %s', async (_, note, error) => {
     const store = new Interfered();
     const noted = runnerOn(store, undefined, {
       ...counter,
@@ -284,11 +284,11 @@ describe('run', () => {
     const refused = outcomes.filter(({ status }) => status === 'rejected');
     expect(refused).toEqual([{ status: 'rejected', reason: expect.any(error) }]);
     expect(await stored(store)).toEqual(amounts.filter((amount) => amount !== 13));
-    expect(runtime.alarms).toEqual(['counter-a cannot take what follows from Add']);
+    expect(runtime.alarms).toEqual(['counter-a: the store rejects the events of Add']);
     await expect(noted.run('a', add(1))).resolves.toMatchObject({ revision: 19 });
   });
 
-  test('a long stream is loaded from its snapshot and what came after it', async () => {
+  test('loads a long stream from its snapshot and the events after it', async () => {
     const store = new Interfered();
     const kept = new Map<string, Snapshot>();
     const snapshots: SnapshotStore = {
@@ -304,7 +304,7 @@ describe('run', () => {
     await expect(runnerOn(store, snapshots).run('a', add(1, 1202))).resolves.toMatchObject({ revision: 1201 });
   });
 
-  test('a snapshot that cannot be saved is an alarm and nothing more', async () => {
+  test('reports a snapshot that cannot be saved, and continues', async () => {
     const snapshots: SnapshotStore = {
       ...NO_SNAPSHOTS,
       save: async () => {
@@ -314,11 +314,11 @@ describe('run', () => {
     const runner = runnerOn(new Interfered(), snapshots);
     for (let i = 0; i < 6; i++) await Promise.all(Array.from({ length: 200 }, () => runner.run('a', add(1))));
     await runner.run('a', add(1));
-    expect(runtime.alarms).toContain('no snapshot of counter-a');
+    expect(runtime.alarms).toContain('the snapshot of counter-a could not be saved');
   });
 });
 
-test('what facts come to is read with those that others appended, and appends nothing', async () => {
+test('reads a state that includes the events of other writers, without an append', async () => {
   const store = new MemoryEventStore();
   const [one, other] = [runnerOn(store), runnerOn(store)];
   expect(await one.read('a')).toBe(0);
@@ -329,11 +329,11 @@ test('what facts come to is read with those that others appended, and appends no
   expect(await stored(store)).toEqual([1, 2, 4]);
 });
 
-describe('a stream with a fact that this program does not know', () => {
+describe('a stream with an event that this build cannot read', () => {
   const known = { upcasters: { Added: [] }, revision: 1, skippable: new Set<string>() };
   const newer = { id: 'newer', type: 'Multiplied', data: { by: 2 }, metadata: {} };
 
-  test('is not used, also where it was warm, and others are', async () => {
+  test('rejects every command even if its state was cached, while other streams work', async () => {
     const store = new MemoryEventStore();
     const runner = runnerOn(withUpcasting(store, known));
     await runner.run('a', add(5));
@@ -347,7 +347,7 @@ describe('a stream with a fact that this program does not know', () => {
   });
 });
 
-test('facts say what led to them where that is not what they belong to, also when they are appended together', async () => {
+test('stores the causation id of an event if it differs from the correlation id, also in a group commit', async () => {
   const store = new MemoryEventStore();
   const runner = runnerOn(store);
   const saga = createCauseFromEvent({ id: 'fact-7', metadata: { $correlationId: 'r1' } }, 'saga:s');

@@ -3,26 +3,32 @@ import type { Message } from './message.ts';
 import { type CommandOutcome, StreamCommandQueue, type StreamCommandQueueOptions } from './stream-command-queue.ts';
 import { StreamStateCache } from './stream-state-cache.ts';
 
-/** The one write path: load, fold, decide, append at the expected revision. Nothing else appends. */
+/** The only write path: load, fold, decide, append at the expected revision. */
 export interface CommandRunner<Command extends Message, Event extends Message, State = unknown> {
   /**
-   * @throws Rejection as decided; StoreUnavailableError when the store stays away for some seconds, UnknownOutcomeError where something may
-   *   have been appended; UnknownEventError when a newer program is needed;
-   *   AppendTooLargeError when what follows from this one command is; whatever else the store refuses it with
+   * Runs a command on the stream with this id.
+   * @throws Rejection from `decide`; StoreUnavailableError if the store stays unavailable for some seconds;
+   *   UnknownOutcomeError if the events may have been appended; UnknownEventError if the stream has events of a newer
+   *   build; AppendTooLargeError if the events of this one command are too large; any other error with which the store
+   *   rejects these events
    */
   run(id: string, command: Command, cause: Cause): Promise<CommandOutcome<Event, State>>;
 }
 
-/** What the facts of a stream come to now, whoever appended them: for decisions of other streams. */
+/** Reads the current state of a stream, for decisions on other streams. */
 export interface StreamStateReader<State> {
-  /** @throws StoreUnavailableError, UnknownEventError */
+  /**
+   * Returns a state that includes the events of other processes.
+   * @throws StoreUnavailableError if the store does not respond; UnknownEventError if the stream has events of a newer
+   *   build
+   */
   read(id: string): Promise<State>;
 }
 
 export interface CommandRunnerOptions<Command extends Message, State, Event extends Message>
   extends StreamCommandQueueOptions<Command, State, Event> {
   readonly category: string;
-  /** Where folded streams are kept, together with those of other categories. */
+  /** Shared with the runners of other categories. */
   readonly cache?: StreamStateCache;
 }
 
@@ -30,7 +36,9 @@ export function toStreamName(category: string, id: string): string {
   return `${category}-${id}`;
 }
 
-/** Makes the write path of one category of streams. Folded states stay warm; a stream's commands queue behind each other. */
+/**
+ * Creates the write path for one category of streams. Commands of a stream run one after the other on its cached state.
+ */
 export function createCommandRunner<Command extends Message, State, Event extends Message>(
   options: CommandRunnerOptions<Command, State, Event>,
 ): CommandRunner<Command, Event, State> & StreamStateReader<State> {

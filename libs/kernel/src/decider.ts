@@ -1,10 +1,10 @@
 import type { Message } from './message.ts';
 
 /**
- * The rules of one kind of stream, as pure functions.
+ * The business rules of one category of streams, as pure functions.
  *
- * `decide` answers a command with the facts that follow from it, `[]` when it is already fulfilled, or throws a `Rejection`.
- * `evolve` never rejects: a fact happened.
+ * `decide` returns the events of a command, or `[]` if the command is already fulfilled. It throws a `Rejection` if the
+ * command is not allowed. `evolve` never rejects an event, because the event has happened.
  */
 export interface Decider<Command extends Message, State, Event extends Message> {
   getInitialState(): State;
@@ -12,14 +12,16 @@ export interface Decider<Command extends Message, State, Event extends Message> 
   decide(command: Command, state: State): readonly Event[];
 }
 
-/** How a folded state is kept as a snapshot. A new `version` makes older snapshots unreadable, which loses nothing. */
+/**
+ * Converts a folded state to and from a snapshot. With a new `version` older snapshots are ignored; no data is lost.
+ */
 export interface StateCodec<State> {
   readonly version: string;
   encode(state: State): unknown;
   decode(json: never): State;
 }
 
-/** Folds facts onto a state, in order. */
+/** Applies events to a state, in order. */
 export function fold<State, Event extends Message>(
   decider: Pick<Decider<never, State, Event>, 'evolve'>,
   state: State,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { formatUsd, toPicoUsd, toUsdJsonNumber } from '#kernel';
 
 describe('money as a JSON number', () => {
-  test('is its plain decimal, digit for digit, however small or large it is', () => {
+  test('equals the plain decimal digit for digit for amounts of any size', () => {
     const amounts = fc.oneof(fc.bigInt(-(10n ** 21n), 10n ** 21n), fc.bigInt(-(10n ** 7n), 10n ** 7n));
     fc.assert(
       fc.property(amounts, (amount) => {
@@ -15,7 +15,7 @@ describe('money as a JSON number', () => {
     );
   });
 
-  test.each([0n, 1n, 999_999n, 1_000_000n, 10n ** 15n - 1n, 10n ** 15n, -1n])('%s pico-USD', (amount) => {
+  test.each([0n, 1n, 999_999n, 1_000_000n, 10n ** 15n - 1n, 10n ** 15n, -1n])('equals %s pico-USD', (amount) => {
     expect(JSON.stringify(toUsdJsonNumber(toPicoUsd(amount)))).toBe(formatUsd(toPicoUsd(amount)));
   });
 });

@@ -1,6 +1,6 @@
 import { formatUsd, type PicoUsd, ZERO_USD } from './money.ts';
 
-// In the language since ES2026; the compiler's library does not have them yet.
+// Part of ES2026, but not in TypeScript's library yet: https://github.com/tc39/proposal-json-parse-with-source
 type Reviver = (this: unknown, key: string, value: unknown, context?: { readonly source?: string }) => unknown;
 declare global {
   interface JSON {
@@ -8,26 +8,30 @@ declare global {
   }
 }
 
-/** Below it JavaScript prints numbers with an exponent; below the other each is printed with the decimals that it was read from. */
+/** Pico-USD. Smaller amounts in USD (below 1e-6) are printed with an exponent by JavaScript. */
 const MIN_PLAIN = 1_000_000n;
+/** Pico-USD. Smaller amounts have at most 15 digits, and the nearest `number` is printed with exactly these digits. */
 const MAX_EXACT = 1_000_000_000_000_000n;
 const PICO_USD_PER_USD = 1e12;
 
-/** Money as a bare JSON number in plain decimals: strict clients refuse quotes, exponents and rounding. */
+/**
+ * Converts an amount to a value that `JSON.stringify` prints as a plain decimal number of USD. Strict clients reject
+ * quotes, exponents and rounding.
+ */
 export function toUsdJsonNumber(amount: PicoUsd): object | number {
   if (amount === ZERO_USD) return 0;
-  const isPlain = amount >= MIN_PLAIN && amount < MAX_EXACT; // most are, and text takes several times as long
+  const isPlain = amount >= MIN_PLAIN && amount < MAX_EXACT; // most amounts; formatting as text is several times slower
   return isPlain ? Number(amount) / PICO_USD_PER_USD : JSON.rawJSON(formatUsd(amount));
 }
 
-/** A decimal as it is, as a bare JSON number. */
+/** Converts a decimal to a value that `JSON.stringify` prints as this number, digit for digit. */
 export function toJsonNumber(decimal: string): object {
   return JSON.rawJSON(decimal);
 }
 
 /**
- * Reads JSON whose numbers are text, as they were written: no digit is lost, and an exponent can be seen.
- * @throws SyntaxError
+ * Parses JSON and returns every number as the text in the document: no digit is lost, and an exponent is visible.
+ * @throws SyntaxError if the text is not JSON
  */
 export function parseJsonWithNumbersAsText(json: string): unknown {
   return JSON.parse(json, reviveNumberAsText);

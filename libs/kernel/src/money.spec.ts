@@ -9,21 +9,21 @@ describe('money', () => {
     [0, 0n],
     ['1e2', 100_000_000_000_000n],
     ['10e-1', 1_000_000_000_000n],
-  ])('reads %p USD exactly', (text, pico) => {
+  ])('parses %p USD exactly', (text, pico) => {
     expect(money.parseUsd(text)).toBe(pico);
   });
 
-  test.each(['', 'x', '1.', '1e-13', '0.0000000000001', 'Infinity', '0x10', ' 1'])('refuses %p', (text) => {
+  test.each(['', 'x', '1.', '1e-13', '0.0000000000001', 'Infinity', '0x10', ' 1'])('rejects %p', (text) => {
     expect(() => money.parseUsd(text)).toThrow(RangeError);
   });
 
-  test('prints plain decimals, never an exponent', () => {
+  test('formats plain decimals without an exponent', () => {
     expect(money.formatUsd(money.toPicoUsd(62_508_750n))).toBe('0.00006250875');
     expect(money.formatUsd(money.toPicoUsd(-1n))).toBe('-0.000000000001');
     expect(money.formatUsd(money.toPicoUsd(10_000_000_000_000n))).toBe('10');
   });
 
-  test('that has no decimals is printed whole', () => {
+  test('formats an amount without decimals as an integer', () => {
     expect([money.formatScaled(1_500n, 0), money.formatScaled(-500n, 0), money.formatScaled(0n, 0)]).toEqual([
       '1500',
       '-500',
@@ -31,7 +31,7 @@ describe('money', () => {
     ]);
   });
 
-  test('rounds a division up, and only what has a remainder', () => {
+  test('rounds a division up if there is a remainder', () => {
     expect([money.divideRoundingUp(10n, 5n), money.divideRoundingUp(11n, 5n), money.divideRoundingUp(0n, 5n)]).toEqual([
       2n,
       3n,

@@ -1,36 +1,38 @@
 /**
- * Money is a whole number of pico-USD (10⁻¹² USD), so that a price per token is exact and no sum ever drifts.
- * `number` never holds money: it is turned into pico-USD at the edge and back only when it is printed.
+ * Money is an integer number of pico-USD (10⁻¹² USD), so that a price per token is exact and sums never drift. A
+ * `number` never holds money: input is converted to pico-USD at the edge, and converted back only for output.
  */
 declare const unit: unique symbol;
 
 /** An amount in pico-USD: 1 USD = 10¹² pico-USD. */
 export type PicoUsd = bigint & { readonly [unit]: 'pico-USD' };
 
-/** How many decimals of a USD a pico-USD stands for. */
 const USD_DECIMALS = 12;
 
 export const ZERO_USD = 0n as PicoUsd;
 
-/** Takes a whole number that is already in pico-USD. */
+/** Marks an integer that is already in pico-USD as money. */
 export function toPicoUsd(amount: bigint): PicoUsd {
   return amount as PicoUsd;
 }
 
 /**
- * Reads a USD amount exactly: `"1.25"`, `1.25` or `1e-7`.
- * @throws RangeError when it is not a finite decimal, or is finer than a pico-USD
+ * Parses a USD amount exactly: `"1.25"`, `1.25` or `1e-7`.
+ * @throws RangeError if the amount is not a finite decimal, or has a fraction of a pico-USD
  */
 export function parseUsd(amount: string | number): PicoUsd {
   return toPicoUsd(parseScaled(amount, USD_DECIMALS));
 }
 
-/** Reads a binary number as the USD amount that is meant by it, to the nearest pico-USD: 0.1 + 0.2 is 0.3. */
+/** Rounds a USD amount to the nearest pico-USD, which removes the error of binary arithmetic: 0.1 + 0.2 is 0.3. */
 export function roundToPicoUsd(amount: number): PicoUsd {
   return parseUsd(amount.toFixed(USD_DECIMALS));
 }
 
-/** Reads a decimal as a whole number of its 10⁻ᵈ parts, exactly. Throws RangeError when it is finer than that. */
+/**
+ * Parses a decimal exactly as an integer number of 10⁻ᵈ units, where d is `decimals`.
+ * @throws RangeError if the amount is not a finite decimal, or has more than `decimals` decimals
+ */
 export function parseScaled(amount: string | number, decimals: number): bigint {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(String(amount));
   if (!match) throw new RangeError(`not a decimal amount: ${amount}`);
@@ -43,12 +45,12 @@ export function parseScaled(amount: string | number, decimals: number): bigint {
   return BigInt(`${sign}${digits.slice(0, shift) || '0'}`);
 }
 
-/** Prints an amount as a plain decimal number of USD, never in exponent form: `"0.0000625"`. */
+/** Formats an amount as a plain decimal number of USD, never with an exponent: `"0.0000625"`. */
 export function formatUsd(amount: PicoUsd): string {
   return formatScaled(amount, USD_DECIMALS);
 }
 
-/** Prints a whole number of 10⁻ᵈ parts as a plain decimal. */
+/** Formats an integer number of 10⁻ᵈ units as a plain decimal, where d is `decimals`. */
 export function formatScaled(amount: bigint, decimals: number): string {
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, '0');
   const point = digits.length - decimals;
@@ -72,6 +74,7 @@ export function min(first: PicoUsd, ...rest: readonly PicoUsd[]): PicoUsd {
   return rest.reduce((low, amount) => (amount < low ? amount : low), first);
 }
 
+/** Returns the largest amount, but at least 0. */
 export function max(...amounts: readonly PicoUsd[]): PicoUsd {
   return amounts.reduce((high, amount) => (amount > high ? amount : high), ZERO_USD);
 }
@@ -82,13 +85,13 @@ export function sum(amounts: Iterable<PicoUsd>): PicoUsd {
   return total as PicoUsd;
 }
 
-/** Divides and rounds up: a charge is rounded once, at the end, to the next pico-USD. The divisor is positive. */
+/** Divides by a positive number and rounds up. A charge is rounded once, at the end, to the next pico-USD. */
 export function divideRoundingUp(amount: bigint, by: bigint): bigint {
   const quotient = amount / by;
   return amount % by > 0n ? quotient + 1n : quotient;
 }
 
-/** How an amount stands in an event: a decimal string of pico-USD, since JSON numbers are not exact. */
+/** Converts an amount to its form in events: a decimal string of pico-USD, because JSON numbers are not exact. */
 export function toJsonAmount(amount: PicoUsd): string {
   return amount.toString();
 }

@@ -5,7 +5,7 @@ import { PersistentMap } from '#kernel';
 const step = fc.record({ key: fc.string({ maxLength: 3 }), value: fc.option(fc.integer()) });
 
 describe('a persistent map', () => {
-  test('holds what a plain map holds after the same changes, and older versions stay as they were', () => {
+  test('has the entries of a plain map after the same changes, and older versions do not change', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
         const plain = new Map<string, number>();

@@ -1,20 +1,20 @@
 type Bucket<V> = ReadonlyMap<string, V>;
 type Branch<V> = readonly Bucket<V>[];
 
-/** A map has so many branches with so many buckets each: a change copies one bucket, and twice this many references. */
+/** A map has this many branches with this many buckets each. A change copies one bucket and 2 × `FORKS` references. */
 const FORKS = 8;
 const FORK_BITS = 3;
-/** Of the heap of Node 24, measured: the branches of a map that is not empty, and a bucket without its entries. */
+/** Heap sizes measured with Node 24: the branches of a non-empty map, and one bucket without its entries. */
 const BRANCH_BYTES = 800;
 const BUCKET_BYTES = 200;
 
-/** What is empty is shared: most maps of most accounts have a few entries or none. */
+/** Empty buckets and branches are shared, because most maps of most accounts have few entries or none. */
 const NO_BUCKETS: Branch<never> = new Array(FORKS).fill(new Map<string, never>());
 const NO_BRANCHES: readonly Branch<never>[] = new Array(FORKS).fill(NO_BUCKETS);
 
 /**
- * An immutable map with string keys whose older versions stay valid, so that a decision can be tried on a state and
- * thrown away when the append is refused. A change costs about n/64 entries.
+ * An immutable map with string keys. Older versions stay valid, so that the state after a decision can be discarded if
+ * its append is rejected. A change of a map with n entries copies about n/64 of them.
  */
 export class PersistentMap<V> {
   private readonly branches: readonly Branch<V>[];
@@ -66,7 +66,6 @@ export class PersistentMap<V> {
     return this.withBucket(hash, bucket);
   }
 
-  /** About what it takes in memory, where an entry takes so much. */
   estimateBytes(bytesPerEntry: number): number {
     return this.size === 0
       ? 0
@@ -103,7 +102,9 @@ function getBucketIndex(hash: number): number {
   return (hash >>> FORK_BITS) & (FORKS - 1);
 }
 
-/** A decision looks for the same key in several maps, and then puts it into one. */
+/**
+ * The hash of the last key is cached: a decision finds the same key in several maps and then adds it to one of them.
+ */
 let lastKey = '';
 let lastHash = 0;
 

@@ -3,121 +3,129 @@ import type { NewEvent, StoredEvent } from './message.ts';
 /** The revision of a stream that has no events yet. */
 export const NO_STREAM = -1;
 
-/** The position before the first fact. */
+/** The position before the first event. */
 export const START_POSITION = -1n;
 
-/** Where a stream ends. */
+/** Revision and position of the last event of a stream. */
 export interface StreamHead {
   readonly revision: number;
   readonly position: bigint;
 }
 
-/** Facts in global order. `position` is how far the reader has now seen, also where the batch is empty. */
+/** Events in global order. The reader has now received everything up to `position`, even if the batch is empty. */
 export interface EventBatch {
   readonly events: readonly StoredEvent[];
   readonly position: bigint;
-  /** Facts between those that this program cannot read, in order. Only readers that ask for them get any. */
+  /** Events of the same range that this build cannot read, in order. Only lenient readers return them. */
   readonly unreadable?: readonly UnreadableEvent[];
 }
 
-/** A fact as it was stored, and why it cannot be read. */
+/** An event as stored, and the reason why it cannot be read. */
 export interface UnreadableEvent {
   readonly event: StoredEvent;
   readonly error: unknown;
 }
 
-/** How facts are read. */
+/** Reads one stream or all events, once or as a subscription. */
 export interface EventReader {
-  /** The facts of one stream behind revision `after` (`NO_STREAM` for all), in batches, to its end. */
+  /** Returns the events of a stream after revision `after` (`NO_STREAM` for all) up to its end, in batches. */
   read(stream: string, after: number): AsyncIterable<readonly StoredEvent[]>;
 
-  /** Where a stream ends now; undefined when it does not exist. */
+  /** Returns the current head of a stream; undefined if the stream does not exist. */
   readHead(stream: string): Promise<StreamHead | undefined>;
 
-  /** The highest position that was given to a fact; `START_POSITION` when there is none. A reader may reach it a little later. */
+  /**
+   * Returns the highest position of any event; `START_POSITION` if there are no events. Readers may reach that position
+   * slightly later.
+   */
   readLastPosition(): Promise<bigint>;
 
-  /** All facts behind position `after`, in global order, to the end as it is now. */
+  /** Returns all events after position `after`, in global order, up to the current end. */
   readAll(after: bigint): AsyncIterable<EventBatch>;
 
-  /** As `readAll`, and then what is appended, until `signal` aborts. Never skips a fact that commits late. */
+  /**
+   * Returns the same events as `readAll`, then those that are appended later, until `signal` aborts. Never skips an
+   * event, even if its transaction commits after that of an event with a higher position.
+   */
   subscribe(after: bigint, signal: AbortSignal): AsyncIterable<EventBatch>;
 }
 
-/** How facts are appended. Only `run` does it. */
+/** Appends events if the stream is at the expected revision. Only `CommandRunner` uses it. */
 export interface EventAppender {
   /**
-   * Appends all of `events` or none, if the stream ends at `expectedRevision` (`NO_STREAM` when it must not exist yet).
-   * Sending the same event ids at the same `expectedRevision` again is one append.
-   * @returns the new head, or `'stale'` when the stream ends elsewhere
-   * @throws StoreUnavailableError when the outcome is unknown: ask again with the same ids; AppendTooLargeError; whatever else it
-   *   throws, nothing was stored, and the same append would be refused again
+   * Appends all of `events` or none, if the stream ends at `expectedRevision` (`NO_STREAM` if it must not exist yet).
+   * Idempotent: repeating the same event ids at the same `expectedRevision` is one append.
+   * @returns the new head; `'stale'` if the stream ends at another revision
+   * @throws StoreUnavailableError if the outcome is unknown: retry with the same ids; AppendTooLargeError if the events
+   *   are too large for one append. After any other error nothing was stored, and the same append would be rejected
+   *   again.
    */
   append(stream: string, expectedRevision: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'>;
 }
 
-/** The store of facts. Every adapter passes the same contract (`libs/testing/src/contracts/event-store.ts`). */
+/** Every adapter passes the same contract tests (`libs/testing/src/contracts/event-store.ts`). */
 export interface EventStore extends EventReader, EventAppender {}
 
-/** The store did not answer, so it is unknown whether an append happened. */
+/** The store did not respond, so it is unknown whether an append was stored. */
 export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
 }
 
-/** What was appended may be there, or come yet: a store that was stopped goes on with what it was sent. */
+/** The events may be stored, or may still be stored later: a suspended store resumes the requests that it received. */
 export class UnknownOutcomeError extends StoreUnavailableError {}
 
-/** An append has more bytes than the store takes at once. Nothing was stored. */
+/** An append has more bytes than the store accepts at once. Nothing was stored. */
 export class AppendTooLargeError extends Error {
   override readonly name = 'AppendTooLargeError';
 }
 
 /**
- * A folded state and the fact it was folded to. A cache: losing it loses nothing. What is decided on it is money, so it is used
- * only where it surely was kept by this installation, and goes on from the fact that it names.
+ * A folded state, and the last event that it includes. A snapshot is a cache: losing it loses no data. Decisions about
+ * money are based on it. So it is used only if this installation wrote it and its stream still has that event.
  */
 export interface Snapshot extends StreamHead {
-  /** The id of the last fact. */
+  /** Id of the last event. */
   readonly lastEventId: string;
   readonly state: unknown;
 }
 
 export interface SnapshotStore {
-  /** @throws when there is one that this installation has not kept */
+  /** @throws Error if the stored snapshot was not written by this installation */
   load(stream: string, version: string): Promise<Snapshot | undefined>;
   save(stream: string, version: string, snapshot: Snapshot): Promise<void>;
-  /** Removes one that cannot be used. */
+  /** Removes a snapshot that cannot be used. */
   drop(stream: string): Promise<void>;
 }
 
 /** For streams that stay short. */
 export const NO_SNAPSHOTS: SnapshotStore = { load: async () => undefined, save: async () => {}, drop: async () => {} };
 
-/** How far a reader of facts has come, for readers that keep nothing else. */
+/** Stores the position of readers that store nothing else. */
 export interface CheckpointStore {
   load(reader: string): Promise<bigint>;
   save(reader: string, position: bigint): Promise<void>;
 }
 
 /**
- * A turn at what one process at a time does. Others may have the next turn before this process knows that its own is
- * over, so the token goes along with what it writes, and the highest one that was seen decides.
+ * The right, limited in time, to run a job that only one process may run at a time. Another process may get the lease
+ * before this process notices that its own has ended. So every write carries the fencing token, and a write with a
+ * token below the highest one so far is rejected.
  */
 export interface Lease {
-  /** Higher than the token of every turn before; a whole number below 2^53. */
+  /** Fencing token: higher than the tokens of all earlier leases; an integer below 2^53. */
   readonly token: number;
-  /** Aborts when the turn is over. A process that was stopped may be late to see it: `isHeld` is not. */
+  /** Aborts when the lease has ended. A process that was suspended may notice this late; use `isHeld` to be sure. */
   readonly signal: AbortSignal;
-  /** Whether the turn lasts by a clock that ran on while this process was stopped. */
+  /** Whether the lease is still held, by a clock that continues while this process is suspended. */
   isHeld(): boolean;
 }
 
-/** Another process has the turn now, so nothing was written. */
+/** Another process holds the lease now; nothing was written. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
 
-/** A reader stands before a fact that it cannot take, until it can, or until somebody has said that it be skipped. */
+/** A projection cannot apply an event. It waits until it can, or until an operator approves skipping the event. */
 export class BlockedByEventError extends Error {
   override readonly name = 'BlockedByEventError';
 
@@ -130,11 +138,11 @@ export class BlockedByEventError extends Error {
   }
 }
 
-/** What the kernel may not reach for itself. */
+/** Effects that the kernel does not perform itself, so that tests can replace them. */
 export interface Runtime {
   generateId(): string;
-  /** Waits, at most until `signal` aborts. */
+  /** Waits for this time, or until `signal` aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
-  /** A failure that no caller waits for, such as a snapshot that could not be saved. */
+  /** Reports a failure that no caller waits for, such as a snapshot that could not be saved. */
   reportError(problem: string, error: unknown): void;
 }

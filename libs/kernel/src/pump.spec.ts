@@ -12,7 +12,7 @@ async function filled(count: number): Promise<MemoryEventStore> {
   return store;
 }
 
-/** Collects facts, and can be made to fail. */
+/** Collects events, and fails `failures` times: before or after it has applied a batch. */
 function collector(wanted: number, failures: number, failAfterApplying = false) {
   const seen: number[] = [];
   let position = -1n;
@@ -31,7 +31,7 @@ function collector(wanted: number, failures: number, failAfterApplying = false) 
       if (seen.length >= wanted) done.abort();
       if (left > 0) {
         left--;
-        throw new Error('applied, and the answer was lost');
+        throw new Error('applied, but the response was lost');
       }
     },
   };
@@ -39,7 +39,7 @@ function collector(wanted: number, failures: number, failAfterApplying = false) 
 }
 
 describe('pump', () => {
-  test('delivers every fact in order, also what is appended later', async () => {
+  test('delivers every event in order, including those that are appended later', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(4, 0);
     const pumping = pump(store.subscribe.bind(store), sink, done.signal, quiet);
@@ -48,14 +48,14 @@ describe('pump', () => {
     expect(seen).toEqual([0, 1, 2, 3]);
   });
 
-  test('a batch that fails comes again', async () => {
+  test('delivers a failed batch again', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(3, 4);
     await pump(store.subscribe.bind(store), sink, done.signal, quiet);
     expect(seen).toEqual([0, 1, 2]);
   });
 
-  test('goes on from where the sink stands, also when only the answer was lost', async () => {
+  test('continues from the checkpoint of the sink if only the response was lost', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(4, 1, true);
     const pumping = pump(store.subscribe.bind(store), sink, done.signal, quiet);
@@ -64,7 +64,7 @@ describe('pump', () => {
     expect(seen).toEqual([0, 1, 2, 3]);
   });
 
-  test('waits longer after each failure, and raises an alarm', async () => {
+  test('reports each failure and waits longer after it', async () => {
     const store = await filled(1);
     const { sink, done } = collector(1, 3);
     const waits: number[] = [];
@@ -77,21 +77,21 @@ describe('pump', () => {
     expect(alarms).toHaveLength(3);
   });
 
-  test('raises one alarm for a fact that the sink cannot take, and goes on when it can', async () => {
+  test('reports an event that blocks the sink once, and continues when the sink can apply it', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(3, 0);
     let tries = 0;
     const apply = async (batch: EventBatch) => {
-      if (++tries < 5) throw new BlockedByEventError(0n, 'it stands before position 0', new Error('too many digits'));
+      if (++tries < 5) throw new BlockedByEventError(0n, 'blocked at position 0', new Error('too many digits'));
       await sink.apply(batch);
     };
     const alarms: string[] = [];
     const alarm = (problem: string) => void alarms.push(problem);
     await pump(store.subscribe.bind(store), { ...sink, apply }, done.signal, { ...quiet, reportError: alarm });
-    expect([seen, alarms]).toEqual([[0, 1, 2], ['it stands before position 0']]);
+    expect([seen, alarms]).toEqual([[0, 1, 2], ['blocked at position 0']]);
   });
 
-  test('stops before a fact that is not known, with an alarm, and asks again', async () => {
+  test('stops before an unknown event, reports it and retries', async () => {
     const store = await filled(2);
     await store.append('newer', -1, [{ id: 'newer', type: 'Measured', data: {}, metadata: {} }]);
     await store.append('later', -1, [{ id: 'later', type: 'Counted', data: { i: 3 }, metadata: {} }]);

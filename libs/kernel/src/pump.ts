@@ -3,20 +3,22 @@ import { BlockedByEventError, type EventBatch, LeaseLostError, type Runtime } fr
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 5_000;
 
-/** Where a pump delivers. `apply` is idempotent: the same batch may come again, since delivery is at least once. */
+/**
+ * Receives the events of a pump. Delivery is at least once: a batch may be delivered again, so `apply` is idempotent.
+ */
 export interface EventSink {
   readonly name: string;
-  /** The position up to which everything was applied. */
+  /** Returns the position up to which everything was applied. */
   loadCheckpoint(): Promise<bigint>;
-  /** Applies a batch and moves the checkpoint to `batch.position`, in one step where the sink can. */
+  /** Applies a batch and advances the checkpoint to `batch.position`, atomically if the sink can. */
   apply(batch: EventBatch): Promise<void>;
 }
 
 /**
- * Feeds facts in order into a sink until `signal` aborts. When something fails, the sink is asked where it stands and
- * the facts behind that come again, after a growing wait and with an alarm. Other pumps run on meanwhile. Before a
- * fact that the sink cannot take, one alarm is enough.
- * @throws LeaseLostError when another process writes this sink now
+ * Delivers events in order to a sink until `signal` aborts. After a failure it reports the error, waits (longer after
+ * each failure), and continues from the checkpoint of the sink. A sink that stays blocked by the same event is reported
+ * once.
+ * @throws LeaseLostError if another process now writes to this sink
  */
 export async function pump(
   subscribe: (after: bigint, signal: AbortSignal) => AsyncIterable<EventBatch>,
@@ -37,7 +39,7 @@ export async function pump(
       if (signal.aborted) return;
       if (error instanceof LeaseLostError) throw error;
       const blocked = error instanceof BlockedByEventError ? error : undefined;
-      if (!blocked) runtime.reportError(`${sink.name} could not apply a batch; trying again`, error);
+      if (!blocked) runtime.reportError(`${sink.name} could not apply a batch; retrying`, error);
       else if (blocked.position !== blockedPosition) runtime.reportError(blocked.message, blocked);
       blockedPosition = blocked?.position;
       await runtime.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures++, MAX_BACKOFF_MS), signal);

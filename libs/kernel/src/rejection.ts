@@ -1,10 +1,10 @@
 /**
- * A forbidden command. Only `decide` throws it; one filter at the edge turns its code into an answer.
- * An expected outcome is an event instead, and broken machinery is any other exception.
+ * Thrown by `decide` for a command that the rules do not allow. One filter at the HTTP edge converts its code into a
+ * response. An expected outcome is an event instead; a technical failure is any other exception.
  */
 export class Rejection<Code extends string = string> extends Error {
   readonly code: Code;
-  /** Facts for the answer, such as what was required and what is there. Amounts are decimal USD strings. */
+  /** Values for the response, such as the required and the available amount. Amounts are decimal USD strings. */
   readonly details: Readonly<Record<string, string>>;
 
   constructor(code: Code, message: string, details: Readonly<Record<string, string>> = {}) {
@@ -14,7 +14,7 @@ export class Rejection<Code extends string = string> extends Error {
     this.details = details;
   }
 
-  /** The same rejection in the caller's terms, with further details. */
+  /** Returns the same rejection with another message and additional details. */
   withMessage(message: string, details: Readonly<Record<string, string>>): Rejection<Code> {
     return new Rejection(this.code, message, { ...this.details, ...details });
   }

@@ -4,9 +4,10 @@ const MIN_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 2_000;
 
 /**
- * Writes what is known here alone, also where the store is away for longer than one command is tried: as long as `shouldContinue`, with
- * growing waits. `write` may have been stored before, so once more must be the same.
- * @throws what `write` last threw
+ * Retries `write` with increasing delays while the store is unavailable and `shouldContinue` returns true. Used for
+ * data that no other process has, because the store may be unavailable for longer than one command is retried. An
+ * attempt that seemed to fail may have been stored, so `write` must be idempotent.
+ * @throws the last error of `write`, if `shouldContinue` returns false or the error is not StoreUnavailableError
  */
 export async function retryWhileUnavailable<T>(
   write: () => Promise<T>,

@@ -16,14 +16,14 @@ import {
 } from '#kernel';
 import { createCharge, createTestDatabase, TEST_CAUSE, type TestDatabase } from '#testing';
 
-/** Requests that the account has made: each is a fact when it holds money and another when it ends. */
+/** Requests of the account. Each has two events: one when it holds money, and one when it settles. */
 const REQUESTS = 2_500;
 const SNAPSHOT_EVERY = 1_000;
 const MAX_GROUP = 256;
 
 const ACCOUNT = randomUUID();
 const STREAM = `account-${ACCOUNT}`;
-/** Each request was charged 7 pico-USD. */
+/** Available USD at the end: each request was charged 7 pico-USD. */
 const LEFT = formatUsd(toPicoUsd(parseUsd('9') - 7n * BigInt(REQUESTS)));
 
 const at = '2026-11-20T12:00:00.000Z';
@@ -41,7 +41,7 @@ const hold = (holdId: string): AccountCommand => ({
 });
 const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: { holdId, charge, at } });
 
-/** Counts what is read of streams. */
+/** Records which events of streams are read. */
 class CountingStore extends PostgresEventStore {
   reads: { after: number; facts: number }[] = [];
 
@@ -55,7 +55,7 @@ class CountingStore extends PostgresEventStore {
   }
 }
 
-/** Knows when it has saved in the background. */
+/** Exposes the saves in the background, so that a test can await them. */
 class WatchedSnapshots extends PostgresSnapshots {
   readonly saved: Promise<void>[] = [];
 
@@ -75,7 +75,7 @@ let last: number;
 const alarms: string[] = [];
 const KEY = Buffer.alloc(32, 1);
 
-/** A process that has just started. */
+/** Runs commands as a process that has just started. */
 function runner(from: SnapshotStore = snapshots) {
   const alarm = (problem: string) => void alarms.push(problem);
   const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: alarm };
@@ -85,7 +85,7 @@ function runner(from: SnapshotStore = snapshots) {
   return (command: AccountCommand) => run(ACCOUNT, command, TEST_CAUSE);
 }
 
-/** What the account can spend, as the refusal of more than that says. */
+/** Returns what the account can spend in USD, from the rejection of a larger hold. */
 async function available(run = runner()): Promise<unknown> {
   const tooMuch = {
     holdId: 'h',
@@ -135,22 +135,22 @@ afterAll(async () => {
 
 const readsEverything = () => expect(store.reads).toEqual([{ after: NO_STREAM, facts: last + 1 }]);
 
-describe('an account with thousands of facts', () => {
-  test('is loaded from its last snapshot and the few facts behind it', async () => {
+describe('an account with thousands of events', () => {
+  test('is loaded from its last snapshot and the few events after it', async () => {
     expect(await available()).toBe(LEFT);
     expect(last).toBeGreaterThanOrEqual(2 * REQUESTS);
     expect(store.reads).toEqual([{ after: kept.revision - 1, facts: 1 + last - kept.revision }]);
     expect(last - kept.revision).toBeLessThan(SNAPSHOT_EVERY + 2 * MAX_GROUP);
   });
 
-  test('is the same without a snapshot', async () => {
+  test('has the same state without a snapshot', async () => {
     await pool.query('delete from es.snapshots');
     expect(await available()).toBe(LEFT);
     readsEverything();
     expect(alarms).toEqual([]);
   });
 
-  test('leaves a snapshot of another version alone, and replaces it', async () => {
+  test('ignores a snapshot of another version and replaces it', async () => {
     await pool.query(`update es.snapshots set version = 'old', state = '{"available":"999"}'`);
     expect(await available()).toBe(LEFT);
     readsEverything();
@@ -165,30 +165,30 @@ describe('an account with thousands of facts', () => {
     ['text', 'damaged'],
     ['empty', {}],
     ['without its holds', { status: 'open', available: '1', held: '0' }],
-    ['with an amount that is none', { status: 'open', available: 'much', held: '0', holds: [], keys: [], credits: [] }],
-  ])('is folded from its facts when its snapshot is %s', async (_, state) => {
+    ['with an invalid amount', { status: 'open', available: 'much', held: '0', holds: [], keys: [], credits: [] }],
+  ])('is folded from its events if its snapshot is %s', async (_, state) => {
     await pool.query('delete from es.snapshots');
     await snapshots.save(STREAM, accountCodec.version, { ...kept, state });
     expect(await available()).toBe(LEFT);
     readsEverything();
-    expect(alarms).toEqual([`the snapshot of ${STREAM} cannot be read`]);
+    expect(alarms).toEqual([`the snapshot of ${STREAM} could not be read`]);
   });
 
   test.each<[string, (snapshot: Snapshot) => Partial<Snapshot>]>([
     ['is ahead of its stream', () => ({ revision: 1_000_000, position: 1_000_000_000n })],
-    ['is of another history', () => ({ lastEventId: randomUUID() })],
-    ['is of another place in the log', ({ position }) => ({ position: position + 1n })],
-  ])('is folded from its facts when its snapshot %s, which is removed', async (_, different) => {
+    ['ends with another event', () => ({ lastEventId: randomUUID() })],
+    ['has another position in the log', ({ position }) => ({ position: position + 1n })],
+  ])('is folded from its events if its snapshot %s, and removes that snapshot', async (_, different) => {
     const state = { ...(kept.state as object), available: '999000000000000' };
     await pool.query('delete from es.snapshots');
     await snapshots.save(STREAM, accountCodec.version, { ...kept, state, ...different(kept) });
     expect(await available()).toBe(LEFT);
-    expect(alarms).toEqual([`the snapshot of ${STREAM} is of another history`]);
+    expect(alarms).toEqual([`the snapshot of ${STREAM} does not match its events`]);
     await Promise.all(snapshots.saved);
     expect(await snapshots.load(STREAM, accountCodec.version)).toMatchObject({ revision: last });
   });
 
-  test('is folded from its facts when its snapshot cannot be had', async () => {
+  test('is folded from its events if snapshots are unavailable', async () => {
     const away: SnapshotStore = {
       load: () => Promise.reject(new Error('away')),
       save: () => Promise.reject(new Error('away')),
@@ -198,8 +198,8 @@ describe('an account with thousands of facts', () => {
     readsEverything();
   });
 
-  test('replaces a damaged snapshot as it goes on', async () => {
-    await pool.query(`update es.snapshots set state = '{}'`); // so that its MAC is wrong
+  test('replaces a damaged snapshot after the next command', async () => {
+    await pool.query(`update es.snapshots set state = '{}'`); // makes its MAC invalid
     const key = { keyId: 'k', changes: { name: randomUUID().slice(0, 20) } };
     const { revision } = await runner()({ type: 'UpdateKey', data: { ...key, at } });
     await Promise.all(snapshots.saved);

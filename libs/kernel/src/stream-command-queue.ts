@@ -16,33 +16,33 @@ import { withStoreTimeout } from './store-timeout.ts';
 import type { CachedStream, StreamStateCache } from './stream-state-cache.ts';
 import { UnknownEventError } from './upcasting.ts';
 
-/** Commands that are decided and appended together at most. */
+/** Maximum number of commands that are decided and appended together (group commit). */
 const MAX_GROUP_SIZE = 256;
-/** Times a group is decided again after another writer was first. */
+/** Maximum number of times that a group is decided, because another writer appended first. */
 const MAX_CONFLICTS = 100;
-/** From here on a loser waits a moment, so that several replicas on one hot stream do not keep step. */
+/** From this conflict on, a random delay prevents replicas on a busy stream from retrying in lockstep. */
 const CONFLICTS_BEFORE_WAITING = 3;
-/** So long a group is tried before those who wait for it are told that the store is away: they do not wait five seconds, */
+/** How long a group is retried before its callers get StoreUnavailableError: they get a result within five seconds. */
 const COMMAND_TIMEOUT_MS = 4_500;
-/** unless other writers were first for so long. */
+/** Minimum time for one append, even if conflicts have used up the timeout. */
 const MIN_ATTEMPT_TIMEOUT_MS = 200;
-/** Times an append with unknown outcome is sent again, with the same ids. */
+/** Maximum number of times that an append with an unknown outcome is sent again, with the same event ids. */
 const MAX_RESENDS = 16;
 const MIN_RESEND_BACKOFF_MS = 20;
 const MAX_RESEND_BACKOFF_MS = 500;
-/** Facts between two snapshots of a stream: bounds how much is read when it is first used. */
+/** Limits the number of events that are read when a stream is first used. */
 const EVENTS_PER_SNAPSHOT = 1_000;
 
-/** What became of a command: the facts that followed (`[]`: it was already so) and where its stream then ended. */
+/** The result of a command: its events (`[]` if it was already fulfilled) and the head of its stream after them. */
 export interface CommandOutcome<Event, State = unknown> extends StreamHead {
   readonly events: readonly Event[];
-  /** What the stream's facts came to with these: an answer can be given from it, whatever the read models show. */
+  /** The state of the stream after these events. Responses can be built from it without waiting for read models. */
   readonly state: State;
 }
 
 interface FoldedStream<State> extends StreamHead {
   readonly state: State;
-  /** The id of the last fact; empty where there is none. */
+  /** Empty for a stream without events. */
   readonly lastEventId: string;
 }
 
@@ -53,10 +53,10 @@ interface PendingCommand<Command, State, Event> {
   reject(error: unknown): void;
 }
 
-/** The store refuses an append, of which nothing was stored. */
+/** The store rejected an append and stored nothing. */
 class AppendRejectedError extends Error {
   constructor(readonly reason: unknown) {
-    super('the store refuses an append');
+    super('the store rejected an append');
   }
 }
 
@@ -71,13 +71,13 @@ export interface StreamCommandQueueOptions<Command extends Message, State, Event
   readonly store: EventReader & EventAppender;
   readonly runtime: Runtime;
   readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
-  /** About what a state takes in memory, where that is more than a few KB. Asked after each group, so it must be quick. */
+  /** Estimates the memory of a state that may exceed a few KB. Called after every group, so it must be cheap. */
   estimateBytes?(state: State): number;
-  /** How long a command is tried, in milliseconds; 4.5 s where this is left out. */
+  /** How long a command is retried; 4.5 s by default. */
   readonly timeoutMs?: number;
 }
 
-/** One stream: its folded state, and the queue of commands that wait for it. */
+/** The cached state of one stream and the queue of its commands. */
 export class StreamCommandQueue<Command extends Message, State, Event extends Message> implements CachedStream {
   private folded: FoldedStream<State> | undefined;
   private snapshotRevision = NO_STREAM;
@@ -127,14 +127,17 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     this.cache.touch(this, this.folded ? (this.options.estimateBytes?.(this.folded.state) ?? 0) : 0);
   }
 
-  /** Answers each command of a group. Not an async function: each group would pay for it. */
+  /**
+   * Resolves or rejects every command of a group. Not an async function, because that would add overhead to every
+   * group.
+   */
   private serve(group: readonly PendingCommand<Command, State, Event>[]): Promise<void> {
     return this.commit(group).catch((error: unknown) => this.handleCommitFailure(group, error));
   }
 
   /**
-   * A group that the store refuses is tried in halves, at last command by command, so that neither what is too large together
-   * nor one command that cannot be stored takes others with it.
+   * Splits a group that the store rejected into halves, down to single commands. Events that are only too large
+   * together are then stored in parts, and a command that cannot be stored does not fail the others.
    */
   private async handleCommitFailure(
     group: readonly PendingCommand<Command, State, Event>[],
@@ -146,22 +149,25 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
       return this.serve(group.slice(middle));
     }
     const reason = error instanceof AppendRejectedError ? error.reason : error;
-    // Where the store is away, what was folded is the beginning of the stream still: an append to another end would be stale, and any
-    // other answer is confirmed first. Else what is stored is no longer known.
+    // While the store is unavailable, the cached state is still a prefix of the stream. An append at an outdated
+    // revision would be stale, and every other result is confirmed first. After any other error the stored state is
+    // unknown.
     if (!(reason instanceof StoreUnavailableError)) this.folded = undefined;
     const { runtime } = this.options;
     if (reason instanceof UnknownEventError) runtime.reportError(`${this.stream} cannot be used`, reason);
     else if (error instanceof AppendRejectedError)
-      runtime.reportError(`${this.stream} cannot take what follows from ${group[0]?.command.type}`, reason);
+      runtime.reportError(`${this.stream}: the store rejects the events of ${group[0]?.command.type}`, reason);
     for (const pendingCommand of group) pendingCommand.reject(reason);
     if (!(reason instanceof StoreUnavailableError)) return;
-    const queueError = new StoreUnavailableError('others have waited in vain', { cause: reason }); // and these would, as long
+    // Commands in the queue would wait just as long, so they fail now.
+    const queueError = new StoreUnavailableError('earlier commands of the stream timed out', { cause: reason });
     for (const pendingCommand of this.queue.splice(0)) pendingCommand.reject(queueError);
   }
 
   /**
-   * Decides a group and appends what follows in one conditional append. An answer that appends nothing (a rejection,
-   * or "already so") is only given on a state that the store has just confirmed: another replica may have moved on.
+   * Decides a group and appends its events in one conditional append. Results without events (a rejection, or a command
+   * that was already fulfilled) are returned only for a state that the store has just confirmed: another replica may
+   * have appended.
    */
   private async commit(group: readonly PendingCommand<Command, State, Event>[]): Promise<void> {
     let isBaseCurrent = this.folded === undefined;
@@ -170,7 +176,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       const { decisions, state, appended: newEvents } = this.decideAll(base.state, group);
       if (newEvents.length > 0) {
-        this.folded = base; // should the append be refused, this is still what the stream comes to
+        this.folded = base; // still correct if the append is rejected
         const head = await this.appendWithRetries(base.revision, newEvents, deadline);
         if (head !== 'stale') {
           const { revision, position } = head;
@@ -184,10 +190,10 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
       base = await this.catchUp(base);
       isBaseCurrent = true;
     }
-    throw new StoreUnavailableError(`${this.stream} is too busy: another writer was first ${MAX_CONFLICTS} times`);
+    throw new StoreUnavailableError(`${this.stream} is too busy: ${MAX_CONFLICTS} write conflicts in a row`);
   }
 
-  /** Decides each command on the state that those before it left; one that is refused does not stop the others. */
+  /** Decides each command on the state after the commands before it. A rejected command does not stop the others. */
   private decideAll(from: State, group: readonly PendingCommand<Command, State, Event>[]) {
     const { decider, runtime } = this.options;
     const decisions: Decision<State, Event>[] = [];
@@ -222,7 +228,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     if (revision - this.snapshotRevision >= EVENTS_PER_SNAPSHOT) this.saveSnapshot(folded);
   }
 
-  /** After a lost answer the same ids are sent again, which the store takes as one append. */
+  /** Retries with the same event ids, which the store treats as one append. */
   private async appendWithRetries(
     expected: number,
     events: readonly NewEvent[],
@@ -254,8 +260,8 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
   }
 
   /**
-   * Goes on from a snapshot. Undefined where the stream does not have the fact that it ends with: it is ahead of its stream, or
-   * of another history, as behind a restored backup.
+   * Folds the events after a snapshot. Returns undefined if the stream does not have the event at which the snapshot
+   * was taken: the snapshot is ahead of its stream, or belongs to other data, for example after a backup was restored.
    */
   private async resume(snapshot: FoldedStream<State>): Promise<FoldedStream<State> | undefined> {
     const { store, runtime, snapshots } = this.options;
@@ -272,15 +278,15 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
       folded = folded ? this.foldEvents(folded, batch) : this.foldEvents(snapshot, rest);
     }
     if (folded) return folded;
-    const reason = new Error(`revision ${snapshot.revision} is not the fact that it was folded to`);
-    runtime.reportError(`the snapshot of ${this.stream} is of another history`, reason);
+    const reason = new Error(`the event at revision ${snapshot.revision} is not the one of the snapshot`);
+    runtime.reportError(`the snapshot of ${this.stream} does not match its events`, reason);
     await snapshots?.store
       .drop(this.stream)
       .catch((error) => runtime.reportError('a snapshot could not be removed', error));
     return undefined;
   }
 
-  /** A snapshot that cannot be read is as good as none: the facts say the same, and take longer. */
+  /** A snapshot that cannot be read is ignored: folding all events gives the same state, only more slowly. */
   private async loadSnapshot(): Promise<FoldedStream<State> | undefined> {
     const { snapshots, runtime } = this.options;
     try {
@@ -288,7 +294,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
       if (!snapshots || !snapshot) return undefined;
       return { ...snapshot, state: snapshots.codec.decode(snapshot.state as never) };
     } catch (error) {
-      runtime.reportError(`the snapshot of ${this.stream} cannot be read`, error);
+      runtime.reportError(`the snapshot of ${this.stream} could not be read`, error);
       return undefined;
     }
   }
@@ -313,6 +319,6 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     this.snapshotRevision = head.revision;
     snapshots.store
       .save(this.stream, snapshots.codec.version, { state: snapshots.codec.encode(state), ...head })
-      .catch((error: unknown) => runtime.reportError(`no snapshot of ${this.stream}`, error));
+      .catch((error: unknown) => runtime.reportError(`the snapshot of ${this.stream} could not be saved`, error));
   }
 }

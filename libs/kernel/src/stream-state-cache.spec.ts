@@ -3,12 +3,12 @@ import { StreamStateCache } from '#kernel';
 
 const KB = 1_000;
 
-/** A stream of a name, which is forgotten into a list. */
+/** Returns a factory of streams that add their name to `forgotten` when they are evicted. */
 function streams(forgotten: string[]) {
   return (name: string, idle = true) => ({ isIdle: idle, evict: () => void forgotten.push(name) });
 }
 
-test('the streams that were used last are kept, as many as there is room for', () => {
+test('evicts the least recently used stream if the limit is exceeded', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
   const warm = new StreamStateCache(50 * KB);
@@ -19,7 +19,7 @@ test('the streams that were used last are kept, as many as there is room for', (
   expect([forgotten, warm.size, warm.bytes]).toEqual([['b'], 2, 40 * KB]);
 });
 
-test('one large stream takes the place of many small ones, and one that has grown too', () => {
+test('evicts many small streams for one that has become large', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
   const warm = new StreamStateCache(100 * KB);
@@ -32,7 +32,7 @@ test('one large stream takes the place of many small ones, and one that has grow
   expect(warm.bytes).toBeLessThanOrEqual(100 * KB);
 });
 
-test('what is used at the moment is not forgotten', () => {
+test('does not evict streams in use', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
   const warm = new StreamStateCache(50 * KB);

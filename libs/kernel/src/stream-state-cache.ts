@@ -1,17 +1,17 @@
-/** What is kept of a stream beside its state: its writer, and its places in two maps. */
+/** Estimated memory of a cached stream without its state: its command queue and its entries in two maps. */
 const BASE_STREAM_BYTES = 4_000;
-/** Where nobody knows how much memory there is. */
+/** Default limit, for callers that do not derive one from the available memory. */
 const MAX_BYTES = 256 * 1024 * 1024;
 
 export interface CachedStream {
-  /** Nobody waits for it, so it may be forgotten: its facts say the same. */
+  /** No caller uses the stream, so it may be evicted: its state can be folded again from its events. */
   readonly isIdle: boolean;
   evict(): void;
 }
 
-/** The folded streams of a process: those that were used last, as many as fit into so much memory by what each takes about. */
+/** LRU cache of the folded stream states of a process, limited by their estimated bytes. Streams in use stay cached. */
 export class StreamStateCache {
-  /** In the order of last use. */
+  /** Bytes by stream, in the order of last use. */
   private readonly streams = new Map<CachedStream, number>();
   private totalBytes = 0;
 
@@ -25,7 +25,7 @@ export class StreamStateCache {
     return this.totalBytes;
   }
 
-  /** It was used, and its state takes about so many bytes now. Others are forgotten where there is no room for all. */
+  /** Records that a stream was used, and the size of its state now. Evicts idle streams if the limit is exceeded. */
   touch(stream: CachedStream, stateBytes: number): void {
     this.remove(stream);
     const bytes = BASE_STREAM_BYTES + stateBytes;

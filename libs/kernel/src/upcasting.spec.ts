@@ -42,25 +42,25 @@ async function readAll<T>(batches: AsyncIterable<T>): Promise<{ readonly batches
   }
 }
 
-describe('a fact', () => {
-  test('is appended in the latest version of its type, which is said from the second on', async () => {
+describe('an event', () => {
+  test('is appended in the latest version of its type, which is stored from version 2 on', async () => {
     await store.append(stream, NO_STREAM, [event('Kept', {}, { actor: 'me' }), event('Changed')]);
     const { batches } = await readAll(raw.read(stream, NO_STREAM));
     expect(batches[0]?.map(({ metadata }) => metadata)).toEqual([{ actor: 'me' }, { version: 3 }]);
   });
 
-  test('of a type that is not known is not appended', async () => {
+  test('is not appended if its type is unknown', async () => {
     await expect(store.append(stream, NO_STREAM, [event('Made up')])).rejects.toThrow(TypeError);
     await expect(store.append(stream, NO_STREAM, [event('toString')])).rejects.toThrow(TypeError);
     expect(await raw.readHead(stream)).toBeUndefined();
   });
 
   test.each([
-    ['1, which is left out', { cents: 5 }, {}],
+    ['1 (omitted)', { cents: 5 }, {}],
     ['1', { cents: 5 }, { version: 1 }],
     ['2', { amount: 500 }, { version: 2 }],
     ['3', { units: '500' }, { version: 3 }],
-  ])('of version %s is read as one of today, and stays what it is otherwise', async (_, data, metadata) => {
+  ])('is read with data of the latest version and no other change if its version is %s', async (_, data, metadata) => {
     await raw.append(stream, NO_STREAM, [event('Kept'), event('Changed', data, metadata)]);
     const [stored] = (await readAll(raw.readAll(0n))).batches.flatMap(({ events }) => events);
     const fact = { ...stored, data: { units: '500' } };
@@ -76,9 +76,9 @@ describe('a fact', () => {
 
 describe.each([
   ['of an unknown type', event('Made up')],
-  ['of a type that is the name of something else', event('constructor')],
+  ['of a type that is a property of every object', event('constructor')],
   ['of a newer version', event('Changed', {}, { version: 4 })],
-])('a fact %s', (_, unknown) => {
+])('an event %s', (_, unknown) => {
   beforeEach(async () => {
     await raw.append(stream, NO_STREAM, [event('Kept'), event('Noted'), unknown, event('Kept')]);
   });
@@ -88,7 +88,7 @@ describe.each([
     expect(await readAll(store.read(stream, 2))).toMatchObject({ batches: [[{ revision: 3 }]] });
   });
 
-  test.each(['readAll', 'subscribe'] as const)('stops %s behind what comes before it', async (reading) => {
+  test.each(['readAll', 'subscribe'] as const)('stops %s after the events before it', async (reading) => {
     const read = await readAll(store[reading](START_POSITION, new AbortController().signal));
     expect(read).toMatchObject({ batches: [{ events: [{ type: 'Kept' }], position: 0n }] });
     expect(read.error).toBeInstanceOf(UnknownEventError);
@@ -99,7 +99,7 @@ describe.each([
   });
 });
 
-test('readers that need not stop get the facts around those that cannot be read, and why they cannot', async () => {
+test('lenient readers return the readable events, and list the unreadable ones with their errors', async () => {
   const broken = event('Changed', null);
   await raw.append(stream, NO_STREAM, [event('Kept'), event('Made up'), event('Noted'), broken, event('Kept')]);
   const batch = {
@@ -118,7 +118,7 @@ test('readers that need not stop get the facts around those that cannot be read,
   expect((await readAll(store.lenient.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);
 });
 
-test('a fact that may be skipped is left out of the log, and decides nothing unseen', async () => {
+test('omits skippable events from the log, but not from reads of their stream', async () => {
   await raw.append(stream, NO_STREAM, [event('Noted'), event('Kept'), event('Noted')]);
   expect((await readAll(store.readAll(START_POSITION))).batches).toMatchObject([
     { events: [{ type: 'Kept' }], position: 2n },
@@ -126,11 +126,11 @@ test('a fact that may be skipped is left out of the log, and decides nothing uns
   expect((await readAll(store.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);
 });
 
-test('a fold that meets a fact it does not know is stopped', () => {
+test('throws UnknownEventError if a fold reaches an unknown event', () => {
   expect(() => throwUnknownEvent({ type: 'Made up', data: {} } as never)).toThrow(UnknownEventError);
 });
 
-test('what is folded has another version once a fact is read differently', () => {
+test('changes the schema fingerprint if an event is read differently', () => {
   const changed = (more: Partial<EventSchema>) => toSchemaFingerprint({ ...known, ...more });
   const versions = [
     changed({}),

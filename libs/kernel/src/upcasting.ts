@@ -1,26 +1,26 @@
 /**
- * Facts outlive the code that wrote them. Each type of fact has versions: what is appended carries the latest one in
- * its metadata, where that is not the first, and what is read is turned into the latest one, so that no other code knows
- * that older ones exist.
+ * Events outlive the code that wrote them, so every event type has versions. Events are appended in the latest version,
+ * which the metadata contains unless it is 1. Events that are read are converted to the latest version, so no other
+ * code has to handle older ones.
  */
 import type { NewEvent, StoredEvent } from './message.ts';
 import type { EventBatch, EventReader, EventStore, UnreadableEvent } from './ports.ts';
 
-/** The data of a fact of one version as data of the next. Pure: id, type, place and booking time stay as they are. */
-// biome-ignore lint/suspicious/noExplicitAny: every version has a shape of its own, known only to its upcaster
+/** Converts event data from one version to the next. Pure; id, type, position and booking time do not change. */
+// biome-ignore lint/suspicious/noExplicitAny: only the upcaster knows the schema of the version that it converts
 export type Upcaster = (data: any) => unknown;
 
-/** The facts that a program knows. */
+/** The event types and versions that a build can read. */
 export interface EventSchema {
-  /** For each type the upcasters from version 1 on: the latest version is one more than there are upcasters. */
+  /** For every type its upcasters from version 1 on. The latest version is the number of upcasters plus 1. */
   readonly upcasters: Readonly<Record<string, readonly Upcaster[]>>;
-  /** Raised when an upcaster is corrected, so that what was folded from its old results is not used any more. */
+  /** Increased when an upcaster is corrected, so that states folded from its old results are no longer used. */
   readonly revision: number;
-  /** Unknown types that a reader of the log may skip. Decisions on a stream skip nothing. */
+  /** Unknown types that readers of the log may skip. Reads of one stream, for decisions, skip nothing. */
   readonly skippable: ReadonlySet<string>;
 }
 
-/** A fact that this program cannot understand: a newer one wrote it. Whatever follows from it must wait. */
+/** A newer build wrote an event that this build cannot read. Everything that depends on the event has to wait. */
 export class UnknownEventError extends Error {
   override readonly name = 'UnknownEventError';
 
@@ -28,36 +28,42 @@ export class UnknownEventError extends Error {
     readonly type: string,
     where: string,
   ) {
-    super(`${where} is a ${type} that this program does not know; a newer one is needed`);
+    super(`${where} is a ${type}, which this build cannot read; a newer build is required`);
   }
 }
 
-/** For the default branch of a fold, which the compiler proves unreachable and a newer program's facts could reach. */
+/**
+ * For the default branch of a fold. The compiler considers it unreachable, but an event of a newer build would reach
+ * it.
+ * @throws UnknownEventError always
+ */
 export function throwUnknownEvent(event: never): never {
   const { type, stream = 'a stream' } = event as StoredEvent;
-  throw new UnknownEventError(type, `a fact of ${stream}`);
+  throw new UnknownEventError(type, `an event of ${stream}`);
 }
 
-/** The version in which facts of a type are appended. */
+/** Returns the version in which events of a type are appended. */
 export function getLatestVersion(type: string, { upcasters }: EventSchema): number {
   return (findUpcasters(type, upcasters)?.length ?? 0) + 1;
 }
 
-/** Whether facts of this type and version can be read. */
+/** Returns whether events of this type and version can be read. */
 export function isKnownEvent(type: string, version: number, { upcasters }: EventSchema): boolean {
   const chain = findUpcasters(type, upcasters);
   return chain !== undefined && version <= chain.length + 1;
 }
 
-/** Differs whenever a fact may be read differently: a part of the version of whatever is kept of folded facts. */
+/**
+ * Returns a text that changes whenever an event may be read differently. It is part of the version of stored states.
+ */
 export function toSchemaFingerprint({ upcasters, revision }: EventSchema): string {
   const changed = Object.entries(upcasters).filter(([, chain]) => chain.length > 0);
   return [`r${revision}`, ...changed.map(([type, chain]) => `${type}.${chain.length + 1}`).sort()].join(' ');
 }
 
 /**
- * A fact as it is written today.
- * @throws UnknownEventError when its type is not known, or its version is newer
+ * Converts an event to the latest version of its type.
+ * @throws UnknownEventError if its type is unknown or its version is newer
  */
 export function upcast(event: StoredEvent, { upcasters }: EventSchema): StoredEvent {
   const chain = findUpcasters(event.type, upcasters);
@@ -66,7 +72,7 @@ export function upcast(event: StoredEvent, { upcasters }: EventSchema): StoredEv
     const eventType = chain ? `${event.type} of version ${version}` : event.type;
     throw new UnknownEventError(
       eventType,
-      `the fact at position ${event.position}, revision ${event.revision} of ${event.stream},`,
+      `the event at position ${event.position}, revision ${event.revision} of ${event.stream},`,
     );
   }
   if (version > chain.length) return event;
@@ -77,24 +83,26 @@ export function upcast(event: StoredEvent, { upcasters }: EventSchema): StoredEv
 
 export interface DecodedEventStore extends EventStore {
   /**
-   * The same for readers of the log that a fact which cannot be read must not stop: their batches name it as `unreadable`. Who
-   * folds one stream is stopped as by any other.
+   * For readers of the log that an unreadable event must not stop: their batches list it in `unreadable`. Reads
+   * of one stream still fail on it.
    */
   readonly lenient: EventReader;
 }
 
-/** Puts versions around an event store: once, where it is opened. */
+/**
+ * Wraps an event store so that all events are read and appended in their latest version. Called where the store is
+ * opened.
+ */
 export function withUpcasting(store: EventStore, schema: EventSchema): DecodedEventStore {
   const versions = new Map(Object.keys(schema.upcasters).map((type) => [type, getLatestVersion(type, schema)]));
 
-  /** Not an async function: each append would pay for it. */
+  /** Not an async function, because that would add overhead to every append. */
   function append(stream: string, expected: number, events: readonly NewEvent[]): ReturnType<EventStore['append']> {
     const stamped: NewEvent[] = [];
     for (const event of events) {
       const { id, type, data, metadata } = event;
       const version = versions.get(type);
-      if (version === undefined)
-        return Promise.reject(new TypeError(`${type} is not a type of fact that this program knows`));
+      if (version === undefined) return Promise.reject(new TypeError(`${type} is not a known event type`));
       stamped.push(version === 1 ? event : { id, type, data, metadata: { ...metadata, version } });
     }
     return store.append(stream, expected, stamped);
@@ -120,7 +128,7 @@ export function withUpcasting(store: EventStore, schema: EventSchema): DecodedEv
   };
 }
 
-/** Batches with what can be read of them, and apart from that what cannot. */
+/** Separates the events that can be read from those that cannot, and drops those that may be skipped. */
 async function* separateUnreadable(
   batches: AsyncIterable<EventBatch>,
   schema: EventSchema,
@@ -140,7 +148,7 @@ async function* separateUnreadable(
   }
 }
 
-/** Batches as far as they are understood: what comes before an unread fact is given, and then the reader is stopped. */
+/** Returns the events before the first unreadable one, then throws its error. */
 async function* stopAtUnreadable(batches: AsyncIterable<EventBatch>): AsyncGenerator<EventBatch> {
   for await (const batch of batches) {
     const firstUnreadable = batch.unreadable?.[0];

@@ -1,11 +1,11 @@
 import type { StoredEvent } from './message.ts';
 import type { RescheduledStream, Workflow, WorkflowSchedule } from './workflow.ts';
 
-/** Which streams of a workflow wait for something: those that facts of other categories may concern. */
+/** The streams of a workflow that have a timer. Only these are woken by events of other categories. */
 export class WaitingStreamIndex {
   private readonly workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'findAffectedId'>;
   private readonly schedule: WorkflowSchedule;
-  /** Read once, and followed since. */
+  /** Loaded once, then updated. */
   private waitingIds: Promise<Set<string>> | undefined;
 
   constructor(
@@ -16,7 +16,10 @@ export class WaitingStreamIndex {
     this.schedule = schedule;
   }
 
-  /** @param ownIds streams of the workflow that have facts among these, so that they may wait from now on */
+  /**
+   * Returns the ids of the waiting streams that these events concern.
+   * @param ownIds streams of the workflow with events in the same batch: from now on they may have a timer
+   */
   async findAffected(events: readonly StoredEvent[], ownIds: readonly string[]): Promise<readonly string[]> {
     const { findAffectedId, name } = this.workflow;
     if (!findAffectedId) return [];

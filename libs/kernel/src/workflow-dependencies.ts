@@ -1,4 +1,4 @@
-/** What a workflow runs with: where its steps and queries go, and what stores its schedule and checkpoint. */
+/** The dependencies of a workflow: what performs its steps, and what stores its schedule and checkpoint. */
 import type { Cause } from './cause.ts';
 import type { CommandRunner } from './command-runner.ts';
 import type { Message } from './message.ts';
@@ -7,23 +7,25 @@ import type { WorkflowSchedule, WorkflowStep } from './workflow.ts';
 
 export type StepOfKind<S extends WorkflowStep, Kind extends S['step']> = Extract<S, { readonly step: Kind }>;
 
-/** A question of a stream. */
+/** A query and the stream that needs its result. */
 export interface PendingQuery<S extends WorkflowStep> {
   readonly id: string;
-  /** Something has happened to it: it is not only looked at again. */
+  /** Something has happened to the stream; otherwise the query is a routine poll. */
   readonly isUrgent: boolean;
   readonly query: StepOfKind<S, 'query'>['query'];
 }
 
-/** Where the steps of a workflow go. */
 export interface WorkflowDependencies<Command extends Message, Event extends Message, S extends WorkflowStep> {
   readonly eventReader: Pick<EventReader, 'read' | 'subscribe'>;
   /** The write path of its own streams. */
   readonly runner: CommandRunner<Command, Event>;
   send(step: StepOfKind<S, 'send'>, id: string, cause: Cause): Promise<void>;
-  /** Asks together. @returns for each, in order, the commands for its own stream that follow from the answer */
+  /** Runs queries together. @returns for every query, in order, the resulting commands for its own stream */
   query(queries: readonly PendingQuery<S>[]): readonly Promise<readonly Command[]>[];
-  /** @returns the answer of the world, also where it is a refusal; throws when it is not known what came of it */
+  /**
+   * Performs an effect. Returns the response of the external system, even if it is a rejection.
+   * @throws any error if the outcome is unknown
+   */
   perform(step: StepOfKind<S, 'effect'>, id: string, signal: AbortSignal): Promise<unknown>;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;

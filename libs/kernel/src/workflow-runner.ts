@@ -1,6 +1,6 @@
 /**
- * Runs a workflow while this process has the turn. Facts and hints make a stream due, and so does the time; a stream
- * that is due is folded, asked what is next, and its steps are done. What they change comes back as facts.
+ * Runs a workflow while this process holds its lease. Events, hints and timers make a stream due. The runner folds a
+ * due stream, plans its next steps and performs them. Changes by these steps arrive as events.
  */
 import { toStreamName } from './command-runner.ts';
 import type { Message, StoredEvent } from './message.ts';
@@ -20,21 +20,21 @@ import {
 import type { StepOfKind, WorkflowDependencies } from './workflow-dependencies.ts';
 import { WorkflowStateCache } from './workflow-state-cache.ts';
 
-/** How long something that is due waits at most before it is found, unless this process has made it due. */
+/** Maximum time until a due stream is found. Streams that this process has woken are found at once. */
 const POLL_INTERVAL_MS = 250;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** So long it is tried to record what came of an effect, also behind the end of the turn. */
+/** How long recording the outcome of an effect is retried, even if the lease ends before. */
 const OUTCOME_TIMEOUT_MS = 15_000;
-/** Streams that are worked on at the same time, */
+/** Maximum number of streams that are processed concurrently. */
 const MAX_ACTIVE_STREAMS = 256;
-/** and those of them that are only looked at again: where their answers are slow, they must not keep others out. */
+/** Maximum number of routine polls among the active streams: slow responses to polls must not delay urgent ones. */
 const MAX_CONCURRENT_POLLS = 128;
 
 export interface RunningWorkflow {
-  /** They end with the turn; they reject with `LeaseLostError` when another process has it. */
+  /** Resolve when the lease ends; reject with `LeaseLostError` if another process holds it. */
   readonly tasks: readonly Promise<void>[];
-  /** A hint that something has happened to a stream. It can be wrong. */
+  /** Makes a stream due on a hint that something has happened to it. The hint may be unfounded. */
   wake(id: string): Promise<void>;
 }
 
@@ -53,7 +53,6 @@ function isLeaseLost(error: unknown): boolean {
   return error instanceof LeaseLostError || (error instanceof Rejection && error.code === LEASE_LOST);
 }
 
-/** A stream that is worked on. */
 interface PlannedStream<S extends WorkflowStep> {
   readonly due: DueStream;
   readonly plan: WorkflowPlan<S>;
@@ -65,14 +64,14 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   private readonly lease: Lease;
   private readonly stateCache: WorkflowStateCache<Command, State, Event, S>;
   private readonly activeStreams = new Map<string, DueStream>();
-  /** Of those at work, whose effects occupy no place. */
+  /** Active streams that do not count towards MAX_ACTIVE_STREAMS, because their effects may take long. */
   private readonly detachedIds = new Set<string>();
   private readonly runningWork = new Set<Promise<void>>();
   private readonly waitingStreams: WaitingStreamIndex;
   private completedStreams: RescheduledStream[] = [];
-  /** Others are due and wait for those at work. */
+  /** More streams are due than there were free slots. */
   private hasMoreDue = false;
-  /** Errors of the streams that were started last. */
+  /** Texts of the errors that were reported since the last streams were started. */
   private readonly reportedErrors = new Set<string>();
   private sleepController = new AbortController();
   private leaseLostError: LeaseLostError | undefined;
@@ -90,7 +89,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     lease.signal.addEventListener('abort', () => this.sleepController.abort());
   }
 
-  /** Makes due what something has happened to. The checkpoint moves behind it. */
+  /** Returns the sink that makes streams due when events concern them. The checkpoint advances after that. */
   createSink(): EventSink {
     const { name, category, lowPriorityEvents } = this.workflow;
     const { checkpoints } = this.dependencies;
@@ -100,14 +99,15 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
       name,
       loadCheckpoint: () => checkpoints.load(name),
       apply: async ({ events, position, unreadable = [] }) => {
-        // One that cannot be read is found where its own stream is folded, and stops nothing but that.
+        // An unreadable event also makes its stream due. Folding fails then, but only for that stream.
         const all = [...events, ...unreadable.map(({ event }) => event)];
         const ownEvents = all.filter(({ stream }) => stream.startsWith(prefix));
         const ids = [...new Set(ownEvents.map(getId))];
         for (const id of ids) this.stateCache.invalidate(id);
         await this.wakeOwn(ids, new Set(ownEvents.filter(({ type }) => !lowPriorityEvents?.has(type)).map(getId)));
         const affectedIds = await this.waitingStreams.findAffected(events, ids);
-        if (affectedIds.length > 0) await this.dependencies.schedule.wake(name, affectedIds, this.dependencies.now()); // found in a moment
+        // The next poll finds these streams, so the loop is not woken.
+        if (affectedIds.length > 0) await this.dependencies.schedule.wake(name, affectedIds, this.dependencies.now());
         await checkpoints.save(name, position);
       },
     };
@@ -124,7 +124,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     this.sleepController.abort();
   }
 
-  /** Until the turn is over. */
+  /** Runs until the lease ends. @throws LeaseLostError if another process holds it */
   async processDueStreams(): Promise<void> {
     const { signal } = this.lease;
     while (!signal.aborted && !this.leaseLostError) {
@@ -133,14 +133,14 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
         await this.rescheduleDone();
         await this.startDueStreams();
       } catch (error) {
-        this.dependencies.runtime.reportError(`${this.workflow.name} could not find what is due; trying again`, error);
+        this.dependencies.runtime.reportError(`${this.workflow.name} could not process due streams; retrying`, error);
       }
       if (!this.sleepController.signal.aborted)
         await this.dependencies.runtime.sleep(POLL_INTERVAL_MS, this.sleepController.signal);
     }
     await Promise.all(this.runningWork);
     if (this.leaseLostError) throw this.leaseLostError;
-    await this.rescheduleDone().catch(() => {}); // then it is due still, and done again
+    await this.rescheduleDone().catch(() => {}); // on failure they stay due and are processed again
   }
 
   private async rescheduleDone(): Promise<void> {
@@ -191,7 +191,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     return [...urgentRows, ...polledRows].slice(0, Math.max(0, this.freeSlots));
   }
 
-  /** What is next for a stream; undefined where that cannot be found out now. */
+  /** Plans the next steps of a stream. Returns undefined after a failure, which is reported and retried later. */
   private async planStream(due: DueStream): Promise<PlannedStream<S> | undefined> {
     try {
       return { due, plan: this.workflow.plan(await this.loadState(due.id), this.dependencies.now()) };
@@ -201,14 +201,14 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     }
   }
 
-  /** All questions go out together; each stream waits for its own answers. */
+  /** Starts the queries of all streams together. Every stream waits only for its own results. */
   private queryAll(planned: readonly PlannedStream<S>[]): readonly (readonly Promise<readonly Command[]>[])[] {
     const queries = planned.map(({ due: { id, ahead: isUrgent }, plan: { steps } }) =>
       steps.flatMap((step) => (step.step === 'query' ? [{ id, isUrgent, query: step.query }] : [])),
     );
     const all = queries.flat();
     const results = all.length > 0 ? [...this.dependencies.query(all)] : [];
-    for (const result of results) result.catch(() => {}); // it is waited for below
+    for (const result of results) result.catch(() => {}); // awaited by `finish`
     return queries.map((streamQueries) => results.splice(0, streamQueries.length));
   }
 
@@ -228,7 +228,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     else this.complete({ ...due, at: plan.dueAt ?? null, failures: 0 });
   }
 
-  /** One answer that is refused must not keep others from it. */
+  /** Runs all commands of a query result: a rejected one must not prevent the others. */
   private async applyQueryResult(result: Promise<readonly Command[]>, id: string): Promise<void> {
     const runs = (await result).map((command) => this.runCommand(id, command));
     const failure = (await Promise.allSettled(runs)).find((outcome) => outcome.status === 'rejected');
@@ -247,16 +247,16 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   }
 
   /**
-   * The fact that it is about to be done goes before, and is refused where a later turn has written to the stream. The
-   * clock is looked at once more behind it: the append may have taken longer than the lease.
+   * Records that the effect starts, performs it, and records its outcome. The first append is rejected if a later lease
+   * has written to the stream. The lease is checked again after this append, which may have outlasted the lease.
    */
   private async performEffect(step: StepOfKind<S, 'effect'>, id: string): Promise<void> {
     const { lease, workflow, dependencies } = this;
     const { effects } = workflow;
-    if (!effects) throw new Error(`${workflow.name} does not say how it records an effect`);
+    if (!effects) throw new Error(`workflow ${workflow.name} plans an effect but does not define effects`);
     this.assertLeaseHeld();
     const started = await this.runCommand(id, effects.createStartCommand(step, lease.token, dependencies.now()));
-    if (started.length === 0) return; // it was started before
+    if (started.length === 0) return; // already started
     this.assertLeaseHeld();
     this.detach(id, effects.maxDetached);
     const outcome = await dependencies.perform(step, id, lease.signal).then(
@@ -266,7 +266,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     await this.recordOutcome(id, effects.createEndCommand(step.key, outcome, dependencies.now()));
   }
 
-  /** Nobody else knows it: it counts also where a later turn has said by then that it is unknown. */
+  /** Retries, because only this process knows the outcome. It replaces one that a later lease recorded as unknown. */
   private recordOutcome(id: string, command: Command): Promise<unknown> {
     const { lease, dependencies } = this;
     const milliseconds = () => Date.parse(dependencies.now());
@@ -282,11 +282,11 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   private detach(id: string, limit = 0): void {
     if (this.detachedIds.size >= limit) return;
     this.detachedIds.add(id);
-    if (this.hasMoreDue) this.sleepController.abort(); // others wait
+    if (this.hasMoreDue) this.sleepController.abort(); // a slot is free for a waiting stream
   }
 
   private assertLeaseHeld(): void {
-    if (!this.lease.isHeld()) throw new LeaseLostError(`the turn of ${this.workflow.name} is over`);
+    if (!this.lease.isHeld()) throw new LeaseLostError(`the lease of ${this.workflow.name} has ended`);
   }
 
   private async runCommand(id: string, command: Command): Promise<readonly Event[]> {
@@ -297,7 +297,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     }
   }
 
-  /** The state of a stream without a started effect: one that a process left behind when it ended is marked as unknown. */
+  /** Loads a state. If an earlier process has started an effect, the outcome is recorded as unknown first. */
   private async loadState(id: string): Promise<State> {
     const { effects } = this.workflow;
     const state = await this.stateCache.read(id);
@@ -308,14 +308,14 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
       id,
       effects.createEndCommand(
         unfinished.key,
-        { isKnown: false, reason: 'the process ended meanwhile' },
+        { isKnown: false, reason: 'the process ended before the outcome was recorded' },
         this.dependencies.now(),
       ),
     );
     return this.stateCache.read(id);
   }
 
-  /** What many streams meet at the same time, such as a node that is away, is one alarm. */
+  /** Reports an error that many streams have at the same time, such as an unreachable node, only once. */
   private reportError(problem: string, error: unknown): void {
     const message = String(error);
     if (this.reportedErrors.has(message)) return;
@@ -327,20 +327,20 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     if (row.at === null) this.stateCache.evict(row.id);
     this.waitingStreams.reschedule(row);
     this.completedStreams.push(row);
-    if (this.hasMoreDue) this.sleepController.abort(); // others wait
+    if (this.hasMoreDue) this.sleepController.abort(); // a slot is free for a waiting stream
   }
 
-  /** It is tried again later, from its state as it is then. */
+  /** Schedules the stream for a retry with back-off. The retry plans again from the state at that time. */
   private handleFailure(due: DueStream, error: unknown): void {
     const { name } = this.workflow;
-    if (this.lease.signal.aborted && !isLeaseLost(error)) return; // then it is due still, and done again
+    if (this.lease.signal.aborted && !isLeaseLost(error)) return; // stays due; the next lease holder processes it
     if (isLeaseLost(error)) {
       this.leaseLostError ??=
         error instanceof LeaseLostError ? error : new LeaseLostError(`another process runs ${name}`);
       this.sleepController.abort();
       return;
     }
-    this.reportError(`${name} ${due.id} ${error instanceof Rejection ? 'was refused' : 'failed'}; trying again`, error);
+    this.reportError(`${name} ${due.id} ${error instanceof Rejection ? 'was rejected' : 'failed'}; retrying`, error);
     const wait = Math.min(MIN_BACKOFF_MS * 2 ** due.failures, MAX_BACKOFF_MS);
     const at = new Date(Date.parse(this.dependencies.now()) + wait).toISOString();
     this.complete({ ...due, at, failures: due.failures + 1 });

@@ -1,4 +1,4 @@
-/** The states of a workflow's streams, kept folded so that one that is looked at often is read once. */
+/** Caches the folded states of a workflow's streams, so that a stream that is polled often is not read every time. */
 import { type Cause, createCauseFromEvent, createRootCause } from './cause.ts';
 import { toStreamName } from './command-runner.ts';
 import { fold } from './decider.ts';
@@ -6,13 +6,16 @@ import type { Message } from './message.ts';
 import { type EventReader, NO_STREAM } from './ports.ts';
 import type { Workflow, WorkflowStep } from './workflow.ts';
 
-/** More than are looked at in turn: with fewer, each would be forgotten just before its turn. Some two KB each. */
+/**
+ * More than the streams that are polled in rotation: a smaller LRU cache would evict every state before its next poll.
+ * A state takes about 2 KB.
+ */
 const MAX_CACHED_STATES = 50_000;
 
 interface CachedState<State> {
   readonly state: State;
   readonly revision: number;
-  /** What follows from this state follows from its last fact. */
+  /** Cause of the commands that follow from this state: its last event. */
   readonly cause: Cause;
 }
 
@@ -20,7 +23,7 @@ export class WorkflowStateCache<Command extends Message, State, Event extends Me
   private readonly workflow: Workflow<Command, State, Event, S>;
   private readonly eventReader: Pick<EventReader, 'read'>;
   private readonly states = new Map<string, CachedState<State>>();
-  /** Streams to which something was, or may have been, appended since they were folded. */
+  /** Streams to which events were, or may have been, appended since they were folded. */
   private readonly outdated = new Set<string>();
 
   constructor(workflow: Workflow<Command, State, Event, S>, eventReader: Pick<EventReader, 'read'>) {
@@ -28,12 +31,12 @@ export class WorkflowStateCache<Command extends Message, State, Event extends Me
     this.eventReader = eventReader;
   }
 
-  /** Something was, or may have been, appended. */
+  /** Records that events were, or may have been, appended to a stream. */
   invalidate(id: string): void {
     this.outdated.add(id);
   }
 
-  /** What is done for a stream follows from its last fact, and belongs to what that belongs to. */
+  /** Returns the cause of the next steps of a stream: its last event, with the correlation id of that event. */
   getCause(id: string): Cause {
     return this.states.get(id)?.cause ?? createRootCause(this.actor, id);
   }
@@ -43,7 +46,7 @@ export class WorkflowStateCache<Command extends Message, State, Event extends Me
     const cached = this.states.get(id);
     if (cached && !this.outdated.has(id)) return cached.state;
     let { state, revision, cause } = cached ?? this.createInitial(id);
-    this.outdated.delete(id); // what is appended from here on outdates it again
+    this.outdated.delete(id); // before the read: an append during the read marks the stream as outdated again
     try {
       for await (const batch of this.eventReader.read(toStreamName(category, id), revision)) {
         state = fold(decider, state, batch as unknown as readonly Event[]);

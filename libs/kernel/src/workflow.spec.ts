@@ -21,14 +21,14 @@ const announced =
     ids.every((id) => world.announced.has(id));
 const DONE = ['ParcelOrdered', 'StockFound', 'ShippingBegun', 'ParcelShipped', 'ParcelAnnounced'];
 
-/** All of it is in the stream. */
+/** Whether the stream of a parcel has all its events. */
 const noted = (world: ParcelWorld, id: string) => async () =>
   (await world.listEventTypes(id)).includes('ParcelAnnounced');
 
-describe('what is next', () => {
+describe('the plan of a workflow', () => {
   const given = createWorkflowTest(parcels);
 
-  test('follows from the facts and the time', () => {
+  test('follows from the events and the time', () => {
     given().when(at).then([]);
     given(ordered)
       .when('2026-11-20T12:00:30.000Z')
@@ -45,20 +45,20 @@ describe('an effect', () => {
   const given = createDeciderTest(parcels.decider);
   const begin = (token: number) => ({ type: 'BeginShipping', data: { key: 'ship', token, at } }) as const;
 
-  test('begins once', () => {
+  test('starts once', () => {
     given(ordered, inStock)
       .when(begin(4))
       .then({ type: 'ShippingBegun', data: begin(4).data });
     given(ordered, inStock, begunBy(4)).when(begin(5)).thenAlreadySo();
   });
 
-  test('does not begin for a process that has lost its turn', () => {
+  test('does not start in a process that has lost its lease', () => {
     given(ordered, inStock, begunBy(5)).when(begin(4)).thenRefused('lease_lost');
   });
 });
 
 describe('a workflow', () => {
-  test('does all of its steps once, with a fact for each that changes something', async () => {
+  test('performs every step once and appends an event for each change', async () => {
     const world = open();
     await world.orderParcel('a');
     await world.runProcess(noted(world, 'a'));
@@ -66,7 +66,7 @@ describe('a workflow', () => {
     expect([world.shipped, world.announcements, world.reportedErrors]).toEqual([['a'], 1, []]);
   });
 
-  test('looks as often as it wants to, which costs no append', async () => {
+  test('polls at its own interval without appending events', async () => {
     const world = open();
     world.stockAvailableAtMs = world.time + 50_000;
     await world.orderParcel('a');
@@ -77,7 +77,7 @@ describe('a workflow', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(2_500);
   });
 
-  test('keeps its timers when the process ends', async () => {
+  test('continues with its timers after a restart of the process', async () => {
     const world = open();
     world.stockAvailableAtMs = world.time + 10_000;
     await world.orderParcel('a');
@@ -87,7 +87,7 @@ describe('a workflow', () => {
     expect(world.time).toBeLessThan(world.stockAvailableAtMs + 5_000);
   });
 
-  test('whose timers were lost has them again from the facts', async () => {
+  test('rebuilds lost timers from the events', async () => {
     const world = new ParcelWorld(new MemoryEventStore(), new MemoryWorkflowSchedule());
     world.stockAvailableAtMs = world.time + 10_000;
     await world.orderParcel('a');
@@ -97,7 +97,7 @@ describe('a workflow', () => {
     expect(rebuilt.shipped).toEqual(['a']);
   });
 
-  test('waits for none that fails, and tries that one again, later each time', async () => {
+  test('retries a failed stream with increasing delays while the other streams continue', async () => {
     const world = open();
     await world.orderParcel('bad');
     await world.orderParcel('good');
@@ -111,20 +111,20 @@ describe('a workflow', () => {
     expect(world.reportedErrors.length).toBeGreaterThan(0);
   });
 
-  test('does not do again what it does not know to be done', async () => {
+  test('does not repeat an effect whose outcome is unknown', async () => {
     const world = open();
     await world.orderParcel('a');
     await world.runProcess(noted(world, 'a'), async (what, work) => {
       const answer = await work();
-      if (what === 'ship') throw new Error('the answer was lost');
+      if (what === 'ship') throw new Error('the response was lost');
       return answer;
     });
     expect(world.shipped).toEqual(['a']);
     expect(await world.listEventTypes('a')).toEqual([...DONE.slice(0, 3), 'ShippingUnknown', ...DONE.slice(3)]);
   });
 
-  describe('whose store is away once it has done something', () => {
-    /** Away from behind the effect on, for so long; then the turn is over, where it is to be. */
+  describe('whose store is unavailable after an effect', () => {
+    /** Makes the store unavailable after the effect, for `awayMs`. `over` is called then, and may end the lease. */
     async function shippedBefore(awayMs: number, over: () => void, lease?: (stop: AbortController) => Lease) {
       const world = open();
       await world.orderParcel('a');
@@ -145,7 +145,7 @@ describe('a workflow', () => {
       return { shipped: world.shipped, types: (await world.listEventTypes('a')).slice(2, 4) };
     }
 
-    test('records what came of it once the store is back, as long as its turn lasts', async () => {
+    test('records the outcome once the store is back if the lease is still held', async () => {
       const { shipped, types } = await shippedBefore(60_000, () => {});
       expect([shipped, types]).toEqual([['a'], ['ShippingBegun', 'ParcelShipped']]);
     });
@@ -153,7 +153,7 @@ describe('a workflow', () => {
     test.each([
       [10_000, ['ShippingBegun', 'ParcelShipped']],
       [60_000, ['ShippingBegun', 'ShippingUnknown']],
-    ])('tries it for a while behind its turn (away for %s ms)', async (awayMs, recorded) => {
+    ])('retries the recording for some time after the lease has ended (outage: %s ms)', async (awayMs, recorded) => {
       let holds = true;
       const lease = (stop: AbortController): Lease => ({ token: 1, signal: stop.signal, isHeld: () => holds });
       const over = () => {
@@ -164,7 +164,7 @@ describe('a workflow', () => {
     });
   });
 
-  test('runs many streams side by side', async () => {
+  test('processes many streams concurrently', async () => {
     const world = open();
     const ids = Array.from({ length: 300 }, (_, i) => `p${i}`);
     for (const id of ids) await world.orderParcel(id);
@@ -174,7 +174,7 @@ describe('a workflow', () => {
   });
 });
 
-test('effects that may take long leave their places to other streams', async () => {
+test('detached effects do not occupy the slots of other streams', async () => {
   const world = open();
   world.workflow = {
     ...parcels,
@@ -185,7 +185,7 @@ test('effects that may take long leave their places to other streams', async () 
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   let begun = 0;
   const ended = async () => {
-    if (begun === 400) await world.orderParcel('quick'); // which is nothing new the second time
+    if (begun === 400) await world.orderParcel('quick'); // idempotent
     if (begun < 400 || !world.announced.has('quick')) return false;
     expect(world.announced.size).toBe(1);
     release();
@@ -200,8 +200,8 @@ test('effects that may take long leave their places to other streams', async () 
   expect(world.shipped).toHaveLength(401);
 });
 
-describe('a fact of another category', () => {
-  /** Deliveries concern the parcel that they name. */
+describe('an event of another category', () => {
+  /** A delivery concerns the parcel with its id. */
   const watching = (world: ParcelWorld): ParcelWorld => {
     world.workflow = { ...parcels, findAffectedId: ({ stream }) => /^delivery-(.*)$/.exec(stream)?.[1] };
     return world;
@@ -212,12 +212,12 @@ describe('a fact of another category', () => {
       { id: `${deliveries++}`, type: 'StockDelivered', data: {}, metadata: {} },
     ]);
 
-  test.each([false, true])('has a stream that waits looked at (in another process: %s)', async (later) => {
+  test.each([false, true])('makes a stream with a timer due (in another process: %s)', async (later) => {
     const world = watching(open());
     world.stockAvailableAtMs = Number.POSITIVE_INFINITY;
     world.workflow = {
       ...world.workflow,
-      // It is looked at once a minute.
+      // The stream is polled once a minute.
       plan: (parcel, now) => ({
         ...parcels.plan(parcel, now),
         dueAt: new Date(Date.parse(now) + 60_000).toISOString(),
@@ -234,7 +234,7 @@ describe('a fact of another category', () => {
     expect(world.time - before).toBeLessThan(2_000);
   });
 
-  test('wakes no stream that wants nothing, and none that is unknown', async () => {
+  test('does not wake streams without a timer or unknown streams', async () => {
     const world = watching(open());
     await world.orderParcel('a');
     const after: string[] = [];
@@ -256,7 +256,7 @@ describe('a fact of another category', () => {
 });
 
 describe('a process that dies', () => {
-  /** Dies at its nth action: before it, or after it when its answer is lost. */
+  /** Kills the process at its nth action: before the action, or after it, when its result is lost. */
   const dying = (n: number, after: boolean) => {
     let actions = 0;
     return async <T>(_: string, work: () => Promise<T>): Promise<T> => {
@@ -267,7 +267,7 @@ describe('a process that dies', () => {
   };
 
   test.each([false, true])(
-    'between any two steps leaves nothing undone and does nothing twice (after: %s)',
+    'omits no step and repeats none, whichever action it dies at (after the action: %s)',
     async (after) => {
       for (let n = 1; n <= 30; n++) {
         const world = open();
@@ -285,7 +285,7 @@ describe('a process that dies', () => {
     },
   );
 
-  test('again and again comes to the same end', async () => {
+  test('repeats no effect if it dies many times', async () => {
     const world = open();
     await world.orderParcel('a');
     for (let n = 1; n <= 12; n++) await world.runProcess(noted(world, 'a'), dying(n, n % 2 === 0));
@@ -296,8 +296,8 @@ describe('a process that dies', () => {
   });
 });
 
-describe('a process that has lost its turn', () => {
-  test('and was about to do something does not do it, and its turn ends', async () => {
+describe('a process that has lost its lease', () => {
+  test('does not perform an effect that it was about to start, and stops', async () => {
     const world = open();
     await world.orderParcel('a');
     let over = false;
@@ -306,7 +306,7 @@ describe('a process that has lost its turn', () => {
       () => false,
       async (what, work) => {
         const answer = await work();
-        // It is stopped behind the append that says that it is about to ship, for longer than its lease.
+        // The process is suspended for longer than its lease, after the append that records the start of shipping.
         if (what === 'append' && (await world.listEventTypes('a')).at(-1) === 'ShippingBegun') over = true;
         return answer;
       },
@@ -316,14 +316,14 @@ describe('a process that has lost its turn', () => {
     expect(world.shipped).toEqual([]);
   });
 
-  test('is refused by a stream that a later turn has written to', async () => {
+  test('is rejected by a stream that has events of a later lease', async () => {
     const world = open();
     world.stockAvailableAtMs = world.time + 4_000;
     await world.orderParcel('a');
     let other: Promise<void> | undefined;
     const late = (stop: AbortController): Lease => ({ token: 9, signal: stop.signal, isHeld: () => true });
     const early = (stop: AbortController): Lease => ({ token: 8, signal: stop.signal, isHeld: () => true });
-    // It sleeps between having decided to ship and saying so; meanwhile another one has started.
+    // This process sleeps between the decision to ship and its append. Another process starts in that time.
     const zombie = world.runProcess(
       () => false,
       async (what, work) => {
@@ -339,7 +339,7 @@ describe('a process that has lost its turn', () => {
     expect(world.shipped).toEqual(['a']);
   });
 
-  test('has started what a later turn does not begin again', async () => {
+  test('has started an effect that a later lease does not start again', async () => {
     const world = open();
     await world.orderParcel('a');
     let other: Promise<void> | undefined;
@@ -359,7 +359,7 @@ describe('a process that has lost its turn', () => {
     expect(world.shipped).toEqual(['a']);
   });
 
-  test('says nothing about what a later turn has started', async () => {
+  test('does not record an outcome for an effect that a later lease has started', async () => {
     const world = open();
     await world.orderParcel('a');
     const started = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));

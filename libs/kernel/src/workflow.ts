@@ -1,32 +1,34 @@
 /**
- * A durable process: a decider with a stream of its own, and what is to be done next, which follows from its state and
- * the time. Nothing else remembers it: steps are derived again after a crash, and timers are a table that the facts can
- * rebuild.
+ * A workflow is a durable process. It has a decider with streams of its own, and a plan: the next steps, derived from
+ * the state of a stream and the time. No other state exists. After a crash the steps are derived again, and the table
+ * of timers can be rebuilt from the events.
  */
 import type { Decider } from './decider.ts';
 import type { Message, StoredEvent } from './message.ts';
 import { Rejection } from './rejection.ts';
 
-/** A command that is sent to another stream, or the own. Its id makes it safe to repeat: nothing is recorded before. */
+/**
+ * Sends a command to another stream or to its own. Ids in the command make it idempotent, so it is not recorded first.
+ */
 export interface SendStep<Command> {
   readonly step: 'send';
   readonly command: Command;
 }
 
-/** A question that changes nothing in the world. What is learned comes back as commands for the own stream, or none. */
+/** Reads from an external system and changes nothing there. The result is a list of commands for its own stream. */
 export interface QueryStep<Query> {
   readonly step: 'query';
   readonly query: Query;
 }
 
 /**
- * Something that is done in the world and cannot be done twice. A fact that it is about to be done is appended before,
- * and another one with what came of it. Where that is not known the fact says so, and the workflow decides what next:
- * it is never done again by itself.
+ * An external effect that must not happen twice. An event is appended before the effect starts, and another one with
+ * its outcome. An unknown outcome is also recorded, and the workflow decides what to do. The runner never repeats an
+ * effect.
  */
 export interface EffectStep<Effect> {
   readonly step: 'effect';
-  /** Names this effect in its stream. Where the world takes an idempotency key, it is derived from this one. */
+  /** Identifies this effect in its stream. The external system's idempotency key, if it has one, is derived from it. */
   readonly key: string;
   readonly effect: Effect;
 }
@@ -36,90 +38,97 @@ export type WorkflowStep<Command = unknown, Query = unknown, Effect = unknown> =
   | QueryStep<Query>
   | EffectStep<Effect>;
 
-/** What a workflow wants at a moment. */
+/** The steps that a stream needs now, and when it is processed next. */
 export interface WorkflowPlan<S extends WorkflowStep> {
-  /** In this order, but questions: they are asked beside the others, together with those of other streams. */
+  /** Performed in this order, except queries: they run concurrently, together with those of other streams. */
   readonly steps: readonly S[];
-  /** ISO 8601. When it wants to be woken up, where nothing happens before; undefined: then never. */
+  /** ISO 8601. When the stream is processed next if nothing happens before; undefined: only when something happens. */
   readonly dueAt?: string | undefined;
 }
 
-/** The result of an effect: an answer, also where that is a refusal; or unknown. */
+/** The outcome of an effect. It is known if the external system responded, even if it rejected the request. */
 export type EffectOutcome<Result = unknown> =
   | { readonly isKnown: true; readonly result: Result }
   | { readonly isKnown: false; readonly reason: string };
 
 export interface StartedEffect {
   readonly key: string;
-  /** Of the turn in which it was started. */
+  /** Fencing token of the lease under which it was started. */
   readonly token: number;
 }
 
-/** How a workflow records its effects. Its facts have names of their own; `assertFencingToken` is their fence. */
+/**
+ * Records the effects of a workflow in its own events. The decider calls `assertFencingToken` before an effect starts.
+ */
 export interface Effects<Command extends Message, State, S extends WorkflowStep> {
-  /** The effect that was started and whose result is not known yet. */
+  /** Returns the effect that was started and has no recorded outcome yet. */
   findStarted(state: State): StartedEffect | undefined;
-  /** The command whose fact says that it is about to be done, by the process whose turn has this token. */
+  /** Creates the command that records that an effect starts now, under the lease with this fencing token. */
   createStartCommand(step: Extract<S, { readonly step: 'effect' }>, token: number, at: string): Command;
-  /** The command whose fact records the result. An answer may come after a fact that said "unknown". */
+  /** Creates the command that records an outcome. A known outcome may follow one that was recorded as unknown. */
   createEndCommand(key: string, outcome: EffectOutcome, at: string): Command;
-  /** So many that are being done occupy no place of other streams: where strangers say how long they take. */
+  /**
+   * Maximum number of running effects that occupy no slot of the workflow runner (default 0). Set for effects whose
+   * duration third parties control, so that they do not block other streams.
+   */
   readonly maxDetached?: number;
 }
 
 export interface Workflow<Command extends Message, State, Event extends Message, S extends WorkflowStep> {
-  /** Of its lease, its timers and its place in the facts. Another name starts over with all facts. */
+  /** Name of its lease, its timers and its checkpoint. With a new name it starts again from the first event. */
   readonly name: string;
-  /** Of its streams. */
+  /** Category of its streams. */
   readonly category: string;
   readonly decider: Decider<Command, State, Event>;
   /** Pure: the same state and time give the same steps. */
   plan(state: State, now: string): WorkflowPlan<S>;
-  /** Facts of its own streams that want nothing done at once: what they ask is asked with all that is only looked at again. */
+  /** Types of its own events that need no immediate processing: they make a stream due without priority over polls. */
   readonly lowPriorityEvents?: ReadonlySet<string>;
   /**
-   * The id of the stream that a fact of another category concerns. It is looked at within a moment, where it waits for
-   * something: streams that want nothing are not woken by what happens elsewhere.
+   * Returns the id of the stream that an event of another category concerns. That stream is made due if it has a timer.
+   * Streams without a timer are not woken by events of other categories.
    */
   findAffectedId?(event: StoredEvent): string | undefined;
-  /** Where it has effects. */
+  /** Required if the plan contains effects. */
   readonly effects?: Effects<Command, State, S>;
 }
 
 /**
- * For `decide`, before it lets an effect begin: a process that has lost its turn and does not know it must not.
- * @throws Rejection when a higher token was here
+ * Called by `decide` before an effect starts. Stops a process that has lost its lease without noticing.
+ * @throws Rejection if the stream has events of a lease with a higher token
  */
 export function assertFencingToken(highestToken: number, token: number): void {
-  if (token < highestToken) throw new Rejection(LEASE_LOST, 'Another process has the turn');
+  if (token < highestToken) throw new Rejection(LEASE_LOST, 'Another process holds the lease');
 }
 
 export const LEASE_LOST = 'lease_lost';
 
-/** When each stream of a workflow is looked at next. It can be rebuilt from the facts. */
+/** When each stream of a workflow is processed next. Can be rebuilt from the events. */
 export interface WorkflowSchedule {
-  /** Streams that are due at `now`: those ahead first, and of these and the others those that have waited longest. */
+  /** Returns the streams that are due at `now`: urgent ones first, and within each group the longest due first. */
   findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]>;
-  /** All streams that are or will be due. */
+  /** Returns the ids of all streams that are due now or later. */
   listWaiting(workflow: string): Promise<readonly string[]>;
-  /** Makes streams due at `at`, because something has happened there: ahead of all whose time has come, unless it has time. */
+  /**
+   * Makes streams due at `at`, because something has happened to them. Urgent streams (the default) come before polls.
+   */
   wake(workflow: string, ids: readonly string[], at: string, isUrgent?: boolean): Promise<void>;
-  /** Puts streams off or, where `at` is null, away, unless they were woken since they were found due. */
+  /** Sets when streams are due next; removes those with `at` null. Streams that were woken since `findDue` stay due. */
   reschedule(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void>;
 }
 
 export interface DueStream {
-  /** Of the stream, in its category. */
+  /** Id of the stream in its category, without the prefix. */
   readonly id: string;
-  /** How often it was woken. */
+  /** Number of times that the stream was woken. */
   readonly woken: number;
-  /** How often it has failed in a row. */
+  /** Failures in a row. */
   readonly failures: number;
-  /** It was woken, or has failed a few times since: it does not wait behind those that are only looked at again. */
+  /** Urgent: the stream was woken, or has failed at most a few times since. It is processed before routine polls. */
   readonly ahead: boolean;
 }
 
 export interface RescheduledStream extends DueStream {
-  /** ISO 8601. */
+  /** ISO 8601; null: never, unless it is woken. */
   readonly at: string | null;
 }

@@ -14,7 +14,7 @@ import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
-/** What is held and charged while something paid is served, and what is known of the endpoints that serve it. */
+/** Holds and charges for paid requests, and the health of the endpoints that serve them. */
 @Module({
   imports: [StoresModule, StreamsModule],
   providers: [
@@ -43,7 +43,7 @@ import { StreamsModule } from './streams.module.ts';
 })
 export class BillingModule {}
 
-/** Kept open until nothing is served any more: what a process holds is ended when it has died. */
+/** The presence ends after the last request was served, because other processes end the holds of a dead process. */
 async function openPresence(
   role: ProcessRole,
   { databaseUrl, runtime }: Foundation,

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-test('a mistake in a changed file is reported once with file, line and field; what is in force stays until it is corrected', async () => {
+test('reports an error in a changed file once, with file, line and field, and does not apply the file', async () => {
   const messages: string[] = [];
   const replaced: Catalogue[] = [];
   const log = {
@@ -28,7 +28,7 @@ test('a mistake in a changed file is reported once with file, line and field; wh
   const write = async (content: string) => {
     await writeFile(file, content);
     later += 5;
-    await utimes(file, later, later); // however coarse the clock of the file system is
+    await utimes(file, later, later); // a different time even if the clock of the file system is coarse
   };
 
   const watch = new CatalogueWatch({ directory, read: () => readCatalogue(directory) }, catalogues, log);

@@ -4,21 +4,20 @@ import type { Log } from '#foundation';
 
 const POLL_INTERVAL_MS = 2_000;
 
-/** Where a catalogue's files are, and how they are read and checked. */
 export interface CatalogueSource {
   readonly directory: string;
-  /** @throws Error that says what cannot be used */
+  /** Reads and validates the files of the catalogue. @throws Error that names the invalid file and field */
   read(): Catalogue;
 }
 
 /**
- * Takes changed catalogue files into force while the service runs. Files are looked at now and then: notifications of
- * file systems are lost over networks and in containers. A file with a mistake changes nothing and is reported once.
+ * Applies changed catalogue files while the service is running. The files are polled, because file system notifications
+ * are lost over networks and in containers. An invalid file changes nothing and is reported once.
  */
 export class CatalogueWatch {
   private readonly timer: NodeJS.Timeout;
   private stamp: string;
-  /** That of files which cannot be used, and were complained about. */
+  /** Stamp of invalid files that were already reported. */
   private invalidStamp: string | undefined;
   private currentPoll: Promise<void> = Promise.resolve();
 
@@ -31,7 +30,7 @@ export class CatalogueWatch {
     this.timer = setInterval(() => void this.poll(), POLL_INTERVAL_MS).unref();
   }
 
-  /** One look at a time. */
+  /** Polls run one after the other. */
   poll(): Promise<void> {
     this.currentPoll = this.currentPoll.then(() => this.reloadIfChanged());
     return this.currentPoll;
@@ -48,12 +47,12 @@ export class CatalogueWatch {
       if (stamp === this.stamp || stamp === this.invalidStamp) return;
       this.invalidStamp = stamp;
       const next = this.source.read();
-      this.invalidStamp = undefined; // from here on only the store can fail, and that is worth another try
+      this.invalidStamp = undefined; // from here on only the store can fail, so the next poll retries
       await this.catalogues.replace(next);
       this.stamp = stamp;
       this.log.info({ priceList: next.priceList.version, models: next.models.length }, 'the catalogue was replaced');
     } catch (error) {
-      this.log.error({ err: error }, 'the changed catalogue cannot be used; the one before stays in force');
+      this.log.error({ err: error }, 'the changed catalogue could not be applied; the previous one stays in use');
     }
   }
 }

@@ -9,7 +9,7 @@ import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
-/** What is sold and what it costs. Its prices are stated as a fact before anybody can charge by them. */
+/** Models and prices. A price list is published as an event before any request is charged at its prices. */
 @Module({
   imports: [StoresModule, StreamsModule, ProvidersModule],
   providers: [
@@ -30,7 +30,7 @@ import { StreamsModule } from './streams.module.ts';
 })
 export class CatalogueModule {}
 
-/** Also what vendors cannot do is wrong with a catalogue. */
+/** A catalogue is also invalid if it requires capabilities that its providers do not have. */
 function createSource({ settings }: ProcessRole, providers: ConnectedProviders): CatalogueSource {
   const directory = settings.catalogueDir ?? getShippedCatalogueDir();
   return { directory, read: () => assertProvidersSupport(readCatalogue(directory), providers) };

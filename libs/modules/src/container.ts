@@ -7,7 +7,7 @@ import { ProcessRole } from './role.ts';
 
 class RoleModule {}
 
-/** The root of a container. Its modules start in this order, and drain in the opposite one. */
+/** Root module of a container. The imported modules start in the given order, and drain in the reverse order. */
 @Module({})
 class RootModule {}
 
@@ -22,8 +22,8 @@ export function createRootModule(role: ProcessRole, modules: readonly Type[]): D
 }
 
 /**
- * Starts modules that serve nothing over HTTP but, where `HEALTH_PORT` is set, how they are.
- * @returns the address of that
+ * Starts the modules of a process without an HTTP API. Also serves the health routes if `HEALTH_PORT` is set.
+ * @returns the address of the health routes, if any
  */
 export async function openContext(role: ProcessRole, modules: readonly Type[]): Promise<ReadyFields> {
   const root = createRootModule(role, modules);

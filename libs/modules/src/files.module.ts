@@ -7,7 +7,7 @@ import { ProcessRole } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
-/** Files that are kept for a while, the signatures that open them, and files of others. */
+/** Temporary files, signed links to them, and downloads of external files. */
 @Module({
   imports: [SecretsModule, StoresModule],
   providers: [
@@ -24,7 +24,7 @@ import { StoresModule } from './stores.module.ts';
     },
     {
       provide: FileStore,
-      // The foundation makes the data directory, and says what is wrong with it.
+      // Depends on the foundation, which creates the data directory and reports problems with it.
       inject: [ProcessRole, Foundation],
       useFactory: async (role: ProcessRole) => role.closeOnExit(await openFileStore(role)),
     },

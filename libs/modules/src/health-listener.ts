@@ -1,4 +1,4 @@
-/** Where a role that serves nothing else over HTTP says how it is: `/health/live` and `/health/ready`, as a gateway does. */
+/** Serves `/health/live` and `/health/ready`, as a gateway does, for a process without an HTTP API. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Settings, StartError } from '#foundation';
@@ -10,17 +10,16 @@ const RECEIVE_TIMEOUT_MS = 5_000;
 export class HealthListener {
   private constructor(
     private readonly server: Server,
-    /** Its address, such as `http://127.0.0.1:3001`. */
+    /** Such as `http://127.0.0.1:3001`. */
     readonly url: string,
   ) {}
 
-  /** @throws StartError when the port cannot be had */
+  /** @throws StartError if the port cannot be used */
   static async open(readiness: Readiness, port: number, { host }: Pick<Settings, 'host'>): Promise<HealthListener> {
     const timeouts = { headersTimeout: RECEIVE_TIMEOUT_MS, requestTimeout: RECEIVE_TIMEOUT_MS };
     const server = createServer(timeouts, async ({ url }, response) => {
       if (url === '/health/live') return sendJson(response, 200, { status: 'ok' });
-      if (url !== '/health/ready')
-        return sendJson(response, 404, { status: 'error', message: 'There is no such path' });
+      if (url !== '/health/ready') return sendJson(response, 404, { status: 'error', message: 'Path not found' });
       const report = await readiness.report();
       sendJson(response, report.status === 'ok' ? 200 : 503, report);
     });

@@ -13,10 +13,10 @@ import { Foundation, StartError } from '#foundation';
 import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
-const PAYMENT_TERMS = Symbol('the coins and payment methods of the data files');
-const RATED_COINS = Symbol('the coins that rates are wanted of');
+const PAYMENT_TERMS = Symbol('coins and payment methods of the catalogue');
+const RATED_COINS = Symbol('coins that need exchange rates');
 
-/** What accounts are funded through: the back ends that take payments, and the rates that coins are valued at. */
+/** Payment backends, payment methods and exchange rates. */
 @Module({
   imports: [StoresModule],
   providers: [
@@ -41,7 +41,7 @@ function readTerms({ settings }: ProcessRole): PaymentTerms {
   const terms = withStartError(() => readPayments(catalogueDir));
   const unknown = Object.keys(topupConfirmations).find((name) => !terms.methods.some(({ method }) => method === name));
   if (unknown !== undefined)
-    throw new StartError(`TOPUP_CONFIRMATIONS names the method "${unknown}", which is not there.`);
+    throw new StartError(`TOPUP_CONFIRMATIONS names the method "${unknown}", which does not exist.`);
   const methods = terms.methods.map((method) => {
     const confirmations = topupConfirmations[method.method];
     const terms = confirmations === undefined ? method : { ...method, confirmations: Number(confirmations) };
@@ -68,14 +68,16 @@ function withStartError<T>(open: () => T): T {
   }
 }
 
-/** What rates are wanted of. */
 interface RatedCoins {
   readonly coins: readonly CoinTerms[];
-  /** Codes of those that can be paid in here. */
+  /** Codes of the coins whose rates the configured payment methods need. */
   readonly acceptedCodes: readonly string[];
 }
 
-/** @throws StartError where payments need rates and none could be believed, or a coin is named that cannot live on one source */
+/**
+ * @throws StartError if payments need exchange rates and there are fewer than two sources, or if RATE_LONE_SOURCE_COINS
+ *   names a coin that fewer than two sources quote
+ */
 function openRates(
   role: ProcessRole,
   { coins, acceptedCodes }: RatedCoins,
@@ -88,15 +90,15 @@ function openRates(
     return sources.filter((source) => source.canQuote(rates)).length > 1;
   };
   if (acceptedCodes.length > 0 && sources.length < 2)
-    throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: no source is believed alone.');
+    throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: one source is not enough.');
   const unsupportedCode = role.settings.loneSourceCoins.find((code) => !hasTwo(code));
   if (unsupportedCode !== undefined)
     throw new StartError(
-      `RATE_LONE_SOURCE_COINS names "${unsupportedCode}", which two of the sources must quote to begin with.`,
+      `RATE_LONE_SOURCE_COINS names "${unsupportedCode}", but fewer than two of the sources quote it.`,
     );
   for (const code of acceptedCodes.filter((coinCode) => !hasTwo(coinCode)))
     runtime.reportError(
-      `top-ups in ${code} wait for ever: fewer than two sources of exchange rates quote it`,
+      `top-ups in ${code} wait indefinitely: fewer than two exchange rate sources quote it`,
       undefined,
     );
   return role.closeOnExit(new MarketRates({ sources, coins }, clock, role.settings, runtime.reportError));
@@ -110,7 +112,7 @@ function createRateSources({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey 
   ];
 }
 
-/** A coin that is rated as another needs the rate of that; what has a fixed rate needs none. */
+/** A coin with `ratedAs` needs the rate of that coin. A coin with a fixed rate needs none. */
 function selectRatedCoins({ coins, methods }: PaymentTerms, backends: PaymentBackendRegistry): RatedCoins {
   const paid = methods
     .filter((method) => backends.findForMethod(method))

@@ -4,7 +4,7 @@ import { readProviders } from '#catalogue';
 import { ConnectedProviders, createProviders } from '#connectors';
 import { ProcessRole } from './role.ts';
 
-/** The vendors that models and searches are bought from. */
+/** The providers of models, searches and data. */
 @Module({
   providers: [
     { provide: ConnectedProviders, inject: [ProcessRole], useFactory: openProviders },
@@ -18,6 +18,6 @@ function openProviders(role: ProcessRole): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const providers = readProviders(settings.catalogueDir);
   const unconfigured = providers.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
-  if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'vendors without a credential are left out');
+  if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'providers without a credential are not used');
   return role.closeOnExit(createProviders(providers, settings));
 }

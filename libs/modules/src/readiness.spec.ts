@@ -5,7 +5,7 @@ import { Readiness } from './readiness.ts';
 const well = () => ({ ok: true, lag_ms: 3 });
 const broken = () => Promise.reject(new Error('postgres://user:password@host is gone'));
 
-test('a process is ready while all that it requires is well, whatever else is shown', async () => {
+test('reports ready while all required checks pass, even if an optional one fails', async () => {
   const readiness = new Readiness();
   readiness.addRequired('store', well);
   readiness.addOptional('projector', broken);
@@ -18,21 +18,21 @@ test('a process is ready while all that it requires is well, whatever else is sh
 
 test.each([
   ['fails', broken, { ok: false, required: true }],
-  ['does not answer', () => new Promise<never>(() => {}), { ok: false, required: true, late: true }],
-])('a process is not ready where what it requires %s, and does not say why', async (_, check, found) => {
+  ['does not respond', () => new Promise<never>(() => {}), { ok: false, required: true, late: true }],
+])('reports unavailable without a reason if a required check %s', async (_, check, found) => {
   const readiness = new Readiness(10);
   readiness.addRequired('store', check);
   expect(await readiness.report()).toEqual({ status: 'unavailable', draining: false, checks: { store: found } });
 });
 
-test('a process that stops is not ready', async () => {
+test('reports unavailable while the process drains', async () => {
   const readiness = new Readiness();
   readiness.addRequired('store', well);
   readiness.isDraining = true;
   expect(await readiness.report()).toMatchObject({ status: 'unavailable', draining: true });
 });
 
-test('a role without an API says how it is at a port of its own', async () => {
+test('serves health routes on a separate port of a process without an API', async () => {
   const readiness = new Readiness();
   readiness.addRequired('store', well);
   const listener = await HealthListener.open(readiness, 0, { host: '127.0.0.1' });

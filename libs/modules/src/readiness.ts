@@ -1,12 +1,12 @@
 const CHECK_TIMEOUT_MS = 2_000;
 
-/** What a check found: whether all is well, and figures for whoever looks. */
+/** The result of a check, with metrics for the operator. */
 export interface CheckResult {
   readonly ok: boolean;
   readonly [metric: string]: unknown;
 }
 
-/** One look at one thing. What throws or takes longer than two seconds is not well. */
+/** A check that throws or takes longer than two seconds has failed. */
 export type HealthCheck = () => CheckResult | Promise<CheckResult>;
 
 export interface ReadinessReport {
@@ -16,9 +16,9 @@ export interface ReadinessReport {
 }
 
 /**
- * Whether this process does what it is there for, as a list of named checks: whatever knows one adds it at the start. A required
- * one that is not well takes the process out of service; others are only shown. What all processes share, such as a projector that
- * stands still, is no reason to take each of them out.
+ * Determines whether this process should receive traffic, by named checks that modules add when they start. A failed
+ * required check takes the process out of service. A failed optional check is only reported: a problem that all
+ * processes share, such as a stopped projector, must not take all of them out of service.
  */
 export class Readiness {
   /** Set when the process begins to stop. */
@@ -28,12 +28,12 @@ export class Readiness {
   /** @param timeoutMs how long a check may take */
   constructor(private readonly timeoutMs = CHECK_TIMEOUT_MS) {}
 
-  /** Without this the process is of no use to anybody. */
+  /** Adds a check without which the process cannot serve requests. */
   addRequired(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: true });
   }
 
-  /** Worth knowing, and no reason to send traffic elsewhere. */
+  /** Adds a check that is reported, but does not take the process out of service. */
   addOptional(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: false });
   }
@@ -48,7 +48,7 @@ export class Readiness {
   }
 }
 
-/** What went wrong is no business of whoever may ask. */
+/** Omits the reason of a failure, because the health routes are public. */
 async function runWithTimeout(milliseconds: number, check: HealthCheck): Promise<CheckResult> {
   const { promise, resolve } = Promise.withResolvers<CheckResult>();
   const timer = setTimeout(() => resolve({ ok: false, late: true }), milliseconds);

@@ -8,7 +8,7 @@ import { openRole, ProcessRole } from './role.ts';
 const settings = readSettings({});
 const log = createLog('fatal');
 
-/** Opens a container with these modules; what happens is recorded in `happened`. */
+/** Opens a container with these modules, which record their lifecycle in `happened`. */
 const open = (...modules: readonly (new () => object)[]) =>
   openRole('test', settings, log, async (role) => {
     await openContext(role, modules);
@@ -48,14 +48,14 @@ class Worker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   }
 }
 
-test('work drains before what it stands on is closed, in the opposite order of opening', async () => {
+test('drains work before its resources are closed in the reverse order of their opening', async () => {
   happened = [];
   const role = await open(Worker);
   await role.close();
   expect(happened).toEqual(['started', 'drained', 'feed closed', 'store closed']);
 });
 
-test('modules start in the order they are named in, and drain in the opposite one', async () => {
+test('starts modules in their given order, and drains them in the reverse order', async () => {
   happened = [];
   const worker = (name: string) => {
     @Module({ imports: [Stores] })
@@ -81,7 +81,7 @@ test('modules start in the order they are named in, and drain in the opposite on
   ]);
 });
 
-test('a start that fails throws its error as it is, and closes what was opened, also what is opened behind it', async () => {
+test('throws the error of a failed start unchanged, and closes all resources, even those that open later', async () => {
   happened = [];
   const failed = Promise.withResolvers<void>();
   const late = Promise.withResolvers<void>();

@@ -14,9 +14,9 @@ interface Closable {
 }
 
 /**
- * What a process is started as, and what it must close at its end. Nest's hooks run by the distance of modules, and none
- * of them runs when a factory throws. So whatever a factory opens it hands to `closeOnExit`: it is closed in reverse order, behind
- * `app.close()` or when the start fails. Hooks only start work and drain it.
+ * The role of a process, with its settings and the resources to close at its end. Nest orders its hooks by the distance
+ * of a module from the root, and runs none if a factory throws. So every factory passes its resources to `closeOnExit`.
+ * They are closed in reverse order, after `app.close()` or if the start fails. Hooks only start and drain work.
  */
 export class ProcessRole {
   constructor(
@@ -27,8 +27,9 @@ export class ProcessRole {
   ) {}
 
   /**
-   * Closes a resource at the end of the role. Factories run side by side: what is opened when the start has already failed
-   * is closed at once.
+   * Closes a resource at the end of the role. Factories run concurrently: a resource that is opened after the start has
+   * failed is closed at once.
+   * @throws Error if the start has already failed
    */
   async closeOnExit<T extends Closable>(resource: T): Promise<T> {
     if (!this.resources.disposed) {
@@ -36,7 +37,7 @@ export class ProcessRole {
       return resource;
     }
     await resource.close();
-    throw new Error('what was opened is not needed any more: the start has failed');
+    throw new Error('the resource is no longer needed: the start has failed');
   }
 }
 
@@ -49,7 +50,7 @@ export function runRole(name: string, start: (role: ProcessRole) => Promise<Read
   );
 }
 
-/** Starts a role inside a process that is not its own: what it opens is closed by `close`. */
+/** Starts a role inside a process that runs several roles. `close` closes its resources. */
 export function openRole<T extends object>(
   name: string,
   settings: Settings,

@@ -15,7 +15,7 @@ import { StoresModule } from './stores.module.ts';
 })
 export class SecretsModule {}
 
-/** @throws StartError when a key is missing that secrets are under */
+/** @throws StartError if a key that protects existing secrets is missing */
 async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
   const findKeyId = () => findFirstUsedKeyId(store);
   const [masterKey, ...olderKeys] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, findKeyId));
@@ -24,7 +24,7 @@ async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: 
   return new Secrets(masterKey as Buffer, olderKeys, oldest);
 }
 
-/** The first secret is among the first facts: every account begins with a key. */
+/** The first secret is in one of the first events, because every account starts with an API key. */
 async function findFirstUsedKeyId(store: EventReader): Promise<string | undefined> {
   for await (const { events } of store.readAll(START_POSITION)) {
     for (const { data } of events as readonly DomainEvent[]) if ('secret' in data) return data.secret.key;

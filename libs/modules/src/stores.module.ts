@@ -9,7 +9,7 @@ import { Readiness } from './readiness.ts';
 import { ProcessRole } from './role.ts';
 import { withUnavailableErrors } from './unavailable.ts';
 
-/** The stores that every role stands on, one of each in a process: the database and the event store. */
+/** The stores that all roles use, one of each per process: the database and the event store. */
 @Module({
   providers: [
     { provide: StoreClock, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openClock },
@@ -31,7 +31,7 @@ import { withUnavailableErrors } from './unavailable.ts';
 })
 export class StoresModule {}
 
-/** No stream has this name: that the store says so is its answer. */
+/** No stream has this name; the check only needs a response of the store. */
 const MISSING_STREAM = 'account-ready';
 
 function createReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock): Readiness {
@@ -57,12 +57,12 @@ async function openClock(role: ProcessRole, { settings, runtime }: Foundation, p
   );
 }
 
-/** A pool of a role, which ends with it. */
+/** Opens a connection pool that is closed at the end of the role. */
 export async function openPool(role: ProcessRole, connectionString: string): Promise<pg.Pool> {
   const pool = connect({
     connectionString,
     name: role.name,
-    onIdleError: (err) => role.log.warn({ err }, 'an idle database connection broke'),
+    onIdleError: (err) => role.log.warn({ err }, 'an idle database connection was lost'),
   });
   await role.closeOnExit({ close: () => pool.end() });
   return withUnavailableErrors(pool);

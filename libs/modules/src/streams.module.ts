@@ -18,10 +18,10 @@ import { ProjectorLag } from '#projections';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
-/** Of the heap that the process may have: what is estimated may take twice as much, and requests need the most. */
+/** Share of the maximum heap. Estimated states may take twice as much memory, and requests need most of the heap. */
 const STREAM_CACHE_SHARE = 0.25;
 
-/** The write paths, one of each in a process, for roles that decide: what they keep of folded facts is signed by a secret. */
+/** The write paths, one of each per process, for roles that run commands. Their snapshots are signed with a secret. */
 @Module({
   imports: [SecretsModule, StoresModule],
   providers: [

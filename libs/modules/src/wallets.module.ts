@@ -4,7 +4,7 @@ import { NwcWallets } from '#connectors';
 import { parseUsd } from '#kernel';
 import { ProcessRole } from './role.ts';
 
-/** Customers' wallets, and what they may be asked for in a day. */
+/** Customers' wallets, and the daily limits of automatic top-ups. */
 @Module({
   providers: [
     {

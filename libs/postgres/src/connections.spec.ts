@@ -6,11 +6,11 @@ import { createClient, openPool } from '#postgres';
 import { createTestDatabase } from '#testing';
 
 const root = path.resolve(import.meta.dirname, '../../..');
-/** Beside this lib: what starts the embedded server, and what only reads an address. */
+/** Exceptions: this library, the start of the embedded server, and code that only parses an address. */
 const OWN =
   /^libs\/(postgres|testing)\/|^libs\/foundation\/src\/(embedded-postgres\/server|unsafe-settings)\.ts$|\.spec\.ts$/;
 
-test('no other connection is opened anywhere', () => {
+test('opens all connections of the code base in this library', () => {
   const files = ['apps', 'libs'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
   );
@@ -24,7 +24,7 @@ test('no other connection is opened anywhere', () => {
   expect(opening).toEqual([]);
 });
 
-test('a server that says nothing is given up', async () => {
+test('rejects a query if the server does not respond', async () => {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await new Promise((resolve) => silent.once('listening', resolve));
@@ -36,7 +36,7 @@ test('a server that says nothing is given up', async () => {
   silent.close();
 });
 
-test('neither end waits for the other: the limits are the connection’s, and a transaction that is left open is ended', async () => {
+test('applies its limits to a connection, and ends a transaction that stays idle', async () => {
   const database = await createTestDatabase();
   const limits = { queryTimeoutMs: 1_000, idleTransactionTimeoutMs: 20 };
   const client = createClient({ connectionString: database.url, name: 'test', ...limits, options: '-c TimeZone=UTC' });

@@ -1,18 +1,17 @@
 /**
- * How this program connects to PostgreSQL, everywhere: nothing is waited for indefinitely. A host that is lost says no word, and
- * neither does a server that hangs or a cable that is cut; without the limits below both ends would keep a connection for
- * hours, and with it what it has locked.
+ * Creates all connections to PostgreSQL, with limits so that no operation waits indefinitely. A lost host, a server
+ * that hangs and a broken network link send no error. Without these limits both ends would retain a connection, and its
+ * locks, for hours.
  */
 import pg from 'pg';
 
-/** How long a connection may take to be made. */
 const CONNECT_TIMEOUT_MS = 10_000;
 const QUERY_TIMEOUT_MS = 30_000;
-/** An idle connection whose other end has been silent for so long is probed: each second, ten times. */
+/** After this time without data, TCP keep-alive probes the other end. */
 const KEEPALIVE_DELAY_MS = 5_000;
 /**
- * What the server is told, in seconds unless it says otherwise: it probes a silent client as often, and drops one that does not
- * take what it is sent.
+ * Settings of the server for the connection, in seconds if there is no unit. The server probes an idle client every
+ * second, ten times, and drops a client that does not acknowledge data.
  */
 const SERVER_KEEPALIVE_PARAMETERS = [
   ['tcp_keepalives_idle', '5'],
@@ -20,34 +19,40 @@ const SERVER_KEEPALIVE_PARAMETERS = [
   ['tcp_keepalives_count', '10'],
   ['tcp_user_timeout', '15s'],
 ] as const;
-/** The server gives up first: its word is that nothing happened, and the connection is good for the next query. */
+/**
+ * The server's statement timeout ends before that of the client. Its error means that the statement had no effect, and
+ * the connection remains usable.
+ */
 const STATEMENT_TIMEOUT_SHARE = 0.9;
-/** How long a transaction may be left open without a word, as by a client that was stopped in the middle. */
+/**
+ * Maximum time between two queries of a transaction. A transaction that exceeds it is ended, for example after its
+ * client was suspended.
+ */
 const IDLE_TRANSACTION_TIMEOUT_MS = 10_000;
 
 export interface PgConnectionOptions {
   readonly connectionString: string;
-  /** What it is for: `pg_stat_activity` has it behind `countinghouse-`. */
+  /** Purpose of the connection, shown in `pg_stat_activity` with the prefix `countinghouse-`. */
   readonly name: string;
-  /** How long a query may take, 30 s unless said otherwise; `null`: as long as it takes, for what nobody waits for. */
+  /** Maximum time of a query, 30 s by default; `null`: no limit, for queries that no caller waits for. */
   readonly queryTimeoutMs?: number | null;
   readonly connectTimeoutMs?: number;
-  /** How long a transaction may be left open between two queries, 10 s unless said otherwise; `null`: any time. */
+  /** Maximum time between two queries of a transaction, 10 s by default; `null`: no limit. */
   readonly idleTransactionTimeoutMs?: number | null;
-  /** Further run-time parameters: `-c name=value …`. */
+  /** Additional run-time parameters: `-c name=value …`. */
   readonly options?: string;
 }
 
 export interface PgPoolOptions extends PgConnectionOptions {
-  /** Connections at most; ten unless said otherwise. */
+  /** Maximum number of connections; 10 by default. */
   readonly max?: number;
-  /** Keeps connections open that nobody uses. */
+  /** Unused connections are not closed. */
   readonly allowsUnlimitedIdle?: boolean;
-  /** An idle connection broke. The next query gets another one. */
+  /** Reports a lost idle connection. The next query gets another one. */
   onIdleError?(error: Error): void;
 }
 
-/** A pool whose connections all keep to the limits. One that breaks fails the query in progress, and nothing else. */
+/** Opens a pool whose connections have the limits above. If a connection breaks, only the query in progress fails. */
 export function openPool({
   max,
   allowsUnlimitedIdle = false,
@@ -61,7 +66,10 @@ export function openPool({
   return pool;
 }
 
-/** A connection that keeps to the limits, and is not made yet. One that breaks fails the query in progress, and ends. */
+/**
+ * Creates a connection with the limits above that is not open yet. If the connection breaks, the query in progress
+ * fails.
+ */
 export function createClient(connectionOptions: PgConnectionOptions): pg.Client {
   const client = new pg.Client(toClientConfig(connectionOptions));
   ignoreConnectionErrors(client);
@@ -91,7 +99,7 @@ function toClientConfig({ connectionString, name, queryTimeoutMs = QUERY_TIMEOUT
   };
 }
 
-/** Without a listener it would end the process. */
+/** Without a listener an error would end the process. */
 function ignoreConnectionErrors(client: pg.ClientBase): void {
   client.on('error', () => {});
 }

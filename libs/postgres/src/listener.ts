@@ -4,8 +4,8 @@ import { createClient } from './connections.ts';
 const RECONNECT_DELAY_MS = 250;
 
 /**
- * A query that notifies those who listen. A transaction that notifies holds a lock of the whole server while it is made durable,
- * and this one need not be.
+ * Returns a query that notifies the listeners of a channel. A transaction that notifies holds a server-wide lock until
+ * it is durable. The transaction of this query need not be durable, so it commits asynchronously.
  */
 export function toNotifyQuery(channel: string): string {
   return `select set_config('synchronous_commit', 'off', true), pg_notify('${channel}', '')`;
@@ -15,11 +15,14 @@ export interface ListenerOptions {
   readonly connectionString: string;
   readonly channel: string;
   onNotification(): void;
-  /** It listens no more, and tries again. */
+  /** Reports that the listener is disconnected and retries. */
   onProblem(problem: string, error: unknown): void;
 }
 
-/** Listens for notifications on a connection of its own, which is made anew when it is lost. Those sent meanwhile are lost. */
+/**
+ * Listens for notifications on its own connection, and reconnects if that connection is lost. Notifications sent in the
+ * meantime are lost.
+ */
 export class Listener {
   private client: pg.Client | undefined;
   private opening: Promise<void> | undefined;
@@ -27,10 +30,10 @@ export class Listener {
 
   constructor(private readonly options: ListenerOptions) {}
 
-  /** Resolves when it listens, or cannot for now. */
+  /** Resolves when the listener is connected, or after a failed attempt. */
   open(): Promise<void> {
     this.opening ??= this.connect().catch((error) => {
-      this.options.onProblem(`not listening on ${this.options.channel}; trying again`, error);
+      this.options.onProblem(`not listening on ${this.options.channel}; retrying`, error);
       this.reopen();
     });
     return this.opening;
@@ -53,7 +56,7 @@ export class Listener {
       await client.end().catch(() => {});
       throw error;
     }
-    client.on('end', () => this.reopen()); // only now: a failure above is reported by the caller alone
+    client.on('end', () => this.reopen()); // only now, because `open` reports a failure above
     this.client = client;
   }
 

@@ -15,12 +15,12 @@ const EVENT_TYPES: ReadonlySet<DomainEvent['type']> = new Set<AutoTopupEvent['ty
   'AutoTopupPaused',
 ]);
 
-/** What an attempt is at: begun, invoiced, asked; or how it ended. */
+/** The last step of an open attempt (`begun`, `invoiced`, `asked`), or the outcome of an ended one. */
 type AttemptState = 'begun' | 'invoiced' | 'asked' | 'paid' | 'expired' | 'failed' | 'dropped';
 
 type AutoTopupRow = {
   readonly account_id: string;
-  /** Null where none is connected. The secret is not here: nothing that is shown needs it. */
+  /** Null if no wallet is connected. The table has no secret, because no view shows it. */
   readonly wallet: string | null;
   readonly relays: string | null;
   readonly threshold: string;
@@ -44,7 +44,7 @@ type AutoTopupRow = {
 
 const NO_ERROR = { paused_code: null, paused_until: null, error_code: null, error: null, error_at: null };
 
-/** Automatic top-ups: the wallet of each account, and its last attempt. */
+/** The read model of automatic top-ups: the wallet of each account and its last attempt. */
 export const autoTopups: FoldProjection<AutoTopupRow> = {
   kind: 'fold',
   name: 'autotopups',
@@ -156,19 +156,19 @@ function applyAttemptEnded(
 }
 
 export interface AutoTopupView {
-  /** Undefined where none is connected any more. */
+  /** Undefined after the wallet was disconnected. */
   readonly wallet: { readonly pubkey: string; readonly relays: readonly string[] } | undefined;
   readonly threshold: PicoUsd;
   readonly amount: PicoUsd;
   readonly connectedAt: string;
   readonly changedAt: string;
-  /** The last one. */
+  /** The last attempt. */
   readonly attempt:
     | {
         readonly topupId: string;
         readonly amount: PicoUsd;
         readonly state: AttemptState;
-        /** How often the wallet was asked. */
+        /** Number of payment requests sent to the wallet. */
         readonly requests: number;
         readonly at: string;
         readonly endedAt: string | null;
@@ -179,7 +179,7 @@ export interface AutoTopupView {
   readonly error: { readonly code: string; readonly message: string; readonly at: string } | undefined;
 }
 
-/** @returns undefined where no wallet was ever connected */
+/** @returns undefined if no wallet was ever connected */
 export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<AutoTopupView | undefined> {
   const { rows } = await pool.query<AutoTopupRow>({
     name: 'read-autotopup',
@@ -190,7 +190,7 @@ export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<A
   return rows[0] && toView(rows[0]);
 }
 
-/** The same as the facts of its stream have it, for a read model that is behind them. */
+/** Builds the view from the events of the account's stream, for callers that must not see a lagging read model. */
 export function foldAutoTopup(events: readonly ProjectedEvent[]): AutoTopupView | undefined {
   const row = foldRow(autoTopups, events);
   return row && toView(row);

@@ -11,7 +11,7 @@ type BalanceRow = {
   readonly opened_at: string;
 };
 
-/** What each account can spend and what is held of it, from its postings. */
+/** The read model of balances: the available and the held amount of each account, from its postings. */
 export const balances: FoldProjection<BalanceRow> = {
   kind: 'fold',
   name: 'balances',
@@ -29,7 +29,7 @@ export const balances: FoldProjection<BalanceRow> = {
             ) with (fillfactor = 70)`,
     },
   ],
-  // An id with a row here is good as an account's: payers of other kinds have none.
+  // Only accounts have rows here, so a row proves that its id is an account's.
   getKey: (event) =>
     event.stream.startsWith(`${ACCOUNT}-`) &&
     (event.type === 'AccountOpened' || toPostings(event.stream, event).some(({ customer }) => customer !== null))
@@ -41,7 +41,7 @@ export const balances: FoldProjection<BalanceRow> = {
     let available = BigInt(row?.available ?? 0);
     let held = BigInt(row?.held ?? 0);
     for (const { account, amount } of toPostings(event.stream, event)) {
-      if (account === 'customer:available') available -= amount; // a debt of the house: credits make it larger
+      if (account === 'customer:available') available -= amount; // a liability: credits are negative
       if (account === 'customer:held') held -= amount;
     }
     return { account_id, available: available.toString(), held: held.toString(), opened_at };

@@ -3,7 +3,10 @@ import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, getStreamId } fro
 import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
-/** `running`: a request that it pays for is being served. Whether it can still be paid or used is for the clock to say. */
+/**
+ * `running`: the request that the challenge pays for is being served. Expiry is not a status: readers compare the time
+ * with `expires_at` and `usable_until`.
+ */
 type ChallengeStatus = 'issued' | 'paid' | 'running' | 'used' | 'forfeited';
 
 type ChallengeRow = {
@@ -13,16 +16,16 @@ type ChallengeRow = {
   readonly method: string;
   readonly backend: string;
   readonly reference: string;
-  /** What was asked for and what has come, in the coin's smallest unit. */
+  /** The required and the received amount, in the coin's smallest unit. */
   readonly units: string;
   readonly paid_units: string;
   readonly price: string;
-  /** What was paid is available, held for the request that it pays for, charged, or forfeited. */
+  /** Pico-USD. `available`, `held`, `charged` and `forfeited` add up to what was paid. */
   readonly available: string;
   readonly held: string;
   readonly charged: string;
   readonly forfeited: string;
-  /** How often its proof was accepted, and its request served. */
+  /** Number of times that its proof was accepted, and that a request was served and charged. */
   readonly claims: number;
   readonly served: number;
   readonly issued_at: string;
@@ -32,7 +35,7 @@ type ChallengeRow = {
   readonly forfeited_at: string | null;
 };
 
-/** Payments for one request: what was asked for, what has come, and what became of it. */
+/** The read model of challenges: the required amount, what was paid, and what it was used for. */
 export const challenges: FoldProjection<ChallengeRow> = {
   kind: 'fold',
   name: 'challenges',
@@ -148,7 +151,7 @@ export interface ChallengeView {
   readonly forfeitedAt: string | undefined;
 }
 
-/** Those of which something is owed or held, and those of which something became income; the oldest first. */
+/** Returns the challenges that have an available, held or forfeited amount, oldest first. */
 export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<readonly ChallengeView[]> {
   const { rows } = await pool.query<ChallengeRow>({
     text: `select * from books.challenges where available <> 0 or held <> 0 or forfeited <> 0
@@ -158,10 +161,13 @@ export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<read
   return rows.map(toView);
 }
 
-/** So many are booked as income at a time. */
+/** Maximum number of challenges that one sweep forfeits. */
 const MAX_UNCLAIMED_PER_SWEEP = 500;
 
-/** Challenges of which something is left, and that could be used until before then: the oldest first. */
+/**
+ * Returns the ids of challenges with an available amount and no hold whose `usable_until` is before `before`, oldest
+ * first.
+ */
 export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ challenge_id: string }>({
     name: 'unclaimed-challenges',

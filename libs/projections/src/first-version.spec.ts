@@ -1,7 +1,7 @@
 /**
- * Rows that were written from the facts of the first version stay as they are, for as long as a read model keeps its
- * version. Where a row comes out otherwise on purpose, raise the version of its read model, so that its table is rebuilt,
- * and put the new digest into `rows.json`.
+ * The events of the first version must result in the same rows as long as the version of a read model is unchanged. If
+ * a row changes on purpose, increase the version of its read model, so that its table is rebuilt, and store the new
+ * digest in `rows.json`.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -4,7 +4,9 @@ import { StoreUnavailableError } from '#kernel';
 import { FreshnessCheck } from './freshness-check.ts';
 import { ProjectionProgress } from './progress.ts';
 
-/** A store whose looks at its end are answered when the test says so, with how many looks there were. */
+/**
+ * A store whose queries of the last position resolve when the test decides; each returns the number of queries so far.
+ */
 function store() {
   const looks: (() => void)[] = [];
   const end = () => {
@@ -18,7 +20,7 @@ function store() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('one look at the end serves all that wait, and began after each of them had come', async () => {
+test('concurrent calls share one query of the last position, which starts after all of them', async () => {
   const { end, looks } = store();
   const asked: bigint[] = [];
   const reached = async (_: readonly string[], position: bigint) => {
@@ -40,7 +42,7 @@ test('one look at the end serves all that wait, and began after each of them had
   expect(asked).toEqual([1n, ...later.map(() => 2n)]);
 });
 
-test('a look that fails fails those that wait for it, and no other', async () => {
+test('a failed query rejects the calls that share it and no later call', async () => {
   let looks = 0;
   const end = () => (looks++ === 0 ? Promise.reject(new Error('away')) : Promise.resolve(5n));
   const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: async () => true });
@@ -48,19 +50,19 @@ test('a look that fails fails those that wait for it, and no other', async () =>
   expect(await upToDate.waitUntilCurrent(['keys'], 0)).toBe(true);
 });
 
-test('a read model that was there, and is not any more, does not show all there is', async () => {
+test('a read model that has lost its checkpoint is not current', async () => {
   let rows: readonly object[] = [{ projection: 'keys', position: '10', rebuilt_to: null }];
   const progress = new ProjectionProgress({ query: async () => ({ rows }) } as unknown as pg.Pool);
   const upToDate = new FreshnessCheck({ readLastPosition: async () => 10n }, progress);
   expect(await upToDate.waitUntilCurrent(['keys'], 0)).toBe(true);
-  rows = []; // PostgreSQL was emptied, and nothing was appended since
+  rows = []; // PostgreSQL was emptied, and nothing was appended since then
   expect(await upToDate.waitUntilCurrent(['keys'], 0)).toBe(false);
 });
 
 test.each([
-  ['the store does not answer', () => new Promise<bigint>(() => {}), async () => true],
-  ['the database does not', async () => 1n, () => new Promise<boolean>(() => {})],
-])('nobody waits for longer than a limit where %s', async (_, end, reached) => {
+  ['the event store', () => new Promise<bigint>(() => {}), async () => true],
+  ['PostgreSQL', async () => 1n, () => new Promise<boolean>(() => {})],
+])('rejects with StoreUnavailableError if %s does not respond in time', async (_, end, reached) => {
   const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: reached }, 20);
   const asked = [upToDate.waitUntilCurrent(['keys'], 2_000), upToDate.waitUntilCurrent(['keys'], 2_000)];
   await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailableError)));

@@ -1,12 +1,13 @@
 import { type EventReader, withStoreTimeout } from '#kernel';
 import type { ProjectionProgress } from './progress.ts';
 
-/** Longer nobody waits, for the end of the facts and for the read models together: whoever asks is to be told within five seconds. */
+/** Maximum time for the event store and the read models together. Callers get a response within five seconds. */
 const MAX_WAIT_MS = 4_500;
 
 /**
- * Whether read models show all that was committed when that is asked: then what they do not have does not exist. One look at
- * the end of the facts serves all that wait for one; it begins after each of them has come. So does one at the read models.
+ * Checks whether the read models include every event that was committed before the call. If so, a missing row means
+ * that the object does not exist. Concurrent calls share one query of the event store and one of the read models, which
+ * start after each of these calls.
  */
 export class FreshnessCheck {
   private lastRead: Promise<unknown> = Promise.resolve();
@@ -19,15 +20,17 @@ export class FreshnessCheck {
   ) {}
 
   /**
-   * @returns false when they do not within so many milliseconds; 0: when they do not yet
-   * @throws StoreUnavailableError where the store, or PostgreSQL, does not answer in time
+   * Waits until the read models of `projections` are current.
+   * @param timeoutMs how long a lagging read model is waited for; 0 checks once
+   * @returns false if a read model still lags then
+   * @throws StoreUnavailableError if the event store or PostgreSQL does not respond in time
    */
   waitUntilCurrent(projections: readonly string[], timeoutMs: number): Promise<boolean> {
     const wait = async () => this.progress.waitUntilApplied(projections, await this.readEndPosition(), timeoutMs, true);
     return withStoreTimeout(this.maxWaitMs, wait());
   }
 
-  /** The end as of a moment after this was called. */
+  /** Returns the last position of the event store, read after this call. */
   private readEndPosition(): Promise<bigint> {
     this.next ??= this.lastRead.then(() => {
       this.next = undefined;

@@ -1,6 +1,6 @@
 /**
- * The query history in pages, also of accounts with millions of records. A page begins where the one before it ended, if
- * that is remembered, and looks at a bounded number of records, whatever is asked for.
+ * The query history in pages, also for accounts with millions of records. A page starts at the cached end of a page
+ * before it, and scans a limited number of records for any filter.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
@@ -8,13 +8,13 @@ import { money, type PicoUsd } from '#kernel';
 import { TEXT_TYPE_PARSERS } from './projection.ts';
 import type { QueryRow } from './queries.ts';
 
-/** Records that are looked at for one page at most: some milliseconds. */
+/** Maximum number of records scanned for one page, which takes some milliseconds. */
 export const MAX_HISTORY_SCAN = 10_000;
-/** Records behind a page that are counted. */
+/** Maximum number of records counted after a page. */
 export const MAX_COUNTED_AFTER_PAGE = 1_000;
-/** Ends of pages that are remembered, and how long: what has come meanwhile does not move the page behind. */
+/** Page ends are cached for a minute, so that new records do not shift the following page. */
 const PAGE_END_CACHE_OPTIONS = { max: 20_000, ttl: 60_000 };
-/** So many pages before the wanted one an end is looked for. */
+/** How many pages before the requested one are searched for a cached end. */
 const MAX_PAGES_BEFORE = 20;
 
 export interface HistoryFilter {
@@ -45,30 +45,30 @@ export interface HistoryRecord {
 
 export interface HistoryPage {
   readonly records: readonly HistoryRecord[];
-  /** Records on all pages, as far as they were counted: up to `MAX_COUNTED_AFTER_PAGE` behind the page. */
+  /** Number of matching records, counted up to `MAX_COUNTED_AFTER_PAGE` after this page. */
   readonly total: number;
-  /** Whether there are no more. */
+  /** Whether `total` includes all matching records. */
   readonly isTotalExact: boolean;
-  /** When the first record was made that was not looked at, where older ones might match, too. */
+  /** Time of the newest record that was not scanned, if it or older ones may match; else null. */
   readonly searchedBackTo: string | null;
 }
 
-/** A page that lies more than `MAX_HISTORY_SCAN` records behind any that was shown lately. */
+/** The requested page starts more than `MAX_HISTORY_SCAN` records after the closest cached page end. */
 export class PageOutOfRangeError extends Error {
   override readonly name = 'PageOutOfRangeError';
 }
 
-/** The last record of a page; its time as PostgreSQL prints it. */
+/** The last record of a page. `at` has PostgreSQL's text format with microseconds. */
 interface PageEnd {
   readonly at: string;
   readonly position: string;
 }
 
-/** Where the rows of a page are looked for. */
+/** Where the rows of a page start. */
 interface PageLocation {
-  /** Behind which record; undefined for the newest. */
+  /** The record after which the search starts; undefined to start at the newest record. */
   readonly end: PageEnd | undefined;
-  /** Matching records in between. */
+  /** Number of matching records between `end` and the page. */
   readonly skipped: number;
   readonly pageSize: number;
 }
@@ -79,12 +79,13 @@ type PageRow = QueryRow & { readonly end_at: string; readonly matching: string }
 export class QueryHistory {
   private readonly pageEnds = new LRUCache<string, PageEnd>(PAGE_END_CACHE_OPTIONS);
 
-  /** @param pool of its own, so that nobody else waits for a connection */
+  /** @param pool a separate pool, so that slow history queries do not occupy connections of other queries */
   constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
 
   /**
-   * A page of the records. Pages count from 1.
-   * @throws PageOutOfRangeError
+   * Returns a page of matching records. Pages count from 1.
+   * @throws PageOutOfRangeError if more than `MAX_HISTORY_SCAN` matching records lie between the closest cached page
+   *   end and the page
    */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const cacheKey = JSON.stringify([filter, pageSize]);
@@ -110,7 +111,7 @@ export class QueryHistory {
     };
   }
 
-  /** The nearest page before this one whose end is remembered. */
+  /** Returns the closest page before `page` whose end is cached; page 0 without an end if there is none. */
   private findClosestPageEnd(page: number, name: string): { readonly page: number; readonly end: PageEnd | undefined } {
     for (let before = page - 1; before >= Math.max(1, page - MAX_PAGES_BEFORE); before--) {
       const end = this.pageEnds.get(toPageEndKey(before, name));
@@ -119,7 +120,7 @@ export class QueryHistory {
     return { page: 0, end: undefined };
   }
 
-  /** The rows of a page, each with how many records match from the page on, as far as they are counted. */
+  /** Loads the rows of a page. `matching` is the number of matching records from the page on, up to the count limit. */
   private async loadRows(query: HistoryQuery, { skipped, pageSize }: PageLocation): Promise<readonly PageRow[]> {
     const { rows } = await this.pool.query<PageRow>({
       text: `with matching as materialized (
@@ -141,7 +142,7 @@ export class QueryHistory {
     return Number(rows[0]?.count);
   }
 
-  /** When the first record was made that is out of reach; null where there is none. */
+  /** Returns the time of the first record beyond the scan limit; null if there is none. */
   private async findFirstUnsearchedAt(query: HistoryQuery): Promise<string | null> {
     const text = `${query.toIndexedSql('at')} limit 1 offset ${MAX_HISTORY_SCAN}`;
     const { rows } = await this.pool.query<{ at: string }>({
@@ -155,7 +156,7 @@ export class QueryHistory {
 
 type Condition = readonly [condition: string, value: string];
 
-/** The records that are asked for, behind an end. Some conditions an index finds, for others records are looked at. */
+/** Builds the SQL of a filter. An index covers some conditions; the others require a scan of the records. */
 class HistoryQuery {
   private readonly indexedConditions: readonly Condition[];
   private readonly scannedConditions: readonly Condition[];
@@ -177,7 +178,7 @@ class HistoryQuery {
     ]);
   }
 
-  /** Whether records are looked at that do not match. */
+  /** Whether records must be scanned because the index does not cover all conditions. */
   get requiresScan(): boolean {
     return this.scannedConditions.length > 0;
   }
@@ -190,7 +191,7 @@ class HistoryQuery {
     return [...this.indexedValues, ...this.scannedConditions.map(([, value]) => value)];
   }
 
-  /** What an index finds, newest first. */
+  /** Selects the records that match the indexed conditions, newest first. */
   toIndexedSql(columns: string): string {
     const { length } = this.indexedConditions;
     const conditions = this.indexedConditions.map(([condition], i) => `${condition} $${i + 1}`);
@@ -198,7 +199,7 @@ class HistoryQuery {
     return `select ${columns} from books.queries where ${conditions.join(' and ')} order by at desc, position desc`;
   }
 
-  /** What matches, newest first, among the records within reach. */
+  /** Selects the records that match all conditions within the scan limit, newest first. */
   toMatchingSql(columns: string): string {
     if (!this.requiresScan) return this.toIndexedSql(columns);
     const { length } = this.indexedValues;

@@ -3,15 +3,15 @@ import type { FoldProjection } from './projection.ts';
 
 type HoldRow = {
   readonly hold_id: string;
-  /** The stream that holds the money. */
+  /** Name of the payer's stream. */
   readonly payer: string;
   readonly amount: string;
-  /** The process that serves the request, or the stream of the job. */
+  /** The process that serves the request, or the stream of the job that the hold was transferred to. */
   readonly owner: string | null;
   readonly expires_at: string;
 };
 
-/** Holds that are open. A hint for the sweeper and a gauge; whether a hold is open is decided on the payer's stream. */
+/** The read model of open holds. It is a hint for the expiry sweep and for metrics: the payer's stream decides. */
 export const holds: FoldProjection<HoldRow> = {
   kind: 'fold',
   name: 'holds',
@@ -32,7 +32,7 @@ export const holds: FoldProjection<HoldRow> = {
     },
     {
       id: 'holds-2',
-      // Without an index: each hold would pay for it, and only a death asks.
+      // No index on the owner: it would slow down every hold, and is only needed after a process has died.
       sql: 'alter table books.holds add column owner text',
     },
     {
@@ -64,7 +64,7 @@ export const holds: FoldProjection<HoldRow> = {
   },
 };
 
-/** Payers, by their streams, with a hold that expired before `now`. */
+/** Returns the stream names of the payers with a hold that has expired at `now`. */
 export async function findPayersWithOverdueHolds(pool: pg.Pool, now: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ payer: string }>({
     name: 'overdue-holds',
@@ -75,12 +75,12 @@ export async function findPayersWithOverdueHolds(pool: pg.Pool, now: string): Pr
 }
 
 export interface HoldOwnerRef {
-  /** A stream. */
+  /** Name of the payer's stream. */
   readonly payer: string;
   readonly owner: string;
 }
 
-/** Payers with a hold of one of these owners. */
+/** Returns the payers with an open hold of one of these owners. */
 export async function findPayersByHoldOwner(
   pool: pg.Pool,
   owners: readonly string[],

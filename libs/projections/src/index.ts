@@ -57,7 +57,7 @@ export { TopupFinder, type TopupLookupResult } from './topup-finder.ts';
 export { findTopupIds, foldTopup, type TopupStatus, type TopupView } from './topups.ts';
 export { readVideoJobs, type VideoJobView } from './video-jobs.ts';
 
-/** Every read model. The order is that of their migrations. */
+/** All projections, in the order of their migrations. */
 export const projections = [
   balances,
   journal,

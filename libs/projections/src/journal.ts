@@ -8,7 +8,7 @@ type JournalRow = {
   /** Event time. */
   readonly at: string;
   readonly entry: string;
-  /** The hold, credit, payment or challenge that the entry is about. */
+  /** Id of the hold, credit or challenge; empty for other entries. */
   readonly reference: string;
   readonly account: string;
   readonly customer: string | null;
@@ -16,7 +16,7 @@ type JournalRow = {
   readonly amount: string;
 };
 
-/** The double-entry journal: every line of every fact that books money. */
+/** The double-entry journal: one row for every posting of every event that moves money. */
 export const journal: LogProjection<JournalRow> = {
   kind: 'log',
   name: 'journal',

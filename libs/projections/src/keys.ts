@@ -21,18 +21,21 @@ type KeyRow = {
   readonly usage_limit: string | null;
   readonly reset_period: ResetPeriod | null;
   readonly expire_at: string | null;
-  /** The reset window that `used` is of. */
+  /** Id of the reset window in which `used` was counted. */
   readonly used_in: string;
   readonly used: string;
   readonly used_in_all: string;
-  /** Uses that were held before do not count: the key's creation, or the last change of its reset period. */
+  /**
+   * Creation of the key or last change of its reset period. Charges of holds that were counted before this time do not
+   * add to `used`.
+   */
   readonly counts_from: string;
   readonly created_at: string;
   readonly updated_at: string;
   readonly deleted_at: string | null;
 };
 
-/** The keys of accounts, what they may spend and what they have spent. */
+/** The read model of API keys, with their limits and their usage. */
 export const keys: FoldProjection<KeyRow> = {
   kind: 'fold',
   name: 'keys',
@@ -159,7 +162,7 @@ function toColumns({ resetPeriod, window, used }: LimitWindow): Pick<KeyRow, 're
   return { reset_period: resetPeriod, used_in: window, used: money.toJsonAmount(used) };
 }
 
-/** A key as its owner sees it, with its sealed secret. */
+/** An API key as its owner sees it, with its sealed secret. */
 export interface KeyView extends ApiKeyRecord {
   readonly accountId: string;
   readonly secret: { readonly key: string; readonly box: string };
@@ -183,7 +186,7 @@ function toView(row: KeyRow, now: string): KeyView {
   };
 }
 
-/** The keys of an account, oldest first. */
+/** Returns the keys of an account, oldest first, including revoked ones. */
 export async function readKeys(pool: pg.Pool, accountId: string, now: string): Promise<readonly KeyView[]> {
   const { rows } = await pool.query<KeyRow>({
     name: 'read-keys',
@@ -209,7 +212,11 @@ export async function readKey(
   return rows[0] && toView(rows[0], now);
 }
 
-/** The owner of a key, by what the keyed hash of its secret may be. Whether it may be used is not decided here. */
+/**
+ * Returns the owner of the key with one of these hashes. Also returns revoked and expired keys: the caller decides
+ * whether the key may be used.
+ * @param hashes the keyed hashes of one secret, one for each master key
+ */
 export async function findKeyOwner(pool: pg.Pool, hashes: readonly string[]): Promise<KeyOwner | undefined> {
   const { rows } = await pool.query<Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at'>>({
     name: 'find-key',

@@ -6,7 +6,7 @@ const fact = () => ({ id: crypto.randomUUID(), type: 'Happened', data: {}, metad
 const appliedUpTo = (position: bigint) =>
   ({ loadAppliedPosition: async () => position }) as unknown as ProjectionProgress;
 
-test('the projector is behind as long as an append is not applied, also one right behind another', async () => {
+test('the projector lags until the last append is applied, even if appends follow each other closely', async () => {
   const lag = new ProjectorLag();
   const store = lag.withLagTracking(new MemoryEventStore());
   expect(await lag.measureMs(appliedUpTo(-1n), [])).toBe(0);

@@ -1,9 +1,9 @@
 import type { EventStore, NewEvent, StreamHead } from '#kernel';
 import type { ProjectionProgress } from './progress.ts';
 
-/** Appends are remembered at most this often. */
+/** Minimum time between two recorded appends. */
 const SAMPLE_INTERVAL_MS = 100;
-/** A minute's worth: the oldest matter. */
+/** Samples of one minute. Further ones are dropped, because only the oldest determines the lag. */
 const MAX_SAMPLES = 600;
 
 interface Sample {
@@ -12,15 +12,15 @@ interface Sample {
 }
 
 /**
- * How far the projector is behind, as seen by one process: the age of the oldest of its own appends that the read models
- * do not show yet. Without traffic there is nothing to be behind of.
+ * Measures how far the projector lags, as observed by one process: the age of the oldest recorded append that the read
+ * models do not include yet. Without appends the lag is 0.
  */
 export class ProjectorLag {
   private samples: Sample[] = [];
-  /** The last append, which may have come too soon behind a sample to be one. */
+  /** The last append, even if it came too soon after the last sample to be a sample itself. */
   private latest: Sample | undefined;
 
-  /** The store, whose appends are watched. */
+  /** Returns a view of the store that records its appends. */
   withLagTracking(store: EventStore): EventStore {
     const append = async (
       stream: string,
@@ -48,7 +48,7 @@ export class ProjectorLag {
     return oldest && oldest.position > applied ? performance.now() - oldest.at : 0;
   }
 
-  /** An append that was seen, by whomever it was. */
+  /** Records an append, which may be that of another process. */
   recordAppend(position: bigint): void {
     this.latest = { position, at: performance.now() };
     const last = this.samples.at(-1);

@@ -5,7 +5,7 @@ import { ProjectionProgress } from './progress.ts';
 
 const WAIT_MS = 600;
 
-/** A database whose checkpoint stands where `at` says. */
+/** Polls a database whose checkpoint is at the position that `at` returns. */
 function progressOf(at: () => bigint) {
   const rows = () => [{ projection: 'keys', position: String(at()), rebuilt_to: null }];
   return new ProjectionProgress({ query: async () => ({ rows: rows() }) } as unknown as pg.Pool);
@@ -17,7 +17,7 @@ async function waited(progress: ProjectionProgress, position: bigint): Promise<r
   return [reached, performance.now() - started >= WAIT_MS];
 }
 
-test('one look serves all that wait, and looks keep a distance', async () => {
+test('concurrent callers share one query, with a minimum interval between queries', async () => {
   let looks = 0;
   const query = async () => ({ rows: [{ projection: 'keys', position: String(++looks), rebuilt_to: null }] });
   const progress = new ProjectionProgress({ query } as unknown as pg.Pool);
@@ -27,7 +27,7 @@ test('one look serves all that wait, and looks keep a distance', async () => {
   expect(performance.now() - began).toBeGreaterThan(9 * 2);
 });
 
-test('what a read model showed before is no answer to who asks afresh: he waits for a look that begins after that', async () => {
+test('a forced poll ignores earlier results and waits for a query that starts after the call', async () => {
   let at = 5n;
   const queries: (() => void)[] = [];
   const query = () => {
@@ -38,7 +38,7 @@ test('what a read model showed before is no answer to who asks afresh: he waits 
   const afresh = () => progress.waitUntilApplied(['keys'], 5n, 0, true);
   const asked = async (n: number) => {
     for (let tries = 0; queries.length < n; tries++) {
-      if (tries > 500) throw new Error(`there were ${queries.length} looks instead of ${n}`);
+      if (tries > 500) throw new Error(`there were ${queries.length} queries instead of ${n}`);
       await delay(1);
     }
   };
@@ -48,7 +48,7 @@ test('what a read model showed before is no answer to who asks afresh: he waits 
   };
   const first = afresh();
   await asked(1);
-  at = 4n; // a standby takes over, while the look is under way
+  at = 4n; // a lagging standby takes over during the query
   const later = [afresh(), afresh()];
   await answered(1);
   await answered(2);
@@ -58,13 +58,13 @@ test('what a read model showed before is no answer to who asks afresh: he waits 
   await answered(3);
   expect(await third).toBe(true);
   at = 4n;
-  expect(await progress.waitUntilApplied(['keys'], 5n, 0)).toBe(true); // as far as it was seen
+  expect(await progress.waitUntilApplied(['keys'], 5n, 0)).toBe(true); // from the cached position
   const fourth = afresh();
   await answered(4);
   expect([await fourth, queries.length]).toEqual([false, 4]);
 });
 
-test('where a wait has timed out, others are shorter until it moves', async () => {
+test('after a timeout, waits for a projection are short until it advances', async () => {
   let at = 1n;
   const progress = progressOf(() => at);
   expect(await waited(progress, 2n)).toEqual([false, true]);

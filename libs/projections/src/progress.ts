@@ -3,50 +3,50 @@ import type pg from 'pg';
 import { START_POSITION } from '#kernel';
 import type { ProjectorWakeup } from './projector-wakeup.ts';
 
-/** Between two looks, however many wait. */
+/** Minimum time between two queries, for all waiting callers together. */
 const POLL_INTERVAL_MS = 3;
-/** Who has waited for long looks again after this part of that time. */
+/** A caller polls again after this fraction of the time that it has already waited. */
 const POLL_DELAY_FACTOR = 0.1;
-/** How long others wait for a projection that somebody has waited for in vain, as long as it does not move. */
+/** Maximum wait for a projection that has not advanced since another wait for it timed out. */
 const STUCK_TIMEOUT_MS = 200;
 
-/** How far a projection is. */
+/** How far a projection has come. */
 export interface ProjectionPosition {
-  /** Everything up to here is applied; `START_POSITION` also where it has never begun. */
+  /** Position up to which all events are applied; `START_POSITION` if the projection has never run. */
   readonly position: bigint;
-  /** How far the table is filled anew beside the one that is read, while that is done. */
+  /** During a rebuild, the position up to which the new table is filled; else undefined. */
   readonly rebuiltTo: bigint | undefined;
 }
 
 const INITIAL_POSITION: ProjectionPosition = { position: START_POSITION, rebuiltTo: undefined };
 
-/** How far the projections have come, for readers that want to see what they have just written. */
+/** Polls how far the projections have come, for readers that must see their own writes. */
 export class ProjectionProgress {
   private readonly pool: pg.Pool;
   private readonly wakeup: ProjectorWakeup | undefined;
   private positions: ReadonlyMap<string, ProjectionPosition> = new Map();
-  /** Projections that stand before a fact. */
+  /** Projections that are blocked by an event. */
   private blockedProjections: ReadonlySet<string> = new Set();
-  /** Whether any fact was skipped and never applied since. */
+  /** Whether any event was skipped and not applied by a rebuild since. */
   private hasSkippedEvents = false;
-  /** Where projections stood when a wait timed out. */
+  /** Position of each projection when a wait for it timed out. */
   private readonly stuck = new Map<string, bigint>();
   private lastPoll: Promise<void> = Promise.resolve();
   private next: Promise<void> | undefined;
   private polledAt = Number.NEGATIVE_INFINITY;
 
-  /** @param wakeup told of those who wait */
+  /** @param wakeup notifies the projector that a caller waits */
   constructor(pool: pg.Pool, wakeup?: ProjectorWakeup) {
     this.pool = pool;
     this.wakeup = wakeup;
   }
 
   /**
-   * Waits until each of `projections` has applied everything up to `position`. Where one has not moved since a wait
-   * timed out, no other caller waits; for one that stands before a fact, nobody does.
-   * @param forcePoll looks once in any case: what a read model showed a moment ago is gone where its database was emptied,
-   *   restored, or taken over by a standby that is behind
-   * @returns false when that takes longer than `timeoutMs`: a reader then gets what there is
+   * Waits until each of `projections` has applied all events up to `position`. If one of them has not advanced since an
+   * earlier wait timed out, the wait is short. If one is blocked by an event, there is no wait.
+   * @param forcePoll queries at least once. The cached positions do not hold after the database was emptied, restored,
+   *   or replaced by a lagging standby.
+   * @returns false if these events are not applied in time: readers then get an older state
    */
   async waitUntilApplied(
     projections: readonly string[],
@@ -74,7 +74,7 @@ export class ProjectionProgress {
     return true;
   }
 
-  /** Whether `projection` has skipped a fact of this type, as far as it was seen to have come: rows that it makes may be missing. */
+  /** Whether `projection` has skipped an event of this type as of the last poll. Rows of such events may be missing. */
   async hasSkippedType(projection: string, type: string): Promise<boolean> {
     if (!this.hasSkippedEvents) return false;
     const { rowCount } = await this.pool.query({
@@ -85,7 +85,7 @@ export class ProjectionProgress {
     return rowCount !== 0;
   }
 
-  /** Whether one of `projections` has skipped a fact of one of these streams: their rows are not what the facts say. */
+  /** Whether one of `projections` has skipped an event of these streams. Their rows then differ from their events. */
   async hasSkippedStream(projections: readonly string[], streams: readonly string[]): Promise<boolean> {
     if (!this.hasSkippedEvents) return false;
     const { rowCount } = await this.pool.query({
@@ -96,13 +96,13 @@ export class ProjectionProgress {
     return rowCount !== 0;
   }
 
-  /** The position up to which all of `projections` have applied everything. */
+  /** Returns the position up to which all of `projections` have applied all events. */
   async loadAppliedPosition(projections: readonly string[]): Promise<bigint> {
     await this.poll();
     return projections.map((name) => this.getPosition(name).position).reduce((a, b) => (a < b ? a : b));
   }
 
-  /** Where each of `projections` is, without those that stand before a fact. */
+  /** Returns the position of each of `projections` that is not blocked by an event. */
   async loadActivePositions(projections: readonly string[]): Promise<ReadonlyMap<string, ProjectionPosition>> {
     await this.poll();
     const active = projections.filter((name) => !this.blockedProjections.has(name));
@@ -113,7 +113,7 @@ export class ProjectionProgress {
     return this.positions.get(name) ?? INITIAL_POSITION;
   }
 
-  /** A look that begins after this was called; one query serves all that wait for it. */
+  /** Reads the positions with a query that starts after this call. Concurrent callers share the query. */
   private poll(): Promise<void> {
     this.next ??= this.pollNext();
     return this.next;

@@ -1,9 +1,9 @@
 /**
- * A read model is a pure function of facts: one file holds its table, its fold and its reader.
+ * A read model is a pure function of events. One file has its table, its fold and its queries.
  *
- * A log keeps rows for facts, a fold keeps a row per key. Both are written here in bulk: a batch of facts is one
- * statement that also moves the checkpoint, so rows and checkpoint can never disagree, and a writer that has lost its
- * turn writes nothing.
+ * A log projection inserts rows for events; a fold projection maintains one row per key. A batch of events is written
+ * with one statement, which also advances the checkpoint. So rows and checkpoint always agree, and a writer that has
+ * lost its lease writes nothing.
  */
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
@@ -38,35 +38,35 @@ interface Table<R extends ReadModelRow> {
   /** Name of the projection and of its table. */
   readonly name: string;
   /**
-   * Raised when facts that were applied already would make other rows now: by a change of the fold, or because they are
-   * read otherwise. A table of another version is rebuilt before it follows.
+   * Increase the version when events that are already applied would now result in other rows, because the fold or an
+   * upcaster has changed. A table of another version is rebuilt before new events are applied.
    */
   readonly version: number;
   readonly migrations: readonly { readonly id: string; readonly sql: string }[];
   readonly columns: readonly (keyof R & string)[];
 }
 
-/** Rows for facts. The table's key begins with the column `position`. */
+/** Inserts rows for events. The primary key of the table starts with the column `position`. */
 export interface LogProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'log';
   toRows(event: ProjectedEvent): readonly R[];
 }
 
-/** A row per key. */
+/** Maintains one row per key. */
 export interface FoldProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'fold';
   readonly key: keyof R & string;
-  /** The fact that a row begins with, where there is one that never finds a row of its key. */
+  /** The event type that creates a row, if no row of its key can exist before it. It saves reading the row first. */
   readonly createdBy?: DomainEvent['type'];
-  /** Which row a fact is for; undefined when it is for none. */
+  /** Returns the key of the row that an event changes; undefined if it changes none. */
   getKey(event: ProjectedEvent): string | undefined;
-  /** The row after the fact; null removes it. */
+  /** Returns the row after an event; null deletes it. */
   evolve(row: R | undefined, event: ProjectedEvent): R | null;
 }
 
 export type Projection = LogProjection | FoldProjection;
 
-/** The row of one key after all its facts; undefined where there is none. */
+/** Folds the events of one key into its row. @returns undefined if there is no row */
 export function foldRow<R extends ReadModelRow>(
   projection: FoldProjection<R>,
   events: readonly ProjectedEvent[],
@@ -99,15 +99,17 @@ export const checkpointMigrations = [
   },
 ];
 
-/** Connection options of writers and readers of the tables. They can be rebuilt, so their commits need not wait for
- *  the disk: after a crash the checkpoint is as old as the rows. */
+/**
+ * Connection options of all writers and readers of read models. Commits do not wait for the disk, because the tables
+ * can be rebuilt: after a crash the checkpoint is as old as the rows.
+ */
 export const READ_MODEL_CONNECTION_OPTIONS =
   '-c search_path=books -c synchronous_commit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan';
 
-/** Rows that a writer remembers. */
+/** Maximum number of rows that a writer caches. */
 const MAX_CACHED_ROWS = 20_000;
 
-/** Timestamps as ISO 8601, everything numeric as text: rows read back are equal to rows written. */
+/** Returns timestamps as ISO 8601 and numbers as text, so that the rows read are equal to the rows written. */
 export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === pg.types.builtins.TIMESTAMPTZ
@@ -116,10 +118,11 @@ export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
 };
 
 /**
- * The writer of one projection's table, as a sink for `pump`. Asking for the checkpoint makes it the only writer, until
- * one with a higher token asks: so the rows it has written are still as it remembers them. Before a fact that cannot be
- * applied it throws `BlockedByEventError`, unless that may be skipped; all facts before it are applied then.
- * @param token of the lease that it writes under; its methods throw `LeaseLostError` once a higher one was here
+ * Creates the writer of one projection's table, as a sink for `pump`. `loadCheckpoint` makes it the only writer until a
+ * writer with a higher token calls it, so its cached rows stay correct. Both methods then throw LeaseLostError.
+ * `apply` throws BlockedByEventError at an event that cannot be applied and was not approved for skipping; all events
+ * before it are applied.
+ * @param token the fencing token of the lease under which the sink writes
  */
 export function createProjectionSink(projection: Projection, pool: pg.Pool, token: number): ProjectionSink {
   const { name } = projection;
@@ -141,7 +144,7 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
   }
 
   async function apply(batch: EventBatch): Promise<void> {
-    if (batch.position <= position) return; // it has come before
+    if (batch.position <= position) return; // already applied
     try {
       await write(batch);
     } catch (error) {
@@ -176,7 +179,7 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
     for (const { event } of newer) skippedPositions.add(event.position);
   }
 
-  /** A batch of one fact, which cannot be applied. */
+  /** Skips the only event of a batch if an operator has approved that. @throws BlockedByEventError otherwise */
   async function skipOrBlock(
     { events, unreadable: unread = [], position: batchPosition }: EventBatch,
     error: unknown,
@@ -188,30 +191,30 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
       skippedPositions.add(event.position);
       return;
     }
-    const problem = `${name} stands before the fact at position ${event.position}, a ${event.type} of ${event.stream}`;
+    const problem = `${name} is blocked by the event at position ${event.position}, a ${event.type} of ${event.stream}`;
     const blocked = new BlockedByEventError(event.position, `${problem}, which cannot be applied`, error);
     await recordBlocked(pool, name, blocked);
     throw blocked;
   }
 
-  const createLeaseLostError = () => new LeaseLostError(`${name} is not written by this process any more`);
+  const createLeaseLostError = () => new LeaseLostError(`another process writes ${name} now`);
 
   return { name, skippedPositions, loadCheckpoint, apply };
 }
 
 export interface ProjectionSink extends EventSink {
-  /** Positions of facts that it has not applied, and gone on behind. */
+  /** Positions of events that were skipped instead of applied. */
   readonly skippedPositions: ReadonlySet<bigint>;
 }
 
-/** Rows by key; null where it is known that there is none. */
+/** Rows by key; null if the key is known to have no row. */
 type RowCache = LRUCache<string, { readonly row: ReadModelRow | null }>;
 
 interface Changes {
   readonly statement: 'none' | 'write';
   readonly sql: string;
   readonly values: readonly unknown[];
-  /** Rows as they are then; null for those that are gone. */
+  /** The rows after the changes; null for deleted rows. */
   readonly rows: ReadonlyMap<string, ReadModelRow | null>;
 }
 
@@ -257,7 +260,7 @@ async function buildFoldChanges(
   return { statement: 'write', sql, values: [removed, JSON.stringify(upserted)], rows };
 }
 
-/** The rows that facts are about, as they are before: remembered, known not to exist yet, or read. */
+/** Returns the rows before the events, from the cache or the table. Rows that the events create are not read. */
 async function loadRows(
   projection: FoldProjection,
   touched: readonly { readonly id: string; readonly event: ProjectedEvent }[],

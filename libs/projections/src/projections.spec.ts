@@ -35,11 +35,11 @@ beforeAll(async () => {
 beforeEach(() => books.clear());
 afterAll(() => books.close());
 
-/** Tokens of leases, as they are drawn. */
+/** The last fencing token that was issued. */
 let token = 0;
 const sinkWithTurn = (projection: Projection) => createProjectionSink(projection, books.pool, ++token);
 
-/** A writer with a turn of its own that has asked where it is. */
+/** A writer with its own lease that has loaded its checkpoint. */
 async function writer(projection: Projection): Promise<EventSink> {
   const sink = sinkWithTurn(projection);
   await sink.loadCheckpoint();
@@ -47,7 +47,9 @@ async function writer(projection: Projection): Promise<EventSink> {
 }
 
 describe('the read models', () => {
-  /** One writer remembers its rows from batch to batch, others follow each other and remember nothing. */
+  /**
+   * Applies the batches with one writer, which caches its rows, or with a new writer without a cache for each batch.
+   */
   async function project(batches: readonly EventBatch[], oneWriter: boolean): Promise<void> {
     const all = projections.map(async (projection) => {
       let sink = await writer(projection);
@@ -62,7 +64,7 @@ describe('the read models', () => {
   test.each([
     ['one writer', true],
     ['writers that take over from each other', false],
-  ])('have the same in them with %s, however the facts come in batches', async (_, oneWriter) => {
+  ])('have the same rows with %s, for any split of the events into batches', async (_, oneWriter) => {
     const cuts = fc.array(fc.nat(), { maxLength: 8 });
     const tried = async (facts: readonly HistoryEvent[], where: readonly number[]) => {
       await books.clear();
@@ -75,10 +77,10 @@ describe('the read models', () => {
       return last;
     });
     await fc.assert(trial, { numRuns: 10, interruptAfterTimeLimit: 3_000 });
-    await last; // one that is interrupted would go on into the next test
+    await last; // an interrupted run would otherwise continue during the next test
   });
 
-  test('have the same in them when every fact comes alone', async () => {
+  test('have the same rows if every event is its own batch', async () => {
     const facts = createSampleHistory().events.slice(0, 80);
     await project(splitIntoBatches(facts, [...facts.keys()]), true);
     expect(await books.readTables()).toEqual(computeTables(facts));
@@ -102,13 +104,13 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       expect(await books.readCheckpoint(projection)).toBe(batch.position);
     }
 
-    test('takes a batch that comes again as one', async () => {
+    test('applies a repeated batch once', async () => {
       const sink = await writer(projection);
       for (const batch of [first, first, second, first, second]) await sink.apply(batch);
       await standsBehind(second);
     });
 
-    test('goes on where another one has stopped, also when that one never learned that it was done', async () => {
+    test('continues after the last batch of another writer, even if that writer received no confirmation', async () => {
       await (await writer(projection)).apply(first);
       const next = sinkWithTurn(projection);
       expect(await next.loadCheckpoint()).toBe(first.position);
@@ -116,7 +118,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       await standsBehind(second);
     });
 
-    test('writes a batch once when there are two of them, and the one with the lower token has lost its turn', async () => {
+    test('writes a batch once if there are two writers; the one with the lower token loses its lease', async () => {
       const both = [await writer(projection), await writer(projection)];
       for (const batch of [first, second]) {
         const [old, next] = await Promise.allSettled(both.map((sink) => sink.apply(batch)));
@@ -126,7 +128,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       }
     });
 
-    test('that wakes up after another had its turn writes nothing, and cannot take the table back', async () => {
+    test('writes nothing after another writer took over, and cannot take the table back', async () => {
       const old = await writer(projection);
       await old.apply(first);
       const next = await writer(projection);
@@ -139,7 +141,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       await standsBehind(third);
     });
 
-    test('that asks where it is remembers nothing of before', async () => {
+    test('clears its cache when it loads its checkpoint', async () => {
       const one = await writer(projection);
       await one.apply(first);
       const again = createProjectionSink(projection, books.pool, token);
@@ -150,7 +152,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       await standsBehind(third);
     });
 
-    test('writes all of a batch or nothing, and can write it again', async () => {
+    test('writes a batch completely or not at all, and can repeat it', async () => {
       const sink = await writer(projection);
       await sink.apply(first);
       await books.pool.query(`
@@ -163,7 +165,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       await standsBehind(second);
     });
 
-    test('moves on where there is nothing for it', async () => {
+    test('advances its checkpoint for batches without events for it', async () => {
       const sink = await writer(projection);
       await sink.apply({ events: [], position: 5n });
       expect(await books.readCheckpoint(projection)).toBe(5n);
@@ -173,14 +175,14 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       expect(await books.readTable(projection)).toEqual([]);
     });
 
-    test('begins before the first fact', async () => {
+    test('starts before the first event', async () => {
       expect(await sinkWithTurn(projection).loadCheckpoint()).toBe(START_POSITION);
     });
   },
 );
 
-describe('a fact that cannot be applied', () => {
-  /** Where a store puts them. */
+describe('an event that cannot be applied', () => {
+  /** The sample events with positions from 0, as a store assigns them. */
   const facts = createSampleHistory().events.map((fact, i) => ({ ...fact, position: BigInt(i) }));
   const invoice = facts.findIndex(({ type }) => type === 'InvoiceIssued');
   const named = (name: string) => projections.find((each) => each.name === name) as Projection;
@@ -189,9 +191,9 @@ describe('a fact that cannot be applied', () => {
       projection,
       facts.filter((_, i) => !left.includes(i)),
     );
-  /** The facts, with one that says something else. */
+  /** The sample events, with other data in the one at index `at`. */
   const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as HistoryEvent);
-  /** A number of units that no column has room for. */
+  /** An invoice with more digits than its column allows. */
   const tooLong = () => withFact(invoice, { ...facts[invoice]?.data, units: '9'.repeat(39) });
   const all = (history: readonly HistoryEvent[]) => splitIntoBatches(history)[0] as EventBatch;
   const at = (index: number) => facts[index]?.position as bigint;
@@ -209,9 +211,9 @@ describe('a fact that cannot be applied', () => {
   });
 
   test.each<[string, () => readonly HistoryEvent[], string]>([
-    ['its table refuses it', tooLong, 'numeric field overflow'],
+    ['its table rejects it', tooLong, 'numeric field overflow'],
     ['its fold throws', () => withFact(invoice, null), "Cannot read properties of null (reading 'accountId')"],
-  ])('stops its read model right before it when %s, and no other', async (_, history, why) => {
+  ])('blocks its read model right before it if %s, and no other read model', async (_, history, why) => {
     const topups = named('topups');
     for (const each of projections) {
       const applied = (await writer(each)).apply(all(history()));
@@ -226,7 +228,7 @@ describe('a fact that cannot be applied', () => {
     ]);
   });
 
-  test('is skipped by name, which leaves a trace, and applied by the rebuild after it was mended', async () => {
+  test('is skipped after approval, which is recorded, and applied by a rebuild once it is repaired', async () => {
     const topups = named('topups');
     const sink = await writer(topups);
     await expect(sink.apply(all(tooLong()))).rejects.toThrow(BlockedByEventError);
@@ -248,7 +250,7 @@ describe('a fact that cannot be applied', () => {
     expect(await books.readTable(topups)).toEqual(computeTable(topups, facts));
   });
 
-  test('says so also where it is met by a rebuild, which leaves the table as it is', async () => {
+  test('blocks a rebuild as well, which leaves the table unchanged', async () => {
     const topups = named('topups');
     await (await writer(topups)).apply(all(facts));
     await expect(rebuild(topups, await rebuilding(tooLong()))).rejects.toThrow(BlockedByEventError);
@@ -256,11 +258,11 @@ describe('a fact that cannot be applied', () => {
     expect(await listBlockedProjections(books.pool)).toMatchObject([{ projection: 'topups' }]);
   });
 
-  test('of a newer program is skipped by itself, and applied as soon as a program runs that knows it', async () => {
+  test('is skipped automatically if a newer build wrote it, and applied by a build that can read it', async () => {
     const balances = named('balances');
     const unread = (i: number, version: number): UnreadableEvent => ({
       event: { ...(facts[i] as HistoryEvent), metadata: { version } },
-      error: new UnknownEventError('CreditAdded of version 99', 'a fact'),
+      error: new UnknownEventError('CreditAdded of version 99', 'an event'),
     });
     const [first = 0, second = 0] = facts.flatMap(({ type }, i) => (type === 'CreditAdded' ? [i] : []));
     const sink = await writer(balances);
@@ -274,13 +276,13 @@ describe('a fact that cannot be applied', () => {
 
     await rebuildIfOutdated(balances, await rebuilding(facts));
     expect(await listSkippedEvents(books.pool)).toHaveLength(2);
-    await books.pool.query('update es.skipped set version = 1'); // as if this program knew it
+    await books.pool.query('update es.skipped set version = 1'); // as if this build could read it
     await rebuildIfOutdated(balances, await rebuilding(facts));
     expect(await listSkippedEvents(books.pool)).toEqual([]);
     expect(await books.readTable(balances)).toEqual(computeTable(balances, facts));
   });
 
-  test('that no upcaster can read stops its read model until it is skipped', async () => {
+  test('blocks its read model until it is skipped if an upcaster fails', async () => {
     const balances = named('balances');
     const sink = await writer(balances);
     const unread = [{ event: facts[invoice] as HistoryEvent, error: new TypeError('no cents') }];

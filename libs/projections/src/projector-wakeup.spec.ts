@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('who fills read models is told of those who wait for one, however many, also by a connection that was made anew', async () => {
+test('notifies the projector once for many waiting callers, also after its connection was replaced', async () => {
   const { url: connectionString } = database;
   const pool = new pg.Pool({ connectionString, max: 2 });
   let heard = Promise.withResolvers<void>();

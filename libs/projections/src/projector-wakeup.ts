@@ -4,15 +4,15 @@ import { Listener, toNotifyQuery } from '#postgres';
 const CHANNEL = 'countinghouse_wanted';
 
 /**
- * Tells the projector that somebody waits for a read model, where the store does not tell it of what is appended: it looks by
- * itself only now and then.
+ * Notifies the projector that a caller waits for a read model. An event store may not announce its appends; the
+ * projector then polls it only at intervals.
  */
 export class ProjectorWakeup {
   private notifying: Promise<unknown> | undefined;
 
   constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
 
-  /** One word at a time: it is for all that wait. One that is lost makes them wait for the next look. */
+  /** Sends at most one notification at a time. If it is lost, the caller waits for the next poll of the projector. */
   notify(): void {
     this.notifying ??= this.pool
       .query(toNotifyQuery(CHANNEL))
@@ -23,7 +23,7 @@ export class ProjectorWakeup {
   }
 }
 
-/** What `ProjectorWakeup` tells, in whatever process. */
+/** Listens for the notifications of `ProjectorWakeup` in any process. */
 export function listenForWakeups(options: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
   return new Listener({ ...options, channel: CHANNEL });
 }

@@ -29,7 +29,7 @@ export type QueryRow = {
   readonly request_id: string;
 };
 
-/** The query history: one row for each request that held money, however it ended, and for those that there was no money for. */
+/** The query history: one row for each ended request that held money or was rejected for lack of money. */
 export const queries: LogProjection<QueryRow> = {
   kind: 'log',
   name: 'queries',
@@ -74,12 +74,12 @@ export const queries: LogProjection<QueryRow> = {
             create index on books.queries (account_id, position);`,
     },
     {
-      // Newest first is by when they were asked, so that a time is found, too. With keys each row costs 5 µs more.
+      // Ordered by request time, so that the indexes also serve time ranges. The index on keys costs 5 µs per row.
       id: 'queries-2',
       sql: `create index queries_by_account on books.queries (account_id, at, position);
             create index queries_by_key on books.queries (key_id, at, position);`,
     },
-    // By itself: it waits for readers, and the two above would be made again.
+    // Separate, because it waits for readers: if it fails, the indexes above are not created again.
     { id: 'queries-3', sql: 'drop index if exists books.queries_account_id_position_idx' },
   ],
   toRows(event) {
@@ -130,7 +130,7 @@ function toRefusedRow(event: ProjectedEvent, data: RequestRefused['data']): Quer
   };
 }
 
-/** Whether the web was searched may be known only afterwards: the model decides. */
+/** `is_online` may be known only after the request, because the model decides whether to search the web. */
 function toUsageColumns({ query, charge }: HoldSettled['data']) {
   const { items, errorCode } = charge;
   const paid = items.filter(({ absorbed }) => absorbed === undefined);
@@ -144,8 +144,8 @@ function toUsageColumns({ query, charge }: HoldSettled['data']) {
 }
 
 /**
- * Tokens, but of images and videos what was made (in seconds, of videos), of sound what was brought (seconds, characters), and
- * of data whether a lookup was charged.
+ * Counts tokens, except for media and data: generated images, seconds of generated video, seconds of transcribed audio,
+ * characters of synthesized text, and charged data lookups.
  */
 function toCountColumns(query: Query, count: (unit: Unit) => number, items: readonly ChargeItem[]) {
   switch (query.type) {
@@ -169,10 +169,10 @@ function toCountColumns(query: Query, count: (unit: Unit) => number, items: read
 
 const NO_USAGE_COLUMNS = { input_count: 0, output_count: 0, is_estimated: false, price: '0' };
 
-/** Of an account, so many of the newest records are looked at. */
+/** How many of the newest records of an account are scanned. */
 const REFUSED_SAMPLE = 2_000;
 
-/** How many prompts for videos of an account were refused by vendors since then, of its newest records. */
+/** Counts the video prompts of an account that providers have rejected since `since`, among its newest records. */
 export async function countRefusedVideos(pool: pg.Pool, accountId: string, since: string): Promise<number> {
   const { rows } = await pool.query<{ refused: number }>({
     name: 'refused-videos',
@@ -185,7 +185,7 @@ export async function countRefusedVideos(pool: pg.Pool, accountId: string, since
   return rows[0]?.refused ?? 0;
 }
 
-/** So many of the newest records say what a model costs at present. */
+/** How many of the newest records of all accounts determine the median prices. */
 const MEDIAN_SAMPLE = 20_000;
 
 export interface MedianPrice {
@@ -193,7 +193,7 @@ export interface MedianPrice {
   readonly sampleSize: number;
 }
 
-/** What a query of each model costs in the middle, among the newest that were charged. */
+/** Returns the median price of a query by model, among the newest charged queries. */
 export async function readMedianPrices(pool: pg.Pool): Promise<ReadonlyMap<string, MedianPrice>> {
   const { rows } = await pool.query<{ model: string; price: string; sample: string }>(
     `select model, percentile_disc(0.5) within group (order by price) as price, count(*) as sample

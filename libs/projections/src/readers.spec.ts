@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => books.close());
 
-/** Makes the read models again. */
+/** Clears the read models and fills them from these batches. */
 async function project(batches: readonly EventBatch[], chosen = projections): Promise<void> {
   await books.clear();
   const written = chosen.map(async (projection) => {
@@ -46,7 +46,7 @@ async function project(batches: readonly EventBatch[], chosen = projections): Pr
   await Promise.all(written);
 }
 
-/** Checks something of read models that are made of a whole history. */
+/** Checks the read models of random histories. */
 async function afterwards(check: (history: History) => Promise<void>): Promise<void> {
   const tried = async (history: History) => {
     await project(splitIntoBatches(history.events, [50]));
@@ -58,7 +58,7 @@ async function afterwards(check: (history: History) => Promise<void>): Promise<v
     return last;
   });
   await fc.assert(trial, { numRuns: RUNS, interruptAfterTimeLimit: TIME_LIMIT_MS });
-  await last; // one that is interrupted would go on into the next test
+  await last; // an interrupted run would otherwise continue during the next test
 }
 
 type Named<Type extends DomainEvent['type']> = Extract<HistoryEvent, { type: Type }>;
@@ -69,7 +69,7 @@ function those<Type extends DomainEvent['type']>({ events: facts }: History, ...
 
 const sum = (amounts: readonly string[]) => money.sum(amounts.map(money.parseJsonAmount));
 
-/** Of a payment, or of the part of it that was reversed. */
+/** Returns the market value of a payment or of its reversed part. */
 const marketOf = (market: string | { readonly amount: string }) =>
   typeof market === 'string' ? market : market.amount;
 
@@ -82,14 +82,14 @@ describe('the journal', () => {
   }
   const lines = async () => (await books.pool.query<Line>('select * from journal')).rows;
 
-  test('sums to zero in every entry, and in all', () =>
+  test('sums to zero for every entry and in total', () =>
     afterwards(async () => {
       const entries = Map.groupBy(await lines(), ({ position }) => position);
       for (const entry of entries.values()) expect(sum(entry.map(({ amount }) => amount))).toBe(0n);
       expect(sum((await lines()).map(({ amount }) => amount))).toBe(0n);
     }));
 
-  test('has an entry for each fact that moves money, and for no other', () =>
+  test('has an entry for every event that moves money and for no other event', () =>
     afterwards(async (history) => {
       const moved = those(
         history,
@@ -118,7 +118,7 @@ describe('the journal', () => {
       expect([...positions].toSorted()).toEqual(expected.toSorted());
     }));
 
-  test('owes every customer what the balances say', () =>
+  test('owes every customer the amounts in the balances', () =>
     afterwards(async ({ accounts }) => {
       const all = await lines();
       const owed = (account: string, customer: string) => {
@@ -133,7 +133,7 @@ describe('the journal', () => {
       }
     }));
 
-  test('owes for every challenge what was paid for it and not used', () =>
+  test('owes the paid and unused amount of every challenge', () =>
     afterwards(async ({ challenges: all }) => {
       const owed = (await lines()).filter(({ account }) => account.startsWith('challenge:'));
       const left = [...all.values()].map(({ available }) => available);
@@ -142,7 +142,7 @@ describe('the journal', () => {
       for (const { customer } of owed) expect(all.has(customer ?? '')).toBe(true);
     }));
 
-  test('has in the clearing account what was paid, and as revenue what was charged or borne by the house', () =>
+  test('has the payments in clearing accounts, and charged and absorbed prices as revenue', () =>
     afterwards(async (history) => {
       const all = await lines();
       const booked = (name: string) => sum(all.filter(({ account }) => account === name).map(({ amount }) => amount));
@@ -167,17 +167,17 @@ describe('the journal', () => {
 });
 
 describe('a balance', () => {
-  test('is what the account itself decides on', () =>
+  test('is equal to the state that the account decides on', () =>
     afterwards(async ({ accounts }) => {
       for (const [id, { available, held }] of accounts)
         expect(await readBalance(books.pool, id)).toEqual({ available, held });
     }));
 
-  test('of an unknown account is none', async () => {
+  test('does not exist for an unknown account', async () => {
     expect(await readBalance(books.pool, crypto.randomUUID())).toBeUndefined();
   });
 
-  test('is none that a challenge has, whatever was paid for it: it can never be named as an account', () =>
+  test('does not exist for a challenge, so that the id of a challenge never passes as that of an account', () =>
     afterwards(async ({ accounts, challenges }) => {
       for (const id of challenges.keys()) expect(await readBalance(books.pool, id)).toBeUndefined();
       const { rows } = await books.pool.query('select count(*)::int as all from balances');
@@ -185,14 +185,14 @@ describe('a balance', () => {
     }));
 });
 
-describe('the holds that are open', () => {
-  /** By the streams of those who pay. */
+describe('open holds', () => {
+  /** The open holds by the stream of their payer. */
   const payersIn = ({ accounts, challenges }: History) => [
     ...[...accounts].map(([id, { holds }]) => [`account-${id}`, holds] as const),
     ...[...challenges].map(([id, { holds }]) => [`challenge-${id}`, holds] as const),
   ];
 
-  test('are those of accounts and challenges', () =>
+  test('are equal to the holds in the state of accounts and challenges', () =>
     afterwards(async (history) => {
       const { rows } = await books.pool.query('select hold_id, payer, amount, owner from holds');
       const found = rows.map((row) => `${row.hold_id} ${row.payer} ${row.amount} ${row.owner}`);
@@ -202,7 +202,7 @@ describe('the holds that are open', () => {
       expect(found.toSorted()).toEqual(open.toSorted());
     }));
 
-  test('are found by who made them', () =>
+  test('are found by their owners', () =>
     afterwards(async (history) => {
       const owners = ['gateway-1', 'gateway-3'];
       const found = await findPayersByHoldOwner(books.pool, owners);
@@ -214,7 +214,7 @@ describe('the holds that are open', () => {
       expect(found.map(({ payer, owner }) => `${payer} ${owner}`).toSorted()).toEqual(expected.toSorted());
     }));
 
-  test('are overdue from their expiry on', () =>
+  test('are overdue from their expiry', () =>
     afterwards(async (history) => {
       const overdue = (holds: AccountState['holds'], now: string) =>
         [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
@@ -226,7 +226,7 @@ describe('the holds that are open', () => {
 });
 
 describe('a challenge', () => {
-  test('is what its decider made of it', () =>
+  test('has the amounts of its decider state', () =>
     afterwards(async ({ challenges }) => {
       const views = new Map((await readChallenges(books.pool)).map((each) => [each.challengeId, each]));
       for (const [id, { available, charged, forfeited, claims, served, holds }] of challenges) {
@@ -236,7 +236,7 @@ describe('a challenge', () => {
       }
     }));
 
-  test('of which something is left is unclaimed once nothing can use it', () =>
+  test('is unclaimed if it has an available amount and can no longer be used', () =>
     afterwards(async ({ challenges }) => {
       for (const before of [FRIDAY, LATER]) {
         const left = [...challenges].filter(
@@ -250,7 +250,7 @@ describe('a challenge', () => {
 });
 
 describe('a key', () => {
-  test('has the settings, and has used of its cap, what the account decides on', () =>
+  test('has the settings and the usage that the account decides on', () =>
     afterwards(async ({ accounts, end }) => {
       for (const [accountId, account] of accounts) {
         const views = await readKeys(books.pool, accountId, end);
@@ -270,7 +270,7 @@ describe('a key', () => {
       }
     }));
 
-  test('has used in all what was charged to it', () =>
+  test('has a total usage equal to its charges', () =>
     afterwards(async (history) => {
       const charges = Map.groupBy(those(history, 'HoldSettled'), ({ data }) => data.keyId);
       for (const accountId of history.accounts.keys()) {
@@ -295,35 +295,29 @@ describe('a key', () => {
 
   test.each<[string, readonly object[], string, bigint, bigint]>([
     [
-      'counts a charge in the window its request was made in',
+      'counts a charge in the window of its request',
       [created('daily', FRIDAY), charged('5', SATURDAY), charged('7', FRIDAY)],
       SATURDAY,
       5n,
       12n,
     ],
+    ['has no usage in a window without charges', [created('daily', FRIDAY), charged('7', FRIDAY)], SATURDAY, 0n, 7n],
     [
-      'has used nothing in a window without charges',
-      [created('daily', FRIDAY), charged('7', FRIDAY)],
-      SATURDAY,
-      0n,
-      7n,
-    ],
-    [
-      'restarts when its reset period changes, also for requests that were made before',
+      'starts a new window when its reset period changes, which ignores earlier requests',
       [created('daily', FRIDAY), charged('5', FRIDAY), changed('weekly', SATURDAY), charged('7', FRIDAY)],
       SATURDAY,
       0n,
       12n,
     ],
     [
-      'counts what it is charged after the change',
+      'counts charges of requests after a change of its reset period',
       [created(null, FRIDAY), charged('5', FRIDAY), changed('weekly', FRIDAY), charged('7', SATURDAY)],
       SATURDAY,
       7n,
       12n,
     ],
     [
-      'without a reset period counts everything forever',
+      'counts all charges if it has no reset period',
       [created(null, FRIDAY), charged('5', FRIDAY), charged('7', SATURDAY)],
       '2036-01-01T00:00:00.000Z',
       12n,
@@ -341,7 +335,7 @@ describe('a key', () => {
     expect(await readKeys(books.pool, accountId, now)).toMatchObject([{ usedInPeriod, usedInAll }]);
   });
 
-  test('is found by its hash, with its owner', () =>
+  test('is found by its hash together with its owner', () =>
     afterwards(async (history) => {
       const revoked = new Set(those(history, 'KeyRevoked').map(({ data }) => data.keyId));
       for (const { stream, data } of those(history, 'KeyCreated')) {
@@ -354,7 +348,7 @@ describe('a key', () => {
 });
 
 describe('a top-up', () => {
-  test('was paid and credited as its facts say', () =>
+  test('has the payments and credits of its events', () =>
     afterwards(async (history) => {
       for (const [id, { invoice, payments }] of history.topups) {
         const view = foldTopup(
@@ -384,7 +378,7 @@ describe('a top-up', () => {
       expect(foldTopup([], history.end)).toBeUndefined();
     }));
 
-  test('is found by what its back end calls it', () =>
+  test('is found by the reference of its payment backend', () =>
     afterwards(async (history) => {
       for (const fact of those(history, 'InvoiceIssued')) {
         const { backend, reference } = fact.data;
@@ -400,7 +394,7 @@ describe('the query history', () => {
   const everything = async (accountId: string) =>
     (await new QueryHistory(books.pool).read({ accountId }, 1, 1_000)).records;
 
-  test('has every request that has ended once, with what was paid for it', () =>
+  test('has every ended request once, with its charge', () =>
     afterwards(async (history) => {
       const ended = those(history, 'HoldSettled', 'HoldReleased', 'HoldExpired');
       const payers = [...history.accounts.keys(), ...history.challenges.keys()];
@@ -410,20 +404,20 @@ describe('the query history', () => {
       expect(found.toSorted()).toEqual(ended.map((fact) => `${fact.data.holdId} ${paid(fact)}`).toSorted());
     }));
 
-  test('comes newest first, in pages that together are all of it', () =>
+  test('is sorted newest first in pages that cover all records', () =>
     afterwards(async ({ accounts }) => {
       for (const accountId of accounts.keys()) {
         const all = await everything(accountId);
         const history = new QueryHistory(books.pool);
         const pages = await Promise.all([1, 2, 3, 4].map((page) => history.read({ accountId }, page, 5)));
-        for (const page of [1, 2, 3, 4]) pages.push(await history.read({ accountId }, page, 5)); // from their ends
+        for (const page of [1, 2, 3, 4]) pages.push(await history.read({ accountId }, page, 5)); // from cached ends
         const first = all.slice(0, 20);
         expect(pages.flatMap(({ records }) => records)).toEqual([...first, ...first]);
         for (const { total, isTotalExact } of pages) expect([total, isTotalExact]).toEqual([all.length, true]);
       }
     }));
 
-  test('is narrowed by key, time, model, source and type', () =>
+  test('is filtered by key, time, model, source and type', () =>
     afterwards(async ({ accounts }) => {
       for (const accountId of accounts.keys()) {
         const all = await everything(accountId);
@@ -457,7 +451,7 @@ describe('the query history', () => {
     const prices = ({ records }: { readonly records: readonly { readonly price: bigint }[] }) =>
       records.map(({ price }) => Number(price));
 
-    test('counts some behind each page, and is the same page by page as all at once', async () => {
+    test('counts a limited number of records after each page, and returns every record once', async () => {
       const history = new QueryHistory(books.pool);
       const all: number[] = [];
       for (let page = 1, pages = 1; page <= pages; page++) {
@@ -470,7 +464,7 @@ describe('the query history', () => {
       expect(all).toEqual(Array.from({ length: MANY }, (_, i) => MANY - i));
     });
 
-    test('goes on where the page before ended, whatever has come since', async () => {
+    test('continues after the end of the previous page, even if newer records were added', async () => {
       const history = new QueryHistory(books.pool);
       await history.read({ accountId }, 1, 10);
       await books.pool.query(
@@ -482,7 +476,7 @@ describe('the query history', () => {
       await books.pool.query('delete from queries where position = 0');
     });
 
-    test('has no page that is out of reach, and none behind its end', async () => {
+    test('rejects pages beyond the scan limit, and returns an empty page after the last record', async () => {
       const history = new QueryHistory(books.pool);
       await expect(history.read({ accountId }, 102, 100)).rejects.toThrow(PageOutOfRangeError);
       const filter = { accountId, to: '2026-01-01T00:01:40.000Z' };
@@ -492,7 +486,7 @@ describe('the query history', () => {
       expect(prices(await history.read(filter, 5, 20))).toEqual(Array.from({ length: 20 }, (_, i) => 20 - i));
     });
 
-    test('has all of a key that was seldom used, and says how far it has looked for a model', async () => {
+    test('finds all records of a rarely used key, and reports how far back it searched for a model', async () => {
       const history = new QueryHistory(books.pool);
       expect(prices(await history.read({ accountId, keyId: 'seldom' }, 1, 20))).toEqual([10_001, 5_001, 1]);
       const first = await history.read({ accountId, model: 'rare' }, 1, 20);

@@ -15,10 +15,10 @@ import { computeTable, ReadModelTables } from '../../testing/src/world/read-mode
 
 const { events: facts } = createSampleHistory();
 
-/** A store that lets something happen while its history is read. */
+/** A store that runs a callback whenever its history is read. */
 class WatchedStore extends MemoryEventStore {
   readings = 0;
-  /** Called when a reading begins, with its number. */
+  /** Called at the start of each reading with its number. */
   meanwhile: (reading: number) => Promise<void> = async () => {};
   private appended = 0;
 
@@ -28,7 +28,7 @@ class WatchedStore extends MemoryEventStore {
     yield* super.readAll(after);
   }
 
-  /** Appends what happened up to the fact with this number. */
+  /** Appends the sample events up to the index `end`, exclusive. */
   async appendUpTo(end: number): Promise<void> {
     for (const fact of facts.slice(this.appended, end))
       await this.append(fact.stream, fact.revision - 1, [toNewEvent(fact)]);
@@ -68,7 +68,9 @@ afterAll(() => books.close());
 
 const options = () => ({ store, databaseUrl: books.url, issueFencingToken: drawToken });
 
-/** Projects as the projector does, until the end of the test; who loses a turn takes another one. */
+/**
+ * Runs all projections like the projector until the end of the test. A projection that loses its lease takes a new one.
+ */
 function goLive(): void {
   const alarm = (_: string, error: unknown) => void alarms.push((error as Error).name);
   const turn = async (projection: Projection): Promise<void> => {
@@ -103,7 +105,7 @@ const drafts = async () =>
   (await books.pool.query(`select nspname from pg_namespace where nspname like 'books_rebuild%'`)).rowCount;
 
 describe.each(projections.map((each) => [each.name, each] as const))('rebuilding %s', (_, projection) => {
-  test('gives the table that projecting gave, and repairs one that is damaged', async () => {
+  test('reproduces the projected table and repairs a damaged one', async () => {
     await store.appendUpTo(facts.length);
     goLive();
     await caughtUp();
@@ -115,14 +117,14 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     expect(await drafts()).toBe(0);
   });
 
-  test('goes on beside the projector, which then goes on with the new table', async () => {
+  test('runs while the projector continues, which then switches to the new table', async () => {
     await store.appendUpTo(60);
     goLive();
     await caughtUp();
     await spoil(projection);
     store.meanwhile = async (reading) => {
       await store.appendUpTo(60 + 30 * reading);
-      // While the old table is still there, all go on; then the projectors wait for the new one.
+      // Projectors continue during the first reading of the history; during the second they wait for the lock.
       if (reading === 1) await caughtUp();
     };
     await rebuild(projection, options());
@@ -133,13 +135,13 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
   });
 
   test.each([
-    ['fills the new table goes on with others', 1, expect.objectContaining({ status: 'fulfilled' })],
+    ['reconnects if connections break while it fills the table', 1, expect.objectContaining({ status: 'fulfilled' })],
     [
-      'keeps the projectors waiting fails, and leaves the old table',
+      'fails and leaves the old table if its connections break while it holds the lock',
       2,
       expect.objectContaining({ status: 'rejected' }),
     ],
-  ])('whose connections break while it %s', async (_, broken, outcome) => {
+  ])('%s', async (_, broken, outcome) => {
     await store.appendUpTo(100);
     goLive();
     await caughtUp();
@@ -152,7 +154,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
     await isAsItMustBe(projection);
   });
 
-  test('that crashes leaves the old table as it is, and can be done again', async () => {
+  test('leaves the old table unchanged if it crashes, and can be repeated', async () => {
     await store.appendUpTo(100);
     goLive();
     await caughtUp();
@@ -178,7 +180,7 @@ describe.each(projections.map((each) => [each.name, each] as const))('rebuilding
 describe('a rebuild', () => {
   const [balances, journal] = projections as [Projection, Projection];
 
-  test('shows how far it is while the old table stands still, and then no more', async () => {
+  test('publishes its progress while it runs', async () => {
     await store.appendUpTo(facts.length);
     await createProjectionSink(balances, books.pool, await drawToken()).loadCheckpoint();
     const progress = new ProjectionProgress(books.pool);
@@ -193,7 +195,7 @@ describe('a rebuild', () => {
     expect(await place()).toEqual({ position: end, rebuiltTo: undefined });
   });
 
-  test('that fails shows no more how far it was', async () => {
+  test('removes its progress when it fails', async () => {
     await store.appendUpTo(facts.length);
     await createProjectionSink(balances, books.pool, await drawToken()).loadCheckpoint();
     store.meanwhile = async (reading) => {
@@ -215,7 +217,7 @@ describe('a rebuild', () => {
     expect(seen).toEqual([old, old]);
   });
 
-  test('is not undone by what the projector remembers of the damaged table', async () => {
+  test('is not overwritten by rows of the damaged table that the projector has cached', async () => {
     await store.appendUpTo(60);
     await rebuild(balances, options());
     await books.pool.query('update balances set available = available + 1');
@@ -229,7 +231,7 @@ describe('a rebuild', () => {
     await isAsItMustBe(balances);
   });
 
-  test('of a read model that was never written writes it', async () => {
+  test('fills a read model that was never written', async () => {
     await store.appendUpTo(facts.length);
     await rebuild(balances, options());
     await isAsItMustBe(balances);
@@ -238,13 +240,13 @@ describe('a rebuild', () => {
     await isAsItMustBe(balances);
   });
 
-  test('of no facts is an empty table', async () => {
+  test('results in an empty table if there are no events', async () => {
     expect(await rebuild(balances, options())).toBe(0);
     expect(await books.readTable(balances)).toEqual([]);
     expect(await books.readCheckpoint(balances)).toBe(START_POSITION);
   });
 
-  test('finds what a crashed one has left, and leaves nothing itself', async () => {
+  test('replaces the schema of a crashed rebuild and drops its own', async () => {
     await store.appendUpTo(20);
     await books.pool.query(
       'create schema books_rebuild_balances; create table books_rebuild_balances.balances (x int)',
@@ -254,7 +256,7 @@ describe('a rebuild', () => {
     expect(await drafts()).toBe(0);
   });
 
-  test('by a turn that is over changes nothing', async () => {
+  test('changes nothing if its lease has ended', async () => {
     await store.appendUpTo(60);
     const over = await drawToken();
     goLive();
@@ -268,7 +270,7 @@ describe('a rebuild', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('ends when its turn does', async () => {
+  test('stops when its signal is aborted', async () => {
     await store.appendUpTo(60);
     await expect(rebuild(balances, { ...options(), signal: AbortSignal.abort() })).rejects.toThrow(/abort/i);
     expect(await books.readTable(balances)).toEqual([]);
@@ -284,7 +286,7 @@ describe('a read model of another version', () => {
     await spoil(balances);
   });
 
-  test('is rebuilt, under the same turn, and then it is of this one', async () => {
+  test('is rebuilt once under the same lease and then has the current version', async () => {
     const token = await drawToken();
     const next = { ...balances, version: balances.version + 1 };
     await rebuildIfOutdated(next, { ...options(), issueFencingToken: async () => token });
@@ -296,7 +298,7 @@ describe('a read model of another version', () => {
     expect(store.readings).toBe(0);
   });
 
-  test('is none where the version is this one, or nothing was written yet', async () => {
+  test('is not rebuilt if it has the current version or was never written', async () => {
     store.readings = 0;
     await rebuildIfOutdated(balances, options());
     await books.clear();

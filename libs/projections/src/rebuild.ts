@@ -7,12 +7,15 @@ import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-e
 export interface RebuildOptions {
   readonly store: Pick<EventReader, 'readAll'>;
   readonly databaseUrl: string;
-  /** Draws a token that no other writer has that is ahead of this one. */
+  /**
+   * Returns a fencing token that is at least as high as that of any other writer. The rebuild calls it for the new
+   * table, and again when it switches the tables, so that a running projector loses its lease.
+   */
   readonly issueFencingToken: () => Promise<number>;
   readonly signal?: AbortSignal;
 }
 
-/** Rebuilds a read model whose rows were written by a program that folds otherwise, or did not know all facts. */
+/** Rebuilds a read model if an older build wrote its rows with another fold or skipped events that this build knows. */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
   const client = createClient({ connectionString: options.databaseUrl, name: 'rebuild' });
   await client.connect();
@@ -26,11 +29,12 @@ export async function rebuildIfOutdated(projection: Projection, options: Rebuild
 }
 
 /**
- * Drops a read model and replays it, while the service runs. The new table is filled beside the old one, which readers
- * see until both change places in one transaction. Another projector finds that it has lost its turn, and goes on from
- * there with a new one. Facts that were skipped before are tried again.
- * @returns how many facts were replayed
- * @throws LeaseLostError when a writer with a higher token has the table
+ * Rebuilds a read model from all events while the service runs. Readers see the old table until one transaction
+ * replaces it with the new one. The projector then loses its lease, and continues on the new table under a new one.
+ * Events that were skipped before are applied if possible.
+ * @returns the number of replayed events
+ * @throws LeaseLostError if a writer with a higher token has the table; BlockedByEventError if an event cannot be
+ *   applied
  */
 export async function rebuild(projection: Projection, options: RebuildOptions): Promise<number> {
   const { databaseUrl: connectionString, issueFencingToken } = options;
@@ -53,11 +57,11 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     const client = await admin.connect();
     try {
       await client.query('begin');
-      // The projectors wait.
+      // Projectors wait from here on, so that the new table can reach the end of the events.
       await client.query('lock table books.checkpoints in share row exclusive mode');
       replayed += await replay(sink, options);
       await client.query(`drop table books.${name}; alter table ${draft}.${name} set schema books`);
-      // Drawn here, where no other process can take the table: an earlier projector has lost its turn.
+      // This token is issued under the lock, so it is higher than that of every projector that has written so far.
       const { rowCount } = await client.query(
         `insert into books.checkpoints as c (projection, position, writer, version)
          select projection, position, $1, version from ${draft}.checkpoints
@@ -72,14 +76,14 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       await client.query(`drop schema ${draft} cascade`);
       await client.query('commit');
     } catch (error) {
-      await client.query('rollback').catch(() => {}); // where the connection is lost, so is the transaction
+      await client.query('rollback').catch(() => {}); // a lost connection has also ended the transaction
       throw error;
     } finally {
       client.release();
     }
     return replayed;
   } catch (error) {
-    await recordProgress(admin, name, null).catch(() => {}); // it has failed all the same
+    await recordProgress(admin, name, null).catch(() => {}); // the original error matters more
     if (error instanceof BlockedByEventError) await recordBlocked(admin, name, error);
     throw error;
   } finally {
@@ -103,7 +107,7 @@ async function replay(
   return replayed;
 }
 
-/** The old table's checkpoint stands still meanwhile: without this its projector would seem to stand still too. */
+/** Stores the progress of a rebuild, because the checkpoint of the old table does not advance during a rebuild. */
 function recordProgress(admin: pg.Pool, name: string, position: bigint | null): Promise<unknown> {
   return admin.query('update books.checkpoints set rebuilt_to = $2 where projection = $1', [name, position]);
 }

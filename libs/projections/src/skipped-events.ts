@@ -1,7 +1,8 @@
 /**
- * Facts that a read model could not take. At one that its table or its fold refuses, it stops, and says so beside its
- * checkpoint; it goes on when the fact can be applied, or when an operator has said that it be skipped. A fact of a newer
- * program is skipped at once. What was skipped stands beside the facts and outlives the tables; a rebuild tries it again.
+ * Events that a read model cannot apply. If its table or its fold rejects an event, the read model is blocked; the
+ * event and the reason are stored with its checkpoint. It continues when the event can be applied, or when an operator
+ * has approved the skip. An event of a newer build is skipped at once. Skipped events are stored outside the read
+ * models; a rebuild tries to apply them.
  */
 import pg from 'pg';
 import { EVENT_SCHEMA } from '#domain';
@@ -16,7 +17,7 @@ import {
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** Of an error's words. */
+/** Maximum number of stored characters of an error message. */
 const MAX_REASON_LENGTH = 500;
 
 export const skipMigrations = [
@@ -39,12 +40,12 @@ export const skipMigrations = [
   },
 ] as const;
 
-/** The fold of a read model has thrown. */
+/** The fold of a read model threw. */
 export class FoldError extends Error {
   override readonly name = 'FoldError';
 }
 
-/** Runs a part of a fold. */
+/** Runs a part of a fold. @throws FoldError if `fold` throws */
 export function runFold<T>(fold: () => T): T {
   try {
     return fold();
@@ -54,12 +55,13 @@ export function runFold<T>(fold: () => T): T {
 }
 
 /**
- * Classes of SQLSTATE that blame what is written, and not the server: cardinality violation, data exception, integrity
- * constraint violation, program limit exceeded. (https://www.postgresql.org/docs/current/errcodes-appendix.html)
+ * SQLSTATE classes of errors that the written data causes, not the server: cardinality violation, data exception,
+ * integrity constraint violation, program limit exceeded.
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
 const DATA_ERROR_SQLSTATE = /^(21|22|23|54)/;
 
-/** Whether a batch failed for what its facts are, so that trying again would not help. */
+/** Whether the events of a batch caused its failure, so that a retry would not help. */
 export function isCausedByEvents(error: unknown): boolean {
   return (
     error instanceof FoldError || (error instanceof pg.DatabaseError && DATA_ERROR_SQLSTATE.test(error.code ?? ''))
@@ -70,12 +72,12 @@ export function toReason(error: unknown): string {
   return String(error instanceof Error ? error.message : error).slice(0, MAX_REASON_LENGTH);
 }
 
-/** Facts of a batch that a newer program wrote. */
+/** Returns the events of a batch that a newer build wrote. */
 export function findNewerEvents({ unreadable: unread = [] }: EventBatch): readonly UnreadableEvent[] {
   return unread.filter(({ error }) => error instanceof UnknownEventError);
 }
 
-/** The facts of a batch in two parts; undefined where there is only one. */
+/** Splits a batch in two halves; undefined if it has fewer than two events. */
 export function splitBatch({
   events,
   unreadable: unread = [],
@@ -96,7 +98,10 @@ export function splitBatch({
   ];
 }
 
-/** Part of a statement that has a CTE `fence`: notes what a reader skips by itself, as JSON in parameter `parameterIndex`. */
+/**
+ * Returns a part of a statement with the CTE `fence`, which records the events of a newer build as skipped. They are
+ * passed as JSON in parameter `parameterIndex`.
+ */
 export function createRecordNewerSql(reader: string, parameterIndex: number): string {
   return `, skipped as (insert into es.skipped (reader, position, stream, type, version, why)
     select '${reader}', position, stream, type, version, why
@@ -112,7 +117,7 @@ export function toSkippedJson(newer: readonly UnreadableEvent[]): string {
   return JSON.stringify(rows);
 }
 
-/** Whether an operator has said that a fact be skipped. */
+/** Whether an operator has approved skipping an event. */
 export async function isSkipApproved(pool: pg.Pool, reader: string, position: bigint): Promise<boolean> {
   const { rowCount } = await pool.query(
     'select from es.skipped where reader = $1 and position = $2 and mended_at is null',
@@ -121,7 +126,7 @@ export async function isSkipApproved(pool: pg.Pool, reader: string, position: bi
   return rowCount === 1;
 }
 
-/** Notes before which fact a read model stands, and why. */
+/** Records which event blocks a read model, and why. */
 export async function recordBlocked(
   pool: Queryable,
   reader: string,
@@ -134,14 +139,14 @@ export async function recordBlocked(
   ]);
 }
 
-/** A read model that stands before a fact. */
+/** A read model that is blocked by an event. */
 export interface BlockedProjection {
   readonly projection: string;
   readonly position: bigint;
   readonly reason: string;
 }
 
-/** The read models that stand before a fact that they cannot take. */
+/** Returns the read models that are blocked by an event. */
 export async function listBlockedProjections(pool: Queryable): Promise<readonly BlockedProjection[]> {
   const { rows } = await pool.query<{ projection: string; stopped_at: string; stopped_why: string }>({
     name: 'stopped-projections',
@@ -161,12 +166,12 @@ export interface SkippedEvent {
   readonly type: string;
   readonly version: number;
   readonly why: string;
-  /** Null where the reader did it by itself. */
+  /** The operator who approved the skip; null if a newer build wrote the event and it was skipped automatically. */
   readonly by: string | null;
   readonly at: Date;
 }
 
-/** What was skipped and never applied since. */
+/** Returns the events that were skipped and not applied by a rebuild since. */
 export async function listSkippedEvents(pool: Queryable): Promise<readonly SkippedEvent[]> {
   const { rows } = await pool.query<Omit<SkippedEvent, 'position'> & { readonly position: string }>(
     `select reader, position, stream, type, version, why, skipped_by as by, skipped_at as at from es.skipped
@@ -175,10 +180,10 @@ export async function listSkippedEvents(pool: Queryable): Promise<readonly Skipp
   return rows.map((row) => ({ ...row, position: BigInt(row.position) }));
 }
 
-/** More are not counted. */
+/** `countIncompleteStreams` does not count beyond this number. */
 const MAX_COUNTED_STREAMS = 1_000;
 
-/** How many accounts and other streams have facts that were skipped and never applied since. */
+/** Counts the streams with events that were skipped and not applied by a rebuild since. */
 export async function countIncompleteStreams(pool: Queryable): Promise<number> {
   const { rows } = await pool.query<{ streams: number }>({
     name: 'incomplete-streams',
@@ -188,7 +193,7 @@ export async function countIncompleteStreams(pool: Queryable): Promise<number> {
   return rows[0]?.streams ?? 0;
 }
 
-/** Whether a newer program's facts were skipped that this program knows. */
+/** Whether events of a newer build were skipped that this build can read. */
 export async function canReadSkippedEvents(pool: Queryable, reader: string): Promise<boolean> {
   const { rows } = await pool.query<{ type: string; version: number }>(
     'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',
@@ -197,7 +202,7 @@ export async function canReadSkippedEvents(pool: Queryable, reader: string): Pro
   return rows.some(({ type, version }) => isKnownEvent(type, version, EVENT_SCHEMA));
 }
 
-/** Notes that a rebuild has applied what was skipped, but for what it skipped again. */
+/** Records that a rebuild has applied the skipped events of a read model, except those that it skipped again. */
 export async function recordRepaired(
   client: Queryable,
   reader: string,
@@ -218,8 +223,8 @@ export interface SkipRequest {
 }
 
 /**
- * Lets a read model go on behind the fact that it stands before. The projector notices within seconds.
- * @returns false when it does not stand before that fact
+ * Approves skipping the event that blocks a read model. The projector continues within seconds.
+ * @returns false if this event does not block the read model
  */
 export async function skipEvent(
   pool: Queryable,

@@ -5,10 +5,10 @@ import { StartupCatchUp } from './startup-catch-up.ts';
 
 const END = 10n;
 
-/** Where `balances` and `keys` are, and how far the new table of `keys` is. */
+/** Positions of `balances` and `keys`, and of the new table of `keys` during a rebuild. */
 type Places = readonly [balances: bigint, keys: bigint, rebuiltTo?: bigint];
 
-/** Two read models that are found at one pair of places after the other. */
+/** Two read models with the given positions in successive polls. */
 function found(...places: readonly Places[]) {
   let look = 0;
   const moving = async () => {
@@ -30,7 +30,7 @@ const BOTH = 'balances,keys';
 
 test.each<[string, readonly Places[], number, readonly string[]]>([
   [
-    'each has applied what there was',
+    'each projection has reached the target',
     [
       [4n, 9n],
       [10n, 9n],
@@ -40,7 +40,7 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     [BOTH, 'keys', ''],
   ],
   [
-    'those that still move have',
+    'each projection that still advances has reached the target',
     [
       [4n, 3n],
       [7n, 3n],
@@ -49,9 +49,9 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     0,
     [BOTH, 'balances', ''],
   ],
-  ['none moves', [[4n, 3n]], 0, [BOTH, '', '']],
+  ['no projection advances', [[4n, 3n]], 0, [BOTH, '', '']],
   [
-    'a new table is filled beside the one that stands',
+    'a rebuild has filled the new table',
     [
       [10n, 3n, 1n],
       [10n, 3n, 8n],
@@ -61,7 +61,7 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     ['keys', 'keys', ''],
   ],
   [
-    'a rebuild that fails again and again is further than it ever was no more',
+    'a repeatedly failing rebuild gets no further than before',
     [
       [10n, 3n, 8n],
       [10n, 3n],
@@ -70,30 +70,30 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     0,
     ['keys', '', ''],
   ],
-  ['a projector has begun, where none ever was', [[START_POSITION, START_POSITION]], 0, [BOTH, 'keys', 'keys']],
-])('a process is waited for until %s', async (_, places, patienceMs, expected) => {
+  ['the first projector has filled the keys', [[START_POSITION, START_POSITION]], 0, [BOTH, 'keys', 'keys']],
+])('waits until %s', async (_, places, patienceMs, expected) => {
   expect(await waits(new StartupCatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
 });
 
-test('where nothing was ever committed, nothing is waited for', async () => {
+test('does not wait if there are no events', async () => {
   expect(
     await waits(new StartupCatchUp(START_POSITION, found([START_POSITION, START_POSITION]), ['balances', 'keys'])),
   ).toEqual(['', '', '']);
 });
 
-test('what has been caught up with once is not asked about again', async () => {
+test('stays complete after all projections have reached the target once', async () => {
   const catchUp = new StartupCatchUp(END, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
   expect(await waits(catchUp)).toEqual(['', '', '']);
 });
 
-test('while it is not known where they are, their time does not pass', async () => {
+test('restarts the stall timeouts after the positions could not be read', async () => {
   let isAway = false;
   const { loadActivePositions: moving } = found([4n, 3n]);
-  const progress = { loadActivePositions: () => (isAway ? Promise.reject(new Error('PostgreSQL is away')) : moving()) };
+  const progress = { loadActivePositions: () => (isAway ? Promise.reject(new Error('PostgreSQL is down')) : moving()) };
   const catchUp = new StartupCatchUp(END, progress, ['balances', 'keys'], 0);
   await catchUp.findLagging();
   isAway = true;
-  await expect(catchUp.findLagging()).rejects.toThrow('away');
+  await expect(catchUp.findLagging()).rejects.toThrow('down');
   isAway = false;
   expect(await waits(catchUp)).toEqual([BOTH, '', '']);
 });

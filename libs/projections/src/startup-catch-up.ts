@@ -2,22 +2,22 @@ import { START_POSITION } from '#kernel';
 import type { ProjectionPosition, ProjectionProgress } from './progress.ts';
 
 /**
- * A read model that has not moved for so long will not by our waiting for it: longer than a standby takes to take over, and
- * than a projector that is started with this process may come after it.
+ * A read model that has not advanced for this long is no longer waited for. A standby projector takes over sooner, and
+ * a projector of the same deployment starts sooner.
  */
 const STALL_TIMEOUT_MS = 120_000;
-/** Without it no customer is told from a stranger. */
+/** Without this read model no API key is known, so no customer can be served. */
 const REQUIRED_PROJECTION = 'keys';
 
 /**
- * Whether the read models show everything up to a position: where all ended when this process started. A process that
- * starts beside a projector that is far behind would answer with balances of yesterday, and know no key that was made
- * since. Where the projector stands still, so would all others, and there is nothing to wait for; but where it has never
- * been there is nobody to serve.
+ * Determines when the read models include every event up to `target`, the last position at the start of this process. A
+ * process that serves earlier would return outdated balances and reject recent API keys. A read model that has stopped
+ * advancing is not waited for, because other processes would be no better off. Only an empty table of keys is waited
+ * for without limit.
  */
 export class StartupCatchUp {
   private isComplete = false;
-  /** The furthest places so far, and since when. */
+  /** The furthest position of each projection, and when it was first observed. */
   private readonly furthest = new Map<string, { readonly position: ProjectionPosition; readonly at: number }>();
 
   constructor(
@@ -28,12 +28,13 @@ export class StartupCatchUp {
   ) {}
 
   /**
-   * Where those are that have not come so far, and move or may. Once there were none, there are none for ever.
+   * Returns the positions of the projections that have not reached the target but may still advance. Once the result
+   * was empty, it stays empty.
    */
   async findLagging(): Promise<ReadonlyMap<string, ProjectionPosition>> {
     if (this.isComplete) return new Map();
     const positions = await this.progress.loadActivePositions(this.projections).catch((error) => {
-      this.furthest.clear(); // while PostgreSQL does not answer, nothing can move: patience begins again
+      this.furthest.clear(); // nothing advances while PostgreSQL is unavailable, so the stall timeouts restart
       throw error;
     });
     const lagging = [...positions].filter(
@@ -54,7 +55,7 @@ export class StartupCatchUp {
   }
 }
 
-/** A rebuild that fails again and again begins again and again: it has moved where it is further than it ever was. */
+/** A rebuild that fails repeatedly restarts each time, so it has only advanced if it is further than ever before. */
 function hasAdvanced(from: ProjectionPosition, to: ProjectionPosition): boolean {
   return from.position !== to.position || (to.rebuiltTo ?? START_POSITION) > (from.rebuiltTo ?? START_POSITION);
 }

@@ -2,21 +2,24 @@ import type pg from 'pg';
 import type { FreshnessCheck } from './freshness-check.ts';
 import { findTopupIds } from './topups.ts';
 
-/** The ids of top-ups, by their references. */
+/** Top-up ids by the reference of the payment backend. */
 export interface TopupLookupResult {
   readonly ids: ReadonlyMap<string, string>;
-  /** What is not among them is no top-up of ours. Else the read model may not show it yet. */
+  /** True if a reference without an id belongs to no top-up. Otherwise the read model may not include it yet. */
   readonly isComplete: boolean;
 }
 
-/** Top-ups by what their back ends call them. A read model that is late is no reason to take a payment for a stranger's. */
+/**
+ * Finds top-ups by the references of their payment backends. Distinguishes an unknown reference from one that the read
+ * model does not include yet, so that no payment is dropped as that of a third party.
+ */
 export class TopupFinder {
   constructor(
     private readonly pool: pg.Pool,
     private readonly freshnessCheck: FreshnessCheck,
   ) {}
 
-  /** @param timeoutMs how long a read model that is behind is waited for, where one of them is not found */
+  /** @param timeoutMs how long to wait for a lagging read model if a reference is not found */
   async find(backend: string, references: readonly string[], timeoutMs: number): Promise<TopupLookupResult> {
     const ids = await findTopupIds(this.pool, backend, references);
     if (references.every((reference) => ids.has(reference))) return { ids, isComplete: true };

@@ -28,7 +28,7 @@ type TopupRow = {
   readonly amount: string;
   readonly currency: string;
   readonly usd: string;
-  /** Of the coin's smallest unit, as all units here. */
+  /** In the coin's smallest unit, like all units in this table. */
   readonly units: string;
   readonly backend: string;
   readonly reference: string;
@@ -36,16 +36,16 @@ type TopupRow = {
   readonly destination: string;
   readonly created_at: string;
   readonly expires_at: string;
-  /** Payments that have been seen and are not final yet, each behind a space. */
+  /** Payments that were observed and are not final yet, each preceded by a space. */
   readonly seen: string;
   readonly paid_units: string;
   readonly reversed_units: string;
   readonly credited: string;
-  /** Received and not yet credited. */
+  /** Number of received payments that are not credited yet. */
   readonly pending: number;
 };
 
-/** Invoices and what was paid on them. */
+/** The read model of top-ups: their invoices and payments. */
 export const topups: FoldProjection<TopupRow> = {
   kind: 'fold',
   name: 'topups',
@@ -74,7 +74,7 @@ export const topups: FoldProjection<TopupRow> = {
   ],
   migrations: [
     {
-      // The table before it knew only Lightning; it is filled again from the facts.
+      // The previous table only supported Lightning. Deleting its checkpoint makes the projector fill the new one.
       id: 'topups-2',
       sql: `drop table if exists books.topups;
             delete from books.checkpoints where projection = 'topups';
@@ -188,22 +188,23 @@ export interface TopupView {
   readonly expiresAt: string;
   readonly credited: PicoUsd;
   /**
-   * `Settled` once all that was asked for is in the balance, also late. With a part of it `New`, and `Expired` by the
-   * clock. `Invalid` when all of it was reversed.
+   * `Settled` once the full requested amount is credited, even after the expiry. A partly paid top-up stays `New` until
+   * it has expired. `Invalid` if all payments were reversed.
    */
   readonly status: TopupStatus;
 }
 
 /**
- * A top-up as the facts of its stream have it: they are few, and nobody who has paid waits for a read model.
- * @returns undefined when there are none
+ * Builds the view of a top-up from the few events of its stream, so that a customer who has paid does not wait for a
+ * read model.
+ * @returns undefined if there are no events
  */
 export function foldTopup(events: readonly ProjectedEvent[], now: string): TopupView | undefined {
   const row = foldRow(topups, events);
   return row && toView(row, now);
 }
 
-/** The ids of the top-ups that a back end knows by these references, by reference. */
+/** Returns the ids of the top-ups of a payment backend by reference. */
 export async function findTopupIds(
   pool: pg.Pool,
   backend: string,

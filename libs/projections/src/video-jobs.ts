@@ -17,7 +17,7 @@ const EVENT_TYPES: ReadonlySet<DomainEvent['type']> = new Set<VideoEvent['type']
   'VideoCostClosed',
 ]);
 
-/** `open`: it has failed, and its vendor may send an invoice that nobody has looked at. */
+/** `open`: the job has failed, and its provider may still invoice a cost that is not recorded. */
 type JobState = 'requested' | 'held' | 'submitting' | 'unknown' | 'submitted' | 'made' | 'stored' | 'failed' | 'open';
 
 type VideoJobRow = {
@@ -26,19 +26,19 @@ type VideoJobRow = {
   readonly model: string;
   readonly state: JobState;
   readonly held: string;
-  /** The vendors that it can be handed to, in their order. */
+  /** The providers that the job can be submitted to, in this order, separated by spaces. */
   readonly vendors: string;
-  /** The one that has it, or may have it. */
+  /** The provider that has accepted the job, or may have accepted it. */
   readonly vendor: string | null;
   readonly vendor_id: string | null;
-  /** What the vendor may invoice, once it is over. */
+  /** After a failure, the maximum that the provider may still invoice. */
   readonly open_cost: string | null;
   readonly deadline: string;
   readonly requested_at: string;
   readonly changed_at: string;
 };
 
-/** Videos that are being made, and those whose cost is open. What is over and known has no row. */
+/** The read model of running video jobs and of failed ones with an open cost. Other ended jobs have no row. */
 export const videoJobs: FoldProjection<VideoJobRow> = {
   kind: 'fold',
   name: 'video_jobs',
@@ -78,7 +78,7 @@ export const videoJobs: FoldProjection<VideoJobRow> = {
 
 function createRow(job_id: string, data: VideoRequested['data']): VideoJobRow {
   const { query, hold, endpoints, deadline, at } = data;
-  // Of the account, or of the challenge that pays.
+  // The id of the account, or of the challenge that pays.
   const account_id = data.accountId ?? getStreamId({ stream: hold.payer });
   return {
     ...{ job_id, account_id, model: query.model, state: 'requested', held: hold.amount },
@@ -130,7 +130,7 @@ export interface VideoJobView {
   readonly changedAt: string;
 }
 
-/** Videos that are being made, and those whose cost is open, the oldest first. */
+/** Returns the running jobs and the failed ones with an open cost, oldest first. */
 export async function readVideoJobs(pool: Pick<pg.Pool, 'query'>): Promise<readonly VideoJobView[]> {
   const { rows } = await pool.query<VideoJobRow>({
     text: 'select * from books.video_jobs order by requested_at, job_id',

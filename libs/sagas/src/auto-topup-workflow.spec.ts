@@ -1,6 +1,7 @@
 /**
- * A process that asks wallets for money dies at every single thing that it does, before it or behind it, and another one goes
- * on. In memory and in virtual time, with real invoices; with processes and a relay it is `npm run prove:wallets`.
+ * A process that runs automatic top-ups dies before or after each of its actions in turn, and another one continues.
+ * Runs in memory and in virtual time, with real invoices. `npm run prove:wallets` does the same with processes and a
+ * relay.
  */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -45,12 +46,12 @@ const SECOND = 1_000;
 const ACCOUNT = '3f0e6c1e-7d51-4b0a-9a55-0c6f2a1c9e11';
 const [ONE, OTHER] = ['aa'.repeat(32), 'bb'.repeat(32)];
 
-/** Thrown by whatever a process does after it has died. */
+/** Thrown by every action of a process that has died. */
 class Died extends Error {}
 
 type Act = <T>(what: string, work: () => Promise<T>) => Promise<T>;
 
-/** Our own node. */
+/** The payment backend: the operator's Lightning node. */
 class Node implements PaymentBackend {
   readonly name = 'lnd';
   readonly maxBatchSize = 100;
@@ -74,7 +75,7 @@ class Node implements PaymentBackend {
   async *subscribe() {}
   async close(): Promise<void> {}
 
-  /** @throws Error as the network does */
+  /** @throws Error if the invoice is paid or has expired, as a Lightning payment would fail */
   pay(invoice: string): void {
     const found = this.node.listAddedInvoices(0).find(({ paymentRequest }) => paymentRequest === invoice);
     if (!found || found.payment) throw new Error('invoice is already paid');
@@ -84,7 +85,7 @@ class Node implements PaymentBackend {
   }
 }
 
-/** What a wallet does with the nth request, from 1. */
+/** How a wallet handles its `nth` request, counted from 1. */
 type Behaviour = (nth: number, pay: () => void, hear: (answer: WalletResponse) => void) => void;
 
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
@@ -92,7 +93,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     pay();
     hear({ code: 'PAID' });
   },
-  'pays silently': (_, pay) => pay(),
+  'pays without a response': (_, pay) => pay(),
   'pays before it fails': (_, pay) => {
     pay();
     throw new Error('the connection is lost');
@@ -102,7 +103,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     pay();
     hear({ code: 'PAID' });
   },
-  'says nothing to the first request': (nth, pay) => {
+  'does not respond to the first request': (nth, pay) => {
     if (nth > 1) pay();
   },
   'fails, then pays': (nth, pay, hear) => {
@@ -110,7 +111,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     pay();
     hear({ code: 'PAID' });
   },
-  'says that it failed, and pays later': (nth, pay, hear) => {
+  'reports a failure, but pays later': (nth, pay, hear) => {
     if (nth > 1) return hear({ code: 'OTHER', why: 'already pending' });
     hear({ code: 'PAYMENT_FAILED' });
     void time.delay(12 * SECOND).then(pay);
@@ -123,16 +124,16 @@ class Purse extends Wallets {
   }
 
   connect(): never {
-    throw new Error('it is connected');
+    throw new Error('the wallet is already connected');
   }
 
   async pay({ pubkey }: WalletConnection, invoice: string, hear: (answer: WalletResponse) => void): Promise<void> {
-    await this.act('ask the wallet', async () => {
+    await this.act('request payment', async () => {
       asked.push({ pubkey, invoice });
       const settle = () => {
         try {
           node.pay(invoice);
-        } catch {} // as the network refuses it
+        } catch {} // the network rejects the payment
       };
       behaviour(asked.length, settle, hear);
     });
@@ -200,7 +201,7 @@ function newLease() {
 
 const offered = () => new PaymentMethods(readPayments(), new PaymentBackendRegistry([node]), 50);
 
-/** What credits payments: a process that lives. */
+/** Runs the top-up workflow, which credits payments, in a process that does not die. */
 function watch(): void {
   const { lease } = newLease();
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
@@ -230,7 +231,7 @@ function watch(): void {
   );
 }
 
-/** A process that asks wallets, until it dies. */
+/** Runs automatic top-ups in a process whose actions go through `act`, until `act` throws `Died`. */
 function ask(act: Act = alive): void {
   const { stop, lease } = newLease();
   let dead = false;
@@ -273,7 +274,7 @@ function ask(act: Act = alive): void {
           findDue: (...args) => due.findDue(...args),
           listWaiting: (name) => due.listWaiting(name),
           wake: (...args) => doing('wake', () => due.wake(...args)),
-          reschedule: (...args) => doing('put off', () => due.reschedule(...args)),
+          reschedule: (...args) => doing('reschedule', () => due.reschedule(...args)),
         },
         checkpoints: checkpointsOf(doing),
       },
@@ -308,8 +309,8 @@ async function journal(): Promise<readonly StoredEvent<AutoTopupEvent>[]> {
 const pass = (seconds: number) => time.advance(seconds * SECOND);
 
 /**
- * Dies at its nth action: before it, or behind it when its answer is lost.
- * @returns whether the attempt had not ended by then
+ * Runs a process that dies at its `n`th action: before the action, or after it so that its result is lost.
+ * @returns whether it died before the attempt had ended
  */
 async function dieAt(n: number, behind: boolean): Promise<boolean> {
   let actions = 0;
@@ -324,21 +325,24 @@ async function dieAt(n: number, behind: boolean): Promise<boolean> {
   return died && (await journal()).every(({ type }) => type !== 'AutoTopupEnded');
 }
 
-/** Dying behind a thing is dying before the next one, but for what the process knows: two wallets are enough for that. */
+/**
+ * Dying after an action stores the same as dying before the next one. Only the memory of the process differs, so two
+ * wallets are enough for `before`.
+ */
 const DEATHS = [
-  ...Object.keys(BEHAVIOURS).map((wallet) => [wallet, 'behind'] as const),
+  ...Object.keys(BEHAVIOURS).map((wallet) => [wallet, 'after'] as const),
   ...['pays at once', 'loses the first request'].map((wallet) => [wallet, 'before'] as const),
 ];
 
 test.each(DEATHS)(
-  'with a wallet that %s, a process that dies %s any action leaves one payment, within 30 s of the next one',
+  'with a wallet that %s, a process that dies %s any action is replaced, and one payment arrives within 30 s',
   async (wallet, where) => {
     for (let n = 1, open = true; open; n++) {
       start();
       behaviour = BEHAVIOURS[wallet] as Behaviour;
       await connect();
       watch();
-      open = await dieAt(n, where === 'behind');
+      open = await dieAt(n, where === 'after');
       ask();
       await pass(30);
       expect({ n, balance: await balance(), paid: paid.length }).toEqual({ n, balance: '10.5', paid: 1 });
@@ -349,7 +353,7 @@ test.each(DEATHS)(
   },
 );
 
-test('an invoice that expired unpaid is followed by another one, and only then', async () => {
+test('creates another invoice only after the last one has expired unpaid', async () => {
   behaviour = () => {};
   await connect();
   watch();
@@ -365,7 +369,7 @@ test('an invoice that expired unpaid is followed by another one, and only then',
   expect(await balance()).toBe('10.5');
 });
 
-test('another wallet is asked only once the one before can not pay any more', async () => {
+test('requests payment from a new wallet only once the previous wallet can no longer pay', async () => {
   behaviour = () => {};
   await connect();
   watch();
@@ -381,7 +385,7 @@ test('another wallet is asked only once the one before can not pay any more', as
   expect([await balance(), paid.length]).toEqual(['10.5', 1]);
 });
 
-test('what a wallet answers is noted behind an outage of the store: a wallet that has no quota left is not asked again', async () => {
+test('records a wallet response after a store outage, so that an exhausted quota pauses requests', async () => {
   let backAt = 0;
   behaviour = (_, __, hear) => {
     backAt = time.nowMs() + 40 * SECOND;

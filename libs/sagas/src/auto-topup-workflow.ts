@@ -54,7 +54,7 @@ export interface AutoTopupWorkflowDependencies {
   readonly runtime: Runtime;
 }
 
-/** Has wallets pay for the accounts they are connected to, as long as this process has the turn. */
+/** Runs the automatic top-ups of all accounts until the lease ends: connected wallets are requested to pay invoices. */
 export function runAutoTopupWorkflow(
   dependencies: AutoTopupWorkflowDependencies,
   lease: Lease,
@@ -123,7 +123,7 @@ class AutoTopupSteps {
     return [{ type: 'BeginAutoTopup', data }];
   }
 
-  /** Only what its back end says makes an invoice unpaid: what was recorded may be late. */
+  /** Polls the payment backend before an attempt ends as unpaid, because recorded payments may lag. */
   private async checkInvoice({
     attempt,
     topupId,
@@ -138,11 +138,11 @@ class AutoTopupSteps {
     if (received.length > 0) return received.every(({ isCredited }) => isCredited) ? createEndCommands('paid') : [];
     if (!hasExpired || !invoice) return [];
     const backend = backends.find(invoice.backend);
-    if (!backend) throw new Error(`${invoice.backend}, which knows what became of an invoice, is not configured here`);
+    if (!backend) throw new Error(`payment backend ${invoice.backend} of an open invoice is not configured here`);
     return (await backend.fetchPayments([invoice.reference])).length > 0 ? [] : createEndCommands('expired');
   }
 
-  /** Right before money is asked for, it is looked whether it is still wanted. */
+  /** Sends the payment request, unless the current state shows that the payment is no longer needed. */
   private async pay(
     { attempt, request, topupId, invoice }: WalletPaymentEffect,
     accountId: string,
@@ -155,12 +155,12 @@ class AutoTopupSteps {
     ]);
     const { wallet: connected, attempt: openAttempt } = state;
     if (!connected || connected.wallet.pubkey !== openAttempt?.payer)
-      return createUnsentOutcome('another wallet is connected by now');
-    if (topup.payments.size > 0) return createUnsentOutcome('the invoice is paid');
+      return createUnsentOutcome('the wallet of this attempt is no longer connected');
+    if (topup.payments.size > 0) return createUnsentOutcome('the invoice is already paid');
     if (calculateBalance(account) >= money.parseJsonAmount(connected.threshold))
-      return { ...createUnsentOutcome('enough was credited by now'), isUnneeded: true };
+      return { ...createUnsentOutcome('the balance has reached the threshold'), isUnneeded: true };
     const secret = this.openSecret(connected.secret, accountId);
-    if (secret === undefined) return createUnsentOutcome('the secret of the wallet cannot be read here');
+    if (secret === undefined) return createUnsentOutcome('the secret of the wallet cannot be opened');
     const onResponse = (response: WalletResponse) =>
       void this.recordResponse({ attempt, request, ...response }, accountId);
     try {
@@ -172,19 +172,20 @@ class AutoTopupSteps {
     }
   }
 
-  /** @returns undefined where it was sealed with another master key */
+  /** @returns undefined if the secret cannot be opened, for example because its master key is not configured */
   private openSecret(secret: SealedSecret, accountId: string): string | undefined {
     try {
       return this.dependencies.secrets.open(secret);
     } catch (error) {
-      this.dependencies.runtime.reportError(`the wallet of ${accountId} cannot be asked`, error);
+      this.dependencies.runtime.reportError(`the secret of the wallet of ${accountId} cannot be opened`, error);
       return undefined;
     }
   }
 
   /**
-   * An answer may come long after it was asked for, and its process may be about to end: then it is not needed. Nothing else
-   * says it again, so it waits for a store that is away.
+   * Records the response of a wallet, which may arrive long after the request. The wallet does not repeat it, so the
+   * append is retried while the event store is unavailable. The response is dropped when the lease ends: the payment
+   * backend knows whether the invoice was paid.
    */
   private async recordResponse(
     response: WalletResponse & { readonly attempt: number; readonly request: number },
@@ -195,7 +196,7 @@ class AutoTopupSteps {
     const write = () => streams.autoTopups.run(accountId, command, createRootCause(ACTOR, accountId));
     const sleep = (wait: number) => runtime.sleep(wait, this.lease.signal);
     await retryWhileUnavailable(write, sleep, () => this.lease.isHeld()).catch((error: unknown) => {
-      runtime.reportError(`what a wallet of ${accountId} answered could not be noted`, error);
+      runtime.reportError(`the response of the wallet of ${accountId} could not be recorded`, error);
     });
   }
 }
@@ -204,7 +205,7 @@ function createUnsentOutcome(reason: string): Extract<WalletRequestOutcome, { is
   return { isSent: false, reason, isUnneeded: false };
 }
 
-/** A hold that passes pulls no money. */
+/** Includes held amounts, so that a running request does not trigger a top-up. */
 function calculateBalance({ available, held }: AccountState): PicoUsd {
   return money.add(available, held);
 }

@@ -27,7 +27,7 @@ const ASKED = 14_000n;
 
 class Died extends Error {}
 
-/** A node that has what it is given, and counts how often it is asked. */
+/** A fake node with preset payments that counts its polls. */
 class Node {
   readonly paid = new Map<string, bigint>();
   fees: BackendPayment['fees'] = [];
@@ -85,7 +85,7 @@ async function stopAll(): Promise<void> {
   await Promise.allSettled(parts);
 }
 
-/** A process that watches until it dies. */
+/** Runs the workflow in a process whose actions go through `act`, until `act` throws `Died`. */
 function watch(act: Act = alive): void {
   const stop = new AbortController();
   stops.push(stop);
@@ -128,7 +128,7 @@ function watch(act: Act = alive): void {
   parts.push(...running.map((part) => part.catch(() => {})));
 }
 
-/** Looks are minutes apart at first, and then hours. */
+/** Advances in large steps after the first minutes, because later polls are hours apart. */
 async function pass(milliseconds: number): Promise<void> {
   await time.advance(6 * MINUTE);
   for (let left = milliseconds - 6 * MINUTE; left > 0; left -= STRIDE) {
@@ -145,7 +145,7 @@ async function issue(id = ID): Promise<void> {
   await challenges().run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
 }
 
-/** Its proof is shown, and its request served. */
+/** Presents the proof, which holds money for the request. */
 async function use(): Promise<void> {
   const { query, request } = createIssuedChallenge();
   const price = parseUsd('0.0115');
@@ -162,7 +162,7 @@ async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
 const types = async () => (await facts()).map(({ type }) => type);
 
 describe('a challenge', () => {
-  test('that nobody pays costs seven looks and no append', async () => {
+  test('is polled seven times without an append if nobody pays it', async () => {
     await issue();
     watch();
     await pass(8 * 24 * 60 * MINUTE);
@@ -170,7 +170,7 @@ describe('a challenge', () => {
     expect([...due.rows.keys()]).toEqual([]);
   });
 
-  test('that was paid and whose proof nobody shows is found, booked once, and looked at no more', async () => {
+  test('is recorded as paid once without a proof, and then no longer polled', async () => {
     await issue();
     watch();
     await pass(2 * 60 * MINUTE);
@@ -180,7 +180,7 @@ describe('a challenge', () => {
     expect((await facts())[1]).toMatchObject({ data: { by: 'backend', units: '14000' } });
   });
 
-  test('that was paid with more than was asked for owes the rest, also where its proof was shown before', async () => {
+  test('has its overpaid amount available, with and without a presented proof', async () => {
     for (const shown of [true, false]) {
       start();
       await issue();
@@ -194,7 +194,7 @@ describe('a challenge', () => {
     }
   });
 
-  test('of whose payment its back end has kept something is owed in full: that is a fee of the house, booked once', async () => {
+  test('is credited in full if the backend deducts a fee, which the operator absorbs', async () => {
     await issue();
     watch();
     await use();
@@ -206,16 +206,16 @@ describe('a challenge', () => {
     expect(kept).toMatchObject([{ data }]);
   });
 
-  test('that was paid with less is an alarm and no fact', async () => {
+  test('is reported if underpaid, without an event', async () => {
     await issue();
     watch();
     node.paid.set(ID, ASKED - 1n);
     await time.advance(6 * MINUTE);
     expect(await types()).toEqual(['ChallengeIssued']);
-    expect(alarms).toContain(`challenges ${ID} was refused; trying again`);
+    expect(alarms).toContain(`challenges ${ID} was rejected; retrying`);
   });
 
-  test('whose proof was shown and whose back end knows of its payment costs three looks and nothing else', async () => {
+  test('is polled three times without an append after a proof that the backend confirms', async () => {
     await issue();
     watch();
     node.paid.set(ID, ASKED);
@@ -224,15 +224,15 @@ describe('a challenge', () => {
     expect([await types(), node.looks, alarms]).toEqual([['ChallengeIssued', 'ChallengePaid', 'FundsHeld'], 3, []]);
   });
 
-  test('whose proof was shown and whose back end knows of no payment is an alarm', async () => {
+  test('is reported if its proof was presented but the backend has no payment', async () => {
     await issue();
     watch();
     await use();
     await time.advance(MINUTE);
-    expect(alarms).toEqual([`the payment of challenge ${ID} was proven, and its back end does not know it`]);
+    expect(alarms).toEqual([`challenge ${ID} has a valid proof, but its payment backend reports no payment`]);
   });
 
-  test('of a back end that is not configured here is left alone', async () => {
+  test('is ignored if its payment backend is not configured', async () => {
     await issue();
     node = Object.assign(new Node(), { backend: () => ({ name: 'cln', maxBatchSize: 1 }) });
     watch();
@@ -240,7 +240,7 @@ describe('a challenge', () => {
     expect([await types(), alarms]).toEqual([['ChallengeIssued'], []]);
   });
 
-  test('is booked once by two processes that both believe it is their turn', async () => {
+  test('is recorded once by two processes that both assume that they hold the lease', async () => {
     const ids = Array.from({ length: 10 }, (_, i) => `10000000-0000-4000-8000-00000000000${i}`);
     for (const id of ids) {
       await issue(id);
@@ -255,30 +255,27 @@ describe('a challenge', () => {
   });
 });
 
-test.each(['before', 'behind'])(
-  'a process that dies %s any action leaves a payment that is booked once',
-  async (where) => {
-    for (let n = 1, died = true; died; n++) {
-      start();
-      await issue();
-      node.paid.set(ID, ASKED + 1_000n);
-      let actions = 0;
-      died = false;
-      watch(async (work) => {
-        if (++actions !== n) return work();
-        died = true;
-        if (where === 'behind') await work();
-        throw new Died();
-      });
-      await time.advance(6 * MINUTE);
-      watch();
-      await time.advance(10 * MINUTE);
-      expect({ n, types: await types() }).toEqual({
-        n,
-        types: ['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid'],
-      });
-      await stopAll();
-      expect(died || n > 4).toBe(true);
-    }
-  },
-);
+test.each(['before', 'after'])('a payment is recorded once if a process dies %s any action', async (where) => {
+  for (let n = 1, died = true; died; n++) {
+    start();
+    await issue();
+    node.paid.set(ID, ASKED + 1_000n);
+    let actions = 0;
+    died = false;
+    watch(async (work) => {
+      if (++actions !== n) return work();
+      died = true;
+      if (where === 'after') await work();
+      throw new Died();
+    });
+    await time.advance(6 * MINUTE);
+    watch();
+    await time.advance(10 * MINUTE);
+    expect({ n, types: await types() }).toEqual({
+      n,
+      types: ['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid'],
+    });
+    await stopAll();
+    expect(died || n > 4).toBe(true);
+  }
+});

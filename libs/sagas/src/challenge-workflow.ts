@@ -21,7 +21,7 @@ export interface ChallengeWorkflowDependencies {
   readonly eventReader: EventReader;
   readonly challenges: Challenges;
   readonly backends: PaymentBackendRegistry;
-  /** Requests to each back end in a second. */
+  /** Maximum requests per second to each payment backend. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
@@ -29,7 +29,10 @@ export interface ChallengeWorkflowDependencies {
   readonly runtime: Runtime;
 }
 
-/** Finds payments of challenges whose proofs nobody shows, and proofs without a payment, as long as this process has the turn. */
+/**
+ * Polls the payments of challenges until the lease ends. Finds payments whose proof was never presented, and reports
+ * proofs without a payment.
+ */
 export function runChallengeWorkflow(
   dependencies: ChallengeWorkflowDependencies,
   lease: Lease,
@@ -40,16 +43,16 @@ export function runChallengeWorkflow(
     challengeWorkflow,
     {
       ...{ eventReader, runner: challenges, schedule, checkpoints, runtime },
-      send: () => Promise.reject(new Error('a challenge sends nothing')),
+      send: () => Promise.reject(new Error('the challenge workflow sends no commands')),
       query: (queries) => queries.map((query) => pollPayments(query, pollers, dependencies)),
-      perform: () => Promise.reject(new Error('a challenge does nothing in the world')),
+      perform: () => Promise.reject(new Error('the challenge workflow has no effects')),
       now: () => clock.now(),
     },
     lease,
   ).tasks;
 }
 
-/** A back end that is not configured here is not asked. */
+/** @returns the command that records a received payment; no command if the payment backend is not configured here */
 async function pollPayments(
   { id, query: { backend, reference, isVerified } }: PendingQuery<ChallengeStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,
@@ -61,7 +64,7 @@ async function pollPayments(
   if (received.units > 0n) return [{ type: 'RecordChallengePayment', data: { ...received, at: clock.now() } }];
   if (isVerified) {
     const error = new UpstreamError('upstream_error', `${backend} has no payment for ${reference}`);
-    runtime.reportError(`the payment of challenge ${id} was proven, and its back end does not know it`, error);
+    runtime.reportError(`challenge ${id} has a valid proof, but its payment backend reports no payment`, error);
   }
   return [];
 }

@@ -23,7 +23,7 @@ afterEach(async () => {
   await running;
 });
 
-/** What a store does with it, its contract says. */
+/** Fakes only the call of the sweep. What a file store deletes is covered by its contract tests. */
 function start(removeExpired: FileStore['removeExpired']): void {
   const files = { removeExpired } as FileStore;
   running = expireFiles({ files, clock: time, reportError: (problem) => alarms.push(problem) }, stop.signal);
@@ -31,7 +31,7 @@ function start(removeExpired: FileStore['removeExpired']): void {
 
 const minutes = (at: number) => (at - begun) / MINUTE;
 
-test('files whose time is over are deleted every five minutes', async () => {
+test('deletes expired files every five minutes', async () => {
   const looks: number[] = [];
   start(async (now) => looks.push(minutes(now)));
   await time.advance(15 * MINUTE);
@@ -39,7 +39,7 @@ test('files whose time is over are deleted every five minutes', async () => {
   expect(alarms).toEqual([]);
 });
 
-test('a store that is away is asked again soon', async () => {
+test('retries a failed deletion after 30 seconds', async () => {
   const looks: number[] = [];
   start(async (now) => {
     looks.push(minutes(now));
@@ -48,5 +48,5 @@ test('a store that is away is asked again soon', async () => {
   });
   await time.advance(7 * MINUTE);
   expect(looks).toEqual([0, 0.5, 1, 6]);
-  expect(alarms).toEqual(Array(2).fill('files whose time is over could not be deleted; trying again'));
+  expect(alarms).toEqual(Array(2).fill('expired files could not be deleted; retrying'));
 });

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock, FileStore } from '#application';
 
-/** Files end at a full hour. Signed addresses of them have ended before; so nobody waits for their end. */
+/** Deletion is not urgent: files expire at a full hour, and the signed URLs that open them expire earlier. */
 const SWEEP_INTERVAL_MS = 5 * 60_000;
-/** After a sweep that failed. */
+/** Delay after a failed sweep. */
 const RETRY_DELAY_MS = 30_000;
 
 export interface FileExpiryDependencies {
@@ -12,7 +12,7 @@ export interface FileExpiryDependencies {
   reportError(problem: string, error: unknown): void;
 }
 
-/** Deletes files whose time is over. */
+/** Deletes expired files until `signal` is aborted. */
 export async function expireFiles(
   { files, clock, reportError }: FileExpiryDependencies,
   signal: AbortSignal,
@@ -21,7 +21,7 @@ export async function expireFiles(
     const swept = await files.removeExpired(clock.nowMs()).then(
       () => true,
       (error) => {
-        reportError('files whose time is over could not be deleted; trying again', error);
+        reportError('expired files could not be deleted; retrying', error);
         return false;
       },
     );

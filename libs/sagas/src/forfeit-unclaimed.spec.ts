@@ -30,7 +30,7 @@ afterEach(async () => {
   await Promise.all(running);
 });
 
-/** The write path of a process of its own. */
+/** Creates the write path of a separate process. */
 function writePath(): Challenges {
   const runtime = {
     generateId: randomUUID,
@@ -40,7 +40,7 @@ function writePath(): Challenges {
   return createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 }
 
-/** Challenges of 0.0115 USD each that were paid, and can be used for a day. */
+/** Issues challenges of 0.0115 USD each, which are paid and can be used for a day. */
 async function paid(...ids: readonly string[]): Promise<void> {
   const challenges = writePath();
   for (const id of ids) {
@@ -65,7 +65,7 @@ const income = async () =>
     type === 'ChallengeForfeited' ? [stream.slice('challenge-'.length)] : [],
   );
 
-/** What the read model would say: it does not know yet what has become income. */
+/** Behaves like a lagging read model: it also returns challenges that were already forfeited. */
 async function everPaid(before: string): Promise<readonly string[]> {
   const issued = (await facts()).flatMap((fact) => (fact.type === 'ChallengeIssued' ? [fact] : []));
   return issued.filter(({ data }) => data.usableUntil < before).map(({ stream }) => stream.slice('challenge-'.length));
@@ -81,8 +81,8 @@ function sweep(more: Partial<ForfeitDependencies> = {}): void {
   running.push(forfeitUnclaimedPayments(ports, stop.signal));
 }
 
-describe('what was paid and nobody has used', () => {
-  test('is income so many days after it could be used last, and not before; the log says so', async () => {
+describe('an unclaimed payment', () => {
+  test('becomes income after `unclaimedAfterDays`, not earlier, and is reported', async () => {
     await paid('a', 'b');
     sweep();
     await time.advance(31 * DAY - 1);
@@ -91,7 +91,7 @@ describe('what was paid and nobody has used', () => {
     expect([await income(), reports, alarms]).toEqual([['a', 'b'], ['2: 0.023 USD'], []]);
   });
 
-  test('is income once, however often a read model that is behind finds it, and whoever else sweeps', async () => {
+  test('becomes income once, although several processes sweep with a lagging read model', async () => {
     await paid('a', 'b', 'c');
     await time.advance(32 * DAY);
     for (let i = 0; i < 3; i++) sweep();
@@ -99,14 +99,14 @@ describe('what was paid and nobody has used', () => {
     expect((await income()).toSorted()).toEqual(['a', 'b', 'c']);
   });
 
-  test('stays a debt until the rule says otherwise, whatever a read model says', async () => {
+  test('is not forfeited early, even if the read model returns it', async () => {
     await paid('a');
     sweep({ findUnclaimed: async () => ['a'] });
     await time.advance(31 * DAY - HOUR);
     expect([await income(), reports]).toEqual([[], []]);
   });
 
-  test('of one that cannot be booked keeps nothing from the others, and is tried again', async () => {
+  test('does not block the others if it cannot be forfeited, and is retried', async () => {
     await paid('bad', 'good');
     await time.advance(32 * DAY);
     const path = writePath();
@@ -116,21 +116,18 @@ describe('what was paid and nobody has used', () => {
     sweep({ challenges: { run } });
     await time.advance(1);
     expect([await income(), reports]).toEqual([['good'], ['1: 0.0115 USD']]);
-    expect(alarms).toEqual(['what is left of challenge bad could not be booked as income; trying again']);
+    expect(alarms).toEqual(['the unclaimed amount of challenge bad could not be forfeited; retrying']);
     broken = false;
     await time.advance(2 * 60_000);
     expect(await income()).toEqual(['good', 'bad']);
   });
 
-  test('is looked for again soon where it could not be found', async () => {
+  test('is forfeited by the next sweep after a failed lookup', async () => {
     await paid('a');
     await time.advance(32 * DAY);
     let failures = 1;
     sweep({ findUnclaimed: (before) => (failures-- > 0 ? Promise.reject(new Error('away')) : everPaid(before)) });
     await time.advance(2 * 60_000);
-    expect([await income(), alarms]).toEqual([
-      ['a'],
-      ['payments that nobody has claimed could not be found; trying again'],
-    ]);
+    expect([await income(), alarms]).toEqual([['a'], ['unclaimed payments could not be found; retrying']]);
   });
 });

@@ -4,35 +4,38 @@ import type { Challenges, Clock } from '#application';
 import { createRootCause, money, type PicoUsd, ZERO_USD } from '#kernel';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** After a sweep that failed. */
+/** Delay after a sweep that failed or that forfeited something. */
 const RETRY_DELAY_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** What the ports find are hints: the challenge's stream decides. */
+/** The challenges that `findUnclaimed` returns are hints from a read model: the stream of the challenge decides. */
 export interface ForfeitDependencies {
   readonly challenges: Challenges;
   readonly clock: Clock;
-  /** How long after a challenge can no longer be used what is left of it becomes income. */
+  /** The remaining amount of a challenge is forfeited this many days after the challenge became unusable. */
   readonly unclaimedAfterDays: number;
-  /** Challenges of which something seems to be left, and that could be used until before then; some of them at a time. */
+  /** Returns some of the challenges that have a remaining amount and became unusable before this instant. */
   findUnclaimed(before: string): Promise<readonly string[]>;
-  /** Says in the log what became income: it never does so silently. */
+  /** Called after each sweep that turned payments into income, so that the log shows it. */
   onForfeit(forfeited: { readonly challenges: number; readonly amount: PicoUsd }): void;
   reportError(problem: string, error: unknown): void;
 }
 
-/** Books as income what was paid for challenges and can no longer be used, by the operator's rule. */
+/**
+ * Forfeits the remaining amounts of challenges that have been unusable for `unclaimedAfterDays`: they become income of
+ * the operator. Runs until `signal` is aborted.
+ */
 export async function forfeitUnclaimedPayments(dependencies: ForfeitDependencies, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const done = await sweep(dependencies, signal).catch((error) => {
-      dependencies.reportError('payments that nobody has claimed could not be found; trying again', error);
+      dependencies.reportError('unclaimed payments could not be found; retrying', error);
       return false;
     });
     await delay(done ? SWEEP_INTERVAL_MS : RETRY_DELAY_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-/** @returns whether nothing is left to be done */
+/** @returns whether the sweep found nothing to forfeit: then the next one can wait for the full interval */
 async function sweep(dependencies: ForfeitDependencies, signal: AbortSignal): Promise<boolean> {
   const before = dependencies.clock.toInstant(dependencies.clock.nowMs() - dependencies.unclaimedAfterDays * DAY_MS);
   const challengeIds = await dependencies.findUnclaimed(before);
@@ -47,7 +50,7 @@ async function sweep(dependencies: ForfeitDependencies, signal: AbortSignal): Pr
   return challengeIds.length === 0 || (!failed && challenges === 0);
 }
 
-/** @returns what became income, 0 where the stream says that there is nothing; undefined where it could not be done */
+/** @returns the forfeited amount, 0 if the challenge has nothing to forfeit; undefined if the command failed */
 async function forfeit(
   id: string,
   usableBefore: string,
@@ -59,7 +62,7 @@ async function forfeit(
     const forfeited = events.find(({ type }) => type === 'ChallengeForfeited');
     return forfeited?.type === 'ChallengeForfeited' ? money.parseJsonAmount(forfeited.data.amount) : ZERO_USD;
   } catch (error) {
-    reportError(`what is left of challenge ${id} could not be booked as income; trying again`, error);
+    reportError(`the unclaimed amount of challenge ${id} could not be forfeited; retrying`, error);
     return undefined;
   }
 }

@@ -17,7 +17,7 @@ afterAll(replaceDelays(time.delay));
 type HoldExpiryPorts = Parameters<typeof expireHolds>[0];
 
 const MINUTE = 60_000;
-/** What has this time is ended in a minute. */
+/** A hold with this remaining time is ended after one minute, because the sweep adds a margin. */
 const EXPIRES_IN = MINUTE - EXPIRY_MARGIN_MS;
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const charge = createCharge({ price: '7', cost: '5' });
@@ -28,7 +28,7 @@ let accounts: Accounts;
 let stop: AbortController;
 let running: Promise<void>[];
 let alarms: string[];
-/** Processes that seem dead. */
+/** Processes that `findStaleProcesses` returns. */
 let dead: string[];
 
 beforeEach(() => {
@@ -45,7 +45,7 @@ afterEach(async () => {
   await Promise.all(running);
 });
 
-/** The write paths of a process of its own. */
+/** Creates the write paths of a separate process. */
 function streams(): Streams {
   const runtime = {
     generateId: randomUUID,
@@ -63,7 +63,7 @@ function payersOf(accounts: Accounts): HoldCommandRouter {
   return new HoldCommandRouter({ accounts } as never);
 }
 
-/** Starts an instance, in a process of its own by default. */
+/** Starts a sweep, by default with the write paths of a separate process. */
 function start({
   payers = new HoldCommandRouter(streams()),
   clock = time,
@@ -96,7 +96,7 @@ async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
 
 const ended = async () => (await facts()).flatMap(({ type, data }) => (type === 'HoldExpired' ? [data.holdId] : []));
 
-/** What the read model would say. */
+/** Behaves like an up-to-date read model. */
 async function openHolds() {
   const open = new Map<string, { readonly payer: string; readonly expiresAt: string; readonly owner?: string }>();
   for (const fact of await facts()) {
@@ -116,10 +116,10 @@ async function openHoldsOf(owners: readonly string[]) {
   return holds.flatMap(({ payer, owner }) => (owner !== undefined && owners.includes(owner) ? [{ payer, owner }] : []));
 }
 
-/** An account with holds of a dollar each that are ended in a minute. */
+/** Creates an account with holds of 1 USD each, which are ended after one minute. */
 const accountWith = (...holdIds: readonly string[]) => accountOf(undefined, ...holdIds);
 
-/** The same, of a process that has this name. */
+/** Like `accountWith`, but the holds belong to the process `owner`. */
 async function accountOf(owner: string | undefined, ...holdIds: readonly string[]): Promise<string> {
   const id = randomUUID();
   const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
@@ -139,7 +139,7 @@ async function accountOf(owner: string | undefined, ...holdIds: readonly string[
 }
 
 describe('a hold', () => {
-  test('is ended within a second of its expiry and a margin, and not before', async () => {
+  test('is ended within a second after its expiry plus the margin, not earlier', async () => {
     await accountWith('h1');
     start();
     await time.advance(MINUTE - 1);
@@ -148,8 +148,8 @@ describe('a hold', () => {
     expect(await ended()).toEqual(['h1']);
   });
 
-  test.each(['its time is over', 'its process has died'])(
-    'of a challenge is ended where %s, and its proof is good again',
+  test.each(['it has expired', 'its process has died'])(
+    'is ended if it belongs to a challenge and %s; the proof can then be used again',
     async (why) => {
       const { challenges } = streams();
       const [id, price] = [randomUUID(), parseUsd('0.0115')];
@@ -174,7 +174,7 @@ describe('a hold', () => {
     },
   );
 
-  test('is not ended by a clock that another contradicts, and is as soon as they agree', async () => {
+  test('is not ended while the clock is unreliable, but as soon as it is reliable again', async () => {
     await accountWith('h1');
     let isSure = false;
     const clock: HoldExpiryPorts['clock'] = Object.create(time, { isReliable: { value: () => isSure } });
@@ -186,7 +186,7 @@ describe('a hold', () => {
     expect(await ended()).toEqual(['h1']);
   });
 
-  test('that was ended gives its money back', async () => {
+  test('returns its amount to the account when it is ended', async () => {
     const id = await accountWith('h1');
     start();
     await time.advance(2 * MINUTE);
@@ -202,14 +202,14 @@ describe('a hold', () => {
     expect(events).toHaveLength(1);
   });
 
-  test('is ended once, also while the read model is far behind', async () => {
+  test('is ended once, even if the read model still returns it', async () => {
     const id = await accountWith('h1');
     start({ findOverduePayers: async () => [`account-${id}`] });
     await time.advance(10 * MINUTE);
     expect(await ended()).toEqual(['h1']);
   });
 
-  test('that was settled in time is left alone, whatever the read model says', async () => {
+  test('is not ended after it was settled, even if the read model returns it', async () => {
     const id = await accountWith('h1', 'h2');
     await accounts.run(id, { type: 'SettleHold', data: { holdId: 'h1', charge, at: time.now() } }, TEST_CAUSE);
     start({ findOverduePayers: async () => [`account-${id}`] });
@@ -217,7 +217,7 @@ describe('a hold', () => {
     expect(await ended()).toEqual(['h2']);
   });
 
-  test('is ended once by all instances together', async () => {
+  test('is ended once by several concurrent sweeps', async () => {
     const holds = Array.from({ length: 40 }, (_, i) => `h${i}`);
     for (let i = 0; i < holds.length; i += 8) await accountWith(...holds.slice(i, i + 8));
     for (let i = 0; i < 4; i++) start();
@@ -226,7 +226,7 @@ describe('a hold', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('is ended by the next instance when one stops in the middle of its work', async () => {
+  test('is ended by another process if the first one stops during its sweep', async () => {
     for (const hold of ['h1', 'h2', 'h3']) await accountWith(hold);
     await time.advance(2 * MINUTE);
     const first = new AbortController();
@@ -249,14 +249,14 @@ describe('a hold', () => {
 describe('a hold of a process', () => {
   const SEEMS_DEAD_MS = 10_000;
 
-  test('is not ended before its time while the process lives', async () => {
+  test('is not ended before its expiry while the process is alive', async () => {
     await accountOf('a', 'h1');
     start();
     await time.advance(MINUTE - 1);
     expect(await ended()).toEqual([]);
   });
 
-  test('is ended once the process has seemed dead for ten seconds, and those of others are not', async () => {
+  test('is ended once the process has been stale for ten seconds; holds of other processes are not', async () => {
     await accountOf('a', 'h1', 'h2');
     await accountOf('b', 'h3');
     await accountWith('h4');
@@ -269,7 +269,7 @@ describe('a hold of a process', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('is not ended when the process seemed dead for a moment, however often', async () => {
+  test('is not ended if the process is stale several times for less than ten seconds', async () => {
     await accountOf('a', 'h1');
     start();
     for (let i = 0; i < 5; i++) {
@@ -281,7 +281,7 @@ describe('a hold of a process', () => {
     expect(await ended()).toEqual([]);
   });
 
-  test('is not ended while nobody could look: the ten seconds begin again', async () => {
+  test('is ended only ten seconds after a failed check, which resets the count of stale checks', async () => {
     await accountOf('a', 'h1');
     let away = false;
     start({ findStaleProcesses: async () => (away ? Promise.reject(new Error('away')) : ['a']) });
@@ -291,19 +291,19 @@ describe('a hold of a process', () => {
     away = false;
     await time.advance(SEEMS_DEAD_MS - 500);
     expect(await ended()).toEqual([]);
-    expect(alarms).toEqual(['processes that have died could not be found; trying again']);
+    expect(alarms).toEqual(['stale processes could not be found; retrying']);
     await time.advance(1_000);
     expect(await ended()).toEqual(['h1']);
   });
 
-  test('is ended by its time all the same while nobody knows who lives', async () => {
+  test('is ended at its expiry even if stale processes cannot be found', async () => {
     await accountOf('a', 'h1');
     start({ findStaleProcesses: () => Promise.reject(new Error('away')) });
     await time.advance(MINUTE + 500);
     expect(await ended()).toEqual(['h1']);
   });
 
-  test('is ended when it becomes known after the death', async () => {
+  test('is ended even if it appears after its process was found dead', async () => {
     dead = ['a'];
     start();
     await time.advance(2 * SEEMS_DEAD_MS);
@@ -312,7 +312,7 @@ describe('a hold of a process', () => {
     expect(await ended()).toEqual(['h1']);
   });
 
-  test('is ended once by all instances together, also where the read model is far behind', async () => {
+  test('is ended once by several concurrent sweeps with a lagging read model', async () => {
     const payer = `account-${await accountOf('a', 'h1', 'h2')}`;
     dead = ['a'];
     for (let i = 0; i < 3; i++) start({ findPayersByOwner: async () => [{ payer, owner: 'a' }] });
@@ -320,7 +320,7 @@ describe('a hold of a process', () => {
     expect(await ended()).toEqual(['h1', 'h2']);
   });
 
-  test('keeps nothing from others when its account cannot be used', async () => {
+  test('does not block the holds of other accounts if its own account is broken', async () => {
     const [bad] = [await accountOf('a', 'h1'), await accountOf('a', 'h2')];
     const path = writePath();
     dead = ['a'];
@@ -329,12 +329,12 @@ describe('a hold of a process', () => {
     start({ payers: payersOf({ run }) });
     await time.advance(SEEMS_DEAD_MS + 500);
     expect(await ended()).toEqual(['h2']);
-    expect(alarms).toContain(`the holds of account-${bad} could not be ended; trying again`);
+    expect(alarms).toContain(`the holds of account-${bad} could not be ended; retrying`);
   });
 });
 
-describe('what cannot be done at once', () => {
-  test('for one account keeps nothing from the others, and is tried again', async () => {
+describe('a failed sweep', () => {
+  test('does not block other accounts, and is retried for the failed one', async () => {
     const [bad, good] = [await accountWith('h1'), await accountWith('h2')];
     await time.advance(2 * MINUTE);
     const path = writePath();
@@ -345,13 +345,13 @@ describe('what cannot be done at once', () => {
     await time.advance(1_000);
     expect(await ended()).toEqual(['h2']);
     expect(good).not.toBe(bad);
-    expect(alarms).toContain(`the holds of account-${bad} could not be ended; trying again`);
+    expect(alarms).toContain(`the holds of account-${bad} could not be ended; retrying`);
     broken = false;
     await time.advance(1_000);
     expect(await ended()).toEqual(['h2', 'h1']);
   });
 
-  test('because the read model does not answer is tried again', async () => {
+  test('is retried if the read model is unavailable', async () => {
     await accountWith('h1');
     await time.advance(2 * MINUTE);
     let failures = 3;
@@ -361,10 +361,10 @@ describe('what cannot be done at once', () => {
     expect(await ended()).toEqual(['h1']);
   });
 
-  test('because there is no such account is an alarm', async () => {
-    const run: Accounts['run'] = () => Promise.reject(new Rejection('account_not_found', 'There is no such account'));
+  test('is reported if the account does not exist', async () => {
+    const run: Accounts['run'] = () => Promise.reject(new Rejection('account_not_found', 'Account not found'));
     start({ payers: payersOf({ run }), findOverduePayers: async () => ['account-nobody'] });
     await time.advance(400);
-    expect(alarms).toEqual(['the holds of account-nobody could not be ended; trying again']);
+    expect(alarms).toEqual(['the holds of account-nobody could not be ended; retrying']);
   });
 });

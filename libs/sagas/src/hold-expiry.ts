@@ -6,32 +6,38 @@ import { createRootCause } from '#kernel';
 
 const SWEEP_INTERVAL_MS = 500;
 /**
- * For so long a process must have seemed dead at every look: a database that comes back finds all of them dead until their
- * next heartbeat. A process that cannot show for so long that it is alive takes no holds.
+ * How long every check must find a process stale before its holds are ended. After a database outage every process is
+ * stale until its next heartbeat. A process whose heartbeats fail for this long places no holds.
  */
 const DEAD_AFTER_MS = 10_000;
 
-/** What the ports find are hints: the payer's stream decides. Payers go by their streams, such as `account-…`. */
+/**
+ * The `find` functions return hints from read models: the stream of the payer decides. A payer is given by the name of
+ * its stream, such as `account-…`.
+ */
 export interface HoldExpiryDependencies {
   readonly payers: Pick<HoldCommandRouter, 'run'>;
   readonly clock: Clock;
-  /** Payers that seem to have a hold past its expiry at an instant. */
+  /** Returns payers that may have a hold whose expiry is not after `at`. */
   findOverduePayers(at: string): Promise<readonly string[]>;
-  /** Processes that seem dead at this moment. */
+  /** Returns the processes whose last heartbeat is too old. */
   findStaleProcesses(): Promise<readonly string[]>;
-  /** Payers that seem to have holds of these owners. */
+  /** Returns payers that may have open holds of these owners. */
   findPayersByOwner(owners: readonly string[]): Promise<readonly { readonly payer: string; readonly owner: string }[]>;
   reportError(problem: string, error: unknown): void;
 }
 
-/** Ends holds that were not ended in time, or whose process has died, so that no money stays locked. */
+/**
+ * Ends holds that have expired or whose process has died, so that no money stays locked. Runs until `signal` is
+ * aborted.
+ */
 export async function expireHolds(dependencies: HoldExpiryDependencies, signal: AbortSignal): Promise<void> {
   const { clock, findOverduePayers, findPayersByOwner } = dependencies;
   const monitor = new StaleProcessMonitor(dependencies);
   while (!signal.aborted) {
     const before = clock.fromNow(-EXPIRY_MARGIN_MS);
     const overduePayers = clock.isReliable()
-      ? await findOrReport('holds past their expiry', () => findOverduePayers(before), dependencies)
+      ? await findOrReport('overdue holds', () => findOverduePayers(before), dependencies)
       : [];
     for (const payer of overduePayers) {
       if (signal.aborted) return;
@@ -39,9 +45,7 @@ export async function expireHolds(dependencies: HoldExpiryDependencies, signal: 
     }
     const dead = await monitor.check();
     const abandoned =
-      dead.length > 0
-        ? await findOrReport('holds of processes that have died', () => findPayersByOwner(dead), dependencies)
-        : [];
+      dead.length > 0 ? await findOrReport('holds of dead processes', () => findPayersByOwner(dead), dependencies) : [];
     for (const { payer, owner } of abandoned) {
       if (signal.aborted) return;
       await endHolds(payer, { type: 'AbandonHolds', data: { owner, at: clock.now() } }, dependencies);
@@ -51,18 +55,18 @@ export async function expireHolds(dependencies: HoldExpiryDependencies, signal: 
 }
 
 /**
- * Who has seemed dead without a break. What is counted are looks, with a pause before each, and not time: a process that was
- * stopped has not looked meanwhile.
+ * Counts how many checks in a row found a process stale. Checks are counted instead of time, because nothing is known
+ * about the time in which this process itself was paused.
  */
 class StaleProcessMonitor {
   private staleCounts: ReadonlyMap<string, number> = new Map();
 
   constructor(private readonly dependencies: HoldExpiryDependencies) {}
 
-  /** One look. Returns who is dead. */
+  /** @returns the processes that count as dead because enough checks in a row found them stale */
   async check(): Promise<readonly string[]> {
     const stale = await findOrReport(
-      'processes that have died',
+      'stale processes',
       () => this.dependencies.findStaleProcesses(),
       this.dependencies,
     );
@@ -71,7 +75,7 @@ class StaleProcessMonitor {
   }
 }
 
-/** What was looked for; nothing when it could not be. */
+/** @returns an empty list if `find` fails, which is reported */
 async function findOrReport<T>(
   what: string,
   find: () => Promise<readonly T[]>,
@@ -80,12 +84,12 @@ async function findOrReport<T>(
   try {
     return await find();
   } catch (error) {
-    reportError(`${what} could not be found; trying again`, error);
+    reportError(`${what} could not be found; retrying`, error);
     return [];
   }
 }
 
-/** One payer that cannot be used must not keep the money of others locked; the next sweep comes back to it. */
+/** A failure is only reported, so that one broken payer does not leave the money of others locked. */
 async function endHolds(
   payer: string,
   command: HoldCommand,
@@ -94,6 +98,6 @@ async function endHolds(
   try {
     await payers.run(payer, command, createRootCause('saga:hold-expiry', randomUUID()));
   } catch (error) {
-    reportError(`the holds of ${payer} could not be ended; trying again`, error);
+    reportError(`the holds of ${payer} could not be ended; retrying`, error);
   }
 }

@@ -3,9 +3,9 @@ import { type PaymentBackend, UpstreamError } from '#application';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { PaymentPoller } from './payment-poller.ts';
 
-const AWAY = new UpstreamError('upstream_unavailable', 'The back end cannot be reached');
+const AWAY = new UpstreamError('upstream_unavailable', 'The payment backend is unavailable');
 
-const WRONG = new UpstreamError('upstream_error', 'What the back end answered cannot be true');
+const WRONG = new UpstreamError('upstream_error', 'The response of the payment backend is implausible');
 
 let time: FakeClock;
 let asked: { readonly at: number; readonly references: readonly string[] }[];
@@ -17,7 +17,7 @@ beforeEach(() => {
   [asked, fails, over] = [[], undefined, new AbortController()];
 });
 
-/** @param perSecond requests @param batch references that one takes */
+/** @param perSecond maximum requests per second @param batch maximum references per request */
 function open(perSecond: number, batch = 1): PaymentPoller {
   const look = async (references: readonly string[]) => {
     asked.push({ at: time.nowMs(), references });
@@ -39,8 +39,8 @@ function open(perSecond: number, batch = 1): PaymentPoller {
 
 const many = (n: number, name = 'r') => Array.from({ length: n }, (_, i) => `${name}${i}`);
 
-describe('looks at a back end', () => {
-  test('are no more in a second than they may be, and all are made', async () => {
+describe('a payment poller', () => {
+  test('resolves all polls without exceeding the rate limit', async () => {
     const looks = open(50);
     const answers = Promise.all(many(200).map((each) => looks.poll(each, false)));
     await time.advance(5_000);
@@ -51,7 +51,7 @@ describe('looks at a back end', () => {
     }
   });
 
-  test('go first where something has happened', async () => {
+  test('polls urgent references first', async () => {
     const looks = open(10);
     for (const each of many(100)) void looks.poll(each, false);
     await time.advance(1_000);
@@ -62,7 +62,7 @@ describe('looks at a back end', () => {
     expect(asked.length).toBeGreaterThanOrEqual(place);
   });
 
-  test('that are wanted together are one request, as large as the back end takes them', async () => {
+  test('combines polls of the same tick into requests of the maximum batch size', async () => {
     const looks = open(10, 3);
     for (const each of many(5)) void looks.poll(each, false);
     void looks.poll('first', true);
@@ -73,7 +73,7 @@ describe('looks at a back end', () => {
     ]);
   });
 
-  test('fail at once for a while when it cannot be reached, those that wait too, and are made again then', async () => {
+  test('rejects queued and new polls during a back-off, and polls again after it', async () => {
     const looks = open(10);
     fails = AWAY;
     const waiting = many(50).map((each) => looks.poll(each, false));
@@ -86,7 +86,7 @@ describe('looks at a back end', () => {
     await expect(looks.poll('r', true)).resolves.toHaveLength(1);
   });
 
-  test('in which one reference is wrong are made again for each alone', async () => {
+  test('polls each reference of a batch alone if one of them is invalid', async () => {
     const looks = open(8, 4);
     const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.poll(each, false)) as [Promise<unknown>];
     const failed = expect(wrong).rejects.toBe(WRONG);
@@ -101,9 +101,9 @@ describe('looks at a back end', () => {
   });
 
   test.each([
-    ['takes too long', new UpstreamError('timeout', 'too long')],
-    ['answers with an error', new UpstreamError('upstream_error', 'status 500', { status: 500 })],
-  ])('are not made again for each when the back end %s', async (_, failure) => {
+    ['times out', new UpstreamError('timeout', 'too long')],
+    ['returns an error status', new UpstreamError('upstream_error', 'status 500', { status: 500 })],
+  ])('does not poll each reference alone if the backend %s', async (_, failure) => {
     fails = failure;
     const looks = open(8, 4);
     const failed = many(4).map((each) => expect(looks.poll(each, false)).rejects.toBe(failure));
@@ -112,13 +112,13 @@ describe('looks at a back end', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('that wait are given up when the turn is over', async () => {
+  test('rejects queued and new polls once the lease has ended', async () => {
     const looks = open(1);
     const waiting = many(20).map((each) => looks.poll(each, false));
     const given = Promise.allSettled(waiting);
     await time.advance(0);
-    over.abort(new Error('the turn is over'));
+    over.abort(new Error('the lease has ended'));
     expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(4);
-    await expect(looks.poll('r', true)).rejects.toThrow('the turn is over');
+    await expect(looks.poll('r', true)).rejects.toThrow('the lease has ended');
   });
 });

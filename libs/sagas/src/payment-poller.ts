@@ -1,9 +1,9 @@
 import { type BackendPayment, type PaymentBackend, type PaymentBackendRegistry, UpstreamError } from '#application';
 import type { Runtime } from '#kernel';
 
-/** Requests to one back end that run at the same time. */
+/** Maximum concurrent requests to one payment backend. */
 const MAX_CONCURRENT_BATCHES = 16;
-/** How long a back end that could not be reached is left alone. */
+/** How long all polls of a payment backend fail immediately after it was unavailable. */
 const BACKOFF_MS = 2_000;
 
 interface QueuedPoll {
@@ -13,16 +13,16 @@ interface QueuedPoll {
 }
 
 /**
- * Looks at one back end, at most so many requests a second, each for as many references as it takes at once. References
- * for which something has happened go before those that are only looked at again. Of those that could not be looked at
- * together each is looked at alone, after all others: one that is wrong must not keep the rest from being credited.
+ * Polls one payment backend in batches, with at most `perSecond` requests per second. Urgent references go before
+ * regular ones. If a batch fails, each of its references is polled alone after all others, because one bad reference
+ * must not prevent the credits of the rest.
  */
 export class PaymentPoller {
   private readonly urgentPolls: QueuedPoll[] = [];
   private readonly regularPolls: QueuedPoll[] = [];
   private readonly singlePolls: QueuedPoll[] = [];
   private running = 0;
-  /** Why it is left alone; undefined while it answers. */
+  /** The error with which polls fail during a back-off; undefined while the backend is available. */
   private unavailableReason: unknown;
 
   constructor(
@@ -35,8 +35,10 @@ export class PaymentPoller {
   }
 
   /**
-   * @param received ids of its payments that were received before
-   * @throws UpstreamError; what the signal is aborted with
+   * Returns the current payments for a reference.
+   * @param isUrgent whether something has happened to the reference, such as a hint of the backend
+   * @param received ids of the payments recorded so far for this reference
+   * @throws UpstreamError if they cannot be fetched; the abort reason of the signal after it was aborted
    */
   async poll(
     reference: string,
@@ -46,11 +48,14 @@ export class PaymentPoller {
     if (this.unavailableReason !== undefined) throw this.unavailableReason;
     const result = Promise.withResolvers<readonly BackendPayment[]>();
     (isUrgent ? this.urgentPolls : this.regularPolls).push({ reference, received, result });
-    queueMicrotask(() => this.startBatches()); // those that are asked together go together
+    queueMicrotask(() => this.startBatches()); // polls of the same tick share batches
     return result.promise;
   }
 
-  /** A request keeps its place for as long as keeps all of them below the limit. */
+  /**
+   * Sends batches while there are free slots. A request occupies its slot long enough that all slots together stay
+   * below the rate limit.
+   */
   private startBatches(): void {
     while (this.running < MAX_CONCURRENT_BATCHES) {
       const batch = this.urgentPolls.splice(0, this.backend.maxBatchSize);
@@ -82,7 +87,7 @@ export class PaymentPoller {
     }
   }
 
-  /** What waits fails at once: it would only keep looks at other back ends waiting. */
+  /** Rejects all queued polls, because waiting for this backend would only delay polls of other backends. */
   private backOff(error: UpstreamError): void {
     this.rejectAll(error);
     void this.runtime.sleep(BACKOFF_MS, this.signal).then(() => {
@@ -101,7 +106,7 @@ export class PaymentPoller {
   }
 }
 
-/** Looks at each back end, by its name. */
+/** Creates a poller for each configured payment backend, by its name. */
 export function createPaymentPollers(
   backends: PaymentBackendRegistry,
   perSecond: number,
@@ -113,7 +118,10 @@ export function createPaymentPollers(
   );
 }
 
-/** Whether the back end itself fails: then to ask it as much again would not help it. Else what it said is wrong. */
+/**
+ * Whether the payment backend itself has failed. If so, polling each reference alone would not help. Any other error
+ * concerns the content of a response, which one bad reference can cause.
+ */
 function isBackendFailure(error: unknown): boolean {
   return error instanceof UpstreamError && (error.code !== 'upstream_error' || error.status !== undefined);
 }

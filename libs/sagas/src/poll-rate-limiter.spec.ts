@@ -3,7 +3,7 @@ import { PollRateLimiter } from './poll-rate-limiter.ts';
 
 const SECOND = 1_000;
 
-test('a vendor is asked so many times a second, and what is too much is left out', () => {
+test('allows the given number of polls per second and skips the rest', () => {
   let now = 0;
   const pace = new PollRateLimiter(10, { nowMs: () => now });
   const allowed = (times: number) => Array.from({ length: times }, () => pace.tryAcquire(false)).filter(Boolean).length;
@@ -11,11 +11,11 @@ test('a vendor is asked so many times a second, and what is too much is left out
   now += SECOND / 2;
   expect(allowed(50)).toBe(5);
   now += 60 * SECOND;
-  expect(allowed(50)).toBe(10); // what was not asked is not made up for
+  expect(allowed(50)).toBe(10); // unused polls do not accumulate
   expect(pace.tryAcquire(true)).toBe(true);
 });
 
-test('one that cannot be reached is left alone for a while', () => {
+test('allows no polls during a back-off, not even urgent ones', () => {
   let now = 0;
   const pace = new PollRateLimiter(10, { nowMs: () => now });
   pace.backOff();

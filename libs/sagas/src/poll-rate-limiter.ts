@@ -1,11 +1,11 @@
 import type { Clock } from '#application';
 
-/** How long a vendor that could not be reached is left alone. */
+/** How long a provider is not polled after it was unavailable. */
 const BACKOFF_MS = 5_000;
 
 /**
- * How often a vendor is asked what has become of its jobs. A look that would be too many is left out and not put off: its
- * job is looked at again anyway, and nothing piles up.
+ * Token bucket for status polls of one provider. A poll beyond the limit is skipped instead of delayed: the job is
+ * polled again anyway, and no backlog builds up.
  */
 export class PollRateLimiter {
   private tokens: number;
@@ -20,7 +20,10 @@ export class PollRateLimiter {
     this.refilledAt = clock.nowMs();
   }
 
-  /** Whether it may be asked now. @param isUrgent something has happened: that is not too many */
+  /**
+   * Returns whether the provider may be polled now.
+   * @param isUrgent whether something has happened to the job; such polls do not count towards the limit
+   */
   tryAcquire(isUrgent: boolean): boolean {
     const now = this.clock.nowMs();
     this.tokens = Math.min(this.perSecond, this.tokens + ((now - this.refilledAt) / 1_000) * this.perSecond);

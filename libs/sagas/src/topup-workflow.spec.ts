@@ -35,7 +35,7 @@ const secret = { key: '', box: '' };
 
 type Report = { readonly hint: string } | Error | 'end';
 
-/** A node that settles, reports and breaks off as directed. */
+/** A fake node that settles payments, sends hints and interrupts subscriptions as a test directs. */
 class Node implements PaymentBackend {
   readonly name = 'lnd';
   readonly maxBatchSize: number = 1;
@@ -77,7 +77,7 @@ class Node implements PaymentBackend {
 
   async close(): Promise<void> {}
 
-  /** @returns what the node would report */
+  /** @returns the hint that the node would send */
   pay(reference: string, receivedAt = time.now(), units = 1_000_000n): Report {
     this.settled.set(reference, { reference, id: reference, units, confirmations: 'final', receivedAt });
     return { hint: reference };
@@ -90,7 +90,7 @@ class Node implements PaymentBackend {
   }
 }
 
-/** A market that is closed until it has a rate. */
+/** Has no exchange rate until `rate` is set. */
 class Market extends ExchangeRates {
   rate: string | undefined;
 
@@ -107,9 +107,9 @@ let positions: Map<string, bigint>;
 let node: Node;
 let market: Market;
 let alarms: string[];
-/** Whether it is known by now which top-ups there are. */
+/** Whether the read model of top-ups is up to date. */
 let known: boolean;
-/** What was asked for by reference, and for how long that might wait. */
+/** The lookups of top-ups by reference, with their timeouts. */
 let asked: (readonly [references: readonly string[], withinMs: number])[];
 let processes: Process[];
 let books: Process;
@@ -120,7 +120,7 @@ const checkpoints: CheckpointStore = {
   save: async (reader, position) => void positions.set(reader, position),
 };
 
-/** What one process has: write paths of its own, and the watch. */
+/** A process with its own write paths, which can run the workflow. */
 class Process {
   readonly streams = createStreams(store, NO_SNAPSHOTS, runtime);
   readonly payments = new TopupPayments(
@@ -135,7 +135,7 @@ class Process {
     processes.push(this);
   }
 
-  /** Watches until the end of the test, or until it is stopped. */
+  /** Runs the workflow until the end of the test or until `stop`. */
   watch(token = processes.length): this {
     const lease = { token, signal: this.over.signal, isHeld: () => !this.over.signal.aborted };
     const { accounts, topups } = this.streams;
@@ -222,7 +222,7 @@ async function openAccount(): Promise<string> {
   return id;
 }
 
-/** An invoice of a dollar for 15 minutes; bitcoin was at 100,000 when it was made. */
+/** Issues an invoice of 1 USD that expires in 15 minutes, at a rate of 100,000 USD per bitcoin. */
 async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {}): Promise<void> {
   const accountId = more.accountId ?? (await openAccount());
   const data = createIssuedInvoice({
@@ -235,7 +235,7 @@ async function issue(reference: string, more: Partial<InvoiceIssued['data']> = {
   await books.streams.topups.run(reference, { type: 'IssueInvoice', data }, createRootCause('account:a', reference));
 }
 
-/** Invoices that were paid, which was not noticed yet. */
+/** Issues invoices that are already paid at the node, before the workflow polls them. */
 async function paid(...references: readonly string[]): Promise<void> {
   for (const reference of references) {
     await issue(reference);
@@ -244,7 +244,7 @@ async function paid(...references: readonly string[]): Promise<void> {
 }
 
 describe('a payment', () => {
-  test('that the node hints at is recorded and credited at once, and then marked as credited', async () => {
+  test('is recorded, credited and marked as credited as soon as the node hints at it', async () => {
     await issue('aa');
     books.watch();
     await time.advance(SECOND);
@@ -253,7 +253,7 @@ describe('a payment', () => {
     expect(await credits()).toMatchObject([{ creditId: 'lnd/aa', amount: parseUsd('1').toString() }]);
   });
 
-  test('and its credit say what led to them, and that they belong to the top-up', async () => {
+  test('has the event that caused it and the id of its top-up in the metadata, like its credit', async () => {
     await paid('aa');
     books.watch();
     await time.advance(SECOND);
@@ -270,7 +270,7 @@ describe('a payment', () => {
     expect(mark?.metadata).toEqual({ ...watch, $causationId: received?.id });
   });
 
-  test('that the node never reports is found within two seconds', async () => {
+  test('is found within two seconds without a hint', async () => {
     await issue('aa');
     books.watch();
     await time.advance(MINUTE);
@@ -279,15 +279,15 @@ describe('a payment', () => {
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
-  test('that the node only claims is none', async () => {
+  test('is not recorded for a hint that polling does not confirm', async () => {
     await issue('aa');
     books.watch();
     await node.say({ hint: 'aa' });
     expect([await typesOf('aa'), alarms]).toEqual([['InvoiceIssued'], []]);
   });
 
-  test('that the node hints at before it is known of which top-up is credited once that is known', async () => {
-    await issue('aa', { expiresAt: '2020-01-01T00:00:00.000Z' }); // so long ago that only a hint has it looked at
+  test('is credited after an early hint, once the read model shows its top-up', async () => {
+    await issue('aa', { expiresAt: '2020-01-01T00:00:00.000Z' }); // so old that it is polled only after a hint
     market.rate = '100000.00';
     books.watch();
     await time.advance(SECOND);
@@ -301,7 +301,7 @@ describe('a payment', () => {
     expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
   });
 
-  test('is asked for without a wait first, and then with one: among facts that never stop, nothing is known at once', async () => {
+  test('is looked up by its hint at once, then again with a wait for the read model', async () => {
     books.watch();
     known = false;
     await node.say({ hint: 'other' });
@@ -312,7 +312,7 @@ describe('a payment', () => {
     ]);
   });
 
-  test('that nothing is known of is forgotten where there are thousands of others, the oldest first', async () => {
+  test('loses its hint if more than 5,000 hints are open; the oldest hints are removed first', async () => {
     known = false;
     const hints = Array.from({ length: 5_002 }, (_, i) => `h${i}`);
     node.subscribe = async function* (signal) {
@@ -324,7 +324,7 @@ describe('a payment', () => {
     expect(asked.at(-1)).toEqual([hints.slice(2), 2_000]);
   });
 
-  test('of an invoice that is not ours, or was recorded before, changes nothing', async () => {
+  test('changes nothing if it was recorded before, or belongs to an unknown invoice', async () => {
     await issue('aa');
     books.watch();
     await node.say(node.pay('other'));
@@ -333,7 +333,7 @@ describe('a payment', () => {
     expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
   });
 
-  test('that is not made costs no append', async () => {
+  test('appends no event before it arrives', async () => {
     await issue('aa');
     books.watch();
     await time.advance(20 * MINUTE);
@@ -341,7 +341,7 @@ describe('a payment', () => {
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
   });
 
-  test('reported with another amount than before is an alarm, and keeps nothing from others', async () => {
+  test('is reported as an error if its amount changes, without blocking other payments', async () => {
     await issue('aa', { destination: { kind: 'address', value: 'x' } });
     books.watch();
     await node.say(node.pay('aa'));
@@ -350,22 +350,22 @@ describe('a payment', () => {
     node.pay('bb');
     await time.advance(61 * SECOND);
     expect([await typesOf('aa'), await typesOf('bb')]).toEqual([PAID, PAID]);
-    expect(alarms).toContain('topups aa was refused; trying again');
+    expect(alarms).toContain('topups aa was rejected; retrying');
   });
 
   test.each<[string, Partial<BackendPayment>]>([
-    ['of more than there is of any coin', { units: 10n ** 20n }],
-    ['of less than nothing', { units: -1n }],
-    ['with a fee that no payment has', { fees: [{ id: 'f', units: 10n ** 200n, why: '' }] }],
-    ['with a refund of more than there is', { reversals: [{ id: 'r', units: -(10n ** 200n), why: '' }] }],
-    ['in a year of five digits, which would be in time', { receivedAt: '+033658-09-27T01:46:39.000Z' }],
+    ['of more units than exist of any coin', { units: 10n ** 20n }],
+    ['of a negative amount', { units: -1n }],
+    ['with an implausibly large fee', { fees: [{ id: 'f', units: 10n ** 200n, why: '' }] }],
+    ['with an implausibly large refund', { reversals: [{ id: 'r', units: -(10n ** 200n), why: '' }] }],
+    ['with a year of five digits, which sorts before its expiry', { receivedAt: '+033658-09-27T01:46:39.000Z' }],
     ['with a NUL in its id', { id: 'a\u0000' }],
-    ['with a refund for an endless reason', { reversals: [{ id: 'r', units: -1n, why: 'x'.repeat(10_000) }] }],
+    ['with an extremely long refund reason', { reversals: [{ id: 'r', units: -1n, why: 'x'.repeat(10_000) }] }],
     [
-      'with more fees than any has',
+      'with thousands of fees',
       { fees: Array.from({ length: 2_000 }, (_, i) => ({ id: `f${i}`, units: 1n, why: '' })) },
     ],
-  ])('%s is an alarm, never a fact, and is credited once the node says what is true', async (_, lie) => {
+  ])('%s is reported and not recorded; it is credited once the node returns valid data', async (_, lie) => {
     await issue('aa');
     node.pay('aa');
     const truth = node.settled.get('aa') as BackendPayment;
@@ -373,13 +373,13 @@ describe('a payment', () => {
     books.watch();
     await time.advance(5 * SECOND);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
-    expect(alarms).toContain('topups aa failed; trying again');
+    expect(alarms).toContain('topups aa failed; retrying');
     node.settled.set('aa', truth);
     await time.advance(MINUTE);
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
-  test('of nothing is none, and does not end the looking', async () => {
+  test('is ignored if its amount is 0, and polling continues', async () => {
     await issue('aa');
     books.watch();
     await node.say(node.pay('aa', time.now(), 0n));
@@ -388,9 +388,9 @@ describe('a payment', () => {
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
-  test('in time needs no rate but that of its invoice', async () => {
+  test('is valued at the rate of its invoice if it arrives in time', async () => {
     await issue('aa');
-    node.pay('aa', time.fromNow(15 * MINUTE)); // to the millisecond
+    node.pay('aa', time.fromNow(15 * MINUTE)); // exactly at the expiry
     books.watch();
     await time.advance(SECOND);
     expect((await facts('topup-aa'))[1]).toMatchObject({
@@ -398,13 +398,13 @@ describe('a payment', () => {
     });
   });
 
-  test('late waits until there is a rate, and is worth that', async () => {
+  test('is valued at a current rate if it arrives late, as soon as a rate is available', async () => {
     await issue('aa');
     node.pay('aa', time.fromNow(15 * MINUTE + 1));
     books.watch();
     await time.advance(5 * SECOND);
     expect(await typesOf('aa')).toEqual(['InvoiceIssued']);
-    expect(alarms).toContain('topups aa failed; trying again');
+    expect(alarms).toContain('topups aa failed; retrying');
     market.rate = '50000.00';
     await time.advance(MINUTE);
     market.rate = '80000.00';
@@ -418,7 +418,7 @@ describe('a payment', () => {
 });
 
 describe('a credit', () => {
-  test('is added once when it is forgotten how far the facts were read, and what was due', async () => {
+  test('is added once, even if the checkpoint and the schedule are lost', async () => {
     await paid('aa', 'bb');
     books.watch();
     await time.advance(SECOND);
@@ -431,7 +431,7 @@ describe('a credit', () => {
     expect([await facts(), alarms]).toEqual([before, []]);
   });
 
-  test('is added once by two processes that both believe it is their turn', async () => {
+  test('is added once by two processes that both assume that they hold the lease', async () => {
     const topups = Array.from({ length: 20 }, (_, i) => `t${i}`);
     await paid(...topups);
     for (const each of [new Process(), new Process()]) each.watch();
@@ -441,7 +441,7 @@ describe('a credit', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('is added once when the process dies between it and its mark', async () => {
+  test('is added once if the process dies before the payment is marked as credited', async () => {
     await paid('aa');
     const { run } = books.streams.topups;
     books.streams.topups.run = (id, command, ...more) =>
@@ -455,7 +455,7 @@ describe('a credit', () => {
     expect([await typesOf('aa'), (await credits()).length]).toEqual([PAID, 1]);
   });
 
-  test('that cannot be added now is added later, and others do not wait for it', async () => {
+  test('is retried if it fails, without delaying other credits', async () => {
     await issue('bad', { accountId: randomUUID() });
     node.pay('bad');
     await paid('good');
@@ -466,10 +466,10 @@ describe('a credit', () => {
     books.watch();
     await time.advance(20 * SECOND);
     expect(await credits()).toMatchObject([{ creditId: 'lnd/good' }]);
-    expect(alarms).toContain('topups bad was refused; trying again');
+    expect(alarms).toContain('topups bad was rejected; retrying');
   });
 
-  test('is taken back when its payment is reversed, the bonus too, once', async () => {
+  test('is reversed once, including the bonus, when its payment is reversed', async () => {
     await issue('aa', { destination: { kind: 'page', value: 'https://pay.example' } });
     node.pay('aa');
     books.watch();
@@ -497,11 +497,11 @@ describe('a credit', () => {
 });
 
 describe('a subscription', () => {
-  test('that breaks off is an alarm, and is made again a second later', async () => {
+  test('is reported when it is interrupted, and renewed after a second', async () => {
     await issue('aa');
     books.watch();
     await node.say(new Error('connection reset'));
-    expect(alarms).toEqual(['lnd no longer reports payments; asking it again']);
+    expect(alarms).toEqual(['lnd no longer reports payments; subscribing again']);
     expect(node.subscriptions).toBe(1);
     await time.advance(SECOND);
     expect(node.subscriptions).toBe(2);
@@ -509,7 +509,7 @@ describe('a subscription', () => {
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
-  test('that breaks off again and again is asked for ever more rarely, until it has lasted a minute', async () => {
+  test('is renewed with growing delays while it fails, until a subscription has lasted a minute', async () => {
     node.forbidden = true;
     books.watch();
     await time.advance(10 * MINUTE);
@@ -522,14 +522,14 @@ describe('a subscription', () => {
     expect(node.subscriptions).toBe(17);
   });
 
-  test('that the node ends is made again as well', async () => {
+  test('is renewed without a report when the node ends it', async () => {
     books.watch();
     await node.say('end');
     await time.advance(SECOND);
     expect([node.subscriptions, alarms]).toEqual([2, []]);
   });
 
-  test('loses nothing while it is broken off', async () => {
+  test('misses no payment while it is interrupted', async () => {
     await issue('aa');
     books.watch();
     await time.advance(SECOND);
@@ -539,7 +539,7 @@ describe('a subscription', () => {
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
-  test('ends with the watch, without an alarm', async () => {
+  test('ends with the lease, without a report', async () => {
     books.watch();
     await time.advance(MINUTE);
     await books.stop();
@@ -548,14 +548,14 @@ describe('a subscription', () => {
   });
 });
 
-describe('the node is asked after', () => {
+describe('polling', () => {
   const timesIn = async (duration: number) => {
     const before = node.looks.length;
     await time.advance(duration);
     return node.looks.length - before;
   };
 
-  test('an open invoice every two seconds, an expired one every minute', async () => {
+  test('repeats every two seconds for an open invoice, every minute for an expired one', async () => {
     await issue('aa');
     books.watch();
     await time.advance(SECOND);
@@ -564,7 +564,7 @@ describe('the node is asked after', () => {
     expect(await timesIn(10 * MINUTE)).toBe(10);
   });
 
-  test('every invoice, though it fails with some of them each time', async () => {
+  test('includes every invoice, even if it fails for some of them each time', async () => {
     for (const reference of ['bad', 'aa', 'worse', 'bb', 'cc']) await issue(reference);
     node.broken.add('bad').add('worse');
     for (const reference of ['aa', 'bb', 'cc']) node.pay(reference);
@@ -578,7 +578,7 @@ describe('the node is asked after', () => {
     expect(await typesOf('bad')).toEqual(PAID);
   });
 
-  test('less and less often while it fails, and at least every minute', async () => {
+  test('backs off while it fails, to at least one poll per minute', async () => {
     await issue('aa');
     node.broken.add('aa');
     books.watch();
@@ -589,14 +589,14 @@ describe('the node is asked after', () => {
     expect(node.looks.length).toBeGreaterThanOrEqual(looks + 1);
   });
 
-  test('nothing that another back end is to be asked', async () => {
+  test('skips invoices of other payment backends', async () => {
     await issue('aa', { backend: 'another' });
     books.watch();
     await time.advance(MINUTE);
     expect([node.askedAfter, alarms]).toEqual([[], []]);
   });
 
-  test('several at once where it takes several', async () => {
+  test('combines invoices into batches if the backend supports it', async () => {
     Object.assign(node, { maxBatchSize: 2 });
     for (const reference of ['aa', 'bb', 'cc']) await issue(reference);
     node.pay('bb');
@@ -606,7 +606,7 @@ describe('the node is asked after', () => {
     expect(await typesOf('bb')).toEqual(PAID);
   });
 
-  test('no more once the turn has ended', async () => {
+  test('stops when the lease ends', async () => {
     await issue('aa');
     books.watch();
     await time.advance(SECOND);

@@ -12,14 +12,20 @@ import {
 } from '#kernel';
 import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 
-/** A back end whose hints break off is asked for them again after this long, which doubles each time up to a minute. */
+/**
+ * Delay between the end of a subscription to hints and the next one. It doubles each time up to a minute, and starts
+ * over after a subscription that lasted a minute.
+ */
 const MIN_RESUBSCRIBE_DELAY_MS = 1_000;
 const MAX_RESUBSCRIBE_DELAY_MS = 60_000;
-/** How often the top-up of a hint is asked for, while what says so is late. */
+/** How often the top-ups of open hints are looked up again. */
 const RETRY_INTERVAL_MS = 2_000;
-/** How long it is waited for then. Between two appends it may never say all there is at once. */
+/** How long such a lookup waits for the read model: under constant traffic it is rarely up to date without a wait. */
 const READ_MODEL_WAIT_MS = 2_000;
-/** So many hints that may be of a top-up are kept; the oldest beyond are given up, since top-ups are looked at anyhow. */
+/**
+ * Maximum number of open hints. Beyond that the oldest are dropped, which only delays a credit: open top-ups are polled
+ * anyway.
+ */
 const MAX_OPEN_HINTS = 5_000;
 
 export interface TopupWorkflowDependencies {
@@ -28,15 +34,15 @@ export interface TopupWorkflowDependencies {
   readonly topups: Topups;
   readonly backends: PaymentBackendRegistry;
   readonly payments: TopupPayments;
-  /** Requests to each back end in a second. */
+  /** Maximum requests per second to each payment backend. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
   readonly clock: Clock;
   readonly runtime: Runtime;
   /**
-   * The ids of the top-ups that a back end knows by these references; `isComplete` where there are no others. What knows them
-   * and is late is waited for so long.
+   * Returns the ids of the top-ups of a payment backend by reference. Waits up to `timeoutMs` for a lagging read model.
+   * `isComplete` means that a reference without an id belongs to no top-up.
    */
   findTopups(
     backend: string,
@@ -45,7 +51,7 @@ export interface TopupWorkflowDependencies {
   ): Promise<{ readonly ids: ReadonlyMap<string, string>; readonly isComplete: boolean }>;
 }
 
-/** Looks for the payments of top-ups and credits them, as long as this process has the turn. */
+/** Finds the payments of top-ups and credits them until the lease ends. */
 export function runTopupWorkflow(dependencies: TopupWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   const workflow = startWorkflow(topupWorkflow, createWorkflowDependencies(dependencies, lease.signal), lease);
   const listeners = dependencies.backends.backends.flatMap((backend) => {
@@ -69,7 +75,7 @@ function createWorkflowDependencies(
       else await topups.run(topupId, command.command, cause);
     },
     query: (queries) => queries.map((query) => pollPayments(query, pollers, payments)),
-    perform: () => Promise.reject(new Error('a top-up does nothing in the world')),
+    perform: () => Promise.reject(new Error('the top-up workflow has no effects')),
     schedule,
     checkpoints,
     now: () => clock.now(),
@@ -77,7 +83,7 @@ function createWorkflowDependencies(
   };
 }
 
-/** What is to be recorded of what has come. A back end that is not configured here is not asked. */
+/** @returns commands that record new payments; none if the payment backend is not configured here */
 async function pollPayments(
   { query, isUrgent }: PendingQuery<TopupStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,
@@ -87,9 +93,12 @@ async function pollPayments(
   return backend ? payments.createCommands(query, await backend.poll(query.reference, isUrgent, query.received)) : [];
 }
 
-/** Has what a back end hints at looked at now; a hint that may be of a top-up that is not known yet, as soon as it is. */
+/**
+ * Wakes the top-ups that a payment backend hints at. A hint whose top-up the read model does not show yet stays open
+ * and is looked up again.
+ */
 class PaymentHints {
-  /** References of which it is not known so far whether they are a top-up's. */
+  /** References that may belong to a top-up that the read model does not show yet, oldest first. */
   private readonly openReferences = new Set<string>();
 
   constructor(
@@ -98,7 +107,7 @@ class PaymentHints {
     private readonly wake: (topupId: string) => Promise<void>,
   ) {}
 
-  /** What is not known at once is asked for again later: the hints behind it do not wait. */
+  /** Searches for the top-up without waiting, so that a lagging read model does not delay the hints after this one. */
   async add(reference: string): Promise<void> {
     this.openReferences.add(reference);
     for (const oldest of this.openReferences) {
@@ -124,7 +133,7 @@ class PaymentHints {
       if (signal.aborted || this.openReferences.size === 0) continue;
       await this.find([...this.openReferences], READ_MODEL_WAIT_MS).catch((error) => {
         runtime.reportError(
-          `the top-ups that ${this.backend} reports payments of could not be found; trying again`,
+          `top-ups of payments that ${this.backend} reported could not be looked up; retrying`,
           error,
         );
       });
@@ -144,7 +153,7 @@ async function listen(
     try {
       for await (const reference of backend.subscribe(signal)) await hints.add(reference);
     } catch (error) {
-      if (!signal.aborted) runtime.reportError(`${backend.name} no longer reports payments; asking it again`, error);
+      if (!signal.aborted) runtime.reportError(`${backend.name} no longer reports payments; subscribing again`, error);
     }
     if (clock.nowMs() - startedAt >= MAX_RESUBSCRIBE_DELAY_MS) wait = MIN_RESUBSCRIBE_DELAY_MS;
     await runtime.sleep(wait, signal);

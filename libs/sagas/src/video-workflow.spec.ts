@@ -1,6 +1,6 @@
 /**
- * A process that has videos made dies at every single thing that it does, before it or behind it, and another one goes on. In
- * memory and in virtual time; with processes, a vendor of its own and real files it is `npm run prove:jobs`.
+ * A process that runs video jobs dies before or after each of its actions in turn, and another one continues. Runs in
+ * memory and in virtual time. `npm run prove:jobs` does the same with processes, a fake provider and real files.
  */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -56,70 +56,70 @@ const PRICE = parseUsd('3.68');
 const FILM = createVideo({ seed: 'A harbour', seconds: 1, width: 16, height: 16 });
 const cause = createRootCause('test', 'test');
 
-/** Thrown by whatever a process does after it has died. */
+/** Thrown by every action of a process that has died. */
 class Died extends Error {}
 
 type Act = <T>(what: string, work: () => Promise<T>) => Promise<T>;
 const alive: Act = (_, work) => work();
 
-// the world outside ---------------------------------------------------------------------------------------------------
+// external systems ----------------------------------------------------------------------------------------------------
 
 interface Behaviour {
-  /** What it says to the nth submission, which it has noted; throws what it refuses. */
+  /** Called for the `nth` submission; throws the error response. Without a status, the job is accepted anyway. */
   submit?(nth: number): void;
-  /** Whether it takes it, of which it says nothing where it refuses. */
+  /** Whether the provider accepts the job although it returns an error. */
   readonly takes?: boolean;
   look?(age: number): VideoStatus | undefined;
-  /** Seconds until it is made and billed; undefined: never. */
+  /** Seconds until the video is generated and billed; 3 by default. */
   readonly made?: number;
   file?(nth: number): Buffer | DownloadError;
-  /** Seconds until it calls, each time with what it has taken. */
+  /** Seconds from the submission to each webhook call. */
   readonly calls?: readonly number[];
 }
 
 const refusal = (status: number) => {
   const code = status === 429 ? 'rate_limited' : 'invalid_request';
-  return new UpstreamError(code, 'As it was told', { status });
+  return new UpstreamError(code, 'Rejected by the fake provider', { status });
 };
 const lostAnswer = () => {
-  throw new UpstreamError('upstream_error', 'The upstream broke off the answer');
+  throw new UpstreamError('upstream_error', 'The provider interrupted the response');
 };
 const inDoubt: Behaviour = { submit: lostAnswer };
 
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
-  'makes it': {},
-  'is busy at first': {
+  'generates the video': {},
+  'is rate-limited at first': {
     submit: (nth) => {
       if (nth === 1) throw refusal(429);
     },
   },
-  'refuses it': {
+  'rejects the job': {
     submit: () => {
       throw refusal(422);
     },
   },
-  'loses its answer': inDoubt,
-  'loses its answer, and calls': { ...inDoubt, calls: [4, 5, 12, 12] },
-  'calls twice, also before it has answered': { calls: [0, 6, 6] },
-  'fails for nothing': { look: () => failed('no'), made: Number.POSITIVE_INFINITY },
-  'fails, and sends its invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('yes')) },
-  'fails, and says nothing of an invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('perhaps')) },
-  'never ends, and sends its invoice': { look: () => ({ state: 'pending' }) },
-  'has lost the file': { file: () => new DownloadError('It is gone', 'not_found') },
-  'has made a text': { file: () => Buffer.from('Good evening') },
+  'loses its response': inDoubt,
+  'loses its response, but calls the webhook': { ...inDoubt, calls: [4, 5, 12, 12] },
+  'calls the webhook repeatedly, also before its response': { calls: [0, 6, 6] },
+  'fails without a charge': { look: () => failed('no'), made: Number.POSITIVE_INFINITY },
+  'fails and invoices': { look: (age) => (age < 5 ? { state: 'pending' } : failed('yes')) },
+  'fails and may invoice': { look: (age) => (age < 5 ? { state: 'pending' } : failed('perhaps')) },
+  'never finishes, but invoices': { look: () => ({ state: 'pending' }) },
+  'has lost the file': { file: () => new DownloadError('The file does not exist', 'not_found') },
+  'returns a text': { file: () => Buffer.from('Good evening') },
   'loses the connection': {
-    file: (nth) => (nth < 4 ? new DownloadError('It broke off', 'failed') : FILM),
+    file: (nth) => (nth < 4 ? new DownloadError('The download was interrupted', 'failed') : FILM),
   },
-  'cannot be asked for a while': {
+  'is unavailable for a while': {
     look: (age) => {
-      if (age < 20) throw new UpstreamError('upstream_unavailable', 'The upstream cannot be reached');
+      if (age < 20) throw new UpstreamError('upstream_unavailable', 'The provider is unavailable');
       return undefined;
     },
   },
 };
 
 function failed(invoiced: 'no' | 'yes' | 'perhaps'): VideoStatus {
-  return { state: 'failed', code: 'content_policy_violation', message: 'It may not be shown', invoiced };
+  return { state: 'failed', code: 'content_policy_violation', message: 'The video was rejected', invoiced };
 }
 
 interface Order {
@@ -129,7 +129,7 @@ interface Order {
   billed: boolean;
 }
 
-/** The vendor: what it has taken it works on, whatever anybody knows of it. */
+/** A fake provider. It works on every job that it has accepted, even if its response was lost. */
 class Vendor {
   readonly orders: Order[] = [];
   submissions = 0;
@@ -183,11 +183,11 @@ function caught(work: () => void): unknown {
   }
 }
 
-/** What a gateway makes of a web hook. */
+/** Handles a webhook call as a gateway does. */
 async function call({ id, hook }: Order, milliseconds: number): Promise<void> {
   await time.delay(milliseconds);
   const named = hooks.verifyToken('fal', hook?.split('/').at(-1) ?? '');
-  if (!named) throw new Error('its address names no video');
+  if (!named) throw new Error('the webhook URL names no video job');
   const answer: SubmissionResult = { isAccepted: true, reference: id, vendorId: id, hooked: true };
   const data = { submission: named.submission, outcome: { isKnown: true, result: answer } as const, at: time.now() };
   await createStreams(store, NO_SNAPSHOTS, runtime).videos.run(named.jobId, { type: 'EndSubmission', data }, cause);
@@ -205,7 +205,7 @@ class Files extends FileStore {
   }
 
   save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
-    return this.act('keep', async () => {
+    return this.act('save', async () => {
       const pieces: Uint8Array[] = [];
       if (bytes instanceof Uint8Array) pieces.push(bytes);
       else for await (const piece of bytes) pieces.push(piece);
@@ -241,7 +241,7 @@ class Net extends Downloader {
   }
 
   fetchCustomerUrl(): never {
-    throw new Error('no customer here');
+    throw new Error('this test fetches no customer URLs');
   }
 
   fetchProviderFile(): Promise<Download> {
@@ -257,7 +257,7 @@ class Net extends Downloader {
 
 let time: FakeClock;
 let store: EventStore;
-/** Types of all facts so far. */
+/** Types of all events appended so far. */
 let appended: string[];
 let due: MemoryWorkflowSchedule;
 let positions: Map<string, bigint>;
@@ -308,7 +308,7 @@ function checkpointsOf(act: Act): CheckpointStore {
   };
 }
 
-/** A process that has videos made, until it dies. */
+/** Runs the workflow in a process whose actions go through `act`, until `act` throws `Died`. */
 function work(act: Act = alive): void {
   const stop = new AbortController();
   stops.push(stop);
@@ -343,7 +343,7 @@ function work(act: Act = alive): void {
         findDue: (...args) => due.findDue(...args),
         listWaiting: (name) => due.listWaiting(name),
         wake: (...args) => doing('wake', () => due.wake(...args)),
-        reschedule: (...args) => doing('put off', () => due.reschedule(...args)),
+        reschedule: (...args) => doing('reschedule', () => due.reschedule(...args)),
       },
       ...{ checkpoints: checkpointsOf(doing), clock: time, runtime },
     },
@@ -360,7 +360,7 @@ const endpoint = { of: query.model, provider: 'fal', creditor: 'fal', model: 'fa
 
 type Wish = Omit<HoldLimits, 'keyId' | 'partialHold'> & { readonly at: string };
 
-/** An account with 10 USD. */
+/** Places a hold on a new account with 10 USD. */
 async function holdOfAccount(terms: Wish): Promise<string> {
   const { at } = terms;
   const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
@@ -374,7 +374,7 @@ async function holdOfAccount(terms: Wish): Promise<string> {
   return `account-${ACCOUNT}`;
 }
 
-/** A challenge whose proof is shown. */
+/** Places a hold on a challenge by presenting its proof. */
 async function holdOfChallenge(terms: Wish): Promise<string> {
   const { challenges } = createStreams(store, NO_SNAPSHOTS, runtime);
   const usable = { priceList: 'p', query, expiresAt: terms.expiresAt, usableUntil: terms.expiresAt, at: terms.at };
@@ -384,7 +384,7 @@ async function holdOfChallenge(terms: Wish): Promise<string> {
   return `challenge-${CHALLENGE}`;
 }
 
-/** A payer asks for a video, as a gateway does it for it. */
+/** Requests a video for a payer as a gateway does. */
 async function request(holdId: string = randomUUID(), held = holdOfAccount): Promise<string> {
   const jobId = `gen_${randomUUID().replaceAll('-', '')}`;
   const { videos, priceLists } = createStreams(store, NO_SNAPSHOTS, runtime);
@@ -429,7 +429,7 @@ async function hasEnded(): Promise<boolean> {
 
 const pass = (seconds: number) => time.advance(seconds * SECOND);
 
-/** In how many steps of ten seconds it has ended. */
+/** Waits until the job has ended, for at most 300 seconds of virtual time. */
 async function untilEnded(): Promise<void> {
   for (let i = 0; i < 30; i++) {
     if (await hasEnded()) return;
@@ -437,7 +437,7 @@ async function untilEnded(): Promise<void> {
   }
 }
 
-/** What became of the money, and what the auditor says. */
+/** Summarises what became of the money, and what the auditor reports. */
 async function books() {
   const all = await facts();
   const { accounts, challenges } = createStreams(store, NO_SNAPSHOTS, runtime);
@@ -464,8 +464,8 @@ async function books() {
 
 const isEnd = ({ type }: DomainEvent) => type === 'HoldSettled' || type === 'HoldReleased' || type === 'HoldExpired';
 /**
- * Dies at its nth action: before it, or behind it when its answer is lost.
- * @returns whether the video had not ended by then
+ * Runs a process that dies at its `n`th action: before the action, or after it so that its result is lost.
+ * @returns whether it died before the job had ended
  */
 async function dieAt(n: number, behind: boolean): Promise<boolean> {
   let actions = 0;
@@ -481,21 +481,21 @@ async function dieAt(n: number, behind: boolean): Promise<boolean> {
 }
 
 const BY_ACCOUNT = Object.keys(BEHAVIOURS).map((vendorThat) => ['an account', vendorThat] as const);
-const BY_CHALLENGE = ['makes it', 'refuses it', 'loses its answer', 'fails, and sends its invoice'].map(
+const BY_CHALLENGE = ['generates the video', 'rejects the job', 'loses its response', 'fails and invoices'].map(
   (vendorThat) => ['a challenge', vendorThat] as const,
 );
 
-describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, of a vendor that %s', (payer, vendorThat) => {
+describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, with a provider that %s', (payer, vendorThat) => {
   const [held, paidFor, unpaid] =
     payer === 'an account' ? ([holdOfAccount, '6.32', '10'] as const) : ([holdOfChallenge, '0', '3.68'] as const);
-  test.each(['before', 'behind'])(
-    'a process that dies %s any action leaves a video that ends, is paid once or not at all, and is explained',
+  test.each(['before', 'after'])(
+    'a job ends, is charged at most once and has complete cost records if a process dies %s any action',
     async (where) => {
       for (let n = 1, open = true; open; n++) {
         start();
         behaviour = BEHAVIOURS[vendorThat] as Behaviour;
         await request(randomUUID(), held);
-        open = await dieAt(n, where === 'behind');
+        open = await dieAt(n, where === 'after');
         work();
         await untilEnded();
         const { balance, held: stillHeld, ends, differences, open: items, unexplained } = await books();
@@ -503,7 +503,7 @@ describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, of a vendor that %s
         const paid = (await journal()).some(({ type }) => type === 'VideoSettled');
         expect(balance).toBe(paid ? paidFor : unpaid);
         expect(vendor.orders.length).toBeLessThanOrEqual(1);
-        // What nobody knows is listed, and nothing else: it may have cost as much as is said there, or nothing.
+        // Only a job with an open cost may have an unrecorded cost, and only if the provider billed it.
         if (items.length === 0) expect({ n, unexplained }).toEqual({ n, unexplained: 0n });
         else expect([0n, parseUsd(COST)]).toContain(unexplained);
         expect(items.length).toBeLessThanOrEqual(1);
@@ -515,23 +515,23 @@ describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, of a vendor that %s
   );
 });
 
-describe('without anybody dying', () => {
+describe('in a process that does not die', () => {
   test.each<[string, string, string, number]>([
-    ['makes it', 'VideoSettled', '6.32', 0],
-    ['is busy at first', 'VideoSettled', '6.32', 0],
-    ['refuses it', 'VideoReleased', '10', 0],
-    ['loses its answer', 'VideoReleased', '10', 1],
-    ['loses its answer, and calls', 'VideoSettled', '6.32', 0],
-    ['calls twice, also before it has answered', 'VideoSettled', '6.32', 0],
-    ['fails for nothing', 'VideoReleased', '10', 0],
-    ['fails, and sends its invoice', 'VideoReleased', '10', 0],
-    ['fails, and says nothing of an invoice', 'VideoReleased', '10', 1],
-    ['never ends, and sends its invoice', 'VideoReleased', '10', 1],
+    ['generates the video', 'VideoSettled', '6.32', 0],
+    ['is rate-limited at first', 'VideoSettled', '6.32', 0],
+    ['rejects the job', 'VideoReleased', '10', 0],
+    ['loses its response', 'VideoReleased', '10', 1],
+    ['loses its response, but calls the webhook', 'VideoSettled', '6.32', 0],
+    ['calls the webhook repeatedly, also before its response', 'VideoSettled', '6.32', 0],
+    ['fails without a charge', 'VideoReleased', '10', 0],
+    ['fails and invoices', 'VideoReleased', '10', 0],
+    ['fails and may invoice', 'VideoReleased', '10', 1],
+    ['never finishes, but invoices', 'VideoReleased', '10', 1],
     ['has lost the file', 'VideoReleased', '10', 0],
-    ['has made a text', 'VideoReleased', '10', 0],
+    ['returns a text', 'VideoReleased', '10', 0],
     ['loses the connection', 'VideoSettled', '6.32', 0],
-    ['cannot be asked for a while', 'VideoSettled', '6.32', 0],
-  ])('a vendor that %s leads to %s, a balance of %s and %d open items', async (vendorThat, last, balance, open) => {
+    ['is unavailable for a while', 'VideoSettled', '6.32', 0],
+  ])('a provider that %s leads to %s, a balance of %s and %d open items', async (vendorThat, last, balance, open) => {
     behaviour = BEHAVIOURS[vendorThat] as Behaviour;
     await request();
     work();
@@ -542,7 +542,7 @@ describe('without anybody dying', () => {
     expect(after.unexplained).toBe(open === 0 ? 0n : parseUsd(COST));
   });
 
-  test('a video takes seven facts, however often it is looked at', async () => {
+  test('a job appends seven events, regardless of the number of polls', async () => {
     behaviour = { made: 50 };
     await request();
     work();
@@ -553,7 +553,7 @@ describe('without anybody dying', () => {
     ]);
   });
 
-  test('a hold that has ended before it was kept is never handed to a vendor', async () => {
+  test('a job is not submitted if its hold ends before it is transferred', async () => {
     await request();
     const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
     await accounts.run(ACCOUNT, { type: 'AbandonHolds', data: { owner: 'gateway-1', at: time.now() } }, cause);
@@ -566,7 +566,7 @@ describe('without anybody dying', () => {
     expect((await books()).differences).toEqual([]);
   });
 
-  test('a request that is not there any more is never handed to a vendor', async () => {
+  test('a job is not submitted if its stored request is lost', async () => {
     await request();
     files.kept.clear();
     work();
@@ -576,7 +576,7 @@ describe('without anybody dying', () => {
   });
 });
 
-test('two processes that both believe to have the turn hand it over once', async () => {
+test('submits a job once if two processes assume that they hold the lease', async () => {
   for (let n = 0; n < 20; n++) {
     start();
     await request();
@@ -598,12 +598,12 @@ test('two processes that both believe to have the turn hand it over once', async
   }
 });
 
-test('an end that the account has forgotten is not made again', async () => {
-  for (const vendorThat of ['makes it', 'fails, and sends its invoice']) {
+test('ends a hold once, even after the account has dropped the resolved hold from its state', async () => {
+  for (const vendorThat of ['generates the video', 'fails and invoices']) {
     start();
     behaviour = BEHAVIOURS[vendorThat] as Behaviour;
     await request('the hold');
-    // It dies once the account has heard of the end, and before the video knows.
+    // The process dies after the hold has ended on the account's stream, before the job records it.
     let ended = false;
     work(async (_, act) => {
       if (ended) throw new Died();
@@ -628,7 +628,7 @@ test('an end that the account has forgotten is not made again', async () => {
     expect(await hasEnded()).toBe(true);
     expect(await books()).toEqual(before);
     const charged = (await journal()).flatMap(({ type, data }) => (type === 'VideoSettled' ? [data.charged] : []));
-    expect(charged).toEqual(vendorThat === 'makes it' ? [parseUsd('3.68').toString()] : []);
+    expect(charged).toEqual(vendorThat === 'generates the video' ? [parseUsd('3.68').toString()] : []);
     await stopAll();
   }
 });

@@ -42,18 +42,18 @@ import {
 } from '#kernel';
 import { PollRateLimiter } from './poll-rate-limiter.ts';
 
-/** Handing over a picture takes a while; who has not answered by then may have taken it. */
+/** Submitting an image takes a while. After a timeout it is unknown whether the provider accepted the job. */
 const SUBMIT_TIMEOUT_MS = 60_000;
 const POLL_TIMEOUT_MS = 30_000;
-/** A vendor's names of things are kept in facts. */
+/** Maximum length of the ids that a provider returns, because they are stored in events. */
 const MAX_REFERENCE_LENGTH = 1_000;
-/** Answers of something between us and the vendor, which may have passed the request on. */
+/** Statuses that a proxy in front of the provider may return after it has forwarded the request. */
 const POSSIBLY_FORWARDED_STATUSES: ReadonlySet<number> = new Set([408, 502, 504]);
-/** What may be over in a moment. */
+/** Failures that may be temporary. */
 const RETRYABLE_CODES: ReadonlySet<string> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 
 const NO_ORDER = { parameters: {}, wire: {} } as const;
-const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was not held any more' } as const;
+const HOLD_ENDED = { errorCode: 'hold_ended', message: 'The money for the video was no longer held' } as const;
 
 export interface VideoWorkflowDependencies {
   readonly eventReader: EventReader;
@@ -63,7 +63,7 @@ export interface VideoWorkflowDependencies {
   readonly requests: VideoRequestStore;
   readonly results: VideoResults;
   readonly webhooks: VideoWebhooks;
-  /** Looks at each vendor in a second. */
+  /** Maximum status polls per second of each provider. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
@@ -71,7 +71,7 @@ export interface VideoWorkflowDependencies {
   readonly runtime: Runtime;
 }
 
-/** Has videos made, as long as this process has the turn. */
+/** Submits video jobs to providers, stores the results and settles the holds, until the lease ends. */
 export function runVideoWorkflow(dependencies: VideoWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   return startWorkflow(videoWorkflow, new VideoSteps(dependencies, lease.signal).createWorkflowDependencies(), lease)
     .tasks;
@@ -83,7 +83,7 @@ type PayerInstruction = Exclude<VideoSendCommand, { type: 'time_out' }>;
 class VideoSteps {
   private readonly rateLimiters = new Map<string, PollRateLimiter>();
 
-  /** @param leaseSignal ends fetches: they are made again */
+  /** @param leaseSignal aborts downloads of results, which another process repeats */
   constructor(
     private readonly dependencies: VideoWorkflowDependencies,
     private readonly leaseSignal: AbortSignal,
@@ -95,7 +95,7 @@ class VideoSteps {
       ...{ eventReader, runner: streams.videos, schedule, checkpoints, runtime },
       send: ({ command }, jobId, cause) => this.send(command, jobId, cause),
       query: (queries) => queries.map(({ query, isUrgent }) => this.runQuery(query, isUrgent)),
-      // Not with the turn's signal: what is broken off may have been taken.
+      // Without the lease's signal: the provider may have accepted a submission that is aborted.
       perform: ({ effect }, jobId) => this.submit(effect, jobId),
       now: () => clock.now(),
     };
@@ -113,9 +113,9 @@ class VideoSteps {
   }
 
   /**
-   * Tells who pays. A hold that is kept ends by its job alone, so a payer that does not know it (any more) has ended it
-   * before, as the job says.
-   * @returns false when the hold has ended that should be kept
+   * Sends a hold command to the payer. Only the job ends a hold that was transferred to it. So if the payer no longer
+   * knows such a hold, an earlier attempt of the same command has ended it.
+   * @returns false if the hold had ended before it could be transferred to the job
    */
   private async instructPayer(instruction: PayerInstruction, jobId: string, cause: Cause): Promise<boolean> {
     try {
@@ -164,12 +164,12 @@ class VideoSteps {
       };
       const { reference, vendorId } = await provider.submit(order);
       if (reference.length > MAX_REFERENCE_LENGTH || vendorId.length > MAX_REFERENCE_LENGTH)
-        throw new Error('the vendor calls it by a name that is too long');
+        throw new Error('the provider returned a job id that is too long');
       return { isAccepted: true, reference, vendorId, hooked: hookUrl !== undefined };
     } catch (error) {
       const failure = toUpstreamError(error);
       if (!isCertainRejection(failure)) {
-        this.dependencies.runtime.reportError(`it is not known whether ${upstream} has taken video ${jobId}`, error);
+        this.dependencies.runtime.reportError(`unknown whether ${upstream} accepted video job ${jobId}`, error);
         throw error;
       }
       const { code, status, upstreamCode, message: reason } = failure;
@@ -185,7 +185,7 @@ class VideoSteps {
     }
   }
 
-  /** Nothing is handed over without it. */
+  /** @returns the stored request; if it cannot be loaded, the failed submission, since nothing can be submitted */
   private async openRequest(
     request: VideoRequested['data']['request'],
   ): Promise<StoredVideoRequest | SubmissionResult> {
@@ -193,8 +193,8 @@ class VideoSteps {
       return await this.dependencies.requests.load(request);
     } catch (error) {
       const lost = error instanceof StoredRequestLostError;
-      this.dependencies.runtime.reportError('the request of a video cannot be read', error);
-      const reason = 'The request could not be read again';
+      this.dependencies.runtime.reportError('the stored request of a video could not be loaded', error);
+      const reason = 'The stored request could not be loaded';
       return {
         isAccepted: false,
         isRejected: lost,
@@ -241,14 +241,14 @@ class VideoSteps {
     try {
       const status = await this.getProvider(upstream, hold).getStatus(reference, AbortSignal.timeout(POLL_TIMEOUT_MS));
       if (status.state !== 'made')
-        return toFetchFailureCommands(status.state === 'failed', `Its vendor says now that it is ${status.state}`);
+        return toFetchFailureCommands(status.state === 'failed', `The provider now reports the state ${status.state}`);
       const stored = await this.dependencies.results.fetchAndStore(upstream, status.file, result, this.leaseSignal);
       return [{ type: 'RecordStored', data: { ...stored, at: this.dependencies.clock.now() } }];
     } catch (error) {
       if (this.leaseSignal.aborted) throw error;
       if (error instanceof VideoFetchError) return toFetchFailureCommands(error.isFinal, error.message);
       if (error instanceof UpstreamError) return toFetchFailureCommands(false, error.message);
-      throw error; // the file store is away: it is not the vendor's fault
+      throw error; // the file store is unavailable, which is not a failure of the provider
     }
   }
 
@@ -265,7 +265,7 @@ class VideoSteps {
   }
 }
 
-/** Whether it has surely not been taken. */
+/** Whether the provider has certainly not accepted the job. */
 function isCertainRejection({ status, isUnsent }: UpstreamError): boolean {
   return isUnsent || (status !== undefined && status >= 300 && !POSSIBLY_FORWARDED_STATUSES.has(status));
 }

@@ -6,8 +6,8 @@ interface Sleeper {
 }
 
 /**
- * Time that passes only while all tasks sleep, and then at once. Its `delay` stands in for `setTimeout` of
- * `node:timers/promises`; what happens between two delays must not wait for the real world.
+ * A clock that only tests advance. Its `delay` replaces `setTimeout` of `node:timers/promises`. Between two delays,
+ * tasks must not wait for real I/O, because `advance` does not wait for it.
  */
 export class FakeClock extends Clock {
   private current: number;
@@ -39,7 +39,10 @@ export class FakeClock extends Clock {
     }
   };
 
-  /** Lets so much time pass. */
+  /**
+   * Advances the clock from delay to delay. Each delay that ends on the way resolves at its own time, and its task runs
+   * until it waits for another delay. Only then does the clock advance further.
+   */
   async advance(milliseconds: number): Promise<void> {
     const until = this.current + milliseconds;
     for (await waitUntilIdle(); ; await waitUntilIdle()) {
@@ -51,13 +54,13 @@ export class FakeClock extends Clock {
     this.current = until;
   }
 
-  /** Time passes while nothing runs: who sleeps wakes up late. */
+  /** Advances the clock while no task runs, as on a suspended host: delays end late. */
   jumpForward(milliseconds: number): void {
     this.current += milliseconds;
   }
 }
 
-/** What is left to do in memory is done before the event loop comes round. */
+/** Resolves after all pending microtasks. By then, tasks that do no I/O have ended or wait for their next delay. */
 function waitUntilIdle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

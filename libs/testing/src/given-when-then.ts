@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { type Decider, fold, type Message, Rejection, type Workflow, type WorkflowStep } from '#kernel';
 
-/** Given facts, when a command comes, then these facts follow, or it is rejected: a decision without any machinery. */
+/** Tests a decider: given past events, when a command is decided, then these events result, or a rejection. */
 export function createDeciderTest<Command extends Message, State, Event extends Message>(
   decider: Decider<Command, State, Event>,
 ) {
@@ -10,7 +10,7 @@ export function createDeciderTest<Command extends Message, State, Event extends 
     return {
       state,
       when: (command: Command) => ({
-        // biome-ignore lint/suspicious/noThenProperty: given-when-then are the words of such tests, and this is never awaited
+        // biome-ignore lint/suspicious/noThenProperty: given-when-then is the usual form of such tests, and this is never awaited
         then: (...events: readonly Event[]) => expect(decider.decide(command, state)).toEqual(events),
         thenAlreadySo: () => expect(decider.decide(command, state)).toEqual([]),
         thenRefused: (code: string) => {
@@ -21,7 +21,7 @@ export function createDeciderTest<Command extends Message, State, Event extends 
             expect((error as Rejection).code).toBe(code);
             return (error as Rejection).details;
           }
-          throw new Error(`expected a refusal with ${code}, and it was allowed`);
+          throw new Error(`expected a rejection with ${code}, but the command was accepted`);
         },
         events: () => decider.decide(command, state),
       }),
@@ -29,7 +29,7 @@ export function createDeciderTest<Command extends Message, State, Event extends 
   };
 }
 
-/** Given facts, when it is this time, then a workflow takes these steps, and wants to be woken up at that time. */
+/** Tests a workflow: given past events, when it is planned at a time, then it has these steps and this due time. */
 export function createWorkflowTest<Command extends Message, State, Event extends Message, S extends WorkflowStep>(
   workflow: Pick<Workflow<Command, State, Event, S>, 'decider' | 'plan'>,
 ) {

@@ -3,7 +3,7 @@ import timers from 'node:timers/promises';
 
 type Pause = (milliseconds: number, value?: undefined, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
 
-/** Whoever pauses in this process does so by `pause`, until what is returned is called. */
+/** Replaces `setTimeout` of timers/promises in this process by `pause`, until the returned function is called. */
 export function replaceDelays(pause: Pause): () => void {
   const original = timers.setTimeout;
   setDelay(pause as typeof original);
@@ -12,5 +12,5 @@ export function replaceDelays(pause: Pause): () => void {
 
 function setDelay(pause: typeof timers.setTimeout): void {
   timers.setTimeout = pause;
-  syncBuiltinESMExports(); // for those who import it by name
+  syncBuiltinESMExports(); // for modules that import it by name
 }

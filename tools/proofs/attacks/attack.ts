@@ -1,19 +1,19 @@
-/** One thing that an attacker, a bad vendor or a bad night does to the built program, and what came of it. */
+/** One attack or failure that is tested against the build. */
 export interface Attack {
-  /** By which it is chosen on the command line, such as `silent-connections`. */
+  /** Selects the attack on the command line, such as `held-connections`. */
   readonly name: string;
-  /** What is done, for the table: a few words. */
+  /** A few words for the table about what is done. */
   readonly description: string;
   /**
-   * Does it to processes of its own, which have ended when it returns.
-   * @param directory an empty one, removed afterwards
+   * Runs the attack against its own processes, and ends them before it returns.
+   * @param directory an empty directory, which the caller removes afterwards
    */
   run(directory: string): Promise<Finding>;
 }
 
 export interface Finding {
-  /** Whether what docs/security.md promises was kept. */
+  /** Whether the guarantee in docs/security.md was met. */
   readonly hasPassed: boolean;
-  /** Figures, in one line. */
+  /** The measured values, in one line. */
   readonly measurements: string;
 }

@@ -18,16 +18,16 @@ const LOAD_MS = 20_000;
 const ACCOUNTS = 600;
 const TICK_MS = 10;
 const PROJECTED_WITHIN_MS = 120_000;
-/** Roles that follow the log, each in a process of its own. */
+/** The roles that follow the log, each in its own process. */
 const FOLLOWERS = ['projector', 'sagas'] as const;
 
-/** What they may cost beside what the same facts cost them in PostgreSQL. */
+/** Maximum CPU time per event of the followers, relative to their CPU time per event with PostgreSQL. */
 const MAX_POSTGRES_RATIO = 1.5;
 
-/** Facts faster than a live subscription of EventStoreDB takes them, for everything that follows the log. */
+/** Events are appended faster than a live subscription of EventStoreDB can deliver them. */
 export const busyLog: Attack = {
   name: 'busy-log',
-  description: `${EVENTS_PER_SECOND} facts a second for ${LOAD_MS / 1_000} s in EventStoreDB, then in PostgreSQL, with all read models and sagas`,
+  description: `${EVENTS_PER_SECOND} events per second for ${LOAD_MS / 1_000} s in EventStoreDB, then in PostgreSQL, with all read models and sagas`,
   async run(directory): Promise<Finding> {
     const double = await FakeEventStoreDb.start();
     const openFakeStore = () => {
@@ -56,11 +56,11 @@ export const busyLog: Attack = {
           eventStoreDb.shownMs < PROJECTED_WITHIN_MS &&
           ratio <= MAX_POSTGRES_RATIO,
         measurements: [
-          `${eventStoreDb.eventCount} facts at ${Math.round(eventStoreDb.perSecond)}/s (PostgreSQL: ${Math.round(peer.perSecond)}/s)`,
+          `${eventStoreDb.eventCount} events at ${Math.round(eventStoreDb.perSecond)}/s (PostgreSQL: ${Math.round(peer.perSecond)}/s)`,
           `${subscribe} subscriptions, ${dropped} dropped, ${eventStoreDb.failed} batches failed`,
-          `each process read each fact ${countPerProcess(entries - pages).toFixed(2)} times, in pages of ${Math.round(1 / countPerProcess(pages))}`,
-          `shown ${(eventStoreDb.shownMs / 1_000).toFixed(1)} s behind the last`,
-          `${(eventStoreDb.cpuPerEvent * 1e6).toFixed(0)} µs of CPU for a fact in ${FOLLOWERS.join(' and ')}, ${ratio.toFixed(2)} of PostgreSQL`,
+          `each process read each event ${countPerProcess(entries - pages).toFixed(2)} times, in pages of ${Math.round(1 / countPerProcess(pages))}`,
+          `all projected ${(eventStoreDb.shownMs / 1_000).toFixed(1)} s after the last event`,
+          `${(eventStoreDb.cpuPerEvent * 1e6).toFixed(0)} µs of CPU per event in ${FOLLOWERS.join(' and ')}, ${ratio.toFixed(2)} × PostgreSQL`,
         ].join('; '),
       };
     } finally {
@@ -72,14 +72,15 @@ export const busyLog: Attack = {
 interface FollowerMetrics {
   readonly eventCount: number;
   readonly perSecond: number;
-  /** Batches that a read model or a saga could not apply. */
+  /** The number of log lines about batches that a projection or workflow could not apply. */
   readonly failed: number;
+  /** The time from the last append until all read models included it. */
   readonly shownMs: number;
-  /** In seconds, of all followers together. */
+  /** In seconds, the sum of all followers. */
   readonly cpuPerEvent: number;
 }
 
-/** Starts what follows a log, and keeps it busy. */
+/** Starts the followers of the log and measures them under load. */
 async function measureFollowers(
   directory: string,
   settings: Readonly<Record<string, string>>,
@@ -111,7 +112,7 @@ interface Account extends SampleAccount {
   revision: number;
 }
 
-/** Appends at the rate, as requests do: two facts at a time, each of another account. */
+/** Appends at the intended rate as requests do: two events at a time, each pair to another account. */
 async function appendEvents(store: EventStore): Promise<{ readonly eventCount: number; readonly perSecond: number }> {
   const accounts: Account[] = Array.from({ length: ACCOUNTS }, () => ({
     id: randomUUID(),
@@ -141,7 +142,7 @@ async function appendEvents(store: EventStore): Promise<{ readonly eventCount: n
   return { eventCount: eventCount + 3 * ACCOUNTS, perSecond };
 }
 
-/** @returns milliseconds until all read models show everything */
+/** @returns milliseconds until all read models include every event up to `end` */
 async function measureProjectionDelay(connectionString: string, end: bigint): Promise<number> {
   const pool = new pg.Pool({ connectionString, max: 1 });
   const names = projections.map(({ name }) => name);

@@ -8,20 +8,20 @@ import type { Attack, Finding } from './attack.ts';
 
 const MIB = 1024 * 1024;
 const BUDGET_MIB = 64;
-/** What is estimated may take twice as much. */
+/** The estimate may be too low by a factor of two. */
 const MAX_HEAP_MIB = 2 * BUDGET_MIB;
 
-/** Accounts of two kinds: so many, each with so many requests behind it or running now. */
+/** Numbers of accounts, and of ended and running requests in each of them. */
 const WAVES = [
   { accounts: 40_000, ended: 0, running: 0 },
   { accounts: 1_500, ended: 1_000, running: 0 },
   { accounts: 1_500, ended: 0, running: 300 },
 ] as const;
 
-/** More accounts are used than there is memory for their states, large and small ones. */
+/** The states of the accounts in use, large and small ones, exceed the memory budget of the cache. */
 export const streamStateCache: Attack = {
   name: 'warm-streams',
-  description: `43,000 accounts are used, which take some 500 MiB, with room for ${BUDGET_MIB} MiB`,
+  description: `43,000 accounts are used, whose states take about 500 MiB, with a budget of ${BUDGET_MIB} MiB`,
   async run(): Promise<Finding> {
     const garbage = createGarbageCollector();
     const before = garbage();
@@ -36,12 +36,12 @@ export const streamStateCache: Attack = {
       maxHeapBytes = Math.max(maxHeapBytes, garbage() - before);
       estimated = Math.max(estimated, cache.bytes);
     }
-    const measured = `${(maxHeapBytes / MIB).toFixed(0)} MiB of heap at most, estimated ${(estimated / MIB).toFixed(0)}; ${cache.size} streams warm at the end`;
+    const measured = `${(maxHeapBytes / MIB).toFixed(0)} MiB of heap at most, estimated ${(estimated / MIB).toFixed(0)}; ${cache.size} streams cached at the end`;
     return { hasPassed: maxHeapBytes < MAX_HEAP_MIB * MIB && estimated <= BUDGET_MIB * MIB, measurements: measured };
   },
 };
 
-/** Collects garbage. Returns the bytes of heap that are in use. */
+/** Returns a function that collects garbage and returns the bytes of heap in use. */
 function createGarbageCollector(): () => number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -51,7 +51,7 @@ function createGarbageCollector(): () => number {
   };
 }
 
-/** As text, so that no two accounts share a fact. */
+/** Returns a function that creates the events of a new account. A copy through JSON prevents shared objects. */
 function createEventFactory(ended: number, running: number): () => readonly StoredEvent[] {
   return () => {
     const account = { id: randomUUID(), keyId: randomUUID() };
@@ -66,7 +66,7 @@ function createEventFactory(ended: number, running: number): () => readonly Stor
   };
 }
 
-/** Every stream of it is as long as these facts. */
+/** A store in which every stream has events from `createEvents`. */
 function createStore(createEvents: () => readonly StoredEvent[]): EventStore {
   return {
     async *read() {

@@ -9,26 +9,26 @@ import { type Customer, ProofCluster, post } from '../../cluster.ts';
 import { useManyAccounts } from '../../sample-events.ts';
 import type { Attack, Finding } from './attack.ts';
 
-/** Facts between the first customers and the last: 100,000 unless the environment says otherwise. */
+/** Events between those of the first customers and those of the last ones. */
 const EVENT_COUNT = Number(process.env.CATCH_UP_FACTS ?? 100_000);
 const ACCOUNTS = 500;
 const CUSTOMERS = 10;
 const FUNDS_USD = 1;
-/** The projector comes so long after the gateways: longer than one that is gone was once waited for. */
+/** The projector starts this long after the gateways. Earlier versions waited less for a missing projector. */
 const PROJECTOR_START_DELAY_MS = 35_000;
 const POLL_INTERVAL_MS = 100;
 const NEW_ACCOUNT_EVERY_MS = 500;
 const CAUGHT_UP_WITHIN_MS = 300_000;
 const CREDITED_WITHIN_MS = 60_000;
 const INVALID_KEY_COUNT = 200;
-/** A wrong key is told so in less, and to come again where the projector is gone. */
+/** Maximum median time until an invalid key gets 401, or 503 while no projector runs. */
 const MAX_LOOKUP_MS = 100;
 const MAX_LOOKUP_WITHOUT_PROJECTOR_MS = 400;
 const GATEWAYS = ['gateway 1', 'gateway 2'];
-/** All that is wrong comes from one address here. */
+/** All invalid credentials of this attack come from one IP address. */
 const UNLIMITED = { WRONG_CREDENTIALS_PER_MINUTE: '1000000' };
 
-/** Statuses by who asked, with how many answers had each. */
+/** Counts responses by kind of request and status. */
 class StatusCounts {
   private readonly counts = new Map<string, Map<number, number>>();
 
@@ -38,7 +38,7 @@ class StatusCounts {
     return status;
   }
 
-  /** Whether somebody had an answer, and nobody another than these. */
+  /** Whether requests of this kind got responses, all of them with one of these statuses. */
   hasOnly(who: string, ...statuses: readonly number[]): boolean {
     const its = this.counts.get(who);
     return its !== undefined && [...its.keys()].every((status) => statuses.includes(status));
@@ -51,12 +51,12 @@ class StatusCounts {
 }
 
 /**
- * Gateways, sagas and much later a projector start with an empty PostgreSQL beside a long history in EventStoreDB: its
- * double, or the server that EVENTSTORE_URL names.
+ * Gateways, sagas and much later a projector start with an empty PostgreSQL and a long history in EventStoreDB: the
+ * fake one, or the server in EVENTSTORE_URL.
  */
 export const catchingUp: Attack = {
   name: 'catching-up',
-  description: `PostgreSQL is lost beside a history of ${EVENT_COUNT} facts; the projector starts ${PROJECTOR_START_DELAY_MS / 1_000} s after the gateways`,
+  description: `PostgreSQL is lost, with a history of ${EVENT_COUNT} events; the projector starts ${PROJECTOR_START_DELAY_MS / 1_000} s after the gateways`,
   async run(directory): Promise<Finding> {
     const double = process.env.EVENTSTORE_URL === undefined ? await FakeEventStoreDb.start() : undefined;
     const url = double?.connectionString ?? (process.env.EVENTSTORE_URL as string);
@@ -74,7 +74,7 @@ export const catchingUp: Attack = {
   },
 };
 
-/** @returns customers, of whom one half opened their accounts before all others, and one half after them */
+/** Appends a long history. @returns customers, half of them with accounts at its start, half of them at its end */
 async function createLongHistory(cluster: ProofCluster, eventStoreUrl: string): Promise<readonly Customer[]> {
   const some = async () => {
     const customers: Customer[] = [];
@@ -86,7 +86,7 @@ async function createLongHistory(cluster: ProofCluster, eventStoreUrl: string): 
     ...{ eventStoreUrl, databaseUrl: '', categories: CATEGORIES, eventSchema: EVENT_SCHEMA },
     onProblem: () => {},
   });
-  await cluster.stopRole('projector'); // which would only take time
+  await cluster.stopRole('projector'); // its read models will be deleted; projecting the events would only take time
   await useManyAccounts(store, ACCOUNTS, EVENT_COUNT);
   await store.close();
   return [...first, ...(await some())];
@@ -96,7 +96,7 @@ class CatchUpRun {
   private readonly statusCounts = new StatusCounts();
   private readonly started = performance.now();
   private readonly violations: string[] = [];
-  /** Customers who paid while the read models were late, and after how many milliseconds that was credited. */
+  /** Customers who paid while the read models lagged, and the milliseconds until their payments were credited. */
   private readonly paid = new Map<Customer, number>();
   /** When each gateway was ready, in milliseconds since the start. */
   private readonly readyAt = new Map<string, number>();
@@ -116,7 +116,7 @@ class CatchUpRun {
       ...cluster.gateways.map((api) => this.pollHealth(api)),
     ];
     const all = Promise.all(probes);
-    all.catch(() => {}); // it is waited for below
+    all.catch(() => {}); // awaited below
     await cluster.startRole('sagas');
     await delay(PROJECTOR_START_DELAY_MS);
     if (this.readyAt.size > 0) this.violations.push('a gateway was ready before there was a projector');
@@ -128,18 +128,18 @@ class CatchUpRun {
     const { output } = await cluster.runLedger('verify');
     if (!output.includes('drift 0')) this.violations.push('there is drift');
     await cluster.processes.get('projector')?.kill();
-    await this.useKeyOnOtherGateway(); // whoever comes first finds out that it stands still
+    await this.useKeyOnOtherGateway(); // this lookup detects that the projector has stopped; later ones do not wait
     const stalledMs = await this.measureInvalidKeys(503);
     if (rejectionMs > MAX_LOOKUP_MS || stalledMs > MAX_LOOKUP_WITHOUT_PROJECTOR_MS)
-      this.violations.push('a wrong key was told so late');
+      this.violations.push('invalid keys were rejected too slowly');
     this.checkStatuses();
     const seconds = (milliseconds: number) => (milliseconds / 1_000).toFixed(1);
     const measured = [
-      `ready ${seconds(Math.max(...this.readyAt.values()) - projectorAt)} s after the projector began, not in the ${seconds(projectorAt)} s before`,
-      `${this.maxLagBytes} bytes of log behind at most`,
+      `ready ${seconds(Math.max(...this.readyAt.values()) - projectorAt)} s after the projector started, not ready in the ${seconds(projectorAt)} s before`,
+      `maximum lag ${this.maxLagBytes} bytes of the log`,
       `${this.statusCounts}`,
-      `${this.paid.size} top-ups paid meanwhile, credited within ${seconds(Math.max(...this.paid.values()))} s`,
-      `a wrong key is told so within ${Math.round(rejectionMs)} ms (p50); where the projector is dead, to come again within ${Math.round(stalledMs)} ms`,
+      `${this.paid.size} top-ups paid during that time, credited within ${seconds(Math.max(...this.paid.values()))} s`,
+      `an invalid key gets 401 within ${Math.round(rejectionMs)} ms (p50); after the projector was killed, 503 within ${Math.round(stalledMs)} ms`,
     ].join('; ');
     return {
       hasPassed: this.violations.length === 0,
@@ -158,20 +158,20 @@ class CatchUpRun {
   private checkStatuses(): void {
     const expectStatuses = (who: string, ...statuses: readonly number[]) => {
       if (!this.statusCounts.hasOnly(who, ...statuses))
-        this.violations.push(`${who} had none or another answer than ${statuses}`);
+        this.violations.push(`${who} got no response, or another status than ${statuses}`);
     };
-    expectStatuses('old keys', 200, 503);
-    expectStatuses('old keys of a gateway that is ready', 200);
+    expectStatuses('existing keys', 200, 503);
+    expectStatuses('existing keys at a ready gateway', 200);
     expectStatuses('new keys', 402, 503);
-    expectStatuses('new keys where they were made', 402);
+    expectStatuses('new keys at the gateway that created them', 402);
     expectStatuses('accounts', 201);
     expectStatuses('top-ups', 201);
-    expectStatuses('wrong keys', 401, 503);
-    expectStatuses('statuses of top-ups', 200);
-    if (this.paid.size === 0) this.violations.push('no top-up was paid meanwhile');
+    expectStatuses('invalid keys', 401, 503);
+    expectStatuses('top-up statuses', 200);
+    if (this.paid.size === 0) this.violations.push('no top-up was paid while the read models lagged');
   }
 
-  /** @throws when that takes too long */
+  /** Polls a gateway until it is ready. @throws if it does not become ready in time */
   private async pollHealth(api: string): Promise<void> {
     while (this.elapsed < CAUGHT_UP_WITHIN_MS) {
       const response = await fetch(`${api}/health/ready`);
@@ -180,33 +180,33 @@ class CatchUpRun {
       const { behind = {}, end = 0 } = checks.caught_up ?? {};
       if (response.ok) {
         this.readyAt.set(api, this.elapsed);
-        // Each of them now: the last of them are the last that the read models have come to.
+        // All customers now: the keys of the last ones are in the last events that the read models applied.
         for (const customer of this.customers) {
-          if ((await this.sendChat(api, customer, 'old keys of a gateway that is ready')) !== 200)
-            this.violations.push('a key was not known to a gateway that is ready');
+          if ((await this.sendChat(api, customer, 'existing keys at a ready gateway')) !== 200)
+            this.violations.push('a ready gateway did not know a key');
         }
         return;
       }
       if (!('keys' in behind) && Object.keys(behind).length === 0)
-        this.violations.push('health did not say what is late');
+        this.violations.push('the health report did not list a lagging read model');
       for (const { position } of Object.values(behind) as { position: number }[])
         this.maxLagBytes = Math.max(this.maxLagBytes, end - Math.max(0, position));
       await delay(POLL_INTERVAL_MS);
     }
-    throw new Error('the gateways were not ready in time');
+    throw new Error('the gateways did not become ready in time');
   }
 
   private async useExistingKeys(): Promise<void> {
     const one = async (customer: Customer) => {
       for (let n = 0; !this.isOver; n++) {
-        await this.sendChat(this.getApi(n), customer, 'old keys');
+        await this.sendChat(this.getApi(n), customer, 'existing keys');
         await delay(POLL_INTERVAL_MS);
       }
     };
     await Promise.all(this.customers.map(one));
   }
 
-  /** Each is opened at one gateway, asks there and at the other, and pays. */
+  /** Creates accounts at one gateway. Each account calls both gateways and pays a top-up. */
   private async createAccounts(): Promise<void> {
     const running: Promise<void>[] = [];
     for (let n = 0; !this.isOver; n++) {
@@ -225,7 +225,7 @@ class CatchUpRun {
     };
     const customer = { creditId, apiKey };
     await this.sendChat(there, customer, 'new keys');
-    await this.sendChat(here, customer, 'new keys where they were made');
+    await this.sendChat(here, customer, 'new keys at the gateway that created them');
     const headers = { 'content-type': 'application/json', 'x-credit-id': creditId };
     const body = JSON.stringify({ amount: FUNDS_USD, currency: 'USD' });
     const topupResponse = await fetch(`${there}/topup/create/btc-lightning`, { method: 'POST', headers, body });
@@ -242,14 +242,14 @@ class CatchUpRun {
 
   private async useUnknownKeys(): Promise<void> {
     for (let n = 0; !this.isOver; n++) {
-      await this.sendChat(this.getApi(n), { creditId: '', apiKey: `sk-${randomUUID()}` }, 'wrong keys');
+      await this.sendChat(this.getApi(n), { creditId: '', apiKey: `sk-${randomUUID()}` }, 'invalid keys');
       await delay(POLL_INTERVAL_MS);
     }
   }
 
   private async fetchTopupStatus(api: string, invoiceId: string): Promise<string> {
     const response = await fetch(`${api}/topup/status/${invoiceId}`);
-    this.statusCounts.record('statuses of top-ups', response.status);
+    this.statusCounts.record('top-up statuses', response.status);
     return ((await response.json()) as { status: string }).status;
   }
 
@@ -264,10 +264,10 @@ class CatchUpRun {
     const [here = '', there = ''] = this.cluster.gateways;
     const { api_key: apiKey } = await post(`${here}/accounts/create`);
     await this.sendChat(there, { creditId: '', apiKey: String(apiKey) }, 'new keys');
-    await this.sendChat(here, { creditId: '', apiKey: String(apiKey) }, 'new keys where they were made');
+    await this.sendChat(here, { creditId: '', apiKey: String(apiKey) }, 'new keys at the gateway that created them');
   }
 
-  /** One after the other. @returns the median of milliseconds until each was told so */
+  /** Sends invalid keys one after the other. @returns the median time until they were rejected, in milliseconds */
   private async measureInvalidKeys(status: number): Promise<number> {
     const durationsMs: number[] = [];
     for (let n = 0; n < INVALID_KEY_COUNT; n++) {
@@ -275,10 +275,10 @@ class CatchUpRun {
       const actualStatus = await this.sendChat(
         this.getApi(1),
         { creditId: '', apiKey: `sk-${randomUUID()}` },
-        'wrong keys',
+        'invalid keys',
       );
       durationsMs.push(performance.now() - sentAt);
-      if (actualStatus !== status) this.violations.push(`a wrong key was told ${actualStatus} instead of ${status}`);
+      if (actualStatus !== status) this.violations.push(`an invalid key got ${actualStatus} instead of ${status}`);
     }
     return durationsMs.toSorted((a, b) => a - b)[INVALID_KEY_COUNT / 2] ?? 0;
   }
@@ -297,7 +297,7 @@ class CatchUpRun {
     });
     await response.arrayBuffer();
     if (response.status === 503 && response.headers.get('retry-after') === null)
-      this.violations.push('a 503 did not say when to come again');
+      this.violations.push('a 503 had no retry-after');
     return this.statusCounts.record(who, response.status);
   }
 }

@@ -4,21 +4,22 @@ import type { Attack, Finding } from './attack.ts';
 
 const MODEL = 'openai/gpt-5-mini';
 const TWENTY_MINUTES_MS = 20 * 60_000;
-/** Of each gateway. */
 const REQUESTS_PER_GATEWAY = 8;
-/** Several sweeps long: a hold whose time seems over would be ended before its answer. */
+/**
+ * Outlasts several sweeps for expired holds. A hold with an incorrect expiry would end before its response is complete.
+ */
 const SLOW_PROMPT = '[[sandbox tokens=30 chunks=30 chunk_delay=100]]';
 
-/** Gateways whose machines' clocks are wrong, beside sagas that end holds by theirs. */
+/** Gateways on hosts with skewed clocks, and sagas that end expired holds by an accurate one. */
 export const clockSkew: Attack = {
   name: 'clock-skew',
-  description: 'gateways 20 minutes behind and ahead of the sagas serve answers of 3 s',
+  description: 'gateways whose clocks are 20 minutes slow and fast serve responses of 3 s',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1);
     try {
       const customer = await cluster.createCustomer(5);
-      await cluster.addSettings(createSkewedClockEnv(-TWENTY_MINUTES_MS)).startRole('gateway', 'gateway behind');
-      await cluster.addSettings(createSkewedClockEnv(TWENTY_MINUTES_MS)).startRole('gateway', 'gateway ahead');
+      await cluster.addSettings(createSkewedClockEnv(-TWENTY_MINUTES_MS)).startRole('gateway', 'gateway slow');
+      await cluster.addSettings(createSkewedClockEnv(TWENTY_MINUTES_MS)).startRole('gateway', 'gateway fast');
       const { balance } = await cluster.fetchBalance(customer);
       const [accurateApi, ...skewedApis] = cluster.gateways;
       const requests = skewedApis.flatMap((api) =>
@@ -32,7 +33,7 @@ export const clockSkew: Attack = {
         completed === requests.length && served === completed && balanceUsd > 0n && output.includes('drift 0');
       return {
         hasPassed: held && ready.join() === 'true,false,false',
-        measurements: `${served} of ${completed} answers charged; ready: the right clock ${ready[0]}, the wrong ones ${ready.slice(1).join(' and ')}`,
+        measurements: `${served} of ${completed} responses charged; ready: with the accurate clock ${ready[0]}, with skewed ones ${ready.slice(1).join(' and ')}`,
       };
     } finally {
       await cluster.stop();
@@ -40,13 +41,13 @@ export const clockSkew: Attack = {
   },
 };
 
-/** The clock of a process on a machine whose own is wrong: only `Date` reads that one. */
+/** Simulates a host with a skewed clock. Only `Date` is replaced: timers and `performance` use a monotonic clock. */
 function createSkewedClockEnv(milliseconds: number): Readonly<Record<string, string>> {
   const code = `const D=Date;globalThis.Date=class extends D{constructor(...a){a.length?super(...a):super(D.now()+${milliseconds})}static now(){return D.now()+${milliseconds}}}`;
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
 }
 
-/** Whether a whole answer came. */
+/** @returns whether the response was complete */
 async function sendChat(api: string, apiKey: string): Promise<boolean> {
   const response = await fetch(`${api}/v1/chat/completions`, {
     method: 'POST',

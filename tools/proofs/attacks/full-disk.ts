@@ -8,19 +8,19 @@ import { countCharges } from '../clients/charged.ts';
 import { waitUntil } from '../role-checks.ts';
 import type { Attack, Finding } from './attack.ts';
 
-/** In MiB: of what the database keeps, and of its log, which has a disk of its own, as where the two are kept well. */
+/** Sizes of the disks in MiB: for the database's data, and for its write-ahead log, which should have its own disk. */
 const [DATA, LOG] = [192, 1_200];
 const AT_ONCE = 8;
-/** So that what is there may be used up before it is full. */
+/** Long enough to use up the free space within existing database files, after which the full disk has an effect. */
 const LOAD_MS = 20_000;
-/** Of that, when it is judged. */
+/** How long before the end of the load the full disk must have had its effect. */
 const LAST_MS = 1_000;
 const FUNDS_USD = 50;
 
-/** A disk is filled while requests are paid from it, and gets room again. */
+/** The database's disk fills up under load, and is freed again. */
 export const fullDisk: Attack = {
   name: 'full-disk',
-  description: `the disk of the database, of ${DATA} MiB, fills up under load, and gets room again`,
+  description: `the database's disk of ${DATA} MiB fills up under load, and is freed again`,
   async run(directory): Promise<Finding> {
     const data = path.join(directory, 'data');
     const mounted = [await mountTmpfs(data, DATA)];
@@ -48,12 +48,12 @@ async function measureFullDisk(cluster: ProofCluster, ballast: string): Promise<
   const completedWhenFull = load.completedIds.length - before;
   await pause(2 * LAST_MS);
   rmSync(ballast);
-  await loadRun; // answers wait with their charges
+  await loadRun; // responses wait until their charges are stored
   await waitUntil(() => isReady(cluster));
   const rejectedWhenFull = load.rejectedCount;
   await load.run(LOAD_MS / 10);
   const areShown = async () => (await countCharges(cluster, customer)).size >= load.completedIds.length;
-  await waitUntil(areShown).catch(() => {}); // the figures say what is missing
+  await waitUntil(areShown).catch(() => {}); // missing charges show in the measurements
   const charges = await countCharges(cluster, customer);
   const mischargedIds = load.completedIds.filter((id) => charges.get(id) !== 1).length;
   const drift = (await cluster.runLedger('verify')).output.trim().split('\n').at(-1);
@@ -66,20 +66,21 @@ async function measureFullDisk(cluster: ProofCluster, ballast: string): Promise<
       !readyWhenFull &&
       drift === 'drift 0',
     measurements: [
-      `when full ${completedWhenFull} answered, ${rejectedWhenFull} refused with 503, ${load.other.length} otherwise${load.other[0] === undefined ? '' : ` (${load.other[0]})`}, ${readyWhenFull ? 'ready' : 'not ready'}`,
-      `then all answered but ${load.rejectedCount - rejectedWhenFull}`,
-      `${load.completedIds.length} answered in all, ${charges.size} charged, ${mischargedIds} of them not once`,
+      `when full: ${completedWhenFull} served, ${rejectedWhenFull} rejected with 503, ${load.other.length} other results${load.other[0] === undefined ? '' : ` (${load.other[0]})`}, ${readyWhenFull ? 'ready' : 'not ready'}`,
+      `afterwards: ${load.rejectedCount - rejectedWhenFull} rejected`,
+      `in total: ${load.completedIds.length} served, ${charges.size} charged, ${mischargedIds} not charged exactly once`,
       drift,
     ].join('; '),
   };
 }
 
-/** Requests, many at a time, and what came of them. */
+/** Sends concurrent requests and records their outcomes. */
 class Load {
-  /** Request ids of whole answers. */
+  /** Ids of the requests with a complete response. */
   readonly completedIds: string[] = [];
-  /** As documented: 503, an error and when to try again. */
+  /** Rejections as documented: 503 with an error message and `retry-after`. */
   rejectedCount = 0;
+  /** All other responses: status and the start of the body. */
   readonly other: string[] = [];
 
   constructor(
@@ -113,7 +114,7 @@ async function isReady({ gateways }: ProofCluster): Promise<boolean> {
   return (await fetch(`${gateways[0]}/health/ready`)).ok;
 }
 
-/** @throws where this process may not */
+/** @throws if this process is not allowed to mount */
 async function mountTmpfs(mountPoint: string, mebibytes: number): Promise<string> {
   await mkdir(mountPoint, { mode: 0o700 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m,mode=700`, 'countinghouse', mountPoint], {
@@ -122,7 +123,9 @@ async function mountTmpfs(mountPoint: string, mebibytes: number): Promise<string
   return mountPoint;
 }
 
-/** PostgreSQL ends when there is no room for its log, and its processes with it: that would be another story. */
+/**
+ * Moves the write-ahead log to its own disk. If PostgreSQL could not write its log, it would end, and so would roles.
+ */
 async function moveLog(data: string): Promise<string> {
   await (await ProofCluster.start(data, 0)).stop();
   const walPath = path.join(data, 'postgres/pg_wal');
@@ -134,7 +137,7 @@ async function moveLog(data: string): Promise<string> {
   return walPath;
 }
 
-/** Until not one page more has room. */
+/** Fills the disk until it has no space for another page. */
 function fillDisk(file: string): void {
   for (const bytes of [1024 * 1024, 4096]) {
     try {
@@ -153,6 +156,6 @@ function unmountAll(mountPoints: string[]): boolean {
     }
     return true;
   } catch {
-    return false; // something ends there still
+    return false; // a process that is ending still uses the disk
   }
 }

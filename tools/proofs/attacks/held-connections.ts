@@ -1,4 +1,7 @@
-/** Silent connections, uploads that stand still and answers that nobody reads, many at once: what others and the memory see of them. */
+/**
+ * Many idle connections, stalled uploads and unread responses at once. Measures their effect on the latency of other
+ * customers and on memory.
+ */
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,23 +15,23 @@ import type { HolderParams } from './hold-connections.ts';
 const IDLE = 8_000;
 const STALLED = 40;
 const UNREAD = 1_000;
-/** Of these the answers are longer than what the sockets between take, some 4 MB: they must be ended. */
+/** Unread responses that are longer than the socket buffers (about 4 MB). The gateway must end them. */
 const FULL = 8;
 const BODY_BYTES = 20 * 1024 * 1024;
 const SENT_BYTES = 1024 * 1024;
 const CHAT = { model: 'openai/gpt-5-mini' };
-/** Requests of others, at an even pace: how long they take is measured, not how many there can be. */
+/** Interval between the requests of other customers. It is constant, because latency is measured and not throughput. */
 const REQUEST_INTERVAL_MS = 20;
 const MEASURED_MS = 15_000;
-/** Silent connections, uploads that stand still and full answers must be gone by then: of the last nothing is taken for a minute. */
+/** By then, idle connections, stalled uploads and full streams must have ended. The last are ended after a minute. */
 const DISCONNECTED_WITHIN_MS = 130_000;
 const MAX_EXTRA_MB = 400;
-/** Below which twice the usual time is no sign of anything. */
+/** A p99 up to this value passes even if it is more than twice the baseline. */
 const MIN_P99_MS = 25;
 
 export const heldConnections: Attack = {
   name: 'held-connections',
-  description: `${IDLE} silent connections, ${STALLED} uploads that stand still, ${UNREAD} streams that nobody reads, ${FULL} more that fill their sockets`,
+  description: `${IDLE} idle connections, ${STALLED} stalled uploads, ${UNREAD} unread streams, ${FULL} more that fill their socket buffers`,
   run: runAttack,
 };
 
@@ -48,7 +51,7 @@ async function runAttack(directory: string): Promise<Finding> {
     const attackedP99 = await measureP99Ms(api, honest, MEASURED_MS);
     const peak = readMegabytes(pid);
     const idleWorkers = held.slice(0, 2);
-    // Whoever reads nothing does not see the end either: it shows in what is held for him.
+    // A client that does not read does not notice the end of its connection. Its account's holds show that instead.
     const areFullOnesOver = async () => (await cluster.fetchBalance(filler)).held_usd === 0;
     const areDisconnected = async () => (await countHeldConnections(idleWorkers)) === 0 && (await areFullOnesOver());
     while (!(await areDisconnected()) && performance.now() - since < DISCONNECTED_WITHIN_MS) await delay(500);
@@ -57,9 +60,9 @@ async function runAttack(directory: string): Promise<Finding> {
     return {
       hasPassed: isFast && remaining === 0 && areOver && peak - before <= MAX_EXTRA_MB,
       measurements: [
-        `p99 of others ${baselineP99.toFixed(1)} ms, attacked ${attackedP99.toFixed(1)} ms`,
-        `memory ${before} MB, attacked ${peak} MB`,
-        `left after ${Math.round((performance.now() - since) / 1_000)} s: ${remaining} silent or still, full streams ${areOver ? 'ended' : 'not ended'}`,
+        `p99 of others ${baselineP99.toFixed(1)} ms before, ${attackedP99.toFixed(1)} ms during the attack`,
+        `memory ${before} MB before, ${peak} MB during the attack`,
+        `after ${Math.round((performance.now() - since) / 1_000)} s: ${remaining} idle or stalled connections remain, full streams ${areOver ? 'ended' : 'not ended'}`,
       ].join('; '),
     };
   } finally {
@@ -121,7 +124,9 @@ async function countHeldConnections(workers: readonly Worker[]): Promise<number>
   return sum;
 }
 
-/** The 99th percentile of whole small answers, in milliseconds. */
+/**
+ * Returns the 99th percentile of the time for small complete responses, in milliseconds. Failed requests are infinite.
+ */
 async function measureP99Ms(api: string, { apiKey }: Customer, forMs: number): Promise<number> {
   const dispatcher = new Agent({ connections: 64 });
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };

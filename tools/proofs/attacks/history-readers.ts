@@ -1,17 +1,17 @@
-/** Reads pages of a history without a pause, in a thread of its own, so that who measures others does not wait for it. */
+/** Requests pages of a history without a pause, in a separate thread, so that other measurements do not wait for it. */
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface ReadersParams {
   readonly api: string;
   readonly apiKey: string;
   readonly readers: number;
-  /** Queries of pages; each reader begins elsewhere. */
+  /** Query strings of the pages. Each reader starts at a different one. */
   readonly queries: readonly string[];
 }
 
-/** Sent when a message tells it to stop. */
+/** The results, sent after the message to stop. */
 export interface PagesRead {
-  /** Milliseconds that each page took. */
+  /** The duration of each request. */
   readonly durationsMs: readonly number[];
   readonly failed: number;
 }

@@ -8,15 +8,15 @@ import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 import type { PagesRead, ReadersParams } from './history-readers.ts';
 
-/** Records of one account, beside a tenth of that of another: 2,000,000 unless the environment says otherwise; making them takes the most time. */
+/** Records of the large account; the other account has a tenth of them. Inserting them takes most of the time. */
 const RECORDS = Number(process.env.HISTORY_RECORDS ?? 2_000_000);
 const READERS = 30;
 const LOAD_MS = 15_000;
 const MAX_P99_MS = 50;
-/** One in so many records has this model, and one in all the other one. */
+/** One record in 2,000 has the model some/model. Only one record in all has the model rare/model. */
 const RARE_MODEL_INTERVAL = 2_000;
 
-/** What readers ask for: whole histories, page by page, and whatever takes the longest look. */
+/** The requests of the readers: pages of the complete history, and the filters that are most expensive to evaluate. */
 const READER_QUERIES = [
   '',
   'page=2',
@@ -30,10 +30,10 @@ const READER_QUERIES = [
 ];
 const FIRST_PAGES = ['', 'all_keys=true', 'all_keys=true&model=openai/gpt-5-mini', 'all_keys=true&query_source=api'];
 
-/** Thirty readers of one account's millions of records, without a pause, beside another who asks for his own and his balance. */
+/** Thirty readers request one account's millions of records without a pause; another account needs its own data. */
 export const history: Attack = {
   name: 'history',
-  description: `${READERS} readers of one account's ${RECORDS / 1_000_000} million records, with all filters, beside the balances of others`,
+  description: `${READERS} readers request one account's ${RECORDS / 1_000_000} million records, with all filters, while others request their balances`,
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1);
     const server = await startEmbeddedPostgres(directory);
@@ -49,11 +49,11 @@ export const history: Attack = {
       return {
         hasPassed: held && busy.failed === 0,
         measurements: [
-          formatLatencies('balance of others', busy.balances),
-          formatLatencies('alone', unloaded.balances),
-          formatLatencies('first page of others', busy.firstPages),
-          formatLatencies('alone', unloaded.firstPages),
-          formatLatencies('first page of it all', unloaded.largest),
+          formatLatencies('balance of another account', busy.balances),
+          formatLatencies('without readers', unloaded.balances),
+          formatLatencies('first page of another account', busy.firstPages),
+          formatLatencies('without readers', unloaded.firstPages),
+          formatLatencies('first page of the large account', unloaded.largest),
           formatLatencies('pages of the readers', busy.pages),
           `${busy.failed} failed`,
         ].join('; '),
@@ -65,7 +65,7 @@ export const history: Attack = {
   },
 };
 
-/** @param accountIndex of the account, by when it was opened */
+/** @param accountIndex the index of the account in the order of creation */
 async function insertRecords(databaseUrl: string, accountIndex: number, records: number): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -91,7 +91,7 @@ interface LatencySummary {
   readonly count: number;
 }
 
-/** How long answers took while so many read without a pause. */
+/** Measures latencies while `readers` readers request pages of the large account without a pause. */
 async function measureUnderLoad(cluster: ProofCluster, large: Customer, other: Customer, readers: number) {
   const [api = ''] = cluster.gateways;
   const readerOptions = { api, apiKey: large.apiKey, readers, queries: READER_QUERIES } satisfies ReadersParams;

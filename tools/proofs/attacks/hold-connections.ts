@@ -1,19 +1,19 @@
-/** Holds connections without an honest use of them, in a thread of its own, from as many addresses of this machine as it is told. */
+/** Opens and holds connections of an attacker, in a separate thread, from several loopback addresses of this host. */
 import { connect, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface HolderParams {
   readonly port: number;
   readonly connections: number;
-  /** Of which so many connections each come. */
+  /** The number of local addresses, over which the connections are distributed. */
   readonly addresses: number;
-  /** What is sent on each of them; nothing more follows. */
+  /** Sent on each connection. Nothing follows it. */
   readonly sent: string;
-  /** Whether what is answered is read. */
+  /** Whether responses are read. */
   readonly reads: boolean;
 }
 
-/** Opened at a time. */
+/** The number of connections that are opened at once. */
 const AT_ONCE = 200;
 
 const held = new Set<Socket>();

@@ -9,7 +9,7 @@ const MODEL = 'openai/gpt-5-mini';
 const REJECTED_COUNT = 60;
 const SERVED_COUNT = 15;
 const ERROR_TEXT = 'x'.repeat(60_000);
-/** What the event store is configured to take at once: some facts, and never all that end together. */
+/** The limit of the event store for one append. Some events fit, but never those of all requests that end together. */
 const MAX_APPEND_BYTES = 6_000;
 
 const COMPLETION = {
@@ -20,10 +20,10 @@ const COMPLETION = {
   usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 },
 };
 
-/** A vendor ends all requests of an account in one moment, most of them with 60 KB of error text. */
+/** A provider ends all requests of an account at the same time, most of them with 60 KB of error text. */
 export const largeEvents: Attack = {
   name: 'large-facts',
-  description: `${REJECTED_COUNT} requests refused with 60 KB each and ${SERVED_COUNT} served end at once; EventStoreDB takes ${MAX_APPEND_BYTES} bytes`,
+  description: `${REJECTED_COUNT} requests that a provider rejects with 60 KB each and ${SERVED_COUNT} served ones end at once; EventStoreDB accepts ${MAX_APPEND_BYTES} bytes per append`,
   async run(directory): Promise<Finding> {
     const store = await FakeEventStoreDb.start();
     const provider = await startProvider(REJECTED_COUNT + SERVED_COUNT);
@@ -49,7 +49,7 @@ export const largeEvents: Attack = {
       const hasPassed = succeeded === SERVED_COUNT && served === SERVED_COUNT && heldUsd === 0 && balanceUsd > 0n;
       return {
         hasPassed: hasPassed && balanceUsd === historyUsd && output.includes('drift 0'),
-        measurements: `${served} of ${succeeded} answers charged, ${heldUsd} USD still held`,
+        measurements: `${served} of ${succeeded} responses charged, ${heldUsd} USD still held`,
       };
     } finally {
       await cluster.stop();
@@ -59,7 +59,7 @@ export const largeEvents: Attack = {
   },
 };
 
-/** Answers when so many requests have come, all of them at once. */
+/** Starts a provider that responds to all requests at once, when `requestCount` of them have arrived. */
 async function startProvider(requestCount: number): Promise<{ readonly url: string; close(): void }> {
   const waiting: (() => void)[] = [];
   const server = createServer(async (request, response) => {

@@ -10,22 +10,25 @@ import { allocatePortNumbers } from '../money/ports.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const VERSION = '1.18.0-1+deb12u1';
-/** A gateway that does not end by then has started, or hangs. */
+/** A gateway that has not ended by then has either started or is stuck. */
 const REFUSED_WITHIN_MS = 20_000;
 const LISTENS_WITHIN_MS = 5_000;
 const POLL_INTERVAL_MS = 20;
-/** PgBouncer does not run as root. */
+/** PgBouncer refuses to run as root. */
 const NOBODY = 65_534;
 
 const POOLER_CASES = [
-  { mode: 'session', ignored: 'extra_float_digits,options', connections: 10, lost: 'start-up options are dropped' },
-  { mode: 'session', ignored: 'extra_float_digits', connections: 10, lost: 'start-up options are refused' },
+  { mode: 'session', ignored: 'extra_float_digits,options', connections: 10, lost: 'startup options are ignored' },
+  { mode: 'session', ignored: 'extra_float_digits', connections: 10, lost: 'startup options are rejected' },
   { mode: 'transaction', ignored: 'extra_float_digits,options', connections: 10, lost: 'locks do not outlive' },
-  { mode: 'transaction', ignored: 'extra_float_digits,options', connections: 1, lost: 'two are not answered at once' },
-  { mode: 'statement', ignored: 'extra_float_digits,options', connections: 10, lost: 'transactions are refused' },
+  { mode: 'transaction', ignored: 'extra_float_digits,options', connections: 1, lost: 'two connections are not' },
+  { mode: 'statement', ignored: 'extra_float_digits,options', connections: 10, lost: 'transactions are rejected' },
 ] as const;
 
-/** Poolers that look like PostgreSQL and are not: a gateway behind one would say ready and answer 401 to new keys, or hang. */
+/**
+ * Poolers that break sessions. A gateway that used one would be ready but respond with 401 to new keys, or not respond
+ * at all, so it must not start.
+ */
 export const pooler: Attack = {
   name: 'pooler',
   description: 'PgBouncer between a gateway and PostgreSQL, in every mode',
@@ -39,11 +42,11 @@ export const pooler: Attack = {
         await mkdir(wayDirectory);
         const { code, output } = await runGatewayWithPooler(bouncer, postgres.url, { ...way, directory: wayDirectory });
         const isRefused = code === 1 && output.includes('leads to a pooler') && output.includes(way.lost);
-        outcomes.push(`${way.mode} mode${isRefused ? '' : ` **not refused** (${output.trim().slice(-300)})`}`);
+        outcomes.push(`${way.mode} mode${isRefused ? '' : ` **not rejected** (${output.trim().slice(-300)})`}`);
       }
       return {
         hasPassed: outcomes.every((outcome) => !outcome.includes('*')),
-        measurements: `refused with a sentence: ${outcomes.join(', ')}`,
+        measurements: `rejected with a clear message: ${outcomes.join(', ')}`,
       };
     } finally {
       await postgres.close();
@@ -58,7 +61,7 @@ interface PoolerCase {
   readonly directory: string;
 }
 
-/** What a gateway says that has PostgreSQL behind a pooler. */
+/** Starts a gateway that connects to PostgreSQL through a pooler. @returns its exit code and output */
 async function runGatewayWithPooler(
   bouncer: UnpackedPackage,
   url: string,
@@ -105,7 +108,7 @@ async function runGatewayWithPooler(
 async function waitUntilListening(port: number, child: ChildProcess): Promise<void> {
   const deadline = performance.now() + LISTENS_WITHIN_MS;
   while (!(await canConnect(port))) {
-    if (performance.now() > deadline || child.exitCode !== null) throw new Error('PgBouncer does not start');
+    if (performance.now() > deadline || child.exitCode !== null) throw new Error('PgBouncer did not start');
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

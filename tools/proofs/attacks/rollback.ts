@@ -7,23 +7,24 @@ import { type Customer, ProofCluster } from '../../cluster.ts';
 import { root } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
 
-/** The commit that is rolled back to: the one before, unless the environment names another. */
+/** The commit to roll back to. */
 const PREVIOUS_COMMIT = process.env.ROLLBACK_TO ?? 'HEAD~1';
 const MODEL = 'openai/gpt-5-mini';
-/** A type of fact that the program before does not know. */
+/** The event type that the older build does not know. */
 const NEWER_EVENT_TYPE = 'KeyUpdated';
-/** Its place in the table of types, as it is built. */
+/** The entry of that type in the compiled list of event types. */
 const NEWER_EVENT_PATTERN = /\n\s*KeyUpdated: \[\],/;
 const ROLES = ['projector', 'sagas', 'gateway'] as const;
 const run = promisify(execFile);
 
 /**
- * A program, the one before it and the program again on one store: once one that is built without a type of fact that was
- * written meanwhile, and once the commit before, as it is.
+ * Runs this build, an older build and this build again on one store. The older build is first this build without an
+ * event type that was appended in the meantime, then the previous commit without changes.
  */
 export const rollback: Attack = {
   name: 'rollback',
-  description: 'back to a program that does not know a fact of one account, to the commit before, and forth again',
+  description:
+    'back to a build that does not know an event of one account, back to the previous commit, and forward again',
   async run(directory): Promise<Finding> {
     const olderBuild = await buildWithout(path.join(directory, 'unknowing'));
     const before = await buildCommit(PREVIOUS_COMMIT, path.join(directory, 'before'));
@@ -37,11 +38,11 @@ export const rollback: Attack = {
         ...(before ? await checkBackAndForth(cluster, before) : []),
       ];
       const commit = before
-        ? `commit before: ${PREVIOUS_COMMIT}`
-        : 'without the commit before: it is not here, or does not build';
+        ? `previous commit: ${PREVIOUS_COMMIT}`
+        : 'without the previous commit, which is not in this repository or does not build';
       return {
         hasPassed: violations.length === 0,
-        measurements: violations.length === 0 ? `all as promised; ${commit}` : violations.join('; '),
+        measurements: violations.length === 0 ? `all expectations are met; ${commit}` : violations.join('; '),
       };
     } finally {
       await cluster.stop();
@@ -50,61 +51,64 @@ export const rollback: Attack = {
   },
 };
 
-/** What is asked, and whether it came out as it must. */
+/** What must be true, with the function that checks it. */
 type Expected = Readonly<Record<string, () => Promise<boolean>>>;
 
-/** The program before does not know a fact of one account. @returns what was not as promised */
+/** Rolls back to a build that does not know an event of one account. @returns the expectations that were not met */
 async function checkNewerEvent(cluster: ProofCluster, olderBuild: string): Promise<readonly string[]> {
   const [changed, other] = [await cluster.createCustomer(1), await cluster.createCustomer(1)];
   for (const customer of [changed, other]) await sendChat(cluster, customer);
-  await cluster.stopRole('projector'); // the fact comes behind what the read models show
+  await cluster.stopRole('projector'); // so that the read models of the older build do not include the event yet
   await renameKey(cluster, changed);
   await switchBuild(olderBuild, cluster);
   const gateway = cluster.processes.get('gateway 1');
   const rolledBack = await listUnmetExpectations('rolled back', {
-    'a chat of the account is 503': async () => (await sendChat(cluster, changed)) === 503,
-    'its balance is 503': async () => (await fetchBalance(cluster, changed)).status === 503,
+    'a chat of the account gets 503': async () => (await sendChat(cluster, changed)) === 503,
+    'its balance gets 503': async () => (await fetchBalance(cluster, changed)).status === 503,
     'another account is served': async () => (await sendChat(cluster, other)) === 200,
-    'its balance is shown up to date': async () => {
+    'the balance of the other account is up to date': async () => {
       const { status, headers } = await fetchBalance(cluster, other);
       return status === 200 && !headers.has('x-books-behind');
     },
     'a new account is credited and served': async () =>
       (await sendChat(cluster, await cluster.createCustomer(1))) === 200,
     'the gateway is ready': async () => (await fetch(`${cluster.gateways[0]}/health/ready`)).status === 200,
-    'there is an alarm': async () => gateway?.outputChunks.join('').includes('cannot be used') === true,
-    'verify does not say drift 0, and names the fact': async () => {
+    'the gateway logs an error': async () => gateway?.outputChunks.join('').includes('cannot be used') === true,
+    'verify does not report drift 0, and names the event': async () => {
       const { code, output } = await cluster.runLedger('verify');
       return (
-        code === 1 && !output.includes('drift 0\n') && output.includes(`is a ${NEWER_EVENT_TYPE} that this program`)
+        code === 1 && !output.includes('drift 0\n') && output.includes(`is a ${NEWER_EVENT_TYPE}, which this build`)
       );
     },
   });
   await switchBuild(root, cluster);
   return [
     ...rolledBack,
-    ...(await listUnmetExpectations('forth again', {
+    ...(await listUnmetExpectations('forward again', {
       'the account is served': async () => (await sendChat(cluster, changed)) === 200,
-      'its balance is shown': async () => (await fetchBalance(cluster, changed)).status === 200,
+      'its balance is available': async () => (await fetchBalance(cluster, changed)).status === 200,
       'drift is 0': async () => (await cluster.runLedger('verify')).output.endsWith('drift 0\n'),
     })),
   ];
 }
 
-/** The commit before takes over and hands back, with requests of the same account under each. @returns what was not as promised */
+/**
+ * Switches between the previous commit and this build, with requests of the same account under each.
+ * @returns the expectations that were not met
+ */
 async function checkBackAndForth(cluster: ProofCluster, before: string): Promise<readonly string[]> {
   const customer = await cluster.createCustomer(1);
   const violations: string[] = [];
   for (const [name, build] of [
-    ['the commit before', before],
-    ['this one again', root],
-    ['the commit before again', before],
-    ['this one at the end', root],
+    ['the previous commit', before],
+    ['this build again', root],
+    ['the previous commit again', before],
+    ['this build at the end', root],
   ] as const) {
     await switchBuild(build, cluster);
     const expected: Expected = {
       'the account is served': async () => (await sendChat(cluster, customer)) === 200,
-      'its balance is shown': async () => (await fetchBalance(cluster, customer)).status === 200,
+      'its balance is available': async () => (await fetchBalance(cluster, customer)).status === 200,
       'drift is 0': async () => (await cluster.runLedger('verify')).output.endsWith('drift 0\n'),
     };
     violations.push(...(await listUnmetExpectations(name, expected)));
@@ -115,7 +119,7 @@ async function checkBackAndForth(cluster: ProofCluster, before: string): Promise
 async function listUnmetExpectations(when: string, expected: Expected): Promise<readonly string[]> {
   const violations: string[] = [];
   for (const [what, isSo] of Object.entries(expected))
-    if (!(await isSo())) violations.push(`${when}: not so that ${what}`);
+    if (!(await isSo())) violations.push(`${when}: not true that ${what}`);
   return violations;
 }
 
@@ -139,7 +143,7 @@ async function fetchBalance({ gateways: [api] }: ProofCluster, { apiKey }: Custo
   return fetch(`${api}/credits/balance`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}` } });
 }
 
-/** Leaves a fact of the newer type. */
+/** Appends an event of the newer type to an account. */
 async function renameKey(cluster: ProofCluster, customer: Customer): Promise<void> {
   const createdKey = await cluster.createKey(customer, { name: 'second' });
   await fetch(`${cluster.gateways[0]}/keys/${createdKey.id}`, {
@@ -149,7 +153,7 @@ async function renameKey(cluster: ProofCluster, customer: Customer): Promise<voi
   });
 }
 
-/** This build, but that it does not know a type of fact. */
+/** Copies this build without the newer event type. @returns the directory of the copy */
 async function buildWithout(directory: string): Promise<string> {
   await mkdir(directory);
   for (const name of await readdir(root)) {
@@ -158,12 +162,15 @@ async function buildWithout(directory: string): Promise<string> {
   await cp(path.join(root, 'dist'), path.join(directory, 'dist'), { recursive: true });
   const file = path.join(directory, 'dist/libs/domain/src/upcasters/index.js');
   const code = await readFile(file, 'utf8');
-  if (!NEWER_EVENT_PATTERN.test(code)) throw new Error(`the build does not list ${NEWER_EVENT_TYPE} as it did`);
+  if (!NEWER_EVENT_PATTERN.test(code)) throw new Error(`the compiled event types do not list ${NEWER_EVENT_TYPE}`);
   await writeFile(file, code.replace(NEWER_EVENT_PATTERN, ''));
   return directory;
 }
 
-/** Another commit, built with the packages of this one; undefined where that cannot be done. */
+/**
+ * Builds another commit with the packages of this one.
+ * @returns its directory; undefined if the commit cannot be built
+ */
 async function buildCommit(commit: string, directory: string): Promise<string | undefined> {
   await mkdir(directory);
   try {

@@ -5,24 +5,24 @@ import { createClient } from '#postgres';
 import { ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
-/** How often the balancer asks each gateway whether it is ready. */
+/** How often the balancer polls the readiness of each gateway. */
 const POLL_INTERVAL_MS = 1_000;
-/** A request every so often, as long as it takes. */
+/** Interval between the starts of requests, however long they take. */
 const REQUEST_INTERVAL_MS = 50;
 const BEFORE_AND_AFTER_MS = 2_000;
-/** Longer than the old limit of the lag. */
+/** Exceeds the lag at which earlier versions rejected requests. */
 const PROJECTOR_STALL_MS = 12_000;
-/** Every tenth answer takes longer than the balancer needs to notice. */
+/** Every tenth response takes longer than the balancer needs to notice that a gateway stops. */
 const LONG_PROMPT = '[[sandbox tokens=20 chunks=20 chunk_delay=400]]';
 const FUNDS_USD = 5;
-/** Of an answer that failed. */
+/** Maximum length of the end of a failed response in a report, in characters. */
 const MAX_FAILURE_LENGTH = 200;
 
-/** Both gateways are replaced under load; then the projector stands still, beside a long transaction of somebody else. */
+/** Both gateways are replaced under load. Then the projector is paused, with a long transaction in another database. */
 export const rollingRestart: Attack = {
   name: 'rolling-restart',
   description:
-    'two gateways behind a balancer are replaced under load, then the projector is stopped, beside a transaction in another database',
+    'a load balancer has two gateways, which are replaced under load; then the projector is paused, with an open transaction in another database',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 2, { DRAIN_DELAY_MS: '5000' });
     const postgres = await startEmbeddedPostgres(directory);
@@ -44,7 +44,7 @@ export const rollingRestart: Attack = {
       const drift = output.trim().split('\n').at(-1);
       return {
         hasPassed: all.failed === 0 && drift === 'drift 0',
-        measurements: `${restarted.failed} of ${restarted.requestCount} requests failed in the restarts, ${all.failed - restarted.failed} of ${all.requestCount - restarted.requestCount} beside a projector that stood still${load.failures.length > 0 ? ` (${load.failures[0]})` : ''}; ${drift}`,
+        measurements: `${restarted.failed} of ${restarted.requestCount} requests failed during the restarts, ${all.failed - restarted.failed} of ${all.requestCount - restarted.requestCount} with a paused projector${load.failures.length > 0 ? ` (${load.failures[0]})` : ''}; ${drift}`,
       };
     } finally {
       balancer.close();
@@ -67,7 +67,7 @@ async function stallProjector(cluster: ProofCluster, otherDatabaseUrl: string): 
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Requests, one after the other and many at a time, until it is told to end. */
+/** Sends a request at every interval until it is stopped, without waiting for earlier ones. */
 class Load {
   private requestCount = 0;
   readonly failures: string[] = [];
@@ -82,7 +82,7 @@ class Load {
     this.timer = setInterval(() => this.sendRequest(), REQUEST_INTERVAL_MS).unref();
   }
 
-  /** Once all that were asked so far have been answered. */
+  /** Waits until all requests that were sent so far have finished. */
   async waitForSentRequests(): Promise<{ readonly requestCount: number; readonly failed: number }> {
     const { requestCount } = this;
     await Promise.all(this.running);
@@ -114,14 +114,17 @@ class Load {
       .catch((error) => String(error.cause ?? error))
       .then((failure) => {
         const at = ((sentAt - this.since) / 1_000).toFixed(1);
-        if (failure !== undefined) this.failures.push(`asked after ${at} s: ${failure}`);
+        if (failure !== undefined) this.failures.push(`sent after ${at} s: ${failure}`);
         this.running.delete(pendingRequest);
       });
     this.running.add(pendingRequest);
   }
 }
 
-/** As simple as a balancer can be: in turn to those that were ready at the last look, by connections that are kept, each once. */
+/**
+ * A minimal load balancer. Sends each request once, to the next gateway that was ready at the last poll, over
+ * keep-alive connections.
+ */
 class Balancer {
   private readonly ready = new Set<string>();
   private nextIndex = 0;
@@ -164,7 +167,7 @@ class Balancer {
     this.agent.destroy();
   }
 
-  /** At each by itself: one that says nothing is not ready, and keeps nobody from noticing that another one leaves. */
+  /** Polls all gateways at once: one that does not respond does not delay noticing that another one stops. */
   private async pollReadiness(): Promise<void> {
     const { gateways } = this.cluster;
     for (const staleApi of [...this.ready].filter((api) => !gateways.includes(api))) this.ready.delete(staleApi);

@@ -1,7 +1,7 @@
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
-/** Lower than by default, so that a slow machine comes to them in time. */
+/** Lower than the defaults, so that a slow host reaches them in time. */
 const LIMITS = {
   ACCOUNTS_PER_HOUR: '200',
   INVOICES_PER_HOUR_OF_KEY: '30',
@@ -18,11 +18,11 @@ interface ResponseCounts {
   other: number;
 }
 
-/** Everything that costs nothing, as fast as it goes, while a customer goes on who pays. */
+/** Free requests as fast as possible, while a customer sends paid requests. */
 export const spam: Attack = {
   name: 'spam',
   description:
-    'accounts, unpaid invoices and wrong credentials by the thousand at two gateways, beside a customer who pays',
+    'thousands of accounts, unpaid invoices and invalid credentials at two gateways, with one paying customer',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 2, LIMITS);
     try {
@@ -44,8 +44,8 @@ export const spam: Attack = {
         hasPassed: limited && hasRejections && unlimited && output.includes('drift 0'),
         measurements: [
           `${accounts.accepted} accounts, then ${accounts.rejected} times 429; ${invoices.accepted} invoices, then ${invoices.rejected}`,
-          `${invalidKeys.rejected} wrong credentials 429, ${invalidKeys.other} 401; ${flooded.served} paid answers, ${flooded.failed} failed`,
-          `p99 ${flooded.p99.toFixed(0)} ms beside ${baseline.p99.toFixed(0)} ms without the flood`,
+          `invalid credentials: ${invalidKeys.rejected} times 429, ${invalidKeys.other} times 401; ${flooded.served} paid responses, ${flooded.failed} failed`,
+          `p99 ${flooded.p99.toFixed(0)} ms, ${baseline.p99.toFixed(0)} ms without the flood`,
         ].join('; '),
       };
     } finally {
@@ -72,7 +72,7 @@ async function flood(
   return counts;
 }
 
-/** One request after the other. */
+/** Sends the customer's requests one after the other. */
 async function measureCustomerLatency({ gateways }: ProofCluster, { apiKey }: Customer, forMs: number) {
   const waits: number[] = [];
   let failed = 0;

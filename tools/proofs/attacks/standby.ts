@@ -7,25 +7,24 @@ import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from '../role-
 import type { Attack, Finding } from './attack.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
-/** So that a process that is back has had time for what it was about to do. */
+/** Gives a reconnected process time for the work that it was about to do. */
 const RECOVERY_DELAY_MS = 2_000;
 const FUNDS_USD = 1;
-/** A network of two: this machine, and a host of its own (`man ip-netns`). */
+/** A network namespace that acts as a second host (`man ip-netns`), and the link to it. */
 const HOST = { namespace: 'countinghouse-host', link: 'chouse0', near: '10.213.77.1', far: '10.213.77.2' };
 
-/** A leader that PostgreSQL hears no more of, and that hears nothing of it, while neither is told so. */
+/** Runs a role whose connection to PostgreSQL can be cut without notice to either side. */
 interface RemoteHost {
-  /** Starts a role there. */
   start(role: string, databaseUrl: string): Promise<StartedProcess>;
   disconnect(): void;
   reconnect(): void;
   close(): void;
 }
 
-/** The projector and the sagas that have the turn are cut off, by their connections and with their host. */
+/** Leading projectors and sagas lose first their connections, then their host. */
 export const standby: Attack = {
   name: 'standby',
-  description: 'the projector and the sagas that have the turn lose their connections, and their host, without a word',
+  description: 'the leading projector and sagas lose their connections, then their host, without notice',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1);
     const postgres = await startEmbeddedPostgres(directory);
@@ -45,7 +44,7 @@ export const standby: Attack = {
         }
       }
       const { output } = await cluster.runLedger('verify');
-      const skipped = distances.length === 1 ? '; no network namespace can be made here, so no host was lost' : '';
+      const skipped = distances.length === 1 ? '; network namespaces are unavailable, so no host was lost' : '';
       const drift = output.trim().split('\n').at(-1);
       return {
         hasPassed: held && drift === 'drift 0',
@@ -66,7 +65,7 @@ interface FailoverParams {
   readonly databaseUrl: string;
 }
 
-/** @returns how long the work of a role was not done, in milliseconds */
+/** @returns the time in which no process did the work of the role, in milliseconds */
 async function measureFailover(
   cluster: ProofCluster,
   customer: Customer,
@@ -77,7 +76,7 @@ async function measureFailover(
     await cluster.stopRole(role);
     const { health } = JSON.parse(far.readyLine) as { health: string };
     await waitUntil(async () => isLeader(await (await fetch(`${health}/health/ready`)).json()));
-    await cluster.startRole(role); // stands by
+    await cluster.startRole(role); // on standby
     distance.disconnect();
     const downtimeMs = await measureMs(work(customer));
     distance.reconnect();
@@ -89,13 +88,13 @@ async function measureFailover(
   }
 }
 
-/** Whether that process has the turn of all that its role does. */
+/** Whether the process holds all leases of its role. */
 function isLeader(report: unknown): boolean {
   const { projections, workflows } = (report as { checks: Record<string, Record<string, unknown>> }).checks;
   return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
 }
 
-/** A connection over a cable that can be cut: nothing arrives any more at either end, and neither is told. */
+/** A role whose connection is cut: nothing arrives at either end any more, and neither end is notified. */
 async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   const networkLink = new DatabaseLink();
   return {
@@ -109,7 +108,7 @@ async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   };
 }
 
-/** A host of its own, whose network goes down. None where this process may not make one. */
+/** A separate host whose network goes down. Returns none if this process is not allowed to create namespaces. */
 async function createNamespaceHosts(cluster: ProofCluster): Promise<readonly (readonly [string, RemoteHost])[]> {
   const { namespace, link, near, far } = HOST;
   const ip = (command: string) => execFileSync('ip', command.split(' '), { stdio: 'pipe' });
@@ -150,13 +149,13 @@ function startRemote(
   return startProgram(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
 }
 
-/** Connections that are passed on to a database, as long as the cable is whole. */
+/** Forwards connections to a database until it is disconnected. */
 class DatabaseLink {
   private readonly ends = new Set<Socket>();
   private readonly servers: ReturnType<typeof createServer>[] = [];
   private isDisconnected = false;
 
-  /** @returns the address of a database, by way of one at this host */
+  /** Listens on `host`. @returns the URL under which the database is reachable through this link */
   async openProxy(databaseUrl: string, host: string): Promise<string> {
     const target = Number(new URL(databaseUrl).port);
     const server = createServer((socket) => {
@@ -183,7 +182,7 @@ class DatabaseLink {
     this.isDisconnected = true;
   }
 
-  /** What was sent meanwhile is lost, as are the connections. */
+  /** Forwards again. All earlier connections are closed, and what was sent while disconnected is lost. */
   reconnect(): void {
     this.isDisconnected = false;
     for (const end of this.ends) end.destroy();

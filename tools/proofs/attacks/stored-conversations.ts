@@ -6,10 +6,10 @@ import type { Attack, Finding } from './attack.ts';
 const MODEL = 'openai/gpt-5-mini';
 const IMAGE_BYTES = 6 * 1024 * 1024;
 const FOLLOW_UP_COUNT = 50;
-/** What one turn may write, its facts included. */
+/** Maximum number of bytes that one turn writes to the database, including its events. */
 const MAX_WRITTEN_BYTES = 100 * 1024;
 const QUOTA = 32 * 1024 * 1024;
-/** Of the head of a picture: 1 by 1, of a kind that every model takes. */
+/** A PNG image of 1 by 1 pixels, a format that every model accepts. It is padded to the size of a large image. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 interface CreatedResponse {
@@ -17,10 +17,13 @@ interface CreatedResponse {
   readonly store?: boolean;
 }
 
-/** A conversation that begins with a large picture, and goes on in requests of 120 bytes; then pictures, until the room is used up. */
+/**
+ * A conversation starts with a large image and continues with requests of 120 bytes. Then more images follow until the
+ * quota is used up.
+ */
 export const storedConversations: Attack = {
   name: 'stored-conversations',
-  description: `${FOLLOW_UP_COUNT} short turns behind a picture of ${IMAGE_BYTES / 1024 ** 2} MiB, and such pictures until the room is used up`,
+  description: `${FOLLOW_UP_COUNT} short turns after an image of ${IMAGE_BYTES / 1024 ** 2} MiB, then such images until the quota is used up`,
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1, { STORED_BYTES_PER_ACCOUNT: String(QUOTA) });
     const foundation = await openFoundation(readSettings({ DATA_DIR: directory }), createLog('warn'));
@@ -50,8 +53,8 @@ export const storedConversations: Attack = {
           full <= QUOTA &&
           output.includes('drift 0'),
         measurements: [
-          `${(averageWrittenBytes / 1024).toFixed(1)} KiB written for a turn, ${(averageStoredBytes / 1024).toFixed(1)} KiB of them stored`,
-          `${5 - unstoredCount} of 5 more pictures stored: ${(full / 1024 ** 2).toFixed(0)} MiB of ${QUOTA / 1024 ** 2}`,
+          `${(averageWrittenBytes / 1024).toFixed(1)} KiB written per turn, of these ${(averageStoredBytes / 1024).toFixed(1)} KiB stored`,
+          `${5 - unstoredCount} of 5 more images stored: ${(full / 1024 ** 2).toFixed(0)} of ${QUOTA / 1024 ** 2} MiB`,
         ].join('; '),
       };
     } finally {

@@ -1,4 +1,4 @@
-/** Ways to change what was parsed from JSON, each with the place that is changed. */
+/** Generates changed copies of parsed JSON, each with the location of its change. */
 
 export type BundleMutation = readonly [location: string, changed: unknown];
 
@@ -20,7 +20,7 @@ const REPLACEMENTS: readonly unknown[] = [
   'A'.repeat(9999),
 ];
 
-/** Each byte of each text, one at a time: of what is base64, each byte that it stands for. */
+/** Changes each byte of each string, one at a time. In base64 strings the decoded bytes are changed. */
 export function* generateByteChanges(value: unknown, location = ''): Iterable<BundleMutation> {
   if (typeof value === 'string') {
     for (const text of generateAlteredTexts(value)) yield [location, text];
@@ -32,7 +32,7 @@ export function* generateByteChanges(value: unknown, location = ''): Iterable<Bu
   }
 }
 
-/** Parts removed, replaced, repeated, exchanged and cut, a few at a time; the same ones each time. */
+/** Removes, replaces, repeats, exchanges and truncates one to three parts. The changes are the same in every run. */
 export function* generateRandomChanges(value: unknown, count: number): Iterable<BundleMutation> {
   const random = createRandom(12);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
@@ -63,7 +63,7 @@ function* generateAlteredTexts(text: string): Iterable<string> {
     }
   } else {
     for (let at = 0; at < text.length; at++) {
-      if (text[at] === '=') continue; // the end of base64 within a text, which means nothing
+      if (text[at] === '=') continue; // padding of base64 within a text, which has no meaning
       yield text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
     }
   }
@@ -97,7 +97,7 @@ function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null;
 }
 
-/** Numbers from 0 to 1 that only look random (mulberry32). */
+/** A generator of pseudorandom numbers from 0 to 1 (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

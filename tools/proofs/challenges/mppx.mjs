@@ -1,5 +1,6 @@
-// mppx as it is published, with a Lightning charge method that is registered through its public API, pays for requests
-// without an account. PACKAGES is where it is installed, REQUESTS what is asked, SANDBOX_URL the wallet that pays.
+// Pays for requests without an account with the unmodified package mppx and a Lightning charge method that is
+// registered through its public API. PACKAGES is the directory of the package, REQUESTS the requests as JSON,
+// SANDBOX_URL the sandbox whose wallet pays.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';

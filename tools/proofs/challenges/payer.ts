@@ -1,16 +1,15 @@
-/** A payer without an account: asks, pays the challenge from the sandbox's wallet, and asks again with the proof. */
+/** Sends requests without an account: pays the challenge from the sandbox's wallet, then retries with the proof. */
 
-/** A request that is paid for by itself. */
+/** A request that is paid for individually. */
 export interface PayPerRequestCall {
   readonly path: string;
   readonly method: 'GET' | 'POST';
   readonly json?: object;
 }
 
-/** What was paid for, and what shows it. */
 export interface PaymentProof {
   readonly call: PayPerRequestCall;
-  /** For the `Authorization` header. */
+  /** The value of the `Authorization` header. */
   readonly credential: string;
   readonly sats: number;
 }
@@ -27,7 +26,7 @@ export function sendCall(
   return fetch(`${api}${path}`, { method, headers, ...(json ? { body: JSON.stringify(json) } : {}) });
 }
 
-/** @throws Error when there is no challenge, or it cannot be paid */
+/** Requests a challenge and pays it. @throws Error if the response has no challenge, or it cannot be paid */
 export async function payForCall(api: string, sandbox: string, call: PayPerRequestCall): Promise<PaymentProof> {
   const response = await sendCall(api, call);
   const text = await response.text();
@@ -49,7 +48,7 @@ export async function pay(sandbox: string, invoice: string): Promise<string> {
   return ((await response.json()) as { preimage: string }).preimage;
 }
 
-/** The members of the first challenge, which is of the scheme `Payment`. */
+/** Returns the parameters of the first challenge in the header, which has the scheme `Payment`. */
 function parseChallengeHeader(header: string): Readonly<Record<string, string>> {
   const first = header.split(/,\s*L402\s/)[0] ?? '';
   return Object.fromEntries([...first.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, name, value]) => [name, value]));

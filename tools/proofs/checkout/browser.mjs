@@ -1,4 +1,4 @@
-// Drives the checkout page in Chromium and says what holds. Started by ../checkout.ts.
+// Tests the checkout page in Chromium and prints the result of each check. Started by ../checkout.ts.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -19,7 +19,7 @@ const ARGS =
 
 let failed = 0;
 function check(holds, line) {
-  process.stdout.write(`${holds ? 'holds ' : 'FAILS '} ${line}\n`);
+  process.stdout.write(`${holds ? 'passes' : 'FAILS '} ${line}\n`);
   if (!holds) failed++;
 }
 
@@ -39,10 +39,10 @@ const waitUntilSettled = async (invoice) => {
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS.split(' ') });
 const foreignUrls = new Set();
 
-/** The page of the card processor, where one goes. */
+/** Whether a request belongs to the page of the card processor, to which card payments navigate. */
 const isProcessor = (request) => request.isNavigationRequest() || request.frame().url().startsWith(SANDBOX_URL);
 
-/** A page in a browser of its own, whose every request is seen. */
+/** Opens a page in its own browser context and records its requests and errors. */
 async function open(options, url) {
   const context = await browser.newContext({ ...PHONE, ...options });
   await context.grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => {});
@@ -68,7 +68,7 @@ async function violations(page) {
   return { passCount: passes.length, issues: failedRules.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`) };
 }
 
-// --- every state, as the server writes it ---------------------------------------------------------------------------
+// --- every state, as the server renders it --------------------------------------------------------------------------
 
 const NOW = new Date().toISOString();
 const LATER = new Date(Date.now() + 872_000).toISOString();
@@ -123,13 +123,13 @@ async function provePage([name, state], colorScheme) {
   );
   await page.setViewportSize(SMALL.viewport);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
-  check(!wide, `${name}, ${colorScheme}: nothing sticks out at a width of ${SMALL.viewport.width}`);
+  check(!wide, `${name}, ${colorScheme}: no horizontal overflow at a width of ${SMALL.viewport.width}`);
   await context.close();
 }
 
-// --- one invoice, from its making to its payment -----------------------------------------------------------------------
+// --- one invoice, from its creation to its payment ------------------------------------------------------------------
 
-/** What a camera sees. */
+/** Decodes the QR code from a screenshot, as a camera does. */
 async function readCode(page) {
   const png = await page.locator('.qr').screenshot();
   const blank = await browser.newPage();
@@ -151,26 +151,26 @@ async function proveInvoice() {
   const invoice = await create();
   const { context, page, complaints, requests } = await open({}, invoice.checkout_url);
   const code = await readCode(page);
-  check(code === `LIGHTNING:${invoice.lightning_invoice.toUpperCase()}`, 'the QR code is the invoice, in upper case');
+  check(code === `LIGHTNING:${invoice.lightning_invoice.toUpperCase()}`, 'the QR code has the invoice in upper case');
 
   await page.getByRole('button', { name: 'Copy the invoice' }).click();
   await page.getByRole('status').filter({ hasText: 'Copied' }).waitFor();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
-  check(copied === invoice.lightning_invoice, 'what is copied is the invoice, and the page says so to screen readers');
+  check(copied === invoice.lightning_invoice, 'the invoice is copied, and the page announces it to screen readers');
 
   const timer = page.getByRole('timer');
   const before = await timer.textContent();
   await page.waitForFunction((text) => document.getElementById('left').textContent !== text, before);
-  check(/^1[45]:\d\d$/.test(before), `the time left is counted down (${before}, ${await timer.textContent()})`);
+  check(/^1[45]:\d\d$/.test(before), `the remaining time is counted down (${before}, ${await timer.textContent()})`);
 
   await pay(invoice);
   await page.locator('.settled').waitFor();
   const announcement = await page.locator('#said').textContent();
-  check(announcement.startsWith('Paid'), 'a payment is told to screen readers');
+  check(announcement.startsWith('Paid'), 'a payment is announced to screen readers');
   const requestCount = requests.length;
   await new Promise((done) => setTimeout(done, 2_000));
-  check(requests.length === requestCount, 'a page of a paid invoice asks no more');
-  check(complaints.length === 0, `nothing was complained of by the browser ${complaints.join('; ')}`);
+  check(requests.length === requestCount, 'the page of a paid invoice sends no more requests');
+  check(complaints.length === 0, `the browser reported no errors ${complaints.join('; ')}`);
   await context.close();
 }
 
@@ -191,7 +191,7 @@ async function proveFollowing() {
   }
   lags.sort((one, other) => one - other);
   const [median, last] = [lags[FOLLOWED / 2], lags.at(-1)].map(Math.round);
-  check(last < 1_000, `the page says so ${median} ms after the API does, at most ${last} ms, of ${FOLLOWED} payments`);
+  check(last < 1_000, `the page follows the API after ${median} ms, at most ${last} ms, in ${FOLLOWED} payments`);
 }
 
 async function proveHidden() {
@@ -201,7 +201,7 @@ async function proveHidden() {
   await new Promise((done) => setTimeout(done, 1_000));
   const before = requests.length;
   await new Promise((done) => setTimeout(done, 3_000));
-  check(requests.length - before <= 1, 'a page that nobody looks at asks seldom');
+  check(requests.length - before <= 1, 'a hidden page rarely sends requests');
   await pay(invoice);
   await waitUntilSettled(invoice);
   await page.evaluate(() => {
@@ -209,7 +209,7 @@ async function proveHidden() {
     document.dispatchEvent(new Event('visibilitychange'));
   });
   await page.locator('.settled').waitFor({ timeout: 1_000 });
-  check(true, 'and at once when somebody does again');
+  check(true, 'a page that becomes visible updates at once');
   await context.close();
 }
 
@@ -227,18 +227,18 @@ async function proveKeyboard() {
     );
   }
   const expected = ['destination', 'Open in a wallet', 'Copy the invoice'];
-  check(focused.join() === expected.join(), `the keyboard reaches everything, visibly: ${focused.join(', ')}`);
+  check(focused.join() === expected.join(), `the keyboard reaches everything, with focus rings: ${focused.join(', ')}`);
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Copied' }).waitFor();
   check(
     (await page.evaluate(() => navigator.clipboard.readText())) === invoice.lightning_invoice,
-    'and copies with it',
+    'the keyboard activates the copy button',
   );
   await pay(invoice);
   await page.locator('.settled').waitFor();
   check(
     await page.evaluate(() => document.activeElement.id === 'status'),
-    'the focus goes to the status with the rest',
+    'the focus moves to the status when its element is replaced',
   );
   await context.close();
 }
@@ -251,23 +251,23 @@ async function proveWithoutScript() {
   const buttons = await page.getByRole('button').count();
   check(
     displayedInvoice === invoice.lightning_invoice && wallet === `lightning:${displayedInvoice}`,
-    'without scripts the invoice is there',
+    'without scripts, the page displays the invoice',
   );
-  check(buttons === 0, 'and nothing that would need one');
+  check(buttons === 0, 'without scripts, the page has no buttons, which would require one');
   await page.screenshot({ path: path.join(SCREENSHOTS, 'without-script.png'), fullPage: true });
   await pay(invoice);
   await waitUntilSettled(invoice);
   await page.getByRole('link', { name: 'Check for the payment' }).click();
   await page.locator('.settled').waitFor();
-  check(true, 'and a link shows that it was paid');
+  check(true, 'without scripts, a link updates the status');
   await context.close();
 }
 
 async function proveUnknown() {
   const { context, page } = await open({}, `${GATEWAY_URL}/topup/checkout/AAAAAAAAAAAAAAAAAAAAAA`);
   const { passCount, issues } = await violations(page);
-  check((await page.title()).startsWith('Not found'), 'an unknown invoice is a page that says so');
-  check(issues.length === 0 && passCount > 5, `it as well: ${passCount} rules of axe pass ${issues.join('; ')}`);
+  check((await page.title()).startsWith('Not found'), 'an unknown invoice has an error page');
+  check(issues.length === 0 && passCount > 5, `unknown invoice: ${passCount} rules of axe pass ${issues.join('; ')}`);
   await context.close();
 }
 
@@ -283,21 +283,21 @@ async function proveCard(colorScheme) {
   );
 
   await page.getByLabel('Amount in USD').fill('12.50');
-  await page.getByLabel('API key or account id').fill('sk-nobody');
+  await page.getByLabel('API key or credit id').fill('sk-nobody');
   await page.getByRole('button', { name: 'Continue to payment' }).click();
   await page.getByRole('alert').filter({ hasText: 'API key' }).waitFor();
   await page.screenshot({ path: path.join(SCREENSHOTS, `card-refused-${colorScheme}.png`), fullPage: true });
-  complaints.length = 0; // a browser complains of the 401
+  complaints.length = 0; // browsers report the 401 as an error
 
-  await page.getByLabel('API key or account id').fill(API_KEY);
+  await page.getByLabel('API key or credit id').fill(API_KEY);
   await page.keyboard.press('Enter');
   await page.waitForURL(`${SANDBOX_URL}/**`);
   await page.getByRole('button', { name: /^Pay 12.50 USD/ }).click();
   await page.waitForURL(`${GATEWAY_URL}/topup/checkout/**`);
   await page.locator('.settled').waitFor();
-  check(true, `a card payment, ${colorScheme}: from the form to the processor and back to a page that says it is paid`);
+  check(true, `card payment, ${colorScheme}: from the form to the processor, and back to a page with the status Paid`);
   const leakedUrls = requests.filter((url) => url.includes(API_KEY));
-  check(leakedUrls.length === 0 && complaints.length === 0, `no address has the key in it ${complaints.join('; ')}`);
+  check(leakedUrls.length === 0 && complaints.length === 0, `no URL contains the key ${complaints.join('; ')}`);
   await context.close();
 }
 
@@ -310,7 +310,7 @@ try {
   await proveKeyboard();
   await proveWithoutScript();
   await proveUnknown();
-  check(foreignUrls.size === 0, `no request went to another origin ${[...foreignUrls].join(' ')}`);
+  check(foreignUrls.size === 0, `no request was sent to another origin ${[...foreignUrls].join(' ')}`);
 } finally {
   await browser.close();
 }

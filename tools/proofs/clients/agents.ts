@@ -1,4 +1,4 @@
-/** Agents as people run them from a terminal: one question each, whose answer needs a tool. */
+/** Agents as users run them in a terminal. Each gets one prompt that requires a tool. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type Client, type Command, getScriptPath, type Stage } from './client.ts';
@@ -7,13 +7,13 @@ const GPT = 'openai/gpt-5-mini';
 
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 
-/** The question that has the model call a tool of the agent's, with arguments or with a plain text. */
+/** Returns a prompt that makes the model call a tool of the agent, with JSON arguments or with text. */
 function createPrompt(tool: string, input: Readonly<Record<string, unknown>> | string): string {
   const text = typeof input === 'string' ? input : JSON.stringify(input);
   return `Run it. [[sandbox reasoning=20 tool=${tool} text=${JSON.stringify(text)}]]`;
 }
 
-/** What it prints is not in the question: only a shell can know it. */
+/** Prints a text that the prompt does not contain, so that only a shell can produce it. */
 const SHELL = 'echo proof-$((6*7))';
 
 async function writeHomeFile(homeDir: string, file: string, content: string): Promise<string> {
@@ -27,8 +27,8 @@ const writeJson = (homeDir: string, file: string, content: object) =>
   writeHomeFile(homeDir, file, JSON.stringify(content, null, 2));
 
 /**
- * Its newest model, which it asks for by itself, writes programs that call its tools; others call them as functions.
- * @param config more lines of its configuration
+ * Codex's newest model, which is its default, calls tools by writing programs; other models call them as functions.
+ * @param config additional lines of its configuration
  */
 function createCodexClient(name: string, does: string, prompt: string, config = ''): Client {
   return {
@@ -38,7 +38,7 @@ function createCodexClient(name: string, does: string, prompt: string, config = 
     async command({ folder, homeDir, url, key }: Stage): Promise<Command> {
       await writeHomeFile(homeDir, '.codex/config.toml', `openai_base_url = "${url}/v1"\n${config}`);
       const bin = path.join(folder, 'node_modules/.bin/codex');
-      // The shell runs without codex's own sandbox, which needs rights that a container does not have.
+      // The shell runs without Codex's own sandbox, which requires rights that a container does not have.
       const trust = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
       return { args: [bin, 'exec', ...trust, prompt], env: { CODEX_API_KEY: key } };
     },
@@ -53,7 +53,7 @@ args = [${JSON.stringify(getScriptPath('mcp-server.mjs'))}]
 
 const opencode: Client = {
   name: 'opencode',
-  description: 'its shell, over chats',
+  description: 'its shell tool, over chats',
   npm: { 'opencode-ai': '1.18.33' },
   async command({ folder, homeDir, url, key }) {
     const provider = {
@@ -66,7 +66,7 @@ const opencode: Client = {
     await writeJson(homeDir, '.config/opencode/opencode.json', config);
     const prompt = createPrompt('bash', { command: SHELL, description: 'Says the proof' });
     const bin = path.join(folder, 'node_modules/.bin/opencode');
-    // It puts backslashes before the quotes of an argument, but not of its standard input.
+    // opencode escapes quotes in an argument with backslashes, but not in its standard input.
     const args = ['sh', '-c', `printf %s "$0" | "${bin}" run -m "countinghouse/${GPT}" --auto`, prompt];
     return { args, env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' } };
   },
@@ -74,7 +74,7 @@ const opencode: Client = {
 
 const qwenCode: Client = {
   name: 'qwen-code',
-  description: 'its shell, over chats',
+  description: 'its shell tool, over chats',
   npm: { '@qwen-code/qwen-code': '0.24.4' },
   async command({ folder, homeDir, url, key }) {
     await writeJson(homeDir, '.qwen/settings.json', {
@@ -82,7 +82,7 @@ const qwenCode: Client = {
       privacy: { usageStatisticsEnabled: false },
       general: { enableAutoUpdate: false },
     });
-    // It may miss what a command says in its last moment.
+    // qwen-code may miss output that a command writes immediately before it ends.
     const prompt = createPrompt('run_shell_command', { command: `${SHELL}; sleep 1`, is_background: false });
     const args = [path.join(folder, 'node_modules/.bin/qwen'), '--yolo', prompt];
     return { args, env: { OPENAI_API_KEY: key, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: CLAUDE } };
@@ -91,11 +91,11 @@ const qwenCode: Client = {
 
 const continueCli: Client = {
   name: 'continue',
-  description: 'its shell, over chats',
+  description: 'its shell tool, over chats',
   npm: { '@continuedev/cli': '1.5.47' },
   async command({ folder, homeDir, url, key }) {
     const model = { name: 'GPT', provider: 'openai', model: GPT, apiBase: `${url}/v1`, apiKey: key };
-    // JSON is YAML.
+    // JSON is valid YAML.
     const config = await writeJson(homeDir, 'config.yaml', {
       name: 'Proof',
       version: '1.0.0',
@@ -110,7 +110,7 @@ const continueCli: Client = {
 
 const cline: Client = {
   name: 'cline',
-  description: 'its shell, over chats',
+  description: 'its shell tool, over chats',
   npm: { cline: '3.0.65' },
   async command({ folder, url, key }) {
     const bin = path.join(folder, 'node_modules/.bin/cline');
@@ -122,7 +122,7 @@ const cline: Client = {
 
 const SHELL_BY_PROGRAM = `text(await tools.exec_command({ cmd: '${SHELL}' }))`;
 const MCP_BY_PROGRAM = "text(await tools.mcp__proof__weather({ city: 'Ur' }))";
-const DEFAULT_DESCRIPTION = 'as it comes, with the model that it asks for by itself';
+const DEFAULT_DESCRIPTION = 'with its default settings and its default model';
 const WITH_CLAUDE = `model = "${CLAUDE}"\nmodel_reasoning_effort = "medium"\n`;
 const BY_SERVER = createPrompt('mcp__proof__weather', { city: 'Ur' });
 
@@ -130,17 +130,17 @@ export const AGENTS: readonly Client[] = [
   createCodexClient('codex', DEFAULT_DESCRIPTION, createPrompt('functions__exec', SHELL_BY_PROGRAM)),
   createCodexClient(
     'codex-mcp',
-    `${DEFAULT_DESCRIPTION}, and a server of tools (MCP)`,
+    `${DEFAULT_DESCRIPTION}, and an MCP server`,
     createPrompt('functions__exec', MCP_BY_PROGRAM),
     MCP_SERVER,
   ),
   createCodexClient(
     'codex-claude',
-    'with a model of Anthropic, which thinks',
+    'with a reasoning model of Anthropic',
     createPrompt('exec_command', { cmd: SHELL }),
     WITH_CLAUDE,
   ),
-  createCodexClient('codex-claude-mcp', 'the same, and a server of tools (MCP)', BY_SERVER, WITH_CLAUDE + MCP_SERVER),
+  createCodexClient('codex-claude-mcp', 'the same, and an MCP server', BY_SERVER, WITH_CLAUDE + MCP_SERVER),
   opencode,
   qwenCode,
   continueCli,

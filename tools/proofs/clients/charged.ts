@@ -1,4 +1,4 @@
-/** What a client has cost its account, as the balance and the history say it. */
+/** Reads what a client was charged from the balance and from the history of its account. */
 import { money, type PicoUsd } from '#kernel';
 import type { Customer, ProofCluster } from '../../cluster.ts';
 
@@ -15,8 +15,9 @@ export interface ChargeSummary {
 }
 
 /**
- * What was charged since the balance was `before`, once balance and history agree; the history comes a little later.
- * @param served how many requests were answered
+ * Returns what was charged since the balance was `before`, as soon as balance and history agree. The history lags a
+ * little. If they still disagree after 15 s, the current values are returned.
+ * @param served the number of served requests that the history must have
  */
 export async function waitForCharges(
   cluster: ProofCluster,
@@ -45,7 +46,7 @@ async function readCharges(cluster: ProofCluster, customer: Customer, before: nu
   };
 }
 
-/** How often each request was charged as served, by its id. */
+/** Returns by request id how often each request was charged. */
 export async function countCharges(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
   const served = (await fetchHistory(cluster, customer)).filter(({ error_code }) => error_code === null);
   return new Map([...Map.groupBy(served, (record) => record.request_id)].map(([id, { length }]) => [id, length]));

@@ -1,16 +1,16 @@
-/** What the proof knows of a client. */
+/** Definitions of clients: their packages and how to run them. */
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../../processes.ts';
 import type { Installable, Packages } from './install.ts';
 
-/** Where a client runs. */
+/** The environment in which a client runs. */
 export interface Stage {
-  /** What was installed. */
+  /** The directory with its packages. */
   readonly folder: string;
-  /** An empty directory, which is its home and where it works. */
+  /** An empty directory: its home directory, which contains its working directory. */
   readonly homeDir: string;
-  /** Address of the gateway, without a path. */
+  /** The URL of the gateway, without a path. */
   readonly url: string;
   readonly key: string;
 }
@@ -21,16 +21,16 @@ export interface Command {
 }
 
 export interface Client extends Installable {
-  /** It speaks with the local proxy, and so with an enclave. */
+  /** Whether the client calls a private model through the local proxy. */
   readonly isPrivate?: boolean;
   readonly name: string;
-  /** For the documentation, in a few words. */
+  /** A few words for the documentation. */
   readonly description: string;
-  /** Prepares the home. @returns what runs there */
+  /** Prepares the home directory. @returns the command to run there */
   command(stage: Stage): Promise<Command>;
 }
 
-/** What every tool returns: a model that was not told cannot say it. */
+/** The result of every tool. It is not part of a prompt, so it shows that a tool has run. */
 export const TOOL_RESULT = 'proof-42';
 
 const SCRIPTS = path.join(root, 'tools/proofs/clients/scripts');
@@ -39,7 +39,7 @@ export function getScriptPath(name: string): string {
   return path.join(SCRIPTS, name);
 }
 
-/** A library of Node's, with the script that uses it. Imports are looked for beside the script: it is copied to them. */
+/** A library for Node with a script that uses it. The script is copied to the packages, so that its imports resolve. */
 export function createNodeClient(name: string, does: string, script: string, npm: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     const copy = path.join(folder, script);
@@ -49,7 +49,7 @@ export function createNodeClient(name: string, does: string, script: string, npm
   return { name, description: does, npm, command };
 }
 
-/** A library of Python's, with the script that uses it. */
+/** A library for Python with a script that uses it. */
 export function createPythonClient(name: string, does: string, script: string, pypi: Packages): Client {
   const command = async ({ folder, url, key }: Stage): Promise<Command> => {
     return { args: [path.join(folder, 'venv/bin/python'), getScriptPath(script)], env: createEnvironment(url, key) };

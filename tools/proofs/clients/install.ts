@@ -1,16 +1,16 @@
 /**
- * Clients are installed when they are needed, each into a folder of its own below `.proofs/`, outside the project's
- * dependencies: from npm, or from PyPI into a virtual environment. Whoever is short of space may delete it all.
+ * Installs clients when a proof needs them, each in its own folder below `.proofs/`, outside the project's
+ * dependencies: from npm, or from PyPI in a virtual environment. All of `.proofs/` may be deleted to free disk space.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../../processes.ts';
 import { runCommand } from './run.ts';
 
-/** Names and exact versions. */
+/** Exact versions by package name. */
 export type Packages = Readonly<Record<string, string>>;
 
-/** The first package is the client, the others are what it needs beside. */
+/** The first package is the client; the others are packages that it requires. */
 export interface Installable {
   readonly npm?: Packages;
   readonly pypi?: Packages;
@@ -19,14 +19,17 @@ export interface Installable {
 const INSTALLED_WITHIN_MS = 600_000;
 const STAMP = 'installed.json';
 
-/** Where everything is that is installed, and what the last runs left. */
+/** The directory of installed packages and of the results of the last runs. */
 export const PROOFS_DIR = path.join(root, '.proofs');
 
 export function getVersion({ npm, pypi }: Installable): string {
   return Object.values({ ...npm, ...pypi })[0] ?? '';
 }
 
-/** @returns the folder, which clients of the same packages share */
+/**
+ * Installs the packages unless they are already installed.
+ * @returns their folder; clients with the same packages share it
+ */
 export async function install({ npm, pypi }: Installable): Promise<string> {
   const [[name = '', version] = []] = Object.entries({ ...npm, ...pypi });
   const folder = path.join(

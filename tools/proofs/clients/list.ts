@@ -1,12 +1,12 @@
-/** Who is tried, in which versions. */
+/** The tested clients with their versions. `npm run docs` writes them into docs/api.md. */
 import { AGENTS } from './agents.ts';
 import { type Client, createNodeClient, createPythonClient } from './client.ts';
 
 const CLAUDE_AGENT = { '@anthropic-ai/claude-agent-sdk': '0.3.330', zod: '4.6.7' };
 
 const ZOD = { zod: '4.6.7' };
-const OPENAI = 'chats and Responses, whole and streamed, tools that it runs by itself, embeddings';
-const LANGCHAIN = 'chats and Responses, whole and streamed with usage, tools, structures, embeddings';
+const OPENAI = 'chats and Responses, complete and streaming, tools that the client runs itself, embeddings';
+const LANGCHAIN = 'chats and Responses, complete and streaming with usage, tools, structured output, embeddings';
 
 export const CLIENTS: readonly Client[] = [
   ...AGENTS,
@@ -14,22 +14,22 @@ export const CLIENTS: readonly Client[] = [
   createNodeClient('openai-6', OPENAI, 'openai.mjs', { openai: '6.49.0', ...ZOD }),
   createNodeClient('openai-5', OPENAI, 'openai.mjs', { openai: '5.23.2', zod: '3.25.76' }),
   createNodeClient('openai-4', OPENAI, 'openai.mjs', { openai: '4.104.0', zod: '3.25.76' }),
-  createNodeClient('openrouter', 'the loop of its README, and a loop of tools', 'openrouter.mjs', {
+  createNodeClient('openrouter', 'the streaming loop of its README, and a tool loop', 'openrouter.mjs', {
     '@openrouter/sdk': '1.3.19',
   }),
-  createNodeClient('anthropic', 'messages, whole and streamed, tools, counting', 'anthropic.mjs', {
+  createNodeClient('anthropic', 'Messages, complete and streaming, tools, token counting', 'anthropic.mjs', {
     '@anthropic-ai/sdk': '1.12.0',
   }),
   createNodeClient(
     'claude-agent-sdk',
-    'Claude Code with its shell, with a model of Anthropic and another',
+    'Claude Code with its shell tool, with a model of Anthropic and one of another provider',
     'claude-agent.mjs',
     CLAUDE_AGENT,
   ),
   {
     ...createNodeClient(
       'claude-agent-private',
-      'the same through the local proxy, with a private model by its name and by one of Claude’s',
+      'the same through the local proxy, with a private model under its own name and under a name of Claude',
       'claude-private.mjs',
       CLAUDE_AGENT,
     ),
@@ -37,7 +37,7 @@ export const CLIENTS: readonly Client[] = [
   },
   createNodeClient(
     'ai-sdk',
-    'chats and Responses, whole and streamed, functions, custom tools, structures',
+    'chats and Responses, complete and streaming, functions, custom tools, structured output',
     'ai-sdk.mjs',
     {
       ai: '7.0.173',
@@ -47,7 +47,7 @@ export const CLIENTS: readonly Client[] = [
   ),
   createNodeClient(
     'openai-agents',
-    'chats and Responses; functions, in a namespace, of a server (MCP), one that returns an image',
+    'chats and Responses; functions, also in a namespace, of an MCP server, and with an image as result',
     'agents.mjs',
     {
       '@openai/agents': '0.20.0',
@@ -60,11 +60,16 @@ export const CLIENTS: readonly Client[] = [
     '@langchain/core': '1.4.0',
     ...ZOD,
   }),
-  createNodeClient('langchain-openrouter', 'chats, whole and streamed with usage, tools', 'langchain-openrouter.mjs', {
-    '@langchain/openrouter': '0.4.11',
-    '@langchain/core': '1.4.0',
-    ...ZOD,
-  }),
+  createNodeClient(
+    'langchain-openrouter',
+    'chats, complete and streaming with usage, tools',
+    'langchain-openrouter.mjs',
+    {
+      '@langchain/openrouter': '0.4.11',
+      '@langchain/core': '1.4.0',
+      ...ZOD,
+    },
+  ),
   createPythonClient(
     'python-openai',
     'chats and Responses, sync and async, the helpers `stream` and `parse`, embeddings',
@@ -73,31 +78,26 @@ export const CLIENTS: readonly Client[] = [
       openai: '3.54.0',
     },
   ),
-  createPythonClient('python-anthropic', 'messages, sync and async, tools, counting', 'py_anthropic.py', {
+  createPythonClient('python-anthropic', 'Messages, sync and async, tools, token counting', 'py_anthropic.py', {
     anthropic: '2.12.0',
   }),
   createPythonClient('python-langchain-openai', LANGCHAIN, 'py_langchain.py', { 'langchain-openai': '1.7.3' }),
-  createPythonClient('python-llama-index', 'chats, whole and streamed, tools', 'py_llama_index.py', {
+  createPythonClient('python-llama-index', 'chats, complete and streaming, tools', 'py_llama_index.py', {
     'llama-index-llms-openai-like': '0.8.1',
   }),
   createPythonClient(
     'python-instructor',
-    'structures by tools and by schemas, whole and in parts',
+    'structured output with tools and with schemas, complete and partial',
     'py_instructor.py',
     {
       instructor: '1.17.0',
     },
   ),
-  createPythonClient('python-litellm', 'chats, Responses, tools, embeddings', 'py_litellm.py', {
+  createPythonClient('python-litellm', 'chats, Responses, Messages, tools, embeddings', 'py_litellm.py', {
     litellm: '1.106.2',
     mcp: '2.3.0',
   }),
-  createPythonClient(
-    'python-openai-agents',
-    'chats and Responses, functions, a server of tools (MCP)',
-    'py_agents.py',
-    {
-      'openai-agents': '0.24.0',
-    },
-  ),
+  createPythonClient('python-openai-agents', 'chats and Responses, functions, an MCP server', 'py_agents.py', {
+    'openai-agents': '0.24.0',
+  }),
 ];

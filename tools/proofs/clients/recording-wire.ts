@@ -1,14 +1,14 @@
-/** A line between a client and the gateway that is listened in on: nothing is changed by it. */
+/** A proxy between a client and the gateway that records all exchanges and changes nothing. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request and its answer, as they went over the line. */
+/** A request and its response, as they were transferred. */
 export interface RecordedExchange {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
-  /** The request's body, parsed; undefined where there was none, or no JSON. */
+  /** The parsed request body; undefined if it is empty or not JSON. */
   readonly sent: unknown;
   readonly status: number;
   readonly streamed: boolean;
@@ -23,7 +23,7 @@ export class RecordingWire {
     private readonly target: string,
   ) {}
 
-  /** @param target the gateway's address, without a path */
+  /** @param target the URL of the gateway, without a path */
   static async open(target: string): Promise<RecordingWire> {
     const server = createServer();
     const recorder = new RecordingWire(server, target);
@@ -61,7 +61,7 @@ export class RecordingWire {
       });
       response.pipe(outgoing);
     });
-    // A client that leaves leaves the gateway too.
+    // When the client disconnects, the request to the gateway is aborted too.
     outgoing.once('close', () => onward.destroy());
     onward.on('error', () => outgoing.destroy()).end(body);
   }
@@ -83,17 +83,17 @@ function parseJson(body: Buffer): unknown {
 
 const ENDS = ['data: [DONE]', 'event: response.completed', 'event: message_stop'];
 
-/** Whether a stream came to its end. */
+/** Whether the response is a complete stream. */
 export function isComplete({ response, streamed }: RecordedExchange): boolean {
   return streamed && ENDS.some((end) => response.includes(end));
 }
 
-/** Whether the request is one that costs something. */
+/** Whether the request is one that is charged. */
 export function isPaid({ method, path }: RecordedExchange): boolean {
   return method === 'POST' && /\/(chat\/completions|completions|responses|messages|embeddings)(\?|$)/.test(path);
 }
 
-/** What tools returned, in whichever protocol it goes back to the model, as JSON. */
+/** Returns the tool results in a request as JSON, for all protocols. */
 export function listToolResults({ sent }: RecordedExchange): readonly string[] {
   const { messages = [], input = [] } = (sent ?? {}) as Readonly<Record<string, unknown>>;
   return [...toArray(messages), ...toArray(input)].flatMap((item) => {

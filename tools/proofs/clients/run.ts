@@ -1,4 +1,4 @@
-/** Commands that end by themselves, or are ended with all that they started. */
+/** Runs commands and ends them together with all processes that they have started. */
 import { spawn } from 'node:child_process';
 
 export interface ClientRunEnvironment {
@@ -8,13 +8,13 @@ export interface ClientRunEnvironment {
 }
 
 export interface ClientRunOutcome {
-  /** null for one that was ended. */
+  /** The exit code; null if the command was ended by a signal, for instance after its timeout. */
   readonly code: number | null;
-  /** What it said, complaints included. */
+  /** Standard output and standard error. */
   readonly output: string;
 }
 
-/** What has left its process group may keep the output open; nobody waits for it. */
+/** A process that has left the process group may leave the output open. It is not waited for longer than this. */
 const CLOSED_WITHIN_MS = 2_000;
 
 export function runCommand(
@@ -22,7 +22,7 @@ export function runCommand(
   { cwd, env, timeoutMs }: ClientRunEnvironment,
 ): Promise<ClientRunOutcome> {
   return new Promise((resolve, reject) => {
-    // In a process group of its own: an agent's shells and servers end with it.
+    // The command gets its own process group, so that an agent's shells and servers end with it.
     const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     const { stdout, stderr, pid } = child;
     let output = '';
@@ -58,6 +58,6 @@ function endGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended.
+    // The group has already ended.
   }
 }

@@ -14,7 +14,7 @@ const exchange = (more: Partial<RecordedExchange>): RecordedExchange => ({
   ...more,
 });
 const streamed = exchange({ streamed: true, response: 'data: {}\n\ndata: [DONE]\n\n' });
-/** A tool's result as it goes back in each protocol. */
+/** A tool result in the format of each protocol. */
 const RESULTS = {
   chat: { messages: [{ role: 'tool', tool_call_id: 'c', content: 'proof-42' }] },
   responses: { input: [{ type: 'function_call_output', call_id: 'c', output: 'proof-42' }] },
@@ -25,33 +25,33 @@ const tooled = exchange({ sent: RESULTS.chat });
 const charged = { balanceUsd: parseUsd('0.01'), historyUsd: parseUsd('0.01'), heldUsd: 0, served: 2 };
 const well: ClientRun = { outcome: { code: 0, output: '' }, exchanges: [streamed, tooled], charged };
 
-describe('a run', () => {
-  test.each(Object.entries(RESULTS))('is well with a stream, a tool and what it cost: %s', (_, sent) => {
+describe('a run of a client', () => {
+  test.each(Object.entries(RESULTS))('passes with a stream, a tool result and consistent charges: %s', (_, sent) => {
     expect(listFaults({ ...well, exchanges: [streamed, exchange({ sent })] })).toEqual([]);
   });
 
-  test('is well when a WebSocket was asked for and refused', () => {
+  test('passes if a WebSocket was requested and rejected', () => {
     const asked = exchange({ method: 'GET', path: '/v1/responses', status: 426 });
     expect(listFaults({ ...well, exchanges: [asked, ...well.exchanges] })).toEqual([]);
   });
 
   test.each<[string, Partial<ClientRun>]>([
     ['exit code 1', { outcome: { code: 1, output: 'why' } }],
-    ['not done in time', { outcome: { code: null, output: '' } }],
+    ['timed out', { outcome: { code: null, output: '' } }],
     ['no stream', { exchanges: [tooled, tooled] }],
     ['no stream', { exchanges: [exchange({ streamed: true, response: 'data: {}\n\n' }), tooled] }],
     ['no tool', { exchanges: [streamed, streamed] }],
     ['no tool', { exchanges: [streamed, exchange({ sent: { messages: [{ role: 'tool', content: 'else' }] } })] }],
-    ['was refused: 400', { exchanges: [streamed, tooled, exchange({ status: 400 })] }],
+    ['was rejected: 400', { exchanges: [streamed, tooled, exchange({ status: 400 })] }],
     ['the balance', { charged: { ...charged, historyUsd: parseUsd('0.010000000001') } }],
     ['the balance', { charged: { ...charged, balanceUsd: ZERO_USD, historyUsd: ZERO_USD } }],
     ['still held', { charged: { ...charged, heldUsd: 0.1 } }],
     ['the history has 3', { charged: { ...charged, served: 3 } }],
-  ])('has failed: %s', (why, more) => {
+  ])('fails with the fault "%s"', (why, more) => {
     expect(listFaults({ ...well, ...more })).toEqual([expect.stringContaining(why)]);
   });
 
-  test('is summed up by what was asked', () => {
+  test('is summarized by its requests and charges', () => {
     expect(formatSummary(well)).toBe('2 × chat/completions (1 streamed, 1 after a tool); charged 0.01 USD');
   });
 });

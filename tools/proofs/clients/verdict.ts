@@ -1,13 +1,13 @@
-/** What a client's run comes to: what it did, and why it failed. */
+/** Evaluates the run of a client: what it did, and why it failed. */
 import { formatUsd } from '#kernel';
 import type { ChargeSummary } from './charged.ts';
 import { TOOL_RESULT } from './client.ts';
 import { isComplete, isPaid, listToolResults, type RecordedExchange } from './recording-wire.ts';
 import type { ClientRunOutcome } from './run.ts';
 
-/** How much of what went wrong is printed. */
+/** Maximum length of an output or response in a fault, in characters. */
 const MAX_OUTPUT_LENGTH = 400;
-/** Who asks for a WebSocket is told to go on without one. */
+/** The status for requests of a WebSocket. Clients then continue without one. */
 const NO_WEBSOCKET = 426;
 
 export interface ClientRun {
@@ -16,7 +16,7 @@ export interface ClientRun {
   readonly charged: ChargeSummary;
 }
 
-/** Requests that cost something, by path: how many, and how many of them were streamed or brought what a tool returned. */
+/** Formats the number of paid requests by path, with the numbers of those that were streamed or had tool results. */
 export function formatSummary({ exchanges, charged }: ClientRun): string {
   const paths = Map.groupBy(exchanges.filter(isPaid), ({ path }) => path.replace(/\?.*$/, '').replace(/^\/v1\//, ''));
   const done = [...paths].map(([path, all]) => {
@@ -28,7 +28,7 @@ export function formatSummary({ exchanges, charged }: ClientRun): string {
   return `${done.join(', ')}; charged ${formatUsd(charged.balanceUsd)} USD`;
 }
 
-/** @returns nothing when all is well */
+/** @returns the faults of a run; empty if it has passed */
 export function listFaults({ outcome, exchanges, charged }: ClientRun): readonly string[] {
   const { code, output } = outcome;
   const excerpt = output.trim().slice(-MAX_OUTPUT_LENGTH).replaceAll(/\s+/g, ' ');
@@ -36,13 +36,13 @@ export function listFaults({ outcome, exchanges, charged }: ClientRun): readonly
   const served = exchanges.filter((exchange) => isPaid(exchange) && exchange.status < 300);
   const tooled = served.filter((exchange) => listToolResults(exchange).some((result) => result.includes(TOOL_RESULT)));
   return [
-    ...(code === null ? [`not done in time: ${excerpt}`] : code > 0 ? [`exit code ${code}: ${excerpt}`] : []),
+    ...(code === null ? [`timed out: ${excerpt}`] : code > 0 ? [`exit code ${code}: ${excerpt}`] : []),
     ...rejected.map(
       ({ method, path, status, response }) =>
-        `${method} ${path} was refused: ${status} ${response.slice(0, MAX_OUTPUT_LENGTH)}`,
+        `${method} ${path} was rejected: ${status} ${response.slice(0, MAX_OUTPUT_LENGTH)}`,
     ),
-    ...(served.some(isComplete) ? [] : ['no stream came to its end']),
-    ...(tooled.length > 0 ? [] : ['no tool returned what it returns']),
+    ...(served.some(isComplete) ? [] : ['no stream was complete']),
+    ...(tooled.length > 0 ? [] : ['no tool result was sent to the model']),
     ...listMoneyFaults(charged, served.length),
   ];
 }
@@ -51,10 +51,10 @@ function listMoneyFaults(
   { balanceUsd, historyUsd, heldUsd, served }: ChargeSummary,
   expectedServed: number,
 ): readonly string[] {
-  const amounts = `${formatUsd(balanceUsd)} USD less, the history says ${formatUsd(historyUsd)} USD`;
+  const amounts = `${formatUsd(balanceUsd)} USD, the history has charges of ${formatUsd(historyUsd)} USD`;
   return [
-    ...(balanceUsd === historyUsd && balanceUsd > 0n ? [] : [`the balance is ${amounts}`]),
+    ...(balanceUsd === historyUsd && balanceUsd > 0n ? [] : [`the balance fell by ${amounts}`]),
     ...(heldUsd === 0 ? [] : [`${heldUsd} USD are still held`]),
-    ...(served === expectedServed ? [] : [`${expectedServed} requests were answered, the history has ${served}`]),
+    ...(served === expectedServed ? [] : [`${expectedServed} requests were served, the history has ${served}`]),
   ];
 }

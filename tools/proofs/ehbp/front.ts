@@ -1,4 +1,7 @@
-/** A front before two servers: the key of an enclave where clients of the protocol look for it, all else from the gateway. */
+/**
+ * A reverse proxy that serves the keys of an enclave at the standard path of EHBP, and forwards the rest to the
+ * gateway.
+ */
 import {
   createServer,
   request as httpRequest,
@@ -15,7 +18,7 @@ export interface Front {
   close(): void;
 }
 
-/** @param enclave whose keys are shown */
+/** @param enclave the URL of the enclave whose keys are served */
 export async function startFront(gateway: string, enclave: string): Promise<Front> {
   return startLoopbackServer((request, response) => {
     const target = request.url === KEYS ? `${enclave}${KEYS}` : `${gateway}${request.url}`;
@@ -38,7 +41,7 @@ function toTrailers({ trailers }: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(trailers).map(([name, value]) => [name, value ?? '']));
 }
 
-/** @param port on all loopback addresses; 0 for any on 127.0.0.1 */
+/** @param port listened on at all loopback addresses; 0 for any free port of 127.0.0.1 */
 export async function startLoopbackServer(
   handleRequest: (request: IncomingMessage, response: ServerResponse) => void,
   port = 0,

@@ -1,10 +1,12 @@
 /**
- * What stands behind an enclave that is not ours: it says what it was asked, whole or as a stream, and how many tokens that
- * was, in the header or the trailer that the gateway reads. It never sees ciphertext.
+ * The model server that the Go enclave calls. It repeats the prompt, as a stream or not, and reports the usage in the
+ * header or trailer that the gateway reads. It receives only decrypted requests.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A token for four bytes of what is asked and said in the proof: what has fewer by far is not believed. */
+/**
+ * One token per four bytes of the proof's prompts and completions. The gateway rejects far lower usage as implausible.
+ */
 export const USAGE = { prompt: 22_501, completion: 22_502 };
 
 const REPORT = `prompt=${USAGE.prompt},completion=${USAGE.completion},total=${USAGE.prompt + USAGE.completion}`;
@@ -16,7 +18,7 @@ interface ReceivedChat {
   readonly messages?: readonly { readonly content: string }[];
 }
 
-/** @param key of the enclave in front, 64 hexadecimal digits */
+/** @param key the public key of the enclave that forwards requests here, 64 hexadecimal digits */
 export function createProviderHandler(key: string, receivedBodies: string[]) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.url?.endsWith('/attestation')) {
@@ -29,7 +31,7 @@ export function createProviderHandler(key: string, receivedBodies: string[]) {
     const text = Buffer.concat(bodyChunks).toString();
     receivedBodies.push(text);
     const { model, stream, messages } = JSON.parse(text) as ReceivedChat;
-    const content = `You said: ${messages?.at(-1)?.content}`;
+    const content = `Echo: ${messages?.at(-1)?.content}`;
     const common = { id: 'chatcmpl-1', created: 1, model };
     const usage = {
       prompt_tokens: USAGE.prompt,

@@ -1,4 +1,4 @@
-"""OpenAI's client for Python over tinfoil-ehbp: whole, streamed, refused by the enclave, refused by the gateway."""
+"""OpenAI's client for Python over tinfoil-ehbp: complete, streaming, errors of the enclave and of the gateway."""
 
 import json
 import os
@@ -32,13 +32,13 @@ assert "".join(parts) == SAID, parts
 
 try:
     client.chat.completions.create(model=MODEL, messages=user("[[sandbox fault=400]]"))
-    raise AssertionError("the enclave refuses that")
+    raise AssertionError("the enclave did not reject the request")
 except APIStatusError as error:
     assert error.status_code == 400, error
 
 try:
     OpenAI(api_key="sk-none", **options).chat.completions.create(model=MODEL, messages=user("Hello"))
-    raise AssertionError("the gateway refuses that")
+    raise AssertionError("the gateway did not reject the request")
 except APIStatusError as error:
     assert error.status_code == 401, error
 

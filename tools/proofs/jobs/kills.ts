@@ -1,4 +1,4 @@
-/** Processes are killed at every step of videos of every kind, and what became of each is compared with the vendor's bill. */
+/** Kills processes during every step of videos of every kind, and compares the results with the provider's bill. */
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
@@ -13,13 +13,13 @@ const PRICE = 0.4025;
 const FUNDED = 21;
 /** A lease lasts ten seconds. */
 const STOPPED_MS = 12_000;
-/** What was held for a request whose gateway has died is free by then, and it may be served again. */
+/** The hold of a request whose gateway was killed is released by then, so the request can be served again. */
 const RESPONSE_TIMEOUT_MS = 40_000;
 const POLL_INTERVAL_MS = 50;
 
 /**
- * What the sandbox is told, and what comes of it; but a video whose handing over was hit, or whose answer was lost, is given up
- * at its deadline where no web hook resolves that.
+ * Directives for the sandbox, and the statuses that a video may end with. In addition, a video may time out if a fault
+ * interrupted its submission or the response was lost, unless a webhook resolves that.
  */
 export const KINDS: readonly (readonly [directive: string, ends: readonly string[]])[] = [
   ['latency=100', ['completed']],
@@ -52,7 +52,7 @@ interface VideoView {
   readonly data?: { readonly url: string };
 }
 
-/** Models as they are shipped, whose videos are given up after a minute. */
+/** Copies the catalogue with a deadline of one minute for all videos. @returns the directory of the copy */
 export async function createShortDeadlineCatalogue(dataDir: string): Promise<string> {
   const directory = path.join(dataDir, 'catalogue');
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });
@@ -64,10 +64,10 @@ export async function createShortDeadlineCatalogue(dataDir: string): Promise<str
 
 export class VideoKillProof {
   readonly problems: string[] = [];
-  /** What videos were at when a process was hit. */
+  /** Numbers of videos by their state at the time of a fault. */
   readonly statesAtFault = new Map<string, number>();
   jobCount = 0;
-  /** Of them, those of which it was never known whether their vendor had them. */
+  /** The number of jobs that timed out, because it stayed unknown whether the provider had accepted them. */
   timedOutCount = 0;
   private readonly rounds: {
     readonly customer: Customer;
@@ -81,7 +81,7 @@ export class VideoKillProof {
     private readonly store: Pick<EventStore, 'readAll'>,
   ) {}
 
-  /** The gateway that is never hit. */
+  /** The gateway in which no fault is injected. */
   private get observer(): string {
     return this.cluster.gateways.at(-1) as string;
   }
@@ -96,7 +96,7 @@ export class VideoKillProof {
     this.rounds.push({ customer, videos: await Promise.all(requests), when });
   }
 
-  /** Again, where the gateway ends before it answers: with the same key it is the same video. */
+  /** Requests a video, and retries with the same Idempotency-Key if the gateway ends before it responds. */
   private async requestVideo(
     customer: Customer,
     key: string,
@@ -116,7 +116,7 @@ export class VideoKillProof {
       await response?.arrayBuffer();
       await sleep(POLL_INTERVAL_MS);
     }
-    this.problems.push(`${key}: no answer`);
+    this.problems.push(`${key}: no response`);
     return { directive, ends, id: '' };
   }
 
@@ -127,7 +127,7 @@ export class VideoKillProof {
 
   private async strike(victim: string, fault: InjectedFault): Promise<void> {
     const victimProcess = this.cluster.processes.get(victim);
-    if (!victimProcess) throw new Error(`there is no ${victim}`);
+    if (!victimProcess) throw new Error(`no process is called ${victim}`);
     if (fault === 'killed') {
       await victimProcess.kill();
       this.cluster.processes.delete(victim);
@@ -139,14 +139,14 @@ export class VideoKillProof {
     process.kill(victimProcess.pid, 'SIGCONT');
   }
 
-  /** Waits until nothing is made any more, and judges every video. */
+  /** Waits until no video is running, then checks every video. */
   async checkVideos(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
       const running = (await readVideoJobs(this.database)).filter(({ state }) => state !== 'open');
       if (running.length === 0) break;
       if (performance.now() > deadline) {
-        for (const { jobId, state } of running) this.problems.push(`${jobId} is ${state} for ever`);
+        for (const { jobId, state } of running) this.problems.push(`${jobId} is still ${state}`);
         break;
       }
       await sleep(POLL_INTERVAL_MS);
@@ -166,7 +166,7 @@ export class VideoKillProof {
       completed++;
       const { pathname, search } = new URL(video.data?.url ?? '');
       const file = Buffer.from(await (await fetch(`${this.observer}${pathname}${search}`)).arrayBuffer());
-      if (file.toString('latin1', 4, 8) !== 'ftyp') this.problems.push(`${directive}, ${when}: its file is no video`);
+      if (file.toString('latin1', 4, 8) !== 'ftyp') this.problems.push(`${directive}, ${when}: its file is not MP4`);
     }
     const { balance, held_usd } = await this.cluster.fetchBalance(customer);
     const due = Number((FUNDED - completed * PRICE).toFixed(6));
@@ -174,7 +174,7 @@ export class VideoKillProof {
       this.problems.push(`${when}: ${balance} USD and ${held_usd} held instead of ${due} after ${completed} videos`);
   }
 
-  /** What the vendor bills and the ledger has not must be what is listed as open, line by line. Then that is closed. */
+  /** Checks that bill lines that are missing in the ledger are listed as open costs. Then closes these costs. */
   async reconcile(print: (line: string) => void): Promise<void> {
     const open = await readVideoJobs(this.database);
     const items = await this.loadLedgerItems();
@@ -184,8 +184,8 @@ export class VideoKillProof {
     const cost = money.sum(items.map((item) => money.parseJsonAmount(item.cost)));
     const billed = money.sum(lines.map((line) => parseUsd(line.usd)));
     const missingCost = money.sum(missing.map((line) => parseUsd(line.usd)));
-    print(`billed ${formatUsd(billed)} USD, in the books ${formatUsd(cost)}, ${open.length} costs are open`);
-    if (billed - cost !== missingCost) this.problems.push('a line of the bill is in the books with another amount');
+    print(`billed ${formatUsd(billed)} USD, in the ledger ${formatUsd(cost)}, ${open.length} costs are open`);
+    if (billed - cost !== missingCost) this.problems.push('the ledger has a line of the bill with another amount');
     const unnamed = open.filter(({ vendorId }) => vendorId === undefined);
     const rest = missing.filter(({ id }) => !open.some(({ vendorId }) => vendorId === id));
     if (rest.length > unnamed.length)
@@ -193,8 +193,8 @@ export class VideoKillProof {
     for (const job of open) await this.closeJob(job, missing, rest);
     const closed = money.sum((await this.loadLedgerItems()).map((item) => money.parseJsonAmount(item.cost)));
     const after = billed - closed;
-    print(`once they are closed, the bill is ${formatUsd(after as PicoUsd)} USD more than the books`);
-    if (after !== 0n) this.problems.push('the books differ from the bill');
+    print(`after closing them, the bill exceeds the ledger by ${formatUsd(after as PicoUsd)} USD`);
+    if (after !== 0n) this.problems.push('the ledger differs from the bill');
   }
 
   private async closeJob(job: VideoJobView, missing: readonly Line[], rest: Line[]): Promise<void> {

@@ -1,11 +1,11 @@
-/** What many pending videos cost, and how soon they are resumed. */
+/** Measures the CPU time of many pending videos, and the time until they are resumed. */
 import type pg from 'pg';
 import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 import { readProcessUsage } from '../../processes.ts';
 
 export const MODEL = 'kling/kling-2.5-turbo';
 const PRICE = 0.4025;
-/** A top-up has at most so much. */
+/** Maximum amount of one top-up. */
 const MAX_TOPUP_USD = 1_000;
 const AT_ONCE = 32;
 const POLL_INTERVAL_MS = 25;
@@ -19,7 +19,7 @@ export async function createFundedCustomer(cluster: ProofCluster, jobs: number):
   return customer;
 }
 
-/** Asks for so many videos that are made in ten minutes. @returns their ids */
+/** Requests videos whose generation takes ten minutes. @returns their ids */
 export async function requestVideos(
   cluster: ProofCluster,
   jobs: number,
@@ -32,7 +32,7 @@ export async function requestVideos(
     while (ids.length < jobs) {
       const at = ids.push('') - 1;
       const { id, message } = await post(`${api}/v1/videos`, body, apiKey);
-      if (id === undefined) throw new Error(`no video: ${message}`);
+      if (id === undefined) throw new Error(`no video was created: ${message}`);
       ids[at] = String(id);
     }
   };
@@ -53,19 +53,19 @@ export async function waitUntilAllInState(
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   for (let n = 0; n < jobs; n = await countVideosInState(database, state)) {
-    if (performance.now() > deadline) throw new Error(`${n} of ${jobs} videos are ${state} in time`);
+    if (performance.now() > deadline) throw new Error(`only ${n} of ${jobs} videos were ${state} in time`);
     await sleep(POLL_INTERVAL_MS);
   }
 }
 
-/** The part of a core that a process takes over so many seconds. */
+/** Returns the share of one core that a process uses, as an average over `seconds`. */
 export async function measureCpuShare(pid: number, seconds: number): Promise<number> {
   const before = readProcessUsage([pid]).cpuSeconds;
   await sleep(seconds * 1_000);
   return (readProcessUsage([pid]).cpuSeconds - before) / seconds;
 }
 
-/** Videos whose time had come before that moment, by the database's clock, and that were not taken up since. */
+/** Counts videos that were due at `since`, by the database's clock, and have not been processed since then. */
 export async function countOverdueVideos(database: pg.Pool, since: string): Promise<number> {
   const { rows } = await database.query(
     `select count(*)::int as n from es.due where workflow = 'videos' and at <= $1::timestamptz`,

@@ -1,4 +1,5 @@
-"""OpenAI's own client for Python makes, edits, speaks and transcribes; what comes is left in a directory for a decoder."""
+"""Generates and edits images, generates videos and speech, and transcribes recordings, mostly with OpenAI's client for
+Python. Saves the output files in the directory OUT, where a decoder opens them."""
 
 import json
 import os
@@ -31,7 +32,7 @@ def call(path, body=None):
 
 
 def fetched(item):
-    """Without a credential: the signature opens it."""
+    """Downloads a file without a credential: its URL is signed."""
     with urllib.request.urlopen(item["url"]) as answer:
         assert answer.headers["content-type"] == item["content_type"], (answer.headers["content-type"], item)
         return answer.read()

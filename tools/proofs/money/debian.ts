@@ -1,4 +1,4 @@
-/** Programs that Debian packages, unpacked into a folder below `.proofs/`: nothing is installed on the machine. */
+/** Unpacks programs of Debian packages into a folder below `.proofs/`, without installing them on the host. */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PROOFS_DIR } from '../clients/install.ts';
@@ -8,13 +8,13 @@ const WITHIN_MS = 300_000;
 const STAMP = 'unpacked';
 
 export interface UnpackedPackage {
-  /** Where the programs are. */
+  /** The directory of the programs. */
   readonly bin: string;
-  /** What they need to find their libraries. */
+  /** The environment in which they find their libraries. */
   readonly env: Record<string, string>;
 }
 
-/** @param version of the package, exactly; the libraries that the machine lacks come with it */
+/** Also unpacks libraries that the host lacks. @param version the exact version of the package */
 export async function unpackDebianPackage(name: string, version: string): Promise<UnpackedPackage> {
   const folder = path.join(PROOFS_DIR, `debian-${name}-${version}`);
   const usr = path.join(folder, 'root/usr');
@@ -38,7 +38,7 @@ export async function unpackDebianPackage(name: string, version: string): Promis
   return { ...unpacked, env: { LD_LIBRARY_PATH: await findLibraryPath(usr) } };
 }
 
-/** Debian has a folder for each kind of machine. */
+/** Returns the library folders. Debian has one for each architecture. */
 async function findLibraryPath(usr: string): Promise<string> {
   const lib = path.join(usr, 'lib');
   const kinds = (await readdir(lib).catch(() => [])).filter((name) => name.includes('linux-gnu'));

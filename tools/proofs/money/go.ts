@@ -1,4 +1,4 @@
-/** Programs of Go modules, built from the module proxy with `go` into a folder below `.proofs/`. */
+/** Builds programs of Go modules from the module proxy into a folder below `.proofs/`. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PROOFS_DIR } from '../clients/install.ts';
@@ -11,9 +11,9 @@ export interface GoProgramsParams {
   readonly name: string;
   /** Versions by module. */
   readonly modules: Readonly<Record<string, string>>;
-  /** Packages that are programs. */
+  /** The main packages to build. */
   readonly programs: readonly string[];
-  /** What the modules replace of others, which counts only where it is said again. */
+  /** The `replace` directives of the modules. Go ignores them in dependencies, so they are repeated here. */
   readonly replacements: Readonly<Record<string, string>>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A Lightning network of two real nodes (LND on btcd's regtest), the shop's and a customer's, with a channel in which the
- * customer can pay. All on loopback.
+ * A Lightning network of two real nodes (LND on btcd's regtest) on loopback: the shop's and a customer's, with a
+ * channel through which the customer can pay.
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -23,7 +23,7 @@ const LND: GoProgramsParams = {
   },
 };
 
-/** Coinbase rewards can be spent after 100 blocks, and segregated witness counts after some 430. */
+/** Coinbase rewards can be spent after 100 blocks, and segregated witness is active after about 430. */
 const FIRST_BLOCKS = 450;
 const CHANNEL_SATS = 10_000_000;
 const CHANNEL_BLOCKS = 6;
@@ -33,13 +33,14 @@ const RPC = { user: 'proof', password: 'proof' };
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A node and how it is asked. */
+/** An LND node with the client and credentials to call it. */
 interface Node {
   readonly directory: string;
   readonly rest: number;
   readonly http: BackendHttp;
-  /** For everything, and for what the program needs: to make invoices and to read them. */
+  /** Grants all permissions. */
   readonly macaroon: string;
+  /** Grants only what the gateway needs: creating and reading invoices. */
   readonly invoiceMacaroon: string;
 }
 
@@ -52,8 +53,8 @@ export class LightningNetwork {
   ) {}
 
   /**
-   * @param directory for chain and nodes
-   * @param ended what is started, so that it ends however this does
+   * @param directory the data directory of chain and nodes
+   * @param ended collects the started processes, so that the caller ends them in any case
    */
   static async start(directory: string, ended: AsyncDisposableStack): Promise<LightningNetwork> {
     const bin = await buildGoPrograms(LND);
@@ -99,7 +100,7 @@ export class LightningNetwork {
       ended.defer(() => node.http.close());
       return node;
     };
-    // Who is to be paid for blocks is known only when there is a wallet, which needs a chain.
+    // The mining address belongs to a wallet, which needs a chain. So btcd is started again with the address.
     const first = await startBtcd();
     await startLnd('customer');
     const customer = await openNode('customer');
@@ -117,7 +118,7 @@ export class LightningNetwork {
     return network;
   }
 
-  /** How the program reaches the shop's node. */
+  /** The settings with which the gateway connects to the shop's node. */
   get settings(): Record<string, string> {
     const { rest, invoiceMacaroon, directory } = this.shop;
     return {
@@ -127,7 +128,7 @@ export class LightningNetwork {
     };
   }
 
-  /** How a contract's suite reaches both. */
+  /** The settings with which the contract suite connects to both nodes. */
   get testSettings(): Record<string, string> {
     const { shop, customer } = this;
     return {
@@ -140,7 +141,7 @@ export class LightningNetwork {
     };
   }
 
-  /** Satoshis that the customer has paid to the shop. */
+  /** Returns the satoshis that the customer has paid to the shop. */
   async getReceivedAmount(): Promise<bigint> {
     const { channels } = await callNode(this.customer, 'GET', '/v1/channels');
     const sent = (channels as readonly { total_satoshis_sent: string }[]).map((channel) =>
@@ -149,13 +150,13 @@ export class LightningNetwork {
     return sent.reduce((all, amount) => all + amount, 0n);
   }
 
-  /** @returns why it was not paid; empty when it was */
+  /** @returns the error with which the payment failed; empty if it succeeded */
   async pay(payment_request: string): Promise<string> {
     const sent = { payment_request, fee_limit: { fixed: '10' } };
     return String((await callNode(this.customer, 'POST', '/v1/channels/transactions', sent)).payment_error);
   }
 
-  /** Pays another amount than the invoice asks for. */
+  /** Pays another amount than that of the invoice. @returns the error; empty if the payment succeeded */
   async payCustomAmount(payment_request: string, amt_msat: string): Promise<string> {
     const invoice = await callNode(this.customer, 'GET', `/v1/payreq/${payment_request}`);
     const { destination: dest_string, payment_hash: payment_hash_string, payment_addr, cltv_expiry } = invoice;
@@ -237,7 +238,7 @@ async function callNode({ http, macaroon }: Node, method: 'GET' | 'POST', route:
   const headers = { 'grpc-metadata-macaroon': macaroon };
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
   const { status, text } = await http.send({ method, path: route, headers, ...sent });
-  if (status !== 200) throw new Error(`LND refused ${route}: ${text}`);
+  if (status !== 200) throw new Error(`LND rejected ${route}: ${text}`);
   return JSON.parse(text) as Json;
 }
 
@@ -256,7 +257,7 @@ async function mine(btcd: BackendHttp, blocks: number): Promise<void> {
   const authorization = `Basic ${Buffer.from(`${RPC.user}:${RPC.password}`).toString('base64')}`;
   const body = JSON.stringify({ jsonrpc: '1.0', id: 1, method: 'generate', params: [blocks] });
   const { status, text } = await btcd.send({ method: 'POST', path: '/', headers: { authorization }, body });
-  if (status !== 200) throw new Error(`btcd refused to mine: ${text}`);
+  if (status !== 200) throw new Error(`btcd rejected the request to mine: ${text}`);
 }
 
 async function waitUntil(poll: () => Promise<Json>, isExpected: (result: Json) => boolean): Promise<Json> {
@@ -264,7 +265,7 @@ async function waitUntil(poll: () => Promise<Json>, isExpected: (result: Json) =
   for (;;) {
     const result = await poll().catch((error: Error): Json => ({ error: error.message }));
     if (isExpected(result)) return result;
-    if (performance.now() > deadline) throw new Error(`LND is not ready in time: ${JSON.stringify(result)}`);
+    if (performance.now() > deadline) throw new Error(`LND did not become ready in time: ${JSON.stringify(result)}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

@@ -1,10 +1,10 @@
-/** Monero's own node and wallet server, and the built program that is paid through them. */
+/** Payments through Monero's node and wallet server. */
 import { type MoneroNetwork } from './monero.ts';
 import { type Shop, type ShopInvoice, sleep } from './shop.ts';
 
-/** Of the method `xmr`. */
+/** The confirmations that the method `xmr` requires. */
 const CONFIRMATIONS = 10;
-/** What is asked for: 10 USD at the sandbox's rate, and of that. */
+/** The amount of an invoice: 10 USD at the sandbox's exchange rate. */
 const XMR = 0.05;
 const PICONEROS = 50_000_000_000n;
 
@@ -13,7 +13,7 @@ export async function proveMonero(shop: Shop, network: MoneroNetwork): Promise<v
   await proveUnconfirmed(shop, network);
   await proveDeaths(shop, network);
   await proveAfterExpiry(shop, network);
-  await proveReorganization(shop, network); // comes last: the payer's own wallet is confused by it
+  await proveReorganization(shop, network); // last, because it leaves the payer's wallet inconsistent
 }
 
 const createInvoice = (shop: Shop): Promise<ShopInvoice> => shop.createInvoice(XMR, 'XMR', 'xmr');
@@ -22,11 +22,11 @@ const toPayment = ({ to }: ShopInvoice, units = PICONEROS) => ({ address: to, un
 async function provePayments(shop: Shop, network: MoneroNetwork): Promise<void> {
   const exact = await createInvoice(shop);
   await network.pay([toPayment(exact)]);
-  await shop.expectStatus('what was asked for, in no block yet', exact, 'Processing', 0);
+  await shop.expectStatus('the requested amount, in no block yet', exact, 'Processing', 0);
   await network.mine(CONFIRMATIONS - 1);
-  await shop.expectUnchanged('the same, confirmed once too seldom', exact, 'Processing', 0);
+  await shop.expectUnchanged('the same payment, with one confirmation too few', exact, 'Processing', 0);
   await network.mine(1);
-  await shop.expectStatus('the same, confirmed', exact, 'Settled', 10);
+  await shop.expectStatus('the same payment, confirmed', exact, 'Settled', 10);
 
   const [underpaid, parts] = [await createInvoice(shop), await createInvoice(shop)];
   const overpaid = await shop.createInvoice(10, 'USD', 'xmr');
@@ -36,26 +36,26 @@ async function provePayments(shop: Shop, network: MoneroNetwork): Promise<void> 
   await network.pay([toPayment(twice)]);
   await network.pay([toPayment(twice, 1n)]);
   await network.mine(CONFIRMATIONS);
-  await shop.expectStatus('less, in one transaction with three others', underpaid, 'New', 4);
-  await shop.expectStatus('more, in the same transaction', overpaid, 'Settled', 16);
-  await shop.expectStatus('two outputs of it to one address', parts, 'Settled', 10);
-  await shop.expectStatus('two transactions, one of a piconero', twice, 'Settled', 10.0000000002);
+  await shop.expectStatus('too little, in one transaction with three other outputs', underpaid, 'New', 4);
+  await shop.expectStatus('too much, in the same transaction', overpaid, 'Settled', 16);
+  await shop.expectStatus('two outputs of that transaction to one address', parts, 'Settled', 10);
+  await shop.expectStatus('two transactions, one of them of a piconero', twice, 'Settled', 10.0000000002);
 }
 
 async function proveUnconfirmed(shop: Shop, network: MoneroNetwork): Promise<void> {
   const dropped = await createInvoice(shop);
   const txid = await network.pay([toPayment(dropped)]);
-  await shop.expectStatus('what is in no block', dropped, 'Processing', 0);
-  await shop.expectUnchanged('the same after a while', dropped, 'Processing', 0);
+  await shop.expectStatus('a transaction in no block', dropped, 'Processing', 0);
+  await shop.expectUnchanged('the same transaction after a while', dropped, 'Processing', 0);
   await network.dropTransaction(txid);
-  await shop.expectStatus('the same, forgotten by the network', dropped, 'New', 0);
+  await shop.expectStatus('the same transaction, dropped by the network', dropped, 'New', 0);
 
   const locked = await createInvoice(shop);
   await network.pay([toPayment(locked)], (await network.getHeight()) + 40);
   await network.mine(CONFIRMATIONS + 5);
-  await shop.expectUnchanged('what its payer has locked for 40 blocks, confirmed', locked, 'New', 0);
+  await shop.expectUnchanged('a confirmed payment that its payer has locked for 40 blocks', locked, 'New', 0);
   await network.mine(30);
-  await shop.expectStatus('the same, when it can be spent', locked, 'Settled', 10);
+  await shop.expectStatus('the same payment, after it was unlocked', locked, 'Settled', 10);
 }
 
 async function proveDeaths(shop: Shop, network: MoneroNetwork): Promise<void> {
@@ -65,9 +65,9 @@ async function proveDeaths(shop: Shop, network: MoneroNetwork): Promise<void> {
   await network.mine(CONFIRMATIONS);
   await network.startMerchant();
   const after = await createInvoice(shop);
-  shop.report('the wallet server was killed: the next address', after.to !== before.to, 'is another', 'another');
-  await shop.expectStatus('what was paid while it was dead', before, 'Settled', 10);
-  await shop.expectUnchanged('the invoice that was made after that', after, 'New', 0);
+  shop.report('the next address after the wallet server was killed', after.to !== before.to, 'another', 'another');
+  await shop.expectStatus('a payment while the wallet server was down', before, 'Settled', 10);
+  await shop.expectUnchanged('the invoice that was created afterwards', after, 'New', 0);
 }
 
 async function proveAfterExpiry(shop: Shop, network: MoneroNetwork): Promise<void> {
@@ -76,7 +76,7 @@ async function proveAfterExpiry(shop: Shop, network: MoneroNetwork): Promise<voi
   await sleep(Math.max(0, expired.expiresAt * 1000 - Date.now()) + 5_000);
   await network.pay([toPayment(expired)]);
   await network.mine(CONFIRMATIONS);
-  await shop.expectStatus('what came after the expiry, when the rate was higher', expired, 'Settled', 10.1);
+  await shop.expectStatus('a payment after expiry, at a higher exchange rate', expired, 'Settled', 10.1);
   await shop.setRates({ xmr_usd: '200' });
 }
 
@@ -85,15 +85,15 @@ async function proveReorganization(shop: Shop, network: MoneroNetwork): Promise<
   await network.pay([toPayment(surviving)]);
   const txid = await network.pay([toPayment(reversed)]);
   await network.mine(CONFIRMATIONS);
-  await shop.expectStatus('two payments, confirmed', surviving, 'Settled', 10);
-  await shop.expectStatus('the other one', reversed, 'Settled', 10);
-  // No more than these: before what it mixes with is ten blocks old, a transaction is none.
+  await shop.expectStatus('the first of two payments, confirmed', surviving, 'Settled', 10);
+  await shop.expectStatus('the second of two payments, confirmed', reversed, 'Settled', 10);
+  // Only ten blocks: a transaction is invalid if the outputs that it mixes with are less than ten blocks old.
   await network.undo(CONFIRMATIONS);
   await network.dropTransaction(txid);
   await network.mine(CONFIRMATIONS + 15);
-  await shop.expectUnchanged('the one that other blocks have as well', surviving, 'Settled', 10);
+  await shop.expectUnchanged('the payment that the new blocks include', surviving, 'Settled', 10);
   const stop = network.mineOn();
-  await shop.expectStatus('the one that none has any more', reversed, 'Invalid', 0);
+  await shop.expectStatus('the payment that no block includes any more', reversed, 'Invalid', 0);
   await stop();
-  await shop.expectUnchanged('the one that other blocks have as well', surviving, 'Settled', 10);
+  await shop.expectUnchanged('the payment that the new blocks include', surviving, 'Settled', 10);
 }

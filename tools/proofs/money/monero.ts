@@ -1,6 +1,6 @@
 /**
- * A Monero network of one real node (`monerod --regtest`), whose blocks are mined on demand, a merchant's wallet that can
- * only see (its spend key is not on this server), and a customer's that owns what was mined. All on loopback.
+ * A Monero network of one real node (`monerod --regtest`) on loopback, whose blocks are mined on demand. The merchant
+ * has a view-only wallet, whose spend key is not on the wallet server. The customer's wallet owns the mined coins.
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,9 +9,9 @@ import { type StartedProcess, startProgram } from '../../processes.ts';
 import { unpackDebianPackage } from './debian.ts';
 import { allocatePortNumbers } from './ports.ts';
 
-/** Debian 12's. */
+/** The version in Debian 12. */
 const VERSION = '0.18.0.0+~0+20200826-1+deb12u1';
-/** A wallet spends what was mined sixty blocks ago, and mixes it with outputs of others. */
+/** A wallet can spend mined coins after sixty blocks, and needs more outputs to mix them with. */
 const FIRST_BLOCKS = 120;
 const LOGIN = 'shop:a pass:word';
 const REFRESH_SECONDS = 1;
@@ -30,8 +30,8 @@ export class MoneroNetwork {
   ) {}
 
   /**
-   * @param directory for chain and wallets
-   * @param ended what is started, so that it ends however this does
+   * @param directory the data directory of chain and wallets
+   * @param ended collects the started processes, so that the caller ends them in any case
    */
   static async start(directory: string, ended: AsyncDisposableStack): Promise<MoneroNetwork> {
     const { bin, env } = await unpackDebianPackage('monero', VERSION);
@@ -72,12 +72,12 @@ export class MoneroNetwork {
     return network;
   }
 
-  /** How the program reaches the merchant's wallet. */
+  /** The settings with which the gateway connects to the merchant's wallet. */
   get settings(): Record<string, string> {
     return { MONERO_WALLET_RPC_URL: `http://127.0.0.1:${this.portNumbers.merchant}`, MONERO_WALLET_RPC_LOGIN: LOGIN };
   }
 
-  /** How a contract's suite reaches all of it. */
+  /** The settings with which the contract suite connects to node and wallets. */
   get testSettings(): Record<string, string> {
     const { merchant, payer, node } = this.portNumbers;
     return {
@@ -95,7 +95,7 @@ export class MoneroNetwork {
     await this.callPayer('refresh', {});
   }
 
-  /** Mines on, a block every second. @returns what ends it */
+  /** Mines a block every second. @returns a function that stops mining */
   mineOn(): () => Promise<void> {
     let ended = false;
     const mining = (async () => {
@@ -114,7 +114,7 @@ export class MoneroNetwork {
     return Number((await this.callPayer('get_height', {})).height);
   }
 
-  /** Piconeros that the merchant's wallet has seen. */
+  /** Returns the balance of the merchant's wallet in piconero. */
   async getReceivedAmount(): Promise<bigint> {
     const wallet = this.callMerchant();
     const { balance } = await wallet.call('get_balance', { account_index: 0 });
@@ -122,19 +122,19 @@ export class MoneroNetwork {
     return BigInt(balance as number);
   }
 
-  /** One transaction. @param unlock_time a block before which what it pays cannot be spent @returns its id */
+  /** Pays with one transaction. @param unlock_time the block until which the outputs are locked @returns its id */
   async pay(payments: readonly MoneroPayment[], unlock_time = 0): Promise<string> {
     const destinations = payments.map(({ address, units }) => ({ address, amount: Number(units) }));
     const { tx_hash } = await this.callPayer('transfer', { destinations, unlock_time });
     return String(tx_hash);
   }
 
-  /** A transaction that is in no block is forgotten, as after days in which nobody wanted it. */
+  /** Drops a transaction that is in no block, as nodes do with transactions that stay unconfirmed for days. */
   async dropTransaction(txid: string): Promise<void> {
     await callRpc(this.portNumbers.node, 'flush_txpool', { txids: [txid] });
   }
 
-  /** The newest blocks are undone: what was in them waits again. */
+  /** Removes the newest blocks. Their transactions are pending again. */
   async undo(nblocks: number): Promise<void> {
     await postJson(`http://127.0.0.1:${this.portNumbers.node}/pop_blocks`, { nblocks });
   }
@@ -148,7 +148,7 @@ export class MoneroNetwork {
     await this.letMerchantRefresh();
   }
 
-  /** It looks for blocks every 20 seconds otherwise. */
+  /** Makes the wallet poll for blocks every second; its default is 20 seconds. */
   private async letMerchantRefresh(): Promise<void> {
     const wallet = this.callMerchant();
     await wallet.call('auto_refresh', { enable: true, period: REFRESH_SECONDS });
@@ -187,7 +187,7 @@ function createWalletOptions(directory: string, port: number, { node }: PortNumb
   ];
 }
 
-/** The merchant's wallet is made from the address and the view key of one that stays elsewhere. @returns the payer's address */
+/** Creates the merchant's wallet from the address and view key of another wallet. @returns the payer's address */
 async function createWallets(port: number): Promise<string> {
   await callRpc(port, 'create_wallet', { filename: 'elsewhere', language: 'English' });
   const { address } = await callRpc(port, 'get_address', { account_index: 0 });
@@ -204,7 +204,7 @@ async function createWallets(port: number): Promise<string> {
   return String((await callRpc(port, 'get_address', { account_index: 0 })).address);
 }
 
-/** Of a server without a login. */
+/** Calls a server that requires no login. */
 async function callRpc(port: number, method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
   const body = { jsonrpc: '2.0', id: '0', method, params };
   return (await postJson(`http://127.0.0.1:${port}/json_rpc`, body)).result as Readonly<Record<string, unknown>>;
@@ -213,6 +213,6 @@ async function callRpc(port: number, method: string, params: object): Promise<Re
 async function postJson(url: string, body: object): Promise<{ readonly result?: unknown }> {
   const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
   const reply = (await response.json()) as { error?: object; result?: unknown };
-  if (reply.error) throw new Error(`${url} refused ${JSON.stringify(body)}: ${JSON.stringify(reply.error)}`);
+  if (reply.error) throw new Error(`${url} rejected ${JSON.stringify(body)}: ${JSON.stringify(reply.error)}`);
   return reply;
 }

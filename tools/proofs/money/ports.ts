@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 
-/** Ports of loopback that nobody listens on now, one for each name. */
+/** Returns a currently free loopback port for each name. */
 export async function allocatePortNumbers<Name extends string>(
   ...names: readonly Name[]
 ): Promise<Readonly<Record<Name, number>>> {

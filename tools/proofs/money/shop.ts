@@ -1,16 +1,16 @@
-/** A customer's side of the built program: invoices, what has come for them, and what is in the account. */
+/** Calls the API as customers do: creates invoices, and checks their status and the account's balance. */
 import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 
-/** What is paid is looked at every minute, and a payment must have been missing twice. */
+/** Paid invoices are polled every minute, and a payment counts as lost after it was missing twice. */
 const HAPPENS_WITHIN_MS = 200_000;
 const POLL_INTERVAL_MS = 100;
-/** Longer than until the wallet has seen a block, and is looked at. */
+/** Longer than the wallet takes to process a block and the sagas take to poll the wallet. */
 const UNCHANGED_FOR_MS = 8_000;
 
 export interface ShopInvoice {
   readonly customer: Customer;
   readonly id: string;
-  /** What is paid to: an address, or a Lightning invoice. */
+  /** The address or Lightning invoice to pay. */
   readonly to: string;
   /** Unix seconds. */
   readonly expiresAt: number;
@@ -24,18 +24,18 @@ export class Shop {
     private readonly print: (line: string) => void,
   ) {}
 
-  /** Whether everything was as it should be. */
+  /** Whether all checks so far have passed. */
   get hasPassed(): boolean {
     return this.failed === 0;
   }
 
-  /** An invoice of a new account. */
+  /** Creates an account with an invoice. */
   async createInvoice(amount: number, currency: string, method: string): Promise<ShopInvoice> {
     const customer = await this.cluster.createCustomer(0);
     const [api = ''] = this.cluster.gateways;
     const createdInvoice = await post(`${api}/topup/create/${method}`, { amount, currency }, customer.apiKey);
     const to = createdInvoice.address ?? createdInvoice.lightning_invoice;
-    if (typeof to !== 'string') throw new Error(`no invoice: ${JSON.stringify(createdInvoice)}`);
+    if (typeof to !== 'string') throw new Error(`no invoice was created: ${JSON.stringify(createdInvoice)}`);
     return { customer, id: String(createdInvoice.invoice_id), to, expiresAt: Number(createdInvoice.expires_at) };
   }
 
@@ -44,7 +44,7 @@ export class Shop {
     return ((await response.json()) as { status: string }).status;
   }
 
-  /** Waits until the invoice has the status and its account the balance, and prints whether that came. */
+  /** Waits until the invoice has the status and its account has the balance, then prints the result. */
   async expectStatus(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
     const startedAt = performance.now();
     for (;;) {
@@ -59,7 +59,7 @@ export class Shop {
     }
   }
 
-  /** Waits, and prints whether nothing has changed. */
+  /** Waits some seconds, then prints whether status and balance still have the expected values. */
   async expectUnchanged(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
     await sleep(UNCHANGED_FOR_MS);
     const actual = [await this.fetchStatus(invoice), (await this.cluster.fetchBalance(invoice.customer)).balance];
@@ -71,13 +71,13 @@ export class Shop {
     );
   }
 
-  /** Sets what the sources of exchange rates say. */
+  /** Sets the rates that the exchange rate sources of the sandbox return. */
   async setRates(rates: Readonly<Record<string, string>>): Promise<void> {
     const response = await fetch(`${this.cluster.sandbox}/rates`, { method: 'PUT', body: JSON.stringify(rates) });
-    if (!response.ok) throw new Error(`the rates are refused: ${await response.text()}`);
+    if (!response.ok) throw new Error(`the sandbox rejected the rates: ${await response.text()}`);
   }
 
-  /** What looks for payments is dead meanwhile. */
+  /** Runs the action while the sagas, which poll for payments, are down. */
   async runWithoutPolling(action: () => Promise<void>): Promise<void> {
     await this.cluster.processes.get('sagas')?.kill();
     await action();

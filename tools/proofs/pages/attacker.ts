@@ -1,8 +1,8 @@
-/** The attacker's web server: a page for each attack, and what they need beside. */
+/** The attacker's web server: a page for each attack, and the resources that the pages use. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { ATTACKS, renderPage, WORKER } from './attacks.ts';
 
-/** Pages are kept by the browser: so they are still there when their name leads elsewhere. */
+/** Makes the browser cache the pages, so that they are available when their host name leads to another server. */
 const CACHE_CONTROL = 'max-age=86400';
 
 export async function startAttacker(host: string, port: number): Promise<Server> {
@@ -29,7 +29,7 @@ function handleRequest(request: IncomingMessage, response: ServerResponse): void
   } else if (url.pathname === '/307') response.writeHead(307, { location: to }).end();
   else if (url.pathname === '/worker.js') response.writeHead(200, { 'content-type': 'text/javascript' }).end(WORKER);
   else if (url.pathname === '/reports') {
-    // Whoever breaks the policy is reported, to the target.
+    // The browser reports the violation of the policy to the target.
     const policy = `img-src 'none'; report-uri ${to}`;
     const headers = { 'content-type': 'text/html', 'content-security-policy': policy };
     response.writeHead(200, headers).end('<!doctype html><img src="/forbidden.png">');

@@ -1,7 +1,7 @@
 /**
- * What a web page can send to a port of its reader's own machine without asking anyone. Each is the script of a page of the
- * attacker; `urls` are the addresses at which a proxy would spend, `json` is a request that would. The page's own origin is
- * the target where the page's address names none.
+ * Requests that a web page can send to a port of the user's own host without permission. Each attack is the script of a
+ * page of the attacker. `urls` are routes at which a proxy spends money, and `json` is a request that does so. If the
+ * URL of the page has no target, its own origin is the target.
  */
 
 const PRELUDE = `
@@ -20,7 +20,7 @@ function frame(name) {
   element('iframe', { name });
   return name;
 }
-/** One field whose name and value, joined by "=", are the JSON. */
+/** Submits a form with one field, whose name and value, joined by "=", are the JSON. */
 function form(properties, to) {
   for (const [i, action] of urls.entries()) {
     const each = Object.assign(document.createElement('form'), { method: 'POST', action, ...properties });
@@ -37,18 +37,18 @@ function form(properties, to) {
 
 export const ATTACKS: Readonly<Record<string, string>> = {
   'fetch, no-cors, text/plain': `send({ mode: 'no-cors' })`,
-  'fetch, no-cors, said to be JSON': `send({ mode: 'no-cors', headers: { 'content-type': 'application/json' } })`,
+  'fetch, no-cors, declared as JSON': `send({ mode: 'no-cors', headers: { 'content-type': 'application/json' } })`,
   'fetch, no-cors, a blob of JSON': `send({ mode: 'no-cors', body: asBlob('application/json') })`,
   'fetch, no-cors, no type': `send({ mode: 'no-cors', body: asBytes })`,
-  'fetch, no-cors, kept alive': `send({ mode: 'no-cors', keepalive: true, credentials: 'include' })`,
+  'fetch, no-cors, keepalive': `send({ mode: 'no-cors', keepalive: true, credentials: 'include' })`,
   'fetch, no-cors, two types in one': `send({ mode: 'no-cors', headers: { 'content-type': 'text/plain; application/json' } })`,
   'fetch, text/plain': `send({ mode: 'cors' })`,
   'fetch with a preflight': `send({ headers: { 'content-type': 'application/json' } })`,
   'fetch with a preflight and a key': `send({ headers: { 'content-type': 'application/json', authorization: 'Bearer none', 'x-api-key': 'none' } })`,
   'fetch with a preflight for a private network': `send({ headers: { 'content-type': 'application/json' }, targetAddressSpace: 'loopback' })`,
-  'fetch, sent on by 307': `Promise.allSettled(urls.map((url) =>
+  'fetch, redirected by 307': `Promise.allSettled(urls.map((url) =>
     fetch('/307?to=' + encodeURIComponent(url), { method: 'POST', body: json, mode: 'no-cors' })))`,
-  'fetch of the lists': `Promise.allSettled(['/', '/health', '/v1/models'].map((path) => fetch(target + path)))`,
+  'fetch of free routes': `Promise.allSettled(['/', '/health', '/v1/models'].map((path) => fetch(target + path)))`,
   XMLHttpRequest: `for (const url of urls) {
     const request = new XMLHttpRequest();
     request.open('POST', url);
@@ -67,8 +67,8 @@ export const ATTACKS: Readonly<Record<string, string>> = {
   'form, no referrer': `
     element('meta', { name: 'referrer', content: 'no-referrer' });
     form({ enctype: 'text/plain' });`,
-  'form, whole page': `form({ enctype: 'text/plain' }, '_top')`,
-  'form, sent on by 307': `
+  'form, top-level navigation': `form({ enctype: 'text/plain' }, '_top')`,
+  'form, redirected by 307': `
     urls.splice(0, urls.length, ...urls.map((url) => '/307?to=' + encodeURIComponent(url)));
     form({ enctype: 'text/plain' });`,
   'form, from a sandboxed frame': `element('iframe', {
@@ -111,15 +111,14 @@ export const ATTACKS: Readonly<Record<string, string>> = {
     source.onerror = () => source.close();
   }`,
   'window.open': `for (const url of urls) window.open(url)`,
-  'whole page goes there': `location.href = urls[0] + '?' + new URLSearchParams({ body: json })`,
+  'top-level navigation': `location.href = urls[0] + '?' + new URLSearchParams({ body: json })`,
 };
 
-/** The page of one attack. */
 export function renderPage(script: string): string {
   return `<!doctype html><meta charset="utf-8"><title>Prizes</title><body><script>${PRELUDE}${script}</script>`;
 }
 
-/** The service worker, which sends as soon as it is installed. */
+/** The script of the service worker, which sends a request when it is installed. */
 export const WORKER = `
 const target = new URLSearchParams(location.search).get('target');
 self.oninstall = (event) => event.waitUntil(

@@ -1,4 +1,4 @@
-/** Chromium as far as this proof needs it, with a profile that outlives a start. */
+/** Starts Chromium with a profile that later starts can use again. Types are limited to what this proof needs. */
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { CHROMIUM } from '../clients/chromium.ts';
@@ -14,7 +14,7 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-/** What a browser does against such pages by itself is off: what is proved must not hang on it. */
+/** Protections of the browser against such pages. They are turned off, because the proof must not depend on them. */
 const UNPROTECTED = [
   'LocalNetworkAccessChecks',
   'BlockInsecurePrivateNetworkRequests',
@@ -24,8 +24,8 @@ const UNPROTECTED = [
 ];
 
 /**
- * @param packages where playwright-core is installed
- * @param hosts as in `--host-resolver-rules`
+ * @param packages the folder in which playwright-core is installed
+ * @param hosts rules in the format of `--host-resolver-rules`
  */
 export function launchBrowser(packages: string, profile: string, hosts: string): Promise<Browser> {
   const { chromium } = createRequire(path.join(packages, 'package.json'))('playwright-core') as {

@@ -1,14 +1,14 @@
 /**
- * Stands between the browser and the proxy: it sees what arrives and what is answered, and can leave out headers by which
- * a browser says where a request comes from, as browsers do that do not know them.
+ * Forwards requests of the browser to the proxy and records them with their responses. It can remove the headers in
+ * which a browser reports the origin of a request, because older browsers do not send them.
  */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** An address that stands for another port, as everything that passes must say. */
+/** Listens on its own port, which it replaces by the port of the proxy in all headers. */
 export interface PortRelay {
   readonly port: number;
-  /** What arrived since it was last asked: method, path and status. */
+  /** Returns the requests since the last call: method, path and status. */
   takeReceived(): readonly string[];
   readonly pendingCount: number;
   readonly arrivedCount: number;
@@ -31,7 +31,7 @@ export async function startRelay(to: number, omittedHeaders: readonly string[]):
     socket.on('error', () => undefined);
     forward(request, (upstreamResponse) => {
       upstreamResponse?.resume();
-      socket.end(`HTTP/1.1 ${upstreamResponse?.statusCode ?? 502} Answered\r\nconnection: close\r\n\r\n`);
+      socket.end(`HTTP/1.1 ${upstreamResponse?.statusCode ?? 502} Relayed\r\nconnection: close\r\n\r\n`);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

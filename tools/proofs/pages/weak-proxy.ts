@@ -1,6 +1,6 @@
 /**
- * A proxy with a key on loopback as it must not be: it takes whatever comes, from whomever, and sends a paid request for
- * it. What does not spend through this one has not been tried.
+ * An unprotected proxy with an API key on loopback: it accepts every request of any origin and sends a paid request for
+ * it. An attack that does not spend money through this proxy tests nothing.
  */
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,7 +12,7 @@ const ANYONE = {
   'access-control-allow-private-network': 'true',
 };
 
-/** @param api the gateway's address */
+/** @param api the URL of the gateway */
 export async function startWeakProxy(api: string, key: string): Promise<Server> {
   const sendPaidRequest = async () => {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };

@@ -1,4 +1,4 @@
-/** What was charged, from the events alone, beside what the vendors bill. */
+/** Compares the costs of all charges, which are read from the events, with the providers' bill. */
 import type { DomainEvent } from '#domain';
 import type { EventReader, StoredEvent } from '#kernel';
 import { formatUsd, money, parseUsd, START_POSITION } from '#kernel';
@@ -14,10 +14,11 @@ export interface BillComparison {
   readonly lines: number;
   readonly ledgerUsd: string;
   readonly billUsd: string;
-  /** Calls of vendors that are charged more than once. */
+  /** Ids of provider calls that are charged more than once. */
   readonly twice: readonly string[];
-  /** Lines of the bill that no charge is for, and charges that differ from their line, as `id books bill`. */
+  /** Lines of the bill without a charge, as `id model`. */
   readonly missing: readonly string[];
+  /** Charges whose cost differs from their line, as `id cost billed`. */
   readonly different: readonly string[];
 }
 
@@ -25,7 +26,7 @@ export async function fetchBill(sandbox: string): Promise<readonly Line[]> {
   return (await (await fetch(`${sandbox}/bill/lines`)).json()) as readonly Line[];
 }
 
-/** Each line of the bill beside what the books say that this call cost. */
+/** Compares each line of the bill with the cost of the same call in the ledger. */
 export async function compareWithBill(store: EventReader, sandbox: string): Promise<BillComparison> {
   const items: { readonly vendorId: string | undefined; readonly cost: bigint }[] = [];
   for await (const { events } of store.readAll(START_POSITION)) {

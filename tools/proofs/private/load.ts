@@ -1,4 +1,4 @@
-/** The requests of the proof: what is sent, how it must end, and how many at once. */
+/** The requests of the proof: what is sent, how it must end, and with which concurrency. */
 import {
   type PrivateProbe,
   type PrivateProbePhrases,
@@ -13,36 +13,36 @@ const LONG_BYTES = 200_000;
 
 export interface LoadKind extends PrivateProbe {
   readonly name: string;
-  /** Whether the client must have the whole answer; undefined where either is right. */
+  /** Whether the client must get a complete response; undefined if both outcomes are correct. */
   readonly served: boolean | undefined;
 }
 
 const createForProtocols = (
   kinds: (protocol: ProbeProtocol, stream: boolean) => readonly LoadKind[],
 ): readonly LoadKind[] => PROTOCOLS.flatMap((protocol) => [false, true].flatMap((stream) => kinds(protocol, stream)));
-const createName = (protocol: ProbeProtocol, stream: boolean) => `${protocol}, ${stream ? 'streamed' : 'whole'}`;
+const createName = (protocol: ProbeProtocol, stream: boolean) => `${protocol}, ${stream ? 'streaming' : 'complete'}`;
 
-/** All of these are served. */
+/** Requests that must all be served. */
 export const REGULAR_KINDS: readonly LoadKind[] = createForProtocols((protocol, stream) => [
   { name: createName(protocol, stream), protocol, stream, served: true },
   {
-    name: `${createName(protocol, stream)}, slowly`,
+    name: `${createName(protocol, stream)}, slow`,
     protocol,
     stream,
     served: true,
     options: 'latency=150 chunk_delay=15',
   },
   { name: `${createName(protocol, stream)}, with a tool`, protocol, stream, served: true, withTool: true },
-  { name: `${createName(protocol, stream)}, in few pieces`, protocol, stream, served: true, options: 'chunks=1' },
-  { name: `${createName(protocol, stream)}, long`, protocol, stream, served: true, length: LONG_BYTES },
+  { name: `${createName(protocol, stream)}, in one chunk`, protocol, stream, served: true, options: 'chunks=1' },
+  { name: `${createName(protocol, stream)}, long prompt`, protocol, stream, served: true, length: LONG_BYTES },
 ]);
 
-/** What is wrong with an answer: no client may take it for whole. */
+/** Faults of a response. No client may consider such a response complete. */
 const INTEGRITY_FAULTS = ['no_done', 'cut', 'cut_frame', 'flipped', 'replayed', 'replayed_nonce', 'malformed', 'error'];
 const REJECTION_FAULTS = ['400', '429', '500', 'refuse'];
-/** The answer is whole, and what is said of its usage is not so. */
+/** The response is complete, but its reported usage is missing or incorrect. */
 const USAGE_FAULTS = ['no_usage', 'overstated', 'understated'];
-/** The enclave itself says in plain text what it was asked. */
+/** The enclave itself sends the prompt unencrypted. */
 const PLAINTEXT_FAULTS = ['plaintext', 'plaintext_error'];
 
 const createFaultKinds = (names: readonly string[], served: boolean): readonly LoadKind[] =>
@@ -59,15 +59,15 @@ export const FAULTY_KINDS: readonly LoadKind[] = [
   ...createFaultKinds(USAGE_FAULTS, true),
   ...createForProtocols((protocol, stream) => [
     ...[0, 40, 120].map((leavesAfterMs) => ({
-      ...{ name: `${createName(protocol, stream)}, left after ${leavesAfterMs} ms`, protocol, stream, leavesAfterMs },
+      ...{ name: `${createName(protocol, stream)}, closed after ${leavesAfterMs} ms`, protocol, stream, leavesAfterMs },
       ...{ served: undefined, options: 'latency=50 chunk_delay=30' },
     })),
     {
-      ...{ name: `${createName(protocol, stream)}, no JSON`, protocol, stream, served: false },
+      ...{ name: `${createName(protocol, stream)}, malformed JSON`, protocol, stream, served: false },
       raw: (phrase: string) => `{"model":"private/gpt-oss-120b","messages":[{"role":"user","content":"${phrase}`,
     },
     {
-      ...{ name: `${createName(protocol, stream)}, of a wrong shape`, protocol, stream, served: false },
+      ...{ name: `${createName(protocol, stream)}, invalid schema`, protocol, stream, served: false },
       raw: (phrase: string) =>
         JSON.stringify({ model: 'private/gpt-oss-120b', stream, messages: phrase, [phrase]: phrase }),
     },
@@ -76,17 +76,17 @@ export const FAULTY_KINDS: readonly LoadKind[] = [
 
 export const LEAKING_KINDS: readonly LoadKind[] = createFaultKinds(PLAINTEXT_FAULTS, false);
 
-/** While processes are killed a request may fail, and none may seem whole that is not. */
+/** While processes are killed, a request may fail, but an interrupted response must not appear complete. */
 export const AMID_KILLS_KINDS: readonly LoadKind[] = REGULAR_KINDS.map((kind) => ({
   ...kind,
   served: undefined,
   options: 'latency=100 chunk_delay=40',
 }));
 
-/** On their way for a minute. */
+/** Responses that take about a minute. */
 export const SLOW_KINDS: readonly LoadKind[] = createForProtocols((protocol, stream) => [
   {
-    ...{ name: `${createName(protocol, stream)}, very slowly`, protocol, stream, served: true },
+    ...{ name: `${createName(protocol, stream)}, very slow`, protocol, stream, served: true },
     options: stream ? 'latency=500 chunk_delay=6000' : 'latency=45000',
   },
 ]);
@@ -97,9 +97,9 @@ export interface LoadOutcome {
 }
 
 /**
- * Requests of each kind in turn, some at a time.
- * @param shouldContinue whether there is one more than so many
- * @param urls of the proxies as they are then
+ * Sends concurrent requests, of each kind in turn.
+ * @param shouldContinue returns whether to send another request after `sent` requests
+ * @param urls returns the current URLs of the proxies
  */
 export async function runLoad(
   kinds: readonly LoadKind[],
@@ -120,15 +120,15 @@ export async function runLoad(
   return outcomes;
 }
 
-/** Outcomes that are not as they must be, each in a line. */
+/** Returns a line for each unexpected outcome. */
 export function listFailures(outcomes: readonly LoadOutcome[]): readonly string[] {
   return outcomes.flatMap(({ kind, results }) => {
     const last = results.at(-1) as PrivateProbeResult;
     const summary = `${kind.name}: ${last.status} ${last.text.replaceAll(/\s+/g, ' ').slice(0, 160)}`;
     if (results.some(({ complete, hasExpectedText }) => complete && !hasExpectedText))
-      return [`${summary} (not what was said)`];
+      return [`${summary} (unexpected text)`];
     if (kind.served === undefined) return [];
-    // A refusal is an answer too: it has a status, or is an end that can be told from a whole one.
+    // A rejected request must also get a response: an error status, or an end that differs from a complete one.
     return kind.served === last.complete && last.status !== 0 ? [] : [summary];
   });
 }

@@ -1,11 +1,11 @@
-/** Where something may have been kept: what the database says when it is asked for all it has, and files. */
+/** Lists locations in which data may have been stored: all rows of the database, and files. */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
 
 const ROWS_AT_ONCE = 500;
 
-/** Every row of every table as text, as a dump has them: what the files may hold compressed. */
+/** Returns every row of every table as text, as in a dump. The files of the database may contain them compressed. */
 export async function* dumpRows(database: pg.Pool): AsyncGenerator<Buffer> {
   const { rows } = await database.query<{ readonly name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables
@@ -29,13 +29,16 @@ export async function* dumpRows(database: pg.Pool): AsyncGenerator<Buffer> {
   }
 }
 
-/** All files below a directory that can still be read. */
+/** Returns all files below a directory. */
 export async function listFiles(directory: string): Promise<readonly string[]> {
   const names = await readdir(directory, { recursive: true, withFileTypes: true });
   return names.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
 }
 
-/** Of the project itself, without what is installed or built, such as a file that a program left where it was started. */
+/**
+ * Returns files of the project that have changed, such as one that a process wrote into its working directory.
+ * Installed and built files are omitted.
+ */
 export async function listChangedFiles(directory: string, sinceMs: number): Promise<readonly string[]> {
   const changed: string[] = [];
   for (const entry of await readdir(directory, { withFileTypes: true })) {

@@ -1,17 +1,17 @@
 /**
- * Words that nobody else says, and a search for them in whatever form they may have been kept. All begin with the same
- * letters: whoever finds these has found one of them.
+ * Unique phrases, and a search for them in all encodings in which they may have been stored. All phrases of a set begin
+ * with the same letters, so a search for these letters finds every phrase.
  */
 import { randomInt } from 'node:crypto';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
-/** Twelve letters are not come upon by chance: one in 10^17. */
+/** Twelve random letters do not occur by chance: there are 10^17 combinations. */
 const STEM_LETTERS = 12;
 const CONTEXT_BYTES = 48;
 
 export interface Find {
   readonly form: string;
-  /** What stands around it, as far as it can be printed. */
+  /** The printable characters around the find. */
   readonly context: string;
 }
 
@@ -23,16 +23,16 @@ interface Form {
 export class SeededPhrases {
   readonly stem = Array.from({ length: STEM_LETTERS }, () => LETTERS[randomInt(LETTERS.length)]).join('');
   private readonly forms = createForms(this.stem);
-  /** Bytes of the longest form. */
+  /** The length of the longest form. */
   readonly maxFormBytes = Math.max(...this.forms.map(({ bytes }) => bytes.length));
   private count = 0;
 
-  /** A word that was not said before. */
+  /** Returns a phrase that was not used before. */
   createPhrase(): string {
     return `${this.stem}${(++this.count).toString(36)}q`;
   }
 
-  /** How many there are. */
+  /** The number of phrases so far. */
   get phraseCount(): number {
     return this.count;
   }
@@ -41,7 +41,7 @@ export class SeededPhrases {
     return this.forms.length;
   }
 
-  /** @returns where each form stands first */
+  /** @returns the first occurrence of each form */
   findForms(bytes: Buffer): readonly Find[] {
     return this.forms.flatMap(({ name, bytes: form }) => {
       const at = bytes.indexOf(form);
@@ -88,14 +88,14 @@ function createForms(stem: string): readonly Form[] {
   return [
     ...Object.entries(textForms).flatMap(([name, text]) => [
       { name, bytes: Buffer.from(text) },
-      // As V8 keeps a text with a letter beyond Latin-1 in it.
+      // V8 stores strings with a character beyond Latin-1 in UTF-16.
       ...(name === 'verbatim' ? [] : [{ name: `${name}, UTF-16`, bytes: Buffer.from(text, 'utf16le') }]),
     ]),
     ...encoded,
   ];
 }
 
-/** What is the same whatever stands before and behind, for the three places where it may begin. */
+/** Returns the base64 characters that do not depend on adjacent bytes, for the three possible alignments. */
 function toBase64Variants(bytes: Buffer): readonly string[] {
   return [0, 1, 2].map((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes])

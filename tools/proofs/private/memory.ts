@@ -1,10 +1,10 @@
-/** All that another process has in memory: what lives, what is garbage, and buffers outside of its heap. */
+/** Reads all memory of another process: live objects, garbage, and buffers outside of its heap. */
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 const PAGE_BYTES = 4_096;
-/** Of an entry of /proc/<pid>/pagemap. */
+/** The size of an entry in /proc/<pid>/pagemap (https://docs.kernel.org/admin-guide/mm/pagemap.html). */
 const ENTRY_BYTES = 8;
-/** Bits 62 and 63, in its last byte: the page is swapped out, or in memory. */
+/** Bits 62 (swapped out) and 63 (in memory) of an entry, as bits of its last byte. */
 const IS_THERE = 0xc0;
 const MAX_SPAN_PAGES = 2_048;
 
@@ -14,8 +14,8 @@ interface Span {
 }
 
 /**
- * Its writable memory, piece by piece, while it runs.
- * @throws Error where this may not look into other processes
+ * Reads the writable memory of a running process in chunks.
+ * @throws Error if this process is not allowed to read the memory of others
  */
 export async function* readMemory(pid: number): AsyncGenerator<Buffer> {
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8');
@@ -27,7 +27,7 @@ export async function* readMemory(pid: number): AsyncGenerator<Buffer> {
       if (!rights.startsWith('rw') || from === undefined || to === undefined) continue;
       for await (const { from: start, pages } of listSpans(pagemap, BigInt(`0x${from}`), BigInt(`0x${to}`))) {
         const chunk = Buffer.alloc(pages * PAGE_BYTES);
-        // What has gone since the list was read cannot be read.
+        // Memory that was freed after the list was read cannot be read.
         const { bytesRead } = await memory.read(chunk, 0, chunk.length, start as never).catch(() => ({ bytesRead: 0 }));
         yield chunk.subarray(0, bytesRead);
       }
@@ -38,7 +38,7 @@ export async function* readMemory(pid: number): AsyncGenerator<Buffer> {
   }
 }
 
-/** Pages one behind the other that have ever been written: a large part is reserved alone. */
+/** Lists spans of consecutive pages that were ever written. Most other pages are only reserved. */
 async function* listSpans(pagemap: FileHandle, from: bigint, to: bigint): AsyncGenerator<Span> {
   const page = BigInt(PAGE_BYTES);
   for (let at = from; at < to; at += BigInt(MAX_SPAN_PAGES) * page) {

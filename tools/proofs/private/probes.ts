@@ -1,4 +1,4 @@
-/** Requests to the proxy, as clients of OpenAI and of Anthropic send them, each with words that were not said before. */
+/** Sends requests to the proxy as clients of OpenAI and of Anthropic do, each with unique phrases. */
 import type { SeededPhrases } from './markers.ts';
 
 const MODEL = 'private/gpt-oss-120b';
@@ -16,31 +16,31 @@ export interface PrivateProbePhrases {
 export interface PrivateProbe {
   readonly protocol: ProbeProtocol;
   readonly stream: boolean;
-  /** Options of the sandbox beside the answer's text. */
+  /** Options of the sandbox directive, in addition to the text of the completion. */
   readonly options?: string;
-  /** Where it is said, the client leaves after so many milliseconds. */
+  /** If set, the client disconnects after this time. */
   readonly leavesAfterMs?: number;
-  /** Bytes of words before the question. */
+  /** The length of the phrases before the actual prompt, in bytes. */
   readonly length?: number;
-  /** First a tool is called, then its result is sent. */
+  /** Whether the model calls a tool first, whose result is then sent in a second request. */
   readonly withTool?: boolean;
-  /** What is sent instead of a request. */
+  /** Returns a body that is sent instead of a valid request. */
   readonly raw?: (phrase: string) => string;
 }
 
 export interface PrivateProbeResult {
-  /** 0 where there was no answer, or the client had left. */
+  /** 0 if there was no response, or the client had disconnected. */
   readonly status: number;
-  /** Whole, by the rules of its face. */
+  /** Whether the response is complete by the rules of its protocol. */
   readonly complete: boolean;
-  /** Whether the planted words of the answer are in it. */
+  /** Whether the response contains the expected phrases. */
   readonly hasExpectedText: boolean;
   readonly text: string;
-  /** The gateway's id, as far as the proxy tells it. */
+  /** The request id of the gateway, if the proxy returns it. */
   readonly requestId: string | undefined;
 }
 
-/** Sends one request, or two where there is a tool. @param url the proxy's address */
+/** Sends one request, or two with a tool. @param url the URL of the proxy */
 export async function runProbe(
   url: string,
   phrases: PrivateProbePhrases,
@@ -79,7 +79,7 @@ function isComplete(protocol: ProbeProtocol, stream: boolean, text: string): boo
   return protocol === 'openai' ? text.trim().endsWith('data: [DONE]') : text.includes('event: message_stop');
 }
 
-/** What a stream says, put together: text, and arguments of tools. */
+/** Joins the text and the tool arguments of a stream. */
 function joinDeltas(text: string): string {
   return [...text.matchAll(/"(?:content|text|arguments|partial_json)":("(?:[^"\\]|\\.)*")/g)]
     .map(([, json = '""']) => JSON.parse(json) as string)

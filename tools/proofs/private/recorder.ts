@@ -1,4 +1,4 @@
-/** A tap on a wire: everything that goes through it in either direction is kept, byte for byte, in files. */
+/** A TCP proxy that records all bytes of both directions in files. */
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -6,23 +6,26 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export interface Recorder {
   readonly port: number;
   readonly url: string;
-  /** What clients sent, and what they were answered. */
+  /** The files with the bytes that clients sent, and with those that they received. */
   readonly files: readonly [sent: string, received: string];
   readonly connections: number;
-  /** Requests that were recorded so far, by method and path. */
+  /** Returns the method and path of each request so far. */
   readRequests(): Promise<readonly string[]>;
-  /** From now on it stands for another port. */
+  /** Forwards later connections to another port. */
   setTargetPort(port: number): void;
-  /** Ends every connection that is open now, as a network does. */
+  /** Ends all open connections, as a network failure does. */
   closeConnections(): void;
   close(): Promise<void>;
 }
 
 const REQUEST_LINE = /(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \/\S* HTTP\/1\.1\r\n/g;
 
-/** @param port the one on 127.0.0.1 that it stands for; @param name of the files, without an ending */
+/**
+ * @param port the port on 127.0.0.1 to forward to
+ * @param name the path of the files, without their extension
+ */
 export async function startRecorder(port: number, name: string): Promise<Recorder> {
-  const files = [`${name}.sent`, `${name}.answered`] as const;
+  const files = [`${name}.sent`, `${name}.received`] as const;
   const [sent, received] = files.map((file) => createWriteStream(file)) as [WriteStream, WriteStream];
   const open = new Set<Socket>();
   let to = port;

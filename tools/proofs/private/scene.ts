@@ -1,4 +1,4 @@
-/** The product as it runs, each part a process of its own, with a tap on the wire before and behind the gateways. */
+/** A complete installation in separate processes. The traffic on both sides of the gateways is recorded. */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
@@ -20,7 +20,7 @@ export interface Proxy {
 type Foundation = Awaited<ReturnType<typeof openFoundation>>;
 
 interface SceneParts {
-  /** Data, temporary files and recordings are below it. */
+  /** Contains data, temporary files and recordings. */
   readonly directory: string;
   readonly cluster: ProofCluster;
   readonly customer: Customer;
@@ -30,7 +30,7 @@ interface SceneParts {
 
 export class Scene {
   readonly proxies: Proxy[] = [];
-  /** What processes that were killed had printed. */
+  /** The output of killed processes. */
   readonly earlierOutput: string[] = [];
 
   readonly directory: string;
@@ -65,7 +65,7 @@ export class Scene {
     for (const folder of [temporary, wires]) await mkdir(folder, { recursive: true });
     const settings = {
       ...{ LOG_LEVEL: 'trace', TMPDIR: temporary },
-      // Where its memory is written on SIGUSR2.
+      // Writes a heap snapshot into this directory on SIGUSR2.
       NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${wires}`,
     };
     const cluster = await ProofCluster.start(data, 0, settings);
@@ -89,12 +89,12 @@ export class Scene {
     return this.foundation.store;
   }
 
-  /** Of the gateways that run. */
+  /** The process ids of the running gateways. */
   get gatewayPids(): readonly number[] {
     return [...this.cluster.processes].filter(([name]) => name.startsWith('gateway')).map(([, { pid }]) => pid);
   }
 
-  /** The first keeps quiet, the others say all that they can. */
+  /** Starts a proxy. The first proxy has the default log level; the others log as much as possible. */
   async startProxy(i: number): Promise<void> {
     const env = {
       ...{ PPQ_API_KEY: this.customer.apiKey, PPQ_API_BASE: this.wires.gateways[i]?.url as string },
@@ -122,7 +122,7 @@ export class Scene {
     this.wires.gateways[i]?.setTargetPort(getApiPort(started));
   }
 
-  /** Until nothing is held any more, and what was charged is in the history. @returns false when that is not so in time */
+  /** Waits until nothing is held any more. @returns false if that takes too long */
   async waitUntilSettled(): Promise<boolean> {
     const deadline = performance.now() + ENDED_WITHIN_MS;
     while ((await this.cluster.fetchBalance(this.customer)).held_usd > 0) {
@@ -132,7 +132,7 @@ export class Scene {
     return true;
   }
 
-  /** What everything that runs or ran has printed, but for the sandbox. */
+  /** Returns the output of all running and ended processes, except for the sandbox. */
   collectOutput(): string {
     const roles = [...this.cluster.processes].filter(([name]) => name !== 'sandbox').map(([, started]) => started);
     const all = [...roles, ...this.proxies.map(({ started }) => started)];

@@ -1,4 +1,4 @@
-/** A search of every place where the gateway may have kept something. */
+/** Searches every location in which the gateway may have stored prompts or completions. */
 import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -13,7 +13,7 @@ const SNAPSHOT_WITHIN_MS = 120_000;
 const POLL_INTERVAL_MS = 100;
 const COMMANDS = [['verify'], ['replay'], ['wallets'], ['jobs'], ['challenges']];
 
-/** What was found in one place, by the name of what was looked for. */
+/** The finds in one location, by the name of the needle. */
 export interface SearchResult {
   readonly location: string;
   readonly bytes: number;
@@ -37,7 +37,7 @@ export async function searchChunks(
     }
   };
   const finds = new Map<string, Find[]>(Object.keys(needles).map((name) => [name, []]));
-  // One pass for all: each piece is looked at for everything, with the end of the one before.
+  // A single pass searches each chunk for all needles, together with the end of the previous chunk.
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of countBytes()) {
     const joined = Buffer.concat([rest, chunk]);
@@ -52,7 +52,7 @@ export async function searchChunks(
   return { location, bytes, finds };
 }
 
-/** The memory of the gateways as it is now. */
+/** Searches the current memory of all gateways. */
 export async function searchMemory(
   scene: Scene,
   needles: SearchNeedles,
@@ -64,7 +64,7 @@ export async function searchMemory(
   return searched;
 }
 
-/** What the gateways write of their heaps, which is left where it is. */
+/** Makes the gateways write heap snapshots and searches these. The snapshots are not deleted. */
 export async function searchHeaps(
   scene: Scene,
   needles: SearchNeedles,
@@ -79,11 +79,11 @@ export async function searchHeaps(
     const deadline = performance.now() + SNAPSHOT_WITHIN_MS;
     let file: string | undefined;
     while (!file) {
-      if (performance.now() > deadline) throw new Error('a gateway wrote no snapshot of its heap');
+      if (performance.now() > deadline) throw new Error('a gateway wrote no heap snapshot');
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
       file = (await listSnapshots()).find((name) => !before.has(name) && name.includes(String(pid)));
     }
-    // It has been written when the gateway answers again.
+    // The gateway does not respond until the snapshot has been written.
     await fetch(`${scene.cluster.gateways[i]}/v1/models`);
     searched.push(await searchFiles(`heap of gateway ${i + 1}, ${when}`, needles, [path.join(heapDirectory, file)]));
   }
@@ -92,7 +92,7 @@ export async function searchHeaps(
 
 export function searchFiles(location: string, needles: SearchNeedles, files: readonly string[]): Promise<SearchResult> {
   return searchChunks(location, needles, async function* () {
-    // One that is gone meanwhile, such as a finished part of the database's log, was not kept.
+    // A file that no longer exists, such as a completed segment of the database's log, has not retained anything.
     for (const file of files) {
       try {
         yield* createReadStream(file, { highWaterMark: CHUNK_BYTES });
@@ -103,7 +103,7 @@ export function searchFiles(location: string, needles: SearchNeedles, files: rea
   });
 }
 
-/** Wires, logs, the database as files and as rows, other files, and what the ledger exports. */
+/** Searches recorded traffic, logs, the rows and files of the database, other files, and the output of the ledger. */
 export async function searchStorage(
   scene: Scene,
   needles: SearchNeedles,
@@ -115,26 +115,26 @@ export async function searchStorage(
   for (const args of COMMANDS) exports.push((await scene.cluster.runLedger(...args)).output);
   const texts: readonly (readonly [string, string])[] = [
     ['logs of gateways, projector, sagas and proxies', scene.collectOutput()],
-    ['what the ledger prints', exports.join('\n')],
-    ['history and keys, as the API has them', await fetchHistoryAndKeys(scene)],
+    ['output of the ledger', exports.join('\n')],
+    ['history and keys from the API', await fetchHistoryAndKeys(scene)],
   ];
   const searched = [
     await searchFiles(
-      'wire from proxies to gateways',
+      'traffic from proxies to gateways',
       needles,
       gateways.map(({ files: [sent] }) => sent),
     ),
     await searchFiles(
-      'wire from gateways to proxies',
+      'traffic from gateways to proxies',
       needles,
       gateways.map(({ files: [, received] }) => received),
     ),
-    await searchFiles('wire from gateways to enclaves', needles, [enclaves.files[0]]),
-    await searchFiles('wire from enclaves to gateways', needles, [enclaves.files[1]]),
+    await searchFiles('traffic from gateways to enclaves', needles, [enclaves.files[0]]),
+    await searchFiles('traffic from enclaves to gateways', needles, [enclaves.files[1]]),
     await searchChunks('every row of the database', needles, () => dumpRows(scene.database)),
-    await searchDataFiles(scene, needles, 'while the database runs'),
+    await searchDataFiles(scene, needles, 'while the database is running'),
     await searchFiles('temporary files', needles, await listFiles(path.join(scene.directory, 'tmp'))),
-    await searchFiles('files of the project that changed', needles, await listChangedFiles(root, startedAt)),
+    await searchFiles('changed files of the project', needles, await listChangedFiles(root, startedAt)),
   ];
   for (const [location, text] of texts) {
     searched.push(
@@ -146,7 +146,7 @@ export async function searchStorage(
   return searched;
 }
 
-/** Of the embedded database; what is not in its files while it runs is in them when it has ended. */
+/** Searches the files of the embedded database. Some data is written to them only when the database ends. */
 export async function searchDataFiles(
   { directory }: Scene,
   needles: SearchNeedles,

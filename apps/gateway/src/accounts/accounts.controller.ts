@@ -25,7 +25,7 @@ export class AccountsController {
     tag: 'Account',
     summary: 'Opens an account',
     description:
-      'No credential is needed. The account starts with one key, named Default, and no balance. After a 503 another one can be opened: the first, where there is one, is empty, and nobody has its key.',
+      'Requires no credential. The account starts with a balance of 0 and one API key, named Default. After a 503 response, retry: if the failed request did open an account, it is empty and its key was never returned.',
     auth: 'public',
     response: jsonContent(AccountSchema),
     rateLimitedAction: 'accounts',
@@ -52,7 +52,7 @@ export class AccountsController {
   async getBalance(@CurrentCaller() { accountId }: Caller, @Res({ passthrough: true }) reply: FastifyReply) {
     const isCurrent = await this.readModels.waitForAccount(accountId, reply, 'balances');
     const balance = await readBalance(this.readModels.pool, accountId);
-    if (!balance) throw isCurrent ? new UnauthorizedError('The credit id is not valid') : new ReadModelLaggingError();
+    if (!balance) throw isCurrent ? new UnauthorizedError('Invalid credit id') : new ReadModelLaggingError();
     const available = toUsdJsonNumber(balance.available);
     return { balance: available, balance_usd: available, held_usd: toUsdJsonNumber(balance.held), currency: 'USD' };
   }

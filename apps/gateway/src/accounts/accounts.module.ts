@@ -7,7 +7,6 @@ import { historyReadProviders } from './history-read-pool.ts';
 import { KeysController } from './keys.controller.ts';
 import { QueriesController } from './queries.controller.ts';
 
-/** Accounts, their keys, and what was used. */
 @Module({
   imports: [EdgeModule, CatalogueModule],
   controllers: [AccountsController, KeysController, QueriesController],

@@ -5,7 +5,7 @@ export const AccountSchema = nameSchema(
   'Account',
   object({
     success: { const: true },
-    credit_id: text('The credential of the account itself, which is shown this once. It can manage the keys', {
+    credit_id: text('The credential of the account itself; required to manage keys. Returned only in this response', {
       format: 'uuid',
     }),
     api_key: text('The first key of the account', { pattern: '^sk-' }),
@@ -16,14 +16,14 @@ export const AccountSchema = nameSchema(
 /** The only amount that can be negative. */
 const BALANCE = {
   type: 'number',
-  description: 'What can be spent, in USD: a plain decimal; below zero after a payment was reversed',
+  description: 'The amount that can be spent, in USD: a plain decimal; can be negative after a payment was reversed',
 };
 
 export const BalanceSchema = nameSchema(
   'Balance',
   object({
     balance: BALANCE,
-    balance_usd: { ...BALANCE, description: 'The same as balance' },
+    balance_usd: { ...BALANCE, description: 'Same as balance' },
     held_usd: usd('Held for running requests; not included in the balance'),
     currency: { const: 'USD' },
   }),

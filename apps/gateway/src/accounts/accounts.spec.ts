@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 describe('a new account', () => {
-  test('is created without a body and without a credential, and has nothing', async () => {
+  test('is created without a body or a credential, with a balance of 0', async () => {
     const { status, body } = await world.send('POST', '/accounts/create');
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -29,26 +29,26 @@ describe('a new account', () => {
     expect((await world.send('POST', '/accounts/create', sent)).status).toBe(201);
   });
 
-  test('can be used at once, by its key and by its id', async () => {
+  test('can be used at once by its key and its credit id', async () => {
     const account = await world.createAccount();
     expect((await world.post('/credits/balance', undefined, account)).body.balance).toBe(0);
     expect((await world.post('/credits/balance', { credit_id: account.creditId })).body.balance).toBe(0);
   });
 
-  test('lists the key it came with under the name "Default"', async () => {
+  test('has one key, which is named "Default"', async () => {
     const account = await world.createAccount();
     const listed = await world.send('GET', '/keys?show_key=true', { headers: { 'x-credit-id': account.creditId } });
     expect(listed.body.data).toHaveLength(1);
     expect(listed.body.data[0]).toMatchObject({ name: 'Default', api_key: account.apiKey, deleted_at: null });
   });
 
-  test('shares neither id nor key with another', async () => {
+  test('shares neither credit id nor key with another account', async () => {
     const [a, b] = await Promise.all([world.createAccount(), world.createAccount()]);
     expect(a.creditId).not.toBe(b.creditId);
     expect(a.apiKey).not.toBe(b.apiKey);
   });
 
-  test('is known to the books by an id that opens nothing, on any route', async () => {
+  test('is stored under an internal id that no route accepts as a credential', async () => {
     const account = await world.createAccount();
     const id = world.getAccountId(account);
     const [{ stream } = { stream: '' }] = await world.listEvents(account);
@@ -77,7 +77,7 @@ describe('a new account', () => {
     expect(beside.status).toBe(400);
   });
 
-  test('is two facts: it was opened, and it has a key, whose secret they do not reveal', async () => {
+  test('appends AccountOpened and KeyCreated, which do not reveal the secret of its key', async () => {
     const account = await world.createAccount();
     const facts = await world.listEvents(account);
     expect(facts.map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
@@ -97,21 +97,21 @@ describe('the balance', () => {
 
   test.each<[string, () => Promise<{ status: number; body: unknown }>]>([
     ['a bearer key', () => asked({ authorization: `Bearer ${account.apiKey}` })],
-    ['a key beside an empty Authorization', () => asked({ authorization: '', 'api-key': account.apiKey })],
+    ['a key and an empty Authorization', () => asked({ authorization: '', 'api-key': account.apiKey })],
     ['a bearer key in any case', () => asked({ authorization: `bearer ${account.apiKey}` })],
     ['an api-key header', () => asked({ 'api-key': account.apiKey })],
     ['an x-api-key header', () => asked({ 'x-api-key': account.apiKey })],
     ['a credit_id in the body', () => asked({}, { credit_id: account.creditId })],
     ['a credit_id in upper case', () => asked({}, { credit_id: account.creditId.toUpperCase() })],
     ['an x-credit-id header', () => asked({ 'x-credit-id': account.creditId })],
-    ['an x-credit-id header beside a null', () => asked({ 'x-credit-id': account.creditId }, { credit_id: null })],
+    ['an x-credit-id header and a null field', () => asked({ 'x-credit-id': account.creditId }, { credit_id: null })],
     ['a key and an empty object', () => asked({ 'api-key': account.apiKey }, {})],
     [
       'a key and a JSON type without a body',
       () => asked({ 'api-key': account.apiKey, 'content-type': 'application/json' }),
     ],
     ['a key and the credit_id', () => asked({ 'api-key': account.apiKey }, { credit_id: account.creditId })],
-    ['a key beside unknown fields', () => asked({ 'api-key': account.apiKey }, { foo: [1] })],
+    ['a key and unknown fields', () => asked({ 'api-key': account.apiKey }, { foo: [1] })],
   ])('is returned to a caller that sends %s', async (_, ask) => {
     const { status, body } = await ask();
     expect(status).toBe(200);
@@ -119,10 +119,18 @@ describe('the balance', () => {
   });
 
   test.each<[string, string, () => Promise<{ status: number; body: { error: { param: string } } }>]>([
-    ['in the body', 'credit_id', () => asked({ 'api-key': other.apiKey }, { credit_id: account.creditId })],
-    ['in a header', 'x-credit-id', () => asked({ 'api-key': other.apiKey, 'x-credit-id': account.creditId })],
-    ['that is none', 'credit_id', () => asked({ 'api-key': other.apiKey }, { credit_id: 7 })],
-  ])('is not returned to a key beside the credit_id of another account, %s', async (_, param, ask) => {
+    [
+      'the credit_id of another account',
+      'credit_id',
+      () => asked({ 'api-key': other.apiKey }, { credit_id: account.creditId }),
+    ],
+    [
+      'the x-credit-id of another account',
+      'x-credit-id',
+      () => asked({ 'api-key': other.apiKey, 'x-credit-id': account.creditId }),
+    ],
+    ['an invalid credit_id', 'credit_id', () => asked({ 'api-key': other.apiKey }, { credit_id: 7 })],
+  ])('is not returned to a key that is sent with %s', async (_, param, ask) => {
     const { status, body } = await ask();
     expect([status, body.error.param]).toEqual([400, param]);
   });
@@ -134,12 +142,12 @@ describe('the balance', () => {
     ['a key under another scheme', () => asked({ authorization: `Basic ${account.apiKey}` })],
     ['an empty bearer', () => asked({ authorization: 'Bearer ' })],
     ['an unknown credit_id', () => asked({}, { credit_id: crypto.randomUUID() })],
-    ['a credit_id that is no UUID', () => asked({}, { credit_id: "' or 1=1 --" })],
-    ['a credit_id that is no text', () => asked({}, { credit_id: { $ne: null } })],
-    ['an unknown key and a good credit_id', () => asked({ 'api-key': 'sk-x' }, { credit_id: account.creditId })],
+    ['a credit_id that is not a UUID', () => asked({}, { credit_id: "' or 1=1 --" })],
+    ['a credit_id that is not a string', () => asked({}, { credit_id: { $ne: null } })],
+    ['an unknown key and a valid credit_id', () => asked({ 'api-key': 'sk-x' }, { credit_id: account.creditId })],
     ['the credit_id as a key', () => asked({ 'api-key': account.creditId })],
     ['the key as a credit_id', () => asked({}, { credit_id: account.apiKey })],
-  ])('is refused with 401 to who sends %s', async (_, ask) => {
+  ])('is not returned, but status 401, to a caller that sends %s', async (_, ask) => {
     const { status, body } = await ask();
     expect(status).toBe(401);
     expect(body).toMatchObject({
@@ -149,14 +157,14 @@ describe('the balance', () => {
     });
   });
 
-  test('is a plain JSON number to the last pico-USD, never an exponent', async () => {
+  test('is a JSON number in plain decimal notation, exact to the pico-USD', async () => {
     const spender = await world.createAccount(0.1100001); // eleven flat requests of 0.01 USD leave 1e-7
     for (let i = 0; i < 11; i++) await world.sendChat(spender, '', { model: 'countinghouse/flat' });
     const { text } = await world.post('/credits/balance', undefined, spender);
     expect(text).toBe('{"balance":0.0000001,"balance_usd":0.0000001,"held_usd":0,"currency":"USD"}');
   });
 
-  test('shows what is held for a running request, and gives it back', async () => {
+  test('shows the amount held for a running request until the request ends', async () => {
     const spender = await world.createAccount(1.05);
     const running = world.sendChat(spender, 'tokens=1 latency=150', { max_tokens: 100 });
     let shown = { balance: 0, held_usd: 0 };

@@ -6,23 +6,26 @@ import { openPool } from '#postgres';
 import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
 import { OverloadedError } from '../edge/errors/errors.ts';
 
-/** Accounts whose history is read at a time. */
+/** Number of accounts whose history is read at the same time. */
 const MAX_CONNECTIONS = 2;
-/** How long a read may run, and how long it may wait for a connection before. */
+/** Maximum time to wait for a connection, and maximum time of a query after that. */
 const TIMEOUT_MS = 3_000;
-/** Reads of one account that wait for each other. */
+/** Maximum number of unfinished reads of one account, which run one after the other. Further reads are rejected. */
 const MAX_QUEUE_LENGTH = 50;
 
 /**
- * Reads the history through connections of its own, of each account one page at a time: whoever has millions of records, and
- * however often he asks, takes no connection from those who want their balance, and not both from others' histories.
+ * Reads the query history through its own connection pool, one page at a time for each account. Reading a long history,
+ * however often, takes no connection from balance reads. One account occupies at most one connection.
  */
 export class HistoryReadPool {
   private readonly reads = new Map<string, { last: Promise<unknown>; waiting: number }>();
 
   constructor(private readonly history: QueryHistory) {}
 
-  /** @throws OverloadedError where too many wait, or it takes too long; PageOutOfRangeError */
+  /**
+   * @throws OverloadedError if too many reads of the account are queued or a read times out; PageOutOfRangeError;
+   * StoreUnavailableError
+   */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const { accountId } = filter;
     const accountReads = this.reads.get(accountId) ?? { last: Promise.resolve(), waiting: 0 };
@@ -51,7 +54,7 @@ export const historyReadProviders: Provider = {
       max: MAX_CONNECTIONS,
       connectTimeoutMs: TIMEOUT_MS,
       queryTimeoutMs: TIMEOUT_MS,
-      onIdleError: (err) => log.warn({ err }, 'an idle connection for the history broke'),
+      onIdleError: (err) => log.warn({ err }, 'an idle history connection failed'),
     });
     await role.closeOnExit({ close: () => pool.end() });
     return new HistoryReadPool(new QueryHistory(pool));
@@ -59,10 +62,10 @@ export const historyReadProviders: Provider = {
 };
 
 function createOverloadedError(): OverloadedError {
-  return new OverloadedError('The history is read too often at the moment; try again soon');
+  return new OverloadedError('The query history is overloaded; retry later');
 }
 
-/** Cancelled by the server, or not answered in time. (pg has no class or code for its own timeouts.) */
+/** Whether the server cancelled the query (57014), or pg timed out. pg has no class or code for its own timeouts. */
 function isTimeout(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return error.code === '57014';
   return error instanceof Error && /timeout exceeded when trying to connect|Query read timeout/.test(error.message);

@@ -23,7 +23,7 @@ async function newKey(fields: object = {}) {
 const shown = async ({ id }: { id: string }) => (await ask('GET', `/keys/${id}`)).body.data;
 
 describe('a key with a limit', () => {
-  test('pays until the limit is reached, and is then refused in its own words', async () => {
+  test('pays until the limit is reached; then requests fail with key_limit_exceeded', async () => {
     const key = await newKey({ usage_limit_usd: 0.02 });
     expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
     expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
@@ -41,7 +41,7 @@ describe('a key with a limit', () => {
     expect((await world.post('/credits/balance', undefined, key)).status).toBe(200);
   });
 
-  test('is never overspent by requests that come at once', async () => {
+  test('does not exceed its limit with concurrent requests', async () => {
     const key = await newKey({ usage_limit_usd: 0.055 });
     const answers = await Promise.all(Array.from({ length: 20 }, () => world.sendChat(key, '', FLAT)));
     const statuses = answers.map(({ status }) => status);
@@ -50,7 +50,7 @@ describe('a key with a limit', () => {
     expect((await shown(key)).total_usage_all_time_usd).toBe(0.05);
   });
 
-  test('is never overspent over two gateways', async () => {
+  test('does not exceed its limit with requests to two gateways', async () => {
     const key = await newKey({ usage_limit_usd: 0.03 });
     const apis = [world.api, await world.addGateway()];
     const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => world.sendChat(key, '', FLAT, apis[i % 2])));
@@ -58,7 +58,7 @@ describe('a key with a limit', () => {
     expect((await shown(key)).total_usage_all_time_usd).toBe(0.03);
   });
 
-  test('limits the length of an answer to what is left of it', async () => {
+  test('limits the length of a completion to what its remaining limit pays for', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
     const { body } = await world.sendChat(key, 'tokens=100000');
     expect(body.choices[0].finish_reason).toBe('length');
@@ -66,7 +66,7 @@ describe('a key with a limit', () => {
     expect(body.usage.cost).toBeGreaterThan(0.0099);
   });
 
-  test('does not limit other keys of the account; and its own id, which has no cap, does not pay', async () => {
+  test('does not limit other keys, and cannot be bypassed with the credit id of the account', async () => {
     const spent = await newKey({ usage_limit_usd: 0.01 });
     await world.sendChat(spent, '', FLAT);
     expect((await world.sendChat(spent, '', FLAT)).status).toBe(402);
@@ -74,10 +74,10 @@ describe('a key with a limit', () => {
     const messages = [{ role: 'user', content: 'Hello' }];
     const byAccount = { headers: { 'x-credit-id': account.creditId }, body: { ...FLAT, messages } };
     const { status, body } = await world.send('POST', '/v1/chat/completions', byAccount);
-    expect([status, body.message]).toEqual([401, expect.stringContaining('API key, not with x-credit-id')]);
+    expect([status, body.message]).toEqual([401, expect.stringContaining('API key, not x-credit-id')]);
   });
 
-  test('pays beside the id of its account, which changes nothing, and not beside that of another', async () => {
+  test('still pays if the credit id of its account is sent as well, but not with that of another account', async () => {
     const spent = await newKey({ usage_limit_usd: 0.01 });
     const messages = [{ role: 'user', content: 'Hello' }];
     const beside = (creditId: string) => {
@@ -90,7 +90,7 @@ describe('a key with a limit', () => {
     expect((await beside(account.creditId)).status).toBe(402);
   });
 
-  test('pays again once the limit is raised or removed', async () => {
+  test('pays again after the limit is raised or removed', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
     await world.sendChat(key, '', FLAT);
     await ask('PATCH', `/keys/${key.id}`, { usage_limit_usd: 0.02 });
@@ -100,7 +100,7 @@ describe('a key with a limit', () => {
     expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
   });
 
-  test('pays nothing more once the limit is lowered below what it has spent', async () => {
+  test('stops paying when the limit is lowered below what it has spent', async () => {
     const key = await newKey();
     await world.sendChat(key, '', FLAT);
     await world.sendChat(key, '', FLAT);
@@ -108,7 +108,7 @@ describe('a key with a limit', () => {
     expect((await world.sendChat(key, '', FLAT)).body.error.type).toBe('key_limit_exceeded');
   });
 
-  test('spends nothing by a request that failed', async () => {
+  test('spends nothing on a failed request', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
     expect((await world.sendChat(key, 'fault=400', FLAT)).status).toBe(400);
     expect((await shown(key)).total_usage_all_time_usd).toBe(0);
@@ -116,7 +116,7 @@ describe('a key with a limit', () => {
   });
 });
 
-describe('what a key has used', () => {
+describe('the usage of a key', () => {
   test('is counted exactly, and only for the key that was used', async () => {
     const [key, idle] = [await newKey(), await newKey()];
     await world.sendChat(key, 'tokens=8');
@@ -134,7 +134,7 @@ describe('what a key has used', () => {
     expect((await ask('GET', `/keys/${key.id}`)).text).toContain('"total_usage_all_time_usd":0.000001899,');
   });
 
-  test('starts again at zero when the reset period changes, but not in all', async () => {
+  test('restarts at zero when the reset period changes, but its total does not', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
     await world.sendChat(key, '', FLAT);
     const { body } = await ask('PATCH', `/keys/${key.id}`, { reset_period: 'daily' });
@@ -144,7 +144,7 @@ describe('what a key has used', () => {
     expect(await shown(key)).toMatchObject({ current_period_usage_usd: 0.01, total_usage_all_time_usd: 0.02 });
   });
 
-  test('in a request that began before the reset period changed counts only in all', async () => {
+  test('of a request that started before the reset period changed counts only towards the total', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
     const running = world.sendChat(key, 'tokens=1 latency=150', FLAT);
     await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'FundsHeld');
@@ -154,7 +154,7 @@ describe('what a key has used', () => {
     expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
   });
 
-  test('does not start again when the same reset period or another field is sent', async () => {
+  test('does not restart when the same reset period or another field is sent', async () => {
     const key = await newKey({ usage_limit_usd: 0.01, reset_period: 'daily' });
     await world.sendChat(key, '', FLAT);
     for (const change of [{ reset_period: 'daily' }, { name: 'renamed' }, { expire_at: '2999-01-01' }]) {
@@ -176,11 +176,11 @@ describe('the next reset', () => {
     ],
     [
       'monthly',
-      'at the next first',
+      'at the first of the next month',
       (next: Date) => next.getTime() % DAY_MS === 0 && next.getUTCDate() === 1,
       31 * DAY_MS,
     ],
-  ])('of a %s key is %s, in UTC', async (reset_period, _, isThere, longest) => {
+  ])('of a key with a %s reset period is %s, in UTC', async (reset_period, _, isThere, longest) => {
     const { reset_at } = await shown(await newKey({ usage_limit_usd: 1, reset_period }));
     const ahead = Date.parse(reset_at) - Date.now();
     expect(isThere(new Date(reset_at))).toBe(true);
@@ -189,7 +189,7 @@ describe('the next reset', () => {
   });
 });
 
-describe('a key that has ended', () => {
+describe('a revoked or expired key', () => {
   const everywhere = async (key: TestAccount, api = world.api) => {
     const answers = await Promise.all([
       world.sendChat(key, '', FLAT, api),
@@ -201,7 +201,7 @@ describe('a key that has ended', () => {
     return answers.map(({ status }) => status);
   };
 
-  test('by revocation stops at once, everywhere, on every gateway', async () => {
+  test('stops working at once on every route and gateway when it is revoked', async () => {
     const key = await newKey();
     const apis = [world.api, await world.addGateway()];
     for (const api of apis) expect(await everywhere(key, api)).toEqual([200, 200, 200, 200, 201]);
@@ -209,7 +209,7 @@ describe('a key that has ended', () => {
     for (const api of apis) expect(await everywhere(key, api)).toEqual([401, 401, 401, 401, 401]);
   });
 
-  test('by its expiry stops everywhere, and works again with a later one', async () => {
+  test('stops working on every route when it expires, and works again with a later expiry', async () => {
     const key = await newKey({ expire_at: new Date(Date.now() + 1_000).toISOString() });
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
     await world.waitUntil(async () => Date.now() > Date.parse((await shown(key)).expire_at));
@@ -218,7 +218,7 @@ describe('a key that has ended', () => {
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
   });
 
-  test('has still paid for what it had started', async () => {
+  test('still pays for a request that started before its revocation', async () => {
     const key = await newKey();
     const running = world.sendChat(key, 'tokens=1 latency=150', FLAT);
     await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'FundsHeld');

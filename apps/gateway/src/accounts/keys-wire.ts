@@ -1,7 +1,7 @@
 import type { ApiKeyRecord } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
-/** A key as its owner sees it; with its secret where that is wanted. */
+/** Converts a key to the JSON of the API. The secret is included only if it is passed. */
 export function toKeyJson(key: ApiKeyRecord, apiKey?: string) {
   return {
     _id: key.keyId,

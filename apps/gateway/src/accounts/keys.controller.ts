@@ -59,7 +59,7 @@ export class KeysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const key = await this.readModels.findApiKey(account, id, reply);
-    if (!key) throw new NotFoundError('There is no such key');
+    if (!key) throw new NotFoundError('API key not found');
     return {
       status: 'success',
       data: toKeyJson(key, isTrue(query.show_key) ? this.secrets.open(key.secret) : undefined),

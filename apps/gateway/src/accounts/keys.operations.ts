@@ -2,7 +2,7 @@ import { jsonContent, type OperationOptions } from '../openapi/operation.ts';
 import { KeyChanges, KeyQuery, NewKey } from './keys.requests.ts';
 import { KeyList, KeyResponseSchema, KeyRevokedSchema } from './keys.schemas.ts';
 
-const ID = { id: { description: 'The id of a key', example: '0123456789abcdef01234567' } };
+const ID = { id: { description: 'The id of the key', example: '0123456789abcdef01234567' } };
 
 export const listKeys: OperationOptions = {
   id: 'listKeys',
@@ -19,7 +19,7 @@ export const createKey: OperationOptions = {
   tag: 'Keys',
   summary: 'Creates a key',
   description:
-    'An answer of 503 does not say that there is no new key: GET /keys lists it where there is, and with show_key its secret.',
+    'After a 503 response the key may exist. If it does, GET /keys lists it, and with show_key also its secret.',
   auth: 'account',
   body: NewKey,
   example: { name: 'my laptop', usage_limit_usd: 5, reset_period: 'monthly' },

@@ -11,9 +11,9 @@ const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
 /** A larger limit would not fit into the columns of the read models. */
 const MAX_LIMIT_USD = 1_000_000_000;
 
-const NAME = text('The name of the key, unique among the active keys');
+const NAME = text('The name of the key, unique among the active keys of the account');
 
-// Rules are checked from the last one up: the type stands next to its field.
+// class-validator checks the rules of a field from the last to the first, so the rule for the type comes last.
 export class KeyLimits {
   @Field({ description: 'Spending limit per period, or in total without a period' })
   @IsOptional()
@@ -27,7 +27,7 @@ export class KeyLimits {
   @IsIn(RESET_PERIODS, { message: `reset_period must be one of ${RESET_PERIODS.join(', ')}, or null` })
   reset_period?: ResetPeriod | null;
 
-  @Field(dateOrTime('When it expires'))
+  @Field(dateOrTime('When the key expires'))
   @IsOptional()
   @Satisfies((value) => parseInstant(value) !== undefined, 'expire_at must be an ISO 8601 date and time, or null')
   expire_at?: string | null;
@@ -36,7 +36,7 @@ export class KeyLimits {
 export class NewKey extends KeyLimits {
   @Field(NAME)
   @Length(1, MAX_KEY_NAME_LENGTH, { message: `name must have 1 to ${MAX_KEY_NAME_LENGTH} characters` })
-  @Satisfies(isStorableText, 'name must not have a NUL, or half of a surrogate pair, in it')
+  @Satisfies(isStorableText, 'name must not contain NUL characters or unpaired surrogates')
   @IsString({ message: 'name must be a string' })
   name!: string;
 }
@@ -45,7 +45,7 @@ export class KeyChanges extends KeyLimits {
   @Field(NAME)
   @ValidateIf((changes) => changes.name !== undefined)
   @Length(1, MAX_KEY_NAME_LENGTH, { message: `name must have 1 to ${MAX_KEY_NAME_LENGTH} characters` })
-  @Satisfies(isStorableText, 'name must not have a NUL, or half of a surrogate pair, in it')
+  @Satisfies(isStorableText, 'name must not contain NUL characters or unpaired surrogates')
   @IsString({ message: 'name must be a string' })
   name?: string;
 }
@@ -58,7 +58,7 @@ export class KeyQuery {
   show_key?: string;
 }
 
-/** Undefined leaves a field as it is, null clears it. */
+/** Converts a request body to key fields: an undefined field stays unchanged, null clears it. */
 export function toKeyFields({ name, usage_limit_usd, reset_period, expire_at }: KeyChanges): Partial<KeyFields> {
   return {
     ...(name === undefined ? {} : { name }),

@@ -20,7 +20,7 @@ const create = (fields: object) => ask('POST', '/keys', { name: 'bot', ...fields
 const created = async (fields: object = {}) => (await create(fields)).body.data;
 
 describe('a key', () => {
-  test('is created with its secret, and has every field of a key record', async () => {
+  test('is returned on creation with its secret and all other fields', async () => {
     const { status, body } = await create({});
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -42,25 +42,25 @@ describe('a key', () => {
     });
   });
 
-  test('can be used as soon as it is there', async () => {
+  test('can be used as soon as it is created', async () => {
     const { api_key } = await created();
     expect((await world.send('POST', '/credits/balance', { headers: { 'api-key': api_key } })).status).toBe(200);
   });
 
-  test('is created with explicit nulls as without them', async () => {
+  test('is created with explicit nulls as if the fields were omitted', async () => {
     const { status, body } = await create({ usage_limit_usd: null, reset_period: null, expire_at: null });
     expect(status).toBe(201);
     expect(body.data).toMatchObject({ usage_limit_usd: null, reset_period: null, reset_at: null, expire_at: null });
   });
 
-  test('keeps its limit, its reset period and its expiry', async () => {
+  test('stores its limit, its reset period and its expiry', async () => {
     const fields = { usage_limit_usd: 12.345678, reset_period: 'weekly', expire_at: '2999-01-01T02:00:00+02:00' };
     const { _id } = await created(fields);
     const { body } = await ask('GET', `/keys/${_id}`);
     expect(body.data).toMatchObject({ ...fields, expire_at: '2999-01-01T00:00:00.000Z' });
   });
 
-  test('that names no time zone expires in UTC', async () => {
+  test('reads an expiry without a time zone as UTC', async () => {
     expect((await created({ expire_at: '2999-01-01T12:00:00' })).expire_at).toBe('2999-01-01T12:00:00.000Z');
   });
 
@@ -77,7 +77,7 @@ describe('a key', () => {
     expect(body.data.api_key).not.toBe('sk-mine');
   });
 
-  test('may have the shortest and the longest name, and the smallest limit', async () => {
+  test('accepts the shortest and the longest name, and the smallest limit', async () => {
     for (const fields of [{ name: 'a' }, { name: 'x'.repeat(25) }, { name: 'é 🎉 "x"', usage_limit_usd: 0.01 }]) {
       expect((await created(fields)).name).toBe(fields.name);
     }
@@ -90,18 +90,18 @@ describe('a key', () => {
     ['an empty name', { name: '' }, 'name'],
     ['a name of 26 characters', { name: 'x'.repeat(26) }, 'name'],
     ['a NUL in its name', { name: 'a\0b' }, 'name'],
-    ['half a character in its name', { name: 'a\ud800b' }, 'name'],
+    ['an unpaired surrogate in its name', { name: 'a\ud800b' }, 'name'],
     ['a limit below a cent', { usage_limit_usd: 0.0099 }, 'usage_limit_usd'],
     ['a limit of zero', { usage_limit_usd: 0 }, 'usage_limit_usd'],
     ['a negative limit', { usage_limit_usd: -5 }, 'usage_limit_usd'],
-    ['a limit that is text', { usage_limit_usd: '5' }, 'usage_limit_usd'],
-    ['a limit beyond all money', { usage_limit_usd: 1e300 }, 'usage_limit_usd'],
+    ['a limit that is a string', { usage_limit_usd: '5' }, 'usage_limit_usd'],
+    ['a limit that is too large', { usage_limit_usd: 1e300 }, 'usage_limit_usd'],
     ['an unknown reset period', { usage_limit_usd: 1, reset_period: 'yearly' }, 'reset_period'],
-    ['an expiry that is no date', { expire_at: 'tomorrow' }, 'expire_at'],
-    ['an expiry that no calendar has', { expire_at: '2999-02-30' }, 'expire_at'],
+    ['an expiry that is not a date', { expire_at: 'tomorrow' }, 'expire_at'],
+    ['an expiry on a day that does not exist', { expire_at: '2999-02-30' }, 'expire_at'],
     ['an expiry in weeks', { expire_at: '2999-W05-1' }, 'expire_at'],
     ['an expiry that is a number', { expire_at: 32503680000000 }, 'expire_at'],
-  ])('with %s is refused, and the refusal names the field', async (_, fields, param) => {
+  ])('with %s is rejected with the name of the field', async (_, fields, param) => {
     const { status, body } = await create(fields);
     expect(status).toBe(400);
     expect(body).toMatchObject({ status: 'error', statusCode: 400, error: { param, type: 'invalid_request_error' } });
@@ -111,18 +111,18 @@ describe('a key', () => {
   test.each([
     ['a reset period without a limit', { reset_period: 'daily' }],
     ['an expiry in the past', { expire_at: '2020-01-01T00:00:00Z' }],
-  ])('with %s is refused', async (_, fields) => {
+  ])('with %s is rejected', async (_, fields) => {
     expect((await create(fields)).status).toBe(400);
   });
 
-  test('that was refused leaves no trace, and does not prevent others', async () => {
+  test('appends no event if it is rejected, and can be created afterwards', async () => {
     await create({ name: 'a\0b' });
     await create({ usage_limit_usd: 1e300 });
     expect((await world.listEvents(account)).map(({ type }) => type)).toEqual(['AccountOpened', 'KeyCreated']);
     expect((await create({})).status).toBe(201);
   });
 
-  test('cannot have the name of another active key, also when both are asked for at once', async () => {
+  test('cannot have the name of another active key, even if both are created at the same time', async () => {
     const answers = await Promise.all([create({}), create({}), create({}), create({ name: 'Default' })]);
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
   });
@@ -146,7 +146,7 @@ describe('the list of keys', () => {
     expect((await listed('?show_key=true'))[1].api_key).toBe(api_key);
   });
 
-  test('has revoked keys only on request', async () => {
+  test('includes revoked keys only on request', async () => {
     const { _id } = await created();
     await ask('DELETE', `/keys/${_id}`);
     expect(await listed()).toHaveLength(1);
@@ -157,13 +157,13 @@ describe('the list of keys', () => {
 });
 
 describe('one key', () => {
-  test('is read by its id, with its secret only on request', async () => {
+  test('is returned by its id, with its secret only on request', async () => {
     const { api_key, ...shown } = await created();
     expect((await ask('GET', `/keys/${shown._id}`)).body).toEqual({ status: 'success', data: shown });
     expect((await ask('GET', `/keys/${shown._id}?show_key=true`)).body.data).toEqual({ ...shown, api_key });
   });
 
-  test('changes only in what is sent, and its secret is not returned again', async () => {
+  test('changes only the fields that are sent, and does not return its secret again', async () => {
     const { api_key, ...before } = await created({ usage_limit_usd: 5, reset_period: 'daily' });
     const { status, body } = await ask('PATCH', `/keys/${before._id}`, { name: 'renamed' });
     expect(status).toBe(200);
@@ -177,7 +177,7 @@ describe('one key', () => {
     ['its reset period', { reset_period: null }],
     ['its limit and its reset period', { usage_limit_usd: null, reset_period: null }],
     ['everything', { usage_limit_usd: null, reset_period: null, expire_at: null }],
-  ])('loses %s by an explicit null', async (_, nulls) => {
+  ])('removes %s on an explicit null', async (_, nulls) => {
     const fields = { usage_limit_usd: 5, reset_period: 'daily', expire_at: '2999-01-01T00:00:00.000Z' };
     const { _id } = await created(fields);
     const { body } = await ask('PATCH', `/keys/${_id}`, nulls);
@@ -186,7 +186,7 @@ describe('one key', () => {
   });
 
   test.each([[{}], [undefined], [{ name: 'bot' }], [{ unknown: 1 }]])(
-    'that nothing changes by %j stays as it is, and nothing is stated',
+    'stays unchanged and appends no event if %j changes nothing',
     async (nothing) => {
       const { api_key: _, ...before } = await created();
       const facts = await world.listEvents(account);
@@ -196,43 +196,43 @@ describe('one key', () => {
   );
 
   test.each([
-    ['null for its name', { name: null }, 400],
+    ['a null name', { name: null }, 400],
     ['an empty name', { name: '' }, 400],
-    ['the name of another', { name: 'Default' }, 409],
+    ['the name of another key', { name: 'Default' }, 409],
     ['a limit below a cent', { usage_limit_usd: 0.001 }, 400],
     ['a reset period without a limit', { reset_period: 'monthly' }, 400],
     ['an expiry in the past', { expire_at: '2020-01-01' }, 400],
     ['a name with a NUL', { name: 'a\0b' }, 400],
-  ])('cannot change to %s', async (_, changes, status) => {
+  ])('rejects a change to %s', async (_, changes, status) => {
     const { api_key: __, ...before } = await created();
     expect((await ask('PATCH', `/keys/${before._id}`, changes)).status).toBe(status);
     expect((await ask('GET', `/keys/${before._id}`)).body.data).toEqual(before);
   });
 
-  test('keeps its limit where only that is to be null and it has a reset period, and is told so', async () => {
+  test('rejects a null limit while it has a reset period, and explains why', async () => {
     const { api_key: _, ...before } = await created({ usage_limit_usd: 5, reset_period: 'daily' });
     const { status, body } = await ask('PATCH', `/keys/${before._id}`, { usage_limit_usd: null });
     expect([status, body.message]).toEqual([400, expect.stringContaining('reset_period must be null as well')]);
     expect((await ask('GET', `/keys/${before._id}`)).body.data).toEqual(before);
   });
 
-  test('whose name has a NUL is refused for that', async () => {
+  test('is rejected with a message about the NUL in its name', async () => {
     const { status, body } = await ask('POST', '/keys', { name: 'a\0b' });
     expect([status, body.error.param, body.message]).toEqual([400, 'name', expect.stringContaining('NUL')]);
   });
 
-  test.each(['TRUE', 'True', '1'])('is shown with its secret by show_key=%s', async (word) => {
+  test.each(['TRUE', 'True', '1'])('includes its secret with show_key=%s', async (word) => {
     const { _id, api_key } = await created();
     expect((await ask('GET', `/keys/${_id}?show_key=${word}`)).body.data.api_key).toBe(api_key);
     expect((await ask('GET', `/keys?show_key=0&include_disabled=FALSE`)).text).not.toContain('sk-');
   });
 
   test.each(['/keys?show_key=yes', '/keys?include_disabled=2', '/keys?show_key=', '/keys?show_key=true&show_key=true'])(
-    'is not listed by %s, which is no boolean',
+    'rejects %s, which is not a boolean',
     async (route) => expect((await ask('GET', route)).status).toBe(400),
   );
 
-  test('is revoked once, and still there to look at', async () => {
+  test('is revoked only once, and can still be read', async () => {
     const { _id } = await created();
     const { status, body } = await ask('DELETE', `/keys/${_id}`);
     expect([status, body]).toEqual([200, { status: 'success', message: expect.stringMatching(/revoked/) }]);
@@ -242,7 +242,7 @@ describe('one key', () => {
     expect((await world.listEvents(account)).filter(({ type }) => type === 'KeyRevoked')).toHaveLength(1);
   });
 
-  test.each(['GET', 'PATCH', 'DELETE'])('of another account is not there for %s', async (method) => {
+  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s if it belongs to another account', async (method) => {
     const { _id } = await created();
     const stranger = await world.createAccount();
     const body = method === 'PATCH' ? { name: 'mine' } : undefined;
@@ -254,7 +254,7 @@ describe('one key', () => {
 
 describe('a caller without the x-credit-id of an account', () => {
   test.each(['GET /keys', 'POST /keys', 'GET /keys/x', 'PATCH /keys/x', 'DELETE /keys/x'])(
-    'may not %s',
+    'is rejected by %s',
     async (route) => {
       const [method = '', path = ''] = route.split(' ');
       const body = method === 'POST' || method === 'PATCH' ? { name: 'x' } : undefined;

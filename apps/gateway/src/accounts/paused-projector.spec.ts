@@ -1,4 +1,4 @@
-/** What was decided is answered while the read models stand still, and what is read says that it may be older. */
+/** While no read model advances, commands return their results, and reads report that they may be outdated. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { CommandBus } from '@nestjs/cqrs';
 import pg from 'pg';
@@ -14,7 +14,7 @@ let account: TestAccount;
 let keyId: string;
 let lock: pg.Client;
 
-/** Nothing moves a checkpoint while this connection holds their table. Accounts are made before. */
+/** Creates an account for each test, then locks the checkpoints so that no read model advances. */
 beforeAll(async () => {
   world = await TestWorld.open();
   prepared = await Promise.all(Array.from({ length: TESTS }, prepare));
@@ -32,7 +32,7 @@ beforeEach(() => {
 
 const stand = () => lock.query('begin; lock table books.checkpoints in exclusive mode');
 
-/** An account that this gateway has not opened. */
+/** An account that another gateway has opened. */
 async function elsewhere(): Promise<TestAccount> {
   return world.getService(CommandBus).execute(new OpenAccount(createRootCause('another gateway', 'x')));
 }
@@ -46,8 +46,8 @@ async function prepare() {
 const send = (method: string, route: string, body?: unknown, { creditId } = account): Promise<TestResponse> =>
   world.send(method, route, { headers: { 'x-credit-id': creditId }, ...(body === undefined ? {} : { body }) });
 
-describe('while the projector stands still,', () => {
-  test('an account is opened, and its key can be used here', async () => {
+describe('while the projector is paused, the gateway', () => {
+  test('opens an account whose key can be used on this gateway', async () => {
     const { status, body } = await world.send('POST', '/accounts/create');
     expect([status, body.success, body.balance]).toEqual([201, true, 0]);
     const opened = { creditId: body.credit_id, apiKey: body.api_key };
@@ -58,7 +58,7 @@ describe('while the projector stands still,', () => {
     expect([history.status, history.headers.get('x-books-behind')]).toEqual([200, 'true']);
   });
 
-  test('a key is created, and answered as it was decided', async () => {
+  test('creates a key and returns it', async () => {
     const { status, body } = await send('POST', '/keys', { name: 'new', usage_limit_usd: 5, reset_period: 'monthly' });
     expect(status).toBe(201);
     expect(body.data).toEqual({
@@ -78,7 +78,7 @@ describe('while the projector stands still,', () => {
     expect((await world.sendChat({ ...account, apiKey: body.data.api_key })).status).toBe(200);
   });
 
-  test('a key is changed, and answered with what it has used so far', async () => {
+  test('changes a key and returns it with its usage so far', async () => {
     const used = (await world.sendChat(account)).body.usage.cost;
     const { status, body } = await send('PATCH', `/keys/${keyId}`, { name: 'renamed', usage_limit_usd: 3 });
     expect(status).toBe(200);
@@ -92,12 +92,12 @@ describe('while the projector stands still,', () => {
     expect(body.data.updated_at > body.data.created_at).toBe(true);
   });
 
-  test('a key is revoked', async () => {
+  test('revokes a key', async () => {
     expect((await send('DELETE', `/keys/${keyId}`)).status).toBe(200);
     expect((await send('PATCH', `/keys/${keyId}`, { name: 'late' })).status).toBe(404);
   });
 
-  test('what is read says that it may be older', async () => {
+  test('reports in a header that reads may be outdated', async () => {
     const before = await world.post('/credits/balance', undefined, account);
     expect([before.status, before.headers.get('x-books-behind')]).toEqual([200, null]);
     expect((await world.sendChat(account)).status).toBe(200);
@@ -113,7 +113,7 @@ describe('while the projector stands still,', () => {
     );
   });
 
-  test('what was written and cannot be read yet is 503, and not "there is no such thing"', async () => {
+  test('responds with 503 for an object that was written but cannot be read yet', async () => {
     const { body } = await send('POST', '/keys', { name: 'unseen' });
     const unseen = await send('GET', `/keys/${body.data._id}`);
     expect([unseen.status, unseen.headers.get('retry-after')]).toEqual([503, '1']);
@@ -121,7 +121,7 @@ describe('while the projector stands still,', () => {
     expect((await world.post('/credits/balance', { credit_id: opened.credit_id })).status).toBe(503);
   });
 
-  test('a key that another gateway has made is never wrong: it is found, or 503 in a moment', async () => {
+  test('never rejects a key that another gateway created: it accepts the key, or responds with 503', async () => {
     const made = await elsewhere();
     const about = await send('GET', `/queries/history?api_key=${made.apiKey}`, undefined, made);
     const asked = [await world.sendChat(made), await world.post('/credits/balance', undefined, made), about];
@@ -131,7 +131,7 @@ describe('while the projector stands still,', () => {
     expect(asked[0]?.body.error).toMatchObject({ type: 'unavailable', metadata: { error_type: 'server' } });
     const began = performance.now();
     expect((await world.sendChat({ ...made, apiKey: 'sk-of-nobody' })).status).toBe(503);
-    expect(performance.now() - began).toBeLessThan(1_500); // it was waited for before, and has not moved
+    expect(performance.now() - began).toBeLessThan(1_500); // the first requests have waited already
     await lock.query('rollback');
     try {
       await world.waitUntil(async () => (await world.sendChat(made)).status === 402);
@@ -141,7 +141,7 @@ describe('while the projector stands still,', () => {
     }
   });
 
-  test('a wallet is connected, and shown as it is', async () => {
+  test('connects a wallet and shows it', async () => {
     const before = await send('GET', '/nwc-auto-topup');
     expect([before.status, before.body.connected]).toEqual([200, false]);
     const { nwc_url } = await world.createNwcWallet();

@@ -28,10 +28,11 @@ export class QueriesController {
     tag: 'History',
     summary: 'Lists the query history, newest first',
     description:
-      'An API key sees its own queries; an account sees all of them. Records are counted up to 1,000 behind the page ' +
-      '(`total_is_exact`: there are no more), so go on while `page` is less than `total_pages`. A page that is more than ' +
-      '10,000 records behind those that were asked for within the last minute is refused. Where model, source or type are ' +
-      'given, 10,000 records are looked at for a page: `looked_back_to` is the `end_date` to go on with.',
+      'With an API key, lists the queries of this key; with a credit id, all queries of the account. The total ' +
+      'counts at most 1,000 records after the page; `total_is_exact` reports whether that includes all records. ' +
+      'Request the next page while `page` is less than `total_pages`. A page that starts more than 10,000 records ' +
+      'after the pages requested within the last minute is rejected. With a filter by model, source or type, at most ' +
+      '10,000 records are searched for a page: to continue, send `looked_back_to` as `end_date`.',
     auth: 'key',
     readsAccountEvents: true,
     creditIdLocation: 'query',
@@ -64,13 +65,16 @@ export class QueriesController {
     } catch (error) {
       if (!(error instanceof PageOutOfRangeError)) throw error;
       throw new BadRequestError(
-        'page is too far from any that was asked for lately; go on page by page, or narrow it by end_date',
+        'page is too far from recently requested pages; request pages in order, or narrow the results with end_date',
         'page',
       );
     }
   }
 
-  /** A key sees its own queries unless it asks for all keys; an account sees all unless it asks for one key's. */
+  /**
+   * A caller with a key gets the queries of that key, or of all keys with `all_keys`. A caller with a credit id gets
+   * all queries, or those of one key with `api_key`.
+   */
   private async resolveFilter({ accountId, keyId }: Caller, query: HistoryQuery): Promise<HistoryFilter> {
     const isKeyCaller = keyId !== null;
     if (isKeyCaller && query.api_key !== undefined) {
@@ -80,7 +84,7 @@ export class QueriesController {
       ? keyId
       : query.api_key && (await this.authenticator.findKeyId(accountId, query.api_key));
     if (query.api_key !== undefined && !requestedKeyId)
-      throw new BadRequestError('api_key is none of this account', 'api_key');
+      throw new BadRequestError('api_key does not belong to this account', 'api_key');
     const keyFilter = requestedKeyId && !isTrue(query.all_keys) ? { keyId: requestedKeyId } : {};
     return {
       accountId,
@@ -93,7 +97,10 @@ export class QueriesController {
     };
   }
 
-  /** A model is found by all of its names; one that is not sold any more by its id. */
+  /**
+   * Returns the id of the model with this name, which may be an alias or have a suffix such as `:online`. An unknown
+   * name is returned unchanged, since it may be the id of a model that is no longer sold.
+   */
   private resolveModelId(name: string): string {
     const { current } = this.catalogues;
     const [base = name] = name.split(':');

@@ -7,7 +7,7 @@ import { CREDIT_ID, dateOrTime } from '../openapi/schemas.ts';
 
 export const PAGE_SIZE = 20;
 export const MAX_PAGE_SIZE = 100;
-/** Beyond any history, and still exact as a number of records. */
+/** More pages than any history has, yet few enough that the number of the last record is a safe integer. */
 const MAX_PAGE = 1_000_000_000;
 
 export class HistoryQuery {
@@ -16,20 +16,20 @@ export class HistoryQuery {
   @IsString()
   credit_id?: string;
 
-  @IsBooleanFlag('All keys of the account; only with an API key')
+  @IsBooleanFlag('Include all keys of the account; only valid with an API key')
   all_keys?: string;
 
-  @Field({ description: 'Only this key; only with the id of the account' })
+  @Field({ description: 'Only queries of this API key; only valid with the credit id' })
   @IsOptional()
   @IsString()
   api_key?: string;
 
-  @Field(dateOrTime('On or after'))
+  @Field(dateOrTime('Only queries at or after this time'))
   @IsOptional()
   @Satisfies((value) => parseInstant(value) !== undefined, 'start_date must be an ISO 8601 date')
   start_date?: string;
 
-  @Field(dateOrTime('On or before; a date without a time includes its day'))
+  @Field(dateOrTime('Only queries at or before this time; a date without a time includes that day'))
   @IsOptional()
   @Satisfies((value) => parseInstant(value) !== undefined, 'end_date must be an ISO 8601 date')
   end_date?: string;
@@ -53,7 +53,7 @@ export class HistoryQuery {
   page_count?: unknown;
 }
 
-/** Out-of-range pages are clamped; only values that are not numbers are refused. */
+/** Parses a page number or page size and clamps it to the valid range. @throws BadRequestError if it is not a number */
 export function parsePageNumber(name: string, value: unknown, defaultPage: number): number {
   if (value === undefined || value === '') return defaultPage;
   const number = Number(value);
@@ -61,7 +61,7 @@ export function parsePageNumber(name: string, value: unknown, defaultPage: numbe
   return Math.min(Math.max(Math.trunc(number), 1), MAX_PAGE);
 }
 
-/** A date without a time includes the whole day. */
+/** Extends a date without a time to the end of its day. */
 export function toEndOfDay(date: string | undefined): string | undefined {
   return date?.length === 'yyyy-mm-dd'.length ? `${date}T23:59:59.999Z` : date;
 }

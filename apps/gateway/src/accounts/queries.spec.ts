@@ -19,7 +19,10 @@ const ask = (route: string, headers: Record<string, string> = {}) => world.send(
 const ofAccount = (query = '') => ask(`/queries/history?${query}`, { 'x-credit-id': account.creditId });
 const models = ({ body }: { body: { data: { model: string }[] } }) => body.data.map(({ model }) => model);
 
-/** Oldest first: an answer, one by another key from the web application, one by the account itself, and a failure. */
+/**
+ * Sends four queries, in this order: a completion, one with another key from the web application, one with the credit
+ * id instead of a key, and one that fails.
+ */
 beforeAll(async () => {
   world = await TestWorld.open({ ALLOW_CREDIT_ID_INFERENCE: 'true' });
   account = await world.createAccount(1.05);
@@ -63,12 +66,12 @@ describe('the query history', () => {
     expect(times).toEqual(times.toSorted().toReversed());
   });
 
-  test('lists a query that failed with its error, and a price of zero', async () => {
+  test('lists a failed query with its error and a price of zero', async () => {
     const [failed] = (await ofAccount()).body.data;
     expect(failed).toMatchObject({ input_count: 0, output_count: 0, price_in_usd: 0, error_code: 'upstream_error' });
   });
 
-  test('has the key that was used, and none where it was the account itself', async () => {
+  test('names the key that was used, or null for the account itself', async () => {
     const { data } = (await ofAccount()).body;
     const keys = data.map(({ api_key_id }: { api_key_id: string }) => api_key_id);
     expect(keys).toEqual([ids.first, null, ids.second, ids.first]);
@@ -80,11 +83,11 @@ describe('the query history', () => {
     expect(1.05 - spent).toBeCloseTo(Number(await world.fetchBalance(account)), 12);
   });
 
-  test('prints prices as plain numbers', async () => {
+  test('writes prices as plain numbers', async () => {
     expect((await ofAccount()).text).toMatch(/"price_in_usd":0\.0000\d+,/);
   });
 
-  test('has a query as soon as it was answered', async () => {
+  test('includes a query as soon as its response has been received', async () => {
     const asker = await world.createAccount(1.05);
     for (let asked = 1; asked <= 20; asked++) {
       await world.sendChat(asker, 'tokens=1');
@@ -92,7 +95,7 @@ describe('the query history', () => {
     }
   });
 
-  test('lists what was refused for lack of money, with a price of zero, and no other refusal', async () => {
+  test('lists requests that were rejected for lack of money with a price of zero, and no other rejected requests', async () => {
     const poor = await world.createAccount();
     const refused = await world.sendChat(poor);
     expect(refused.status).toBe(402);
@@ -107,7 +110,7 @@ describe('the query history', () => {
     expect(data[0].api_key_id).toMatch(/^[0-9a-f]{24}$/);
   });
 
-  test('lists a day’s first refusals, however many there are, and the account’s own stream has none of them', async () => {
+  test('lists only the first rejected requests of a day, and appends none to the stream of the account', async () => {
     const poor = await world.createAccount();
     const before = await world.listEvents(poor);
     await Promise.all(Array.from({ length: MAX_REFUSED_REQUESTS_PER_DAY + 10 }, () => world.sendChat(poor)));
@@ -116,21 +119,25 @@ describe('the query history', () => {
   });
 });
 
-describe('who asks', () => {
+describe('access to the query history', () => {
   test.each<[string, () => Promise<{ body: { data: { model: string }[] } }>, number]>([
     ['a key sees its own queries', () => world.get('/queries/history', second), 1],
     ['a key sees all queries of the account on request', () => world.get('/queries/history?all_keys=true', second), 4],
-    ['a key asks for no more by any other word', () => world.get('/queries/history?all_keys=false', second), 1],
-    ['an api-key header is as good', () => ask('/queries/history', { 'api-key': second.apiKey }), 1],
+    ['a key sees its own queries with all_keys=false', () => world.get('/queries/history?all_keys=false', second), 1],
+    ['an api-key header works as well', () => ask('/queries/history', { 'api-key': second.apiKey }), 1],
     ['a credit_id in the query sees all', () => ask(`/queries/history?credit_id=${account.creditId}`), 4],
     ['an x-credit-id header sees all', () => ofAccount(), 4],
     ['an account sees one key on request', () => ofAccount(`api_key=${second.apiKey}`), 1],
     [
-      'a key beside the credit_id of its account is the account',
+      'a key with the credit_id of its account sees all',
       () => world.get(`/queries/history?credit_id=${account.creditId}`, second),
       4,
     ],
-    ['and may say so', () => world.get(`/queries/history?all_keys=TRUE&credit_id=${account.creditId}`, second), 4],
+    [
+      'a key with the credit_id of its account may send all_keys',
+      () => world.get(`/queries/history?all_keys=TRUE&credit_id=${account.creditId}`, second),
+      4,
+    ],
   ])('%s', async (_, asked, rows) => {
     expect((await asked()).body.data).toHaveLength(rows);
   });
@@ -139,14 +146,14 @@ describe('who asks', () => {
     ['nothing', 401, () => ask('/queries/history')],
     ['an unknown key', 401, () => ask('/queries/history', { 'x-api-key': 'sk-x' })],
     ['an unknown credit_id', 401, () => ask(`/queries/history?credit_id=${crypto.randomUUID()}`)],
-    ['a credit_id that is none', 401, () => ask('/queries/history?credit_id=1')],
+    ['an invalid credit_id', 401, () => ask('/queries/history?credit_id=1')],
     ['a key, with an api_key to filter by', 400, () => world.get(`/queries/history?api_key=${account.apiKey}`, second)],
     [
-      'a key beside the credit_id of another account',
+      'a key and the credit_id of another account',
       400,
       () => world.get(`/queries/history?credit_id=${stranger}`, second),
     ],
-    ['all_keys that is no boolean', 400, () => world.get('/queries/history?all_keys=yes', second)],
+    ['all_keys that is not a boolean', 400, () => world.get('/queries/history?all_keys=yes', second)],
     ['a credit_id, with all_keys', 400, () => ofAccount('all_keys=true')],
     [
       'a credit_id, with a key of another account',
@@ -154,18 +161,18 @@ describe('who asks', () => {
       async () => ofAccount(`api_key=${(await world.createAccount()).apiKey}`),
     ],
     ['a credit_id, with an unknown key', 400, () => ofAccount('api_key=sk-x')],
-  ])('and sends %s is refused with %i', async (_, status, asked) => {
+  ])('is denied to a caller that sends %s, with %i', async (_, status, asked) => {
     expect((await asked()).status).toBe(status);
   });
 });
 
-describe('who pays for one request', () => {
+describe('a paid challenge', () => {
   const id = crypto.randomUUID();
   const issued = createIssuedChallenge({ reference: id });
   const { query, request, units, at, expiresAt } = issued;
   const price = parseUsd('0.0115');
 
-  /** It was paid, its request failed, and all read models know. */
+  /** Issues and pays a challenge whose request fails, and waits until all read models have applied these events. */
   beforeAll(async () => {
     const { challenges } = world.getService(Streams);
     const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
@@ -188,12 +195,12 @@ describe('who pays for one request', () => {
   test.each<[string, string, string, object | undefined]>([
     ['its queries', 'GET', '/queries/history', undefined],
     ['keys', 'GET', '/keys', undefined],
-    ['a key', 'POST', '/keys', { name: 'mine' }],
+    ['a new key', 'POST', '/keys', { name: 'mine' }],
     ['a balance', 'POST', '/credits/balance', undefined],
     ['a top-up', 'POST', '/topup/create/btc-lightning', { amount: 1, currency: 'USD' }],
     ['an automatic top-up', 'GET', '/nwc-auto-topup', undefined],
-    ['an answer of a model', 'POST', '/v1/chat/completions', { model: FLAT, messages }],
-  ])('is no account: with the id of the payment as a credit id there is not %s', async (_, method, route, body) => {
+    ['a completion', 'POST', '/v1/chat/completions', { model: FLAT, messages }],
+  ])('is not an account: its id as a credit id gives no access to %s', async (_, method, route, body) => {
     const sent = body ? { body } : {};
     expect((await world.send(method, route, { headers: own, ...sent })).status).toBe(401);
     if (method === 'GET') expect((await ask(`${route}?credit_id=${id}`)).status).toBe(401);
@@ -218,12 +225,12 @@ describe('a filter', () => {
     ['start_date=2999-01-01T00:00:00Z', 0],
     ['end_date=2999-01-01T00:00:00%2B02:00', 4],
     ['end_date=2020-01-01', 0],
-  ])('by %s finds %i of 4', async (query, rows) => {
+  ])('with %s finds %i of 4 records', async (query, rows) => {
     const { status, body } = await ofAccount(query);
     expect([status, body.data.length, body.pagination.total]).toEqual([200, rows, rows]);
   });
 
-  test('by dates is from the first on to the last, each included', async () => {
+  test('includes the records at its first and its last date', async () => {
     const { data } = (await ofAccount()).body;
     const [third, first] = [data[1].timestamp, data[3].timestamp];
     expect((await ofAccount(`start_date=${first}&end_date=${third}`)).body.data).toEqual(data.slice(1));
@@ -231,7 +238,7 @@ describe('a filter', () => {
     expect((await ofAccount(`start_date=${after}`)).body.data).toEqual(data.slice(0, 3));
   });
 
-  test('by a day without a time includes the whole day', async () => {
+  test('includes the entire day of a date without a time', async () => {
     const days = (await ofAccount()).body.data.map((row: { timestamp: string }) => row.timestamp.slice(0, 10));
     const { body } = await ofAccount(`start_date=${days.at(-1)}&end_date=${days[0]}`);
     expect(body.data).toHaveLength(4);
@@ -247,7 +254,7 @@ describe('a filter', () => {
     'model=%00',
     'page=one',
     'page_count=many',
-  ])('such as %s is refused', async (query) => {
+  ])('is rejected if it is %s', async (query) => {
     expect((await ofAccount(query)).status).toBe(400);
   });
 });
@@ -255,11 +262,11 @@ describe('a filter', () => {
 describe('a page', () => {
   const ALL = { total_is_exact: true, looked_back_to: null };
 
-  test('has 20 records unless another size is asked for', async () => {
+  test('has at most 20 records unless another size is requested', async () => {
     expect((await ofAccount()).body.pagination).toEqual({ page: 1, page_count: 20, total: 4, total_pages: 1, ...ALL });
   });
 
-  test('goes on where the one before it ended', async () => {
+  test('continues where the page before it ended', async () => {
     const all = (await ofAccount()).body.data;
     const pages = await Promise.all([1, 2, 3].map((page) => ofAccount(`page=${page}&page_count=3`)));
     expect(pages.map(({ body }) => body.data)).toEqual([all.slice(0, 3), all.slice(3), []]);
@@ -273,7 +280,7 @@ describe('a page', () => {
     ['page=2.9&page_count=2.9', { page: 2, page_count: 2 }],
     ['page=&page_count=', { page: 1, page_count: 20 }],
     ['page=9007199254740991&page_count=1', { page: 1_000_000_000, page_count: 1 }],
-  ])('asked for as %s is clamped', async (query, pagination) => {
+  ])('is clamped when requested with %s', async (query, pagination) => {
     const { status, body } = await ofAccount(query);
     expect(status).toBe(200);
     expect(body.pagination).toMatchObject({ ...pagination, total: 4 });

@@ -10,13 +10,13 @@ const view: AutoTopupView = {
   ...{ connectedAt: AT, changedAt: AT, attempt, paidAt: null, paused: undefined, error: undefined },
 };
 
-test('a wallet that has never said what is wrong, and has not paid, is told of', () => {
+test('reports EXPIRED for a wallet that received a request and neither paid nor reported an error', () => {
   const { last_error, last_error_code, last_error_at, state } = toAutoTopupJson(view, ENDED) as Record<string, unknown>;
   expect([state, last_error_code, last_error_at]).toEqual(['waiting', 'EXPIRED', ENDED]);
-  expect(last_error).toContain('no payment came');
+  expect(last_error).toContain('expired without a payment');
 });
 
-test('what a wallet has said is wrong is what is told, and a new connection begins without', () => {
+test('reports the error of the wallet instead of EXPIRED, and no EXPIRED after a reconnection or a new attempt', () => {
   const error = { code: 'PAYMENT_FAILED', message: 'no route', at: AT };
   expect(toAutoTopupJson({ ...view, error }, ENDED)).toMatchObject({ last_error_code: 'PAYMENT_FAILED' });
   const later = { ...view, connectedAt: '2026-11-20T13:00:00.000Z' };

@@ -7,7 +7,7 @@ const DISCONNECTED_FIELDS = {
   ...{ last_error_at: null, last_attempt: null, created_at: null, updated_at: null },
 };
 
-/** The same fields at the root and in `data`: clients look in one place or the other. */
+/** Returns the same fields at the root and in `data`, because some clients read the one and some the other. */
 export function toAutoTopupJson(view: AutoTopupView | undefined, now: string) {
   if (!view) return { status: 'success', ...DISCONNECTED_FIELDS, data: null };
   const fields = toAutoTopupFields(view, now);
@@ -42,11 +42,14 @@ function toAutoTopupFields(view: AutoTopupView, now: string) {
   };
 }
 
-/** A wallet that says nothing, or that it has paid, has made no mistake that it told. */
+/**
+ * Returns the last error of the wallet. If the wallet reported none, but its last attempt expired after a payment
+ * request was sent, the code is EXPIRED.
+ */
 function getLastError({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {
   if (error || !attempt || attempt.state !== 'expired' || attempt.requests === 0) return error;
-  if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // it was another wallet
-  const message = 'The wallet was asked to pay an invoice, and no payment came before it expired';
+  if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // of an earlier wallet
+  const message = 'The wallet received a payment request, but the invoice expired without a payment';
   return { code: 'EXPIRED', message, at: attempt.endedAt };
 }
 
@@ -57,7 +60,10 @@ function getState({ wallet, attempt }: AutoTopupView, isPaused: boolean): string
   return attempt?.state === 'expired' || attempt?.state === 'failed' ? 'waiting' : 'idle';
 }
 
-/** Its secret can spend, so it is not shown, not even to its owner. */
+/**
+ * Returns the connection string without its secret, which can spend money. The secret is never returned, not even to
+ * the account's owner.
+ */
 function redactWalletUrl({ pubkey, relays }: NonNullable<AutoTopupView['wallet']>): string {
   const relayParams = relays.map((relay) => `relay=${encodeURIComponent(relay)}&`).join('');
   return `nostr+walletconnect://${pubkey}?${relayParams}secret=***`;

@@ -43,7 +43,7 @@ export class AutoTopupController {
   async disconnect(@CurrentCaller() { accountId }: Caller, @RequestCause() cause: Cause) {
     const { position } = await this.commands.execute(new DisconnectWallet(accountId, cause));
     await this.readModels.waitForPosition(position, 'autotopups');
-    return { status: 'success', message: 'Wallet disconnected, automatic top-up is off' };
+    return { status: 'success', message: 'Wallet disconnected; automatic top-up is off' };
   }
 
   private async loadAutoTopup(accountId: string) {

@@ -11,7 +11,6 @@ import { PaymentsModule, SecretsModule, StoresModule, StreamsModule, WalletsModu
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AutoTopupController } from './auto-topup.controller.ts';
 
-/** Wallets that top up accounts by themselves. */
 @Module({
   imports: [EdgeModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule, WalletsModule],
   controllers: [AutoTopupController],

@@ -8,9 +8,9 @@ const EXAMPLE_URL =
 export const connectWallet: OperationOptions = {
   id: 'connectAutoTopupWallet',
   tag: 'Top-ups',
-  summary: 'Connects a wallet that tops up the account',
+  summary: 'Connects a wallet for automatic top-up',
   description:
-    'Whenever the balance falls below the threshold, a wallet that is connected by Nostr Wallet Connect is asked to pay a Lightning invoice. Another wallet takes the place of the one before.',
+    'Whenever the balance falls below the threshold, the wallet receives a request over Nostr Wallet Connect to pay a Lightning invoice. A new wallet replaces the connected one.',
   auth: 'key',
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
@@ -21,7 +21,7 @@ export const connectWallet: OperationOptions = {
 export const getAutoTopup: OperationOptions = {
   id: 'getAutoTopup',
   tag: 'Top-ups',
-  summary: 'Returns the settings and the state of automatic top-up',
+  summary: 'Returns the settings and state of automatic top-up',
   auth: 'key',
   response: jsonContent(AutoTopupSchema),
 };
@@ -29,7 +29,7 @@ export const getAutoTopup: OperationOptions = {
 export const disconnectWallet: OperationOptions = {
   id: 'disconnectAutoTopupWallet',
   tag: 'Top-ups',
-  summary: 'Disconnects the wallet, and ends automatic top-up',
+  summary: 'Disconnects the wallet and ends automatic top-up',
   auth: 'key',
   response: jsonContent(WalletDisconnectedSchema),
   rateLimitedAction: 'changes',

@@ -5,18 +5,18 @@ import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
 
 export const DEFAULT_USD = 10;
-/** No balance needs a higher one. */
+/** An account never needs a higher threshold. */
 const MAX_THRESHOLD_USD = 1_000_000;
 
 const isAmount = (value: unknown) => typeof value === 'number' && Number.isFinite(value) && value > 0;
 
-// Rules are checked from the last one up.
+// class-validator checks the rules of a field from the last to the first.
 export class NewWallet {
-  @Field({ description: 'Connection string of a wallet that lets itself be asked to pay: nostr+walletconnect://…' })
+  @Field({ description: 'Connection string of a wallet that accepts payment requests: nostr+walletconnect://…' })
   @IsString({ message: 'nwc_url must be a string' })
   nwc_url!: string;
 
-  @Field({ description: `The account is topped up when its balance falls below it, in USD; ${DEFAULT_USD} by default` })
+  @Field({ description: `Balance in USD below which the account is topped up; ${DEFAULT_USD} by default` })
   @IsOptional()
   @Max(MAX_THRESHOLD_USD, { message: `threshold_usd must be at most ${MAX_THRESHOLD_USD}` })
   @Min(MIN_AUTO_TOPUP_THRESHOLD_USD, { message: `threshold_usd must be at least ${MIN_AUTO_TOPUP_THRESHOLD_USD}` })
@@ -26,7 +26,7 @@ export class NewWallet {
   @Field({
     type: ['number', 'null'],
     exclusiveMinimum: 0,
-    description: `What the wallet is asked for each time, in USD; ${DEFAULT_USD} by default`,
+    description: `Amount of each top-up in USD; ${DEFAULT_USD} by default`,
   })
   @IsOptional()
   @Satisfies(isAmount, 'topup_amount_usd must be a number above 0')

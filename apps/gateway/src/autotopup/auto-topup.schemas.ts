@@ -7,23 +7,25 @@ const fields: Readonly<Record<string, JsonSchema>> = {
   connected: BOOLEAN,
   enabled: BOOLEAN,
   nwc_url: nullable(text('The connection string of the wallet, without its secret', { pattern: 'secret=\\*\\*\\*$' })),
-  threshold_usd: nullable(usd('The account is topped up when its balance falls below it')),
-  topup_amount_usd: nullable(usd('What the wallet is asked for each time')),
-  state: text('What it is at: `waiting` after a failure until it tries again', { enum: STATES }),
-  paused_until: nullable(instant('When it tries again by itself')),
+  threshold_usd: nullable(usd('The balance below which the account is topped up')),
+  topup_amount_usd: nullable(usd('The amount of each top-up')),
+  state: text('The current state; `waiting`: after a failure, until the next attempt', { enum: STATES }),
+  paused_until: nullable(instant('When paused automatic top-up resumes by itself')),
   last_topup_at: nullable(instant('When the last automatic top-up was credited')),
-  last_error: nullable(text('What went wrong last, for people')),
-  last_error_code: nullable(text('The same for programs, such as QUOTA_EXCEEDED')),
-  last_error_at: nullable(instant('When it went wrong')),
+  last_error: nullable(text('The last error as text')),
+  last_error_code: nullable(text('The last error as a code, such as QUOTA_EXCEEDED')),
+  last_error_at: nullable(instant('When the last error occurred')),
   last_attempt: {
     oneOf: [
       object({
-        invoice_id: text('The top-up: its status is under /topup/status'),
-        amount_usd: usd('What the wallet is asked for'),
-        state: text('How far it is', { enum: ['begun', 'invoiced', 'asked', 'paid', 'expired', 'failed', 'dropped'] }),
-        requests: { ...COUNT, description: 'How often the wallet was asked to pay the invoice, which it can pay once' },
-        started_at: instant('When it began'),
-        ended_at: nullable(instant('When it ended')),
+        invoice_id: text('The id of the top-up, for GET /topup/status/{id}'),
+        amount_usd: usd('The amount of the invoice'),
+        state: text('The state of the attempt', {
+          enum: ['begun', 'invoiced', 'asked', 'paid', 'expired', 'failed', 'dropped'],
+        }),
+        requests: { ...COUNT, description: 'How many requests to pay the invoice were sent; it can be paid only once' },
+        started_at: instant('When the attempt started'),
+        ended_at: nullable(instant('When the attempt ended')),
       }),
       { type: 'null' },
     ],
@@ -39,7 +41,7 @@ export const AutoTopupSchema = nameSchema(
   object({
     status: { const: 'success' },
     ...fields,
-    data: { oneOf: [AutoTopupFields, { type: 'null' }], description: 'The same; null where no wallet is connected' },
+    data: { oneOf: [AutoTopupFields, { type: 'null' }], description: 'The same fields; null without a wallet' },
   }),
 );
 

@@ -1,12 +1,12 @@
 /**
- * Automatic top-up with everything there is: gateway, sagas, a relay, and wallets that behave in every way. All of them are
- * asked at the same time, in one world.
+ * Automatic top-up end to end: gateway, sagas, a relay, and wallets with every behaviour. All wallets are connected at
+ * the same time, in one world.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestEndpoint, createTestModel, type TestAccount, type TestWallet, TestWorld } from '#testing';
 
-/** Ten of its tokens cost 0.1055 USD. */
+/** Ten tokens of this model cost 0.1055 USD. */
 const DEAR = 'test/dear';
 const PRICE = 0.1055;
 const MODELS = [
@@ -14,7 +14,7 @@ const MODELS = [
     createTestEndpoint('openai', 'openai', { usdPerMillionTokens: { input: '0', cacheRead: '0', output: '10000' } }),
   ]),
 ];
-/** Ten dollars and the bonus of Lightning. */
+/** 10 USD and the Lightning bonus. */
 const ONE_TOPUP = '10.5';
 
 let world: TestWorld;
@@ -34,7 +34,7 @@ const attempts = async (account: TestAccount) =>
     .filter(({ stream }) => stream === `autotopup-${world.getAccountId(account)}`)
     .filter(({ type }) => type === 'AutoTopupBegun').length;
 
-describe('a wallet that', () => {
+describe('automatic top-up', () => {
   interface Case {
     readonly account: TestAccount;
     readonly wallet: TestWallet;
@@ -42,14 +42,14 @@ describe('a wallet that', () => {
   const cases = new Map<string, Case>();
   const PAYING: readonly [string, object][] = [
     ['pays at once', { mode: 'pays' }],
-    ['knows the old encryption alone', { encryption: 'nip04' }],
+    ['supports only the old encryption', { encryption: 'nip04' }],
     ['pays late', { mode: 'pays late', delay_ms: 1_000 }],
     ['fails, then pays', { mode: 'fails, then pays' }],
-    ['pays, and never answers', { mode: 'pays silently' }],
-    ['answers twice', { mode: 'answers twice' }],
-    ['has others answer in its name', { mode: 'forged' }],
-    ['never gets the first request', { mode: 'drops' }],
-    ['loses the connection before it answers', { mode: 'drops its answer' }],
+    ['pays, and never responds', { mode: 'pays silently' }],
+    ['responds twice', { mode: 'answers twice' }],
+    ['is impersonated by forged responses', { mode: 'forged' }],
+    ['never receives the first request', { mode: 'drops' }],
+    ['loses the connection before it responds', { mode: 'drops its answer' }],
   ];
   beforeAll(async () => {
     const others: [string, object][] = [
@@ -66,7 +66,7 @@ describe('a wallet that', () => {
   });
   const caseOf = (name: string) => cases.get(name) as Case;
 
-  test.each(PAYING)('%s funds the account by one payment', async (name) => {
+  test.each(PAYING)('funds the account with one payment from a wallet that %s', async (name) => {
     const { account, wallet } = caseOf(name);
     await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
     expect(await world.fetchBalance(account)).toBe(ONE_TOPUP);
@@ -78,7 +78,7 @@ describe('a wallet that', () => {
     expect(await attempts(account)).toBe(1);
   });
 
-  test('has used up its budget pauses the account, which shows why, until another one is connected', async () => {
+  test('pauses when the budget of the wallet is used up, and continues with another wallet', async () => {
     const { account, wallet } = caseOf('quota');
     await world.waitUntil(async () => (await state(account)).state === 'paused');
     expect(await state(account)).toMatchObject({
@@ -92,7 +92,7 @@ describe('a wallet that', () => {
     expect((await world.getWalletUsage(wallet)).payments).toEqual([]);
   });
 
-  test('does not answer has one invoice, which no other wallet is asked to pay', async () => {
+  test('does not send the invoice of an unresponsive wallet to another wallet', async () => {
     const { account } = caseOf('silent');
     const other = await world.createNwcWallet();
     await world.connectWallet(account, other);
@@ -104,7 +104,7 @@ describe('a wallet that', () => {
     ]);
   });
 
-  test('tells secrets is not quoted, and nothing of what it told is anywhere', async () => {
+  test('neither quotes nor stores secrets that a wallet reports in its error', async () => {
     const { account } = caseOf('careless');
     await world.waitUntil(async () => (await state(account)).last_error !== null);
     expect((await state(account)).last_error).toMatch(/^no route for … with key …$/);
@@ -114,7 +114,7 @@ describe('a wallet that', () => {
     expect([secrets.length, preimages.length]).toEqual([cases.size, expect.any(Number)]);
     expect(preimages.length).toBeGreaterThanOrEqual(PAYING.length);
     const kept = (await everything()).toLowerCase();
-    expect(kept).toContain(caseOf('careless').wallet.id); // what may be there is found
+    expect(kept).toContain(caseOf('careless').wallet.id); // the search finds text that is stored
     for (const secret of [...secrets, ...preimages]) {
       for (const written of [
         secret,
@@ -144,7 +144,7 @@ async function everything(): Promise<string> {
   return tables.join('\n');
 }
 
-/** Until the account's workflow has looked at it once more, and wants nothing. */
+/** Waits until the workflow of the account has run again and its next run is due in more than 1.5 seconds. */
 async function looked(account: TestAccount): Promise<void> {
   const { rows } = await database.query<{ now: Date }>('select now()');
   const due = () =>
@@ -163,7 +163,7 @@ async function funded(usd: number): Promise<{ account: TestAccount; wallet: Test
   return { account, wallet };
 }
 
-test('charges that cross the threshold together begin one attempt', async () => {
+test('starts one automatic top-up when concurrent charges cross the threshold', async () => {
   const { account, wallet } = await funded(10.5);
   await Promise.all(Array.from({ length: 60 }, () => dear(account)));
   await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
@@ -172,14 +172,14 @@ test('charges that cross the threshold together begin one attempt', async () => 
   expect(Number(await world.fetchBalance(account))).toBeCloseTo(10.5 - 60 * PRICE + 10.5, 9);
 });
 
-test('holds alone begin none; what they come to does', async () => {
+test('starts no automatic top-up for holds, but one for the charges that follow', async () => {
   const { account } = await funded(10.5);
   const waiting = Array.from({ length: 64 }, () => dear(account, 1_500));
   await world.waitUntil(async () => {
     const { body } = await world.post('/credits/balance', undefined, account);
     return body.held_usd > 6.7;
   });
-  await world.sendChat(account, 'tokens=1'); // a charge, so that it is looked
+  await world.sendChat(account, 'tokens=1'); // a charge triggers the workflow
   await looked(account);
   expect(await attempts(account)).toBe(0);
   await Promise.all(waiting);
@@ -187,13 +187,13 @@ test('holds alone begin none; what they come to does', async () => {
   expect(await attempts(account)).toBe(1);
 });
 
-describe('the route', () => {
-  test('has the same fields, and no data, where no wallet was connected', async () => {
+describe('/nwc-auto-topup', () => {
+  test('returns the same fields, without data, if no wallet was ever connected', async () => {
     const account = await world.createAccount();
     expect(await state(account)).toMatchObject({ status: 'success', connected: false, nwc_url: null, data: null });
   });
 
-  test('takes the key, the id of the account, or both, and never shows the secret', async () => {
+  test('accepts the key, the credit id, or both, and never returns the secret', async () => {
     const [account, wallet] = [await world.createAccount(10.5), await world.createNwcWallet()];
     const ways: Readonly<Record<string, string>>[] = [
       { authorization: `Bearer ${account.apiKey}` },
@@ -218,19 +218,19 @@ describe('the route', () => {
 
   test.each<[string, object, string]>([
     ['a threshold below 5', { threshold_usd: 4.99 }, 'threshold_usd must be at least 5'],
-    ['an amount below what Lightning takes', { topup_amount_usd: 0.09 }, 'topup_amount_usd must be from 0.1 to 1000'],
-    ['an amount above it', { topup_amount_usd: 1_000.01 }, 'topup_amount_usd must be from 0.1 to 1000'],
-    ['an amount that is none', { topup_amount_usd: 'ten' }, 'topup_amount_usd must be a number above 0'],
-    ['no address', { nwc_url: undefined }, 'nwc_url must be a string'],
-    ['something else', { nwc_url: 'https://wallet.example' }, 'nwc_url must be a connection string'],
-  ])('refuses %s, and nothing is recorded', async (_, wrong, message) => {
+    ['an amount below the Lightning limit', { topup_amount_usd: 0.09 }, 'topup_amount_usd must be from 0.1 to 1000'],
+    ['an amount over the Lightning limit', { topup_amount_usd: 1_000.01 }, 'topup_amount_usd must be from 0.1 to 1000'],
+    ['an amount that is not a number', { topup_amount_usd: 'ten' }, 'topup_amount_usd must be a number above 0'],
+    ['a missing URL', { nwc_url: undefined }, 'nwc_url must be a string'],
+    ['a URL of another scheme', { nwc_url: 'https://wallet.example' }, 'nwc_url must be a connection string'],
+  ])('rejects %s and records nothing', async (_, wrong, message) => {
     const [account, wallet] = [await world.createAccount(), await world.createNwcWallet()];
     const answer = await world.connectWallet(account, wallet, wrong);
     expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining(message)]);
     expect(await state(account)).toMatchObject({ connected: false, updated_at: null });
   });
 
-  test('refuses a wallet that cannot be asked to pay, with the reason', async () => {
+  test('rejects a wallet that does not support payment requests, with the reason', async () => {
     const [account, wallet] = [await world.createAccount(), await world.createNwcWallet({ mode: 'no pay_invoice' })];
     const answer = await world.connectWallet(account, wallet);
     expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining('pay_invoice')]);

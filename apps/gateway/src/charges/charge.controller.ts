@@ -7,7 +7,10 @@ import { UnauthorizedError } from '../edge/errors/errors.ts';
 import { jsonContent, Operation } from '../openapi/operation.ts';
 import { ChargeSchema } from './charge.schemas.ts';
 
-/** The preimage was shown, so it is paid, also before anything says so. */
+/**
+ * A valid proof contains the preimage, which only a payment reveals, so the challenge counts as paid even before the
+ * payment is recorded.
+ */
 const STATES: Partial<Record<ChallengePhase, ChallengePhase>> = { issued: 'paid', expired: 'paid' };
 
 @Controller()
@@ -22,9 +25,9 @@ export class ChargeController {
   @Operation({
     id: 'getCharge',
     tag: 'Service',
-    summary: 'Returns what became of a payment for one request',
+    summary: 'Returns the state of a pay-per-request payment',
     description:
-      'To who shows its proof, as it is shown with the request itself. The id of the challenge or its payment hash alone show nothing.',
+      'Requires the proof, in the same form as for the paid request. The challenge id or the payment hash is not sufficient.',
     auth: 'public',
     acceptsProof: true,
     response: jsonContent(ChargeSchema),
@@ -32,7 +35,7 @@ export class ChargeController {
   })
   async get(@Req() { anonymousCaller }: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
     if (!anonymousCaller || !('proof' in anonymousCaller))
-      throw new UnauthorizedError('The proof of a payment is missing: send "Authorization: Payment …" or "L402 …"');
+      throw new UnauthorizedError('Missing proof: send "Authorization: Payment …" or "Authorization: L402 …"');
     const { proof } = anonymousCaller;
     const challenge = await this.streams.challenges.read(proof.challengeId);
     reply.header('cache-control', 'no-store');

@@ -3,6 +3,5 @@ import { PaymentsModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { ChargeController } from './charge.controller.ts';
 
-/** Payments for single requests, as their payers see them. */
 @Module({ imports: [EdgeModule, PaymentsModule], controllers: [ChargeController] })
 export class ChargesModule {}

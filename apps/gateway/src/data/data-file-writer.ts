@@ -3,7 +3,7 @@ import type { DataFileWriter, Receipt } from '#application';
 import { formatUsd, type PicoUsd, ZERO_USD } from '#kernel';
 import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 
-/** A client that receives a file as its vendor sends it. */
+/** Writes a file to the client as the provider sends it. */
 export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWriter {
   private price: PicoUsd = ZERO_USD;
 
@@ -22,7 +22,7 @@ export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWrit
   }
 
   end(_receipt: Receipt | undefined, failure?: unknown): void {
-    if (!this.hasStarted) return; // a failure that is answered with its own status
+    if (!this.hasStarted) return; // the failure is sent with its own HTTP status
     if (failure === undefined) this.finish('');
     else this.abort();
   }

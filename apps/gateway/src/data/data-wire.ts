@@ -1,9 +1,9 @@
-/** The list of lookups, with the prices at which they are sold now. */
+/** The list of data lookups with their current prices. */
 import { type Catalogue, DATA_PROVIDERS, type DataEndpoint, toDataPath } from '#catalogue';
 import { calculateMaxPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
-/** Those of a class stand together. @param acceptsChallenges whether a single request can be paid for here */
+/** Returns all lookups, grouped by category. @param acceptsChallenges whether anonymous callers can pay per request */
 export function toDataEndpointList(catalogue: Catalogue, acceptsChallenges: boolean) {
   const rank = ({ provider }: DataEndpoint) => DATA_PROVIDERS.indexOf(provider);
   return catalogue.dataEndpoints

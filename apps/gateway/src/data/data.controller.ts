@@ -12,7 +12,6 @@ import * as operations from './data.operations.ts';
 import { DataFileHttpWriter } from './data-file-writer.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
-/** What a request names: a lookup in the catalogue. */
 interface LookupName {
   readonly provider: string;
   readonly action: string;
@@ -79,24 +78,28 @@ export class DataController {
       const result = await this.commands.execute(
         new RunDataLookup(payer, context, input, new DataFileHttpWriter(reply)),
       );
-      if (!result) return; // a file, which has been sent
+      if (!result) return; // a file, which was streamed to the client
       const { status, bytes, charged } = result;
       reply.headers({ 'cache-control': 'no-store', 'x-cost-usd': formatUsd(charged) });
       reply.status(status).type('application/json; charset=utf-8').send(bytes);
     });
   }
 
-  /** Those of the social network are below a path of their own. @throws NotFoundError, and 405 where it takes the other method */
+  /**
+   * Finds the lookup that a request names. Lookups of the social network have a path of their own.
+   * @throws NotFoundError if there is no such lookup
+   * @throws MethodNotAllowedException if the lookup requires the other HTTP method
+   */
   private resolveLookup({ params, method }: FastifyRequest, reply: FastifyReply): LookupName {
     const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };
     const entry = this.catalogues.current.findDataEndpoint(provider ?? SOCIAL_PROVIDER, action);
     if (!entry || provider === SOCIAL_PROVIDER)
       throw new NotFoundError(
-        `There is no lookup "${provider ?? SOCIAL_PROVIDER}/${action}"; GET /v1/data/endpoints lists all`,
+        `Lookup "${provider ?? SOCIAL_PROVIDER}/${action}" not found; GET /v1/data/endpoints lists all lookups`,
       );
     if (entry.method !== method) {
       reply.header('allow', entry.method);
-      throw new MethodNotAllowedException(`This lookup takes ${entry.method} only`);
+      throw new MethodNotAllowedException(`This lookup supports ${entry.method} only`);
     }
     return { provider: entry.provider, action };
   }

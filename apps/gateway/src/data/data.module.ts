@@ -4,7 +4,6 @@ import { CatalogueModule, PaymentsModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { DataController } from './data.controller.ts';
 
-/** Lookups at vendors of data. */
 @Module({
   imports: [EdgeModule, CatalogueModule, PaymentsModule, ProvidersModule],
   controllers: [DataController],

@@ -4,19 +4,19 @@ import { DataEndpointList, LOOKUP_PENDING, LOOKUP_RESULT } from './data.schemas.
 
 const ERRORS = [402, 404, 405, 409, 422, 429, 502, 504];
 const CHARGED =
-  'A call is charged with the price that `GET /v1/data/endpoints` says, and `x-cost-usd` repeats it. The answer is the vendor’s own; its refusals keep their status (400, 404, 422), and what fails is not charged unless its vendor charges for it.';
-/** Longer requests for data are none. */
+  'A call costs the price that `GET /v1/data/endpoints` lists; `x-cost-usd` has the charged amount. The response of the provider is returned unchanged. Errors of the provider with status 400, 404 and 422 are returned with the same status. A failed call is charged only if its provider charges for it.';
+/** Maximum size of a body; a longer one is rejected with 413. */
 const MAX_BYTES = 1024 * 1024;
 
 const params = (provider: string, action: string) => ({
-  provider: { description: 'A class of vendors', example: provider },
-  action: { description: 'What is looked up; it may have slashes', example: action },
+  provider: { description: 'The category of the lookup', example: provider },
+  action: { description: 'The name of the lookup; it may contain slashes', example: action },
 });
 
 export const listDataEndpoints: OperationOptions = {
   id: 'listDataEndpoints',
   tag: 'Data',
-  summary: 'Lists what can be looked up, with the prices of now',
+  summary: 'Lists the data lookups with their current prices',
   auth: 'public',
   response: jsonContent(DataEndpointList),
 };
@@ -24,8 +24,8 @@ export const listDataEndpoints: OperationOptions = {
 export const runLookup: OperationOptions = {
   id: 'lookUp',
   tag: 'Data',
-  summary: 'Looks something up',
-  description: `The body is passed on as it is. ${CHARGED}`,
+  summary: 'Runs a data lookup',
+  description: `The fields of the body are forwarded to the provider as they are. ${CHARGED}`,
   auth: 'key',
   paid: true,
   payPerRequest: true,
@@ -42,8 +42,8 @@ export const runLookup: OperationOptions = {
 export const runLookupByQuery: OperationOptions = {
   id: 'lookUpByQuery',
   tag: 'Data',
-  summary: 'Looks something up that is named in the query',
-  description: `The query is passed on as it is. ${CHARGED}`,
+  summary: 'Runs a data lookup with query parameters',
+  description: `The query parameters are forwarded to the provider as they are. ${CHARGED}`,
   auth: 'key',
   paid: true,
   payPerRequest: true,
@@ -59,13 +59,13 @@ export const runLookupByQuery: OperationOptions = {
 export const runSocialLookup: OperationOptions = {
   id: 'lookUpSocial',
   tag: 'Data',
-  summary: 'Looks something up in a social network',
-  description: `Posts, users and lists of X. The query is passed on as it is. ${CHARGED}`,
+  summary: 'Runs a data lookup in a social network',
+  description: `Finds posts, users and lists of X. The query parameters are forwarded to the provider as they are. ${CHARGED}`,
   auth: 'key',
   paid: true,
   payPerRequest: true,
   priced: true,
-  params: { action: { description: 'What is looked up; it may have slashes', example: 'users/by/username' } },
+  params: { action: { description: 'The name of the lookup; it may contain slashes', example: 'users/by/username' } },
   query: SocialQuery,
   example: { username: 'ada_example' },
   response: LOOKUP_RESULT,

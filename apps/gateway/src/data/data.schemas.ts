@@ -2,15 +2,13 @@ import type { Content } from '../openapi/operation.ts';
 import { jsonContent, nameSchema } from '../openapi/operation.ts';
 import { array, BOOLEAN, COUNT, nullable, object, STRING, text, usd } from '../openapi/schemas.ts';
 
-/** Of the vendor: any JSON, or a file. */
 export const LOOKUP_RESULT: Content = {
-  ...jsonContent({ description: 'What the vendor has answered, as it wrote it' }),
-  'image/tiff': { type: 'string', format: 'binary', description: 'Of solar/rgb-image: a GeoTIFF' },
+  ...jsonContent({ description: 'The response of the provider, unchanged' }),
+  'image/tiff': { type: 'string', format: 'binary', description: 'For solar/rgb-image: a GeoTIFF' },
 };
 
-/** A vendor is still looking: ask again. */
 export const LOOKUP_PENDING: Content = jsonContent({
-  description: 'The vendor is still looking: nothing was charged; ask again',
+  description: 'The provider has no result yet. Nothing was charged; send the same request again later.',
 });
 
 const anyObject = (description: string) => ({ type: 'object', description });
@@ -18,23 +16,23 @@ const anyObject = (description: string) => ({ type: 'object', description });
 const DataEndpointSchema = nameSchema(
   'DataEndpoint',
   object({
-    path: text('Where it is called'),
-    method: text('How', { enum: ['GET', 'POST'] }),
-    provider: text('The class of vendors that it belongs to', { examples: ['maps'] }),
-    action: text('What it does', { examples: ['text-search/full'] }),
+    path: text('The path of the lookup'),
+    method: text('The HTTP method', { enum: ['GET', 'POST'] }),
+    provider: text('The category of the lookup', { examples: ['maps'] }),
+    action: text('The name of the lookup within its category', { examples: ['text-search/full'] }),
     name: STRING,
     description: STRING,
-    price_usd: usd('What a call is charged with'),
-    payment_methods: array(text('How a call can be paid', { enum: ['balance', 'l402'] })),
-    free_if_empty: { ...BOOLEAN, description: 'A call that finds nothing is not charged' },
+    price_usd: usd('The price of a call'),
+    payment_methods: array(text('A way to pay for a call', { enum: ['balance', 'l402'] })),
+    free_if_empty: { ...BOOLEAN, description: 'Whether a call without results is free' },
     limits: {
-      ...anyObject('The most that fields may be, or lists have, which would multiply the cost'),
+      ...anyObject('The maximum value, or list length, of each field that would multiply the cost'),
       additionalProperties: COUNT,
     },
     parameters: nullable(
-      anyObject('A JSON schema of the body, or of the query of a GET; null where any are passed on'),
+      anyObject('The JSON schema of the body, or of the query of a GET; null if any fields are forwarded'),
     ),
-    example: anyObject('A body, or the parameters of a query, that has an answer'),
+    example: anyObject('An example of a body, or of query parameters, that has a result'),
   }),
 );
 

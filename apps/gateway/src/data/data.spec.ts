@@ -10,7 +10,7 @@ import { toDataEndpointList } from './data-wire.ts';
 const TOTAL_MS = 1_800;
 const secretOf = (slug: string) => `secret/of+${slug}=0123456789`;
 
-/** Every vendor of data is played by the sandbox, and has a credential that nobody could guess. */
+/** Returns settings that connect every data provider to the sandbox, each with its own credential. */
 function vendors(): Record<string, string> {
   const all = readProviders().filter(({ credential }) => credential);
   return Object.fromEntries(
@@ -33,13 +33,13 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** At the sandbox's rate. */
+/** The exchange rate of the sandbox. */
 const SATS_PER_USD = 1_000;
-/** Lookups that are paid for one by one. */
+/** How many pay-per-request lookups run concurrently. */
 const AT_ONCE = 8;
 const NEWS = '/v1/data/api/serp/news';
 
-/** As the list has it. */
+/** A row of `GET /v1/data/endpoints`. */
 interface Listed {
   readonly path: string;
   readonly method: string;
@@ -72,7 +72,7 @@ const entries = readCatalogue().dataEndpoints;
 const pathOf = ({ provider, action }: { provider: string; action: string }) =>
   provider === 'x' ? `/v1/data/x/${action}` : `/v1/data/api/${provider}/${action}`;
 
-test('what can be looked up is listed for everybody, each class together', async () => {
+test('lists the lookups for callers without a credential, grouped by category', async () => {
   const { status, body } = await world.get('/v1/data/endpoints');
   expect([status, body.status, body.total, body.data.length]).toEqual([200, 'success', entries.length, entries.length]);
   const classes = body.data.map(({ provider }: { provider: string }) => provider);
@@ -85,7 +85,7 @@ test('what can be looked up is listed for everybody, each class together', async
   for (const row of toDataEndpointList(readCatalogue(), false)) expect(row.payment_methods).toEqual(['balance']);
 });
 
-test('each lookup has an answer at the price that is listed, and costs what its vendor invoices', async () => {
+test('charges the listed price for each lookup, and records the cost that its provider invoices', async () => {
   const before = (await world.listEvents(account)).length;
   const listed = (await world.get('/v1/data/endpoints')).body.data;
   for (const { path, method, example, price_usd } of listed) {
@@ -111,7 +111,7 @@ test('each lookup has an answer at the price that is listed, and costs what its 
   await expectNothingOfOurs();
 }, 60_000);
 
-test('each lookup is sold without an account too, at the same price, and costs what its vendor invoices', async () => {
+test('sells each lookup to anonymous callers at the same price, and records the invoiced cost', async () => {
   const before = (await world.listEvents()).length;
   const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
   const listed = (await world.get('/v1/data/endpoints')).body.data;
@@ -137,7 +137,7 @@ test('each lookup is sold without an account too, at the same price, and costs w
   await expectNothingOfOurs();
 }, 60_000);
 
-/** Of all that vendors were sent since the last look: nothing but what the entries say, and their own credential. */
+/** Checks that providers received only their own credential and what their catalogue entries specify. */
 async function expectNothingOfOurs(): Promise<void> {
   const usual = ['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent'];
   for (const { url, headers, body, method } of await received()) {
@@ -157,7 +157,7 @@ async function expectNothingOfOurs(): Promise<void> {
   }
 }
 
-test('an answer is its vendor’s, byte by byte, and none of its headers', async () => {
+test('returns the body of the provider byte by byte, without its headers', async () => {
   const { headers, text } = await ask('POST', NEWS, { q: 'ledgers', num: 3 });
   const [asked] = await received();
   const itself = await fetch(`${world.sandbox}${asked?.url}`, {
@@ -168,7 +168,7 @@ test('an answer is its vendor’s, byte by byte, and none of its headers', async
   expect(headers.get('x-request-id')).not.toBe(itself.headers.get('x-request-id'));
 });
 
-test('what a client sends beside its fields reaches no vendor', async () => {
+test('forwards only the fields of a request to the provider', async () => {
   const headers = {
     ...{
       authorization: `Bearer ${account.apiKey}`,
@@ -192,7 +192,7 @@ test('what a client sends beside its fields reaches no vendor', async () => {
   await expectNothingOfOurs();
 });
 
-describe('what is no lookup', () => {
+describe('a request that is not a valid lookup', () => {
   test.each<[string, string, number, string | null]>([
     ['GET', '/v1/data/api/web/nothing', 404, null],
     ['POST', '/v1/data/api/nobody/search', 404, null],
@@ -210,14 +210,14 @@ describe('what is no lookup', () => {
     ['HEAD', '/v1/data/x/tweets/user?username=x', 405, 'GET'],
     ['POST', '/v1/data/x/tweets/user', 405, 'GET, HEAD'],
     ['DELETE', NEWS, 405, 'GET, HEAD, POST'],
-  ])('%s %s is %d', async (method, path, status, allow) => {
+  ])('rejects %s %s with %d', async (method, path, status, allow) => {
     const headers = { authorization: `Bearer ${account.apiKey}` };
     const answer = await fetch(`${world.api}${path}`, { method, headers });
     await answer.text();
     expect([answer.status, answer.headers.get('allow')]).toEqual([status, allow]);
   });
 
-  test('costs nothing, and neither does what is not allowed', async () => {
+  test('rejects invalid fields, bodies and keys without an event or a call to a provider', async () => {
     const before = (await world.listEvents(account)).length;
     for (const [fields, param] of [
       [{ q: 'x', num: 101 }, 'num'],
@@ -229,7 +229,7 @@ describe('what is no lookup', () => {
       expect([status, body.error.param]).toEqual([400, param]);
     }
     expect((await ask('GET', '/v1/data/x/tweets/user', { username: 'ada', max_results: '101' })).body.message).toBe(
-      'max_results must be a whole number from 1 to 100 here',
+      'max_results must be an integer from 1 to 100 here',
     );
     expect((await ask('POST', `${NEWS}?num=1000`, { q: 'x' })).status).toBe(400);
     expect((await world.post(NEWS, { q: 'x'.repeat(2_000_000) }, account)).status).toBe(413);
@@ -247,14 +247,14 @@ interface Expected {
   readonly types: readonly string[];
   readonly spent: string;
   readonly owed: string;
-  /** Where it is not what is owed. */
+  /** Set if it differs from `owed`. */
   readonly invoiced?: string;
 }
 
 const NOTHING = '0.000000000000';
 const FREE: Expected = { types: RELEASED, spent: NOTHING, owed: '0' };
 
-/** One lookup of a new account: its answer, its facts, its record, and what it cost whom. */
+/** Runs one lookup of a new account and returns its response, event types, history record and costs. */
 async function outcomeOf(method: string, path: string, fields: JsonObject) {
   const by = await world.createAccount(1.05);
   const answer = await ask(method, path, fields, by);
@@ -278,7 +278,7 @@ async function outcomeOf(method: string, path: string, fields: JsonObject) {
   };
 }
 
-describe('a vendor that fails', () => {
+describe('a failing provider', () => {
   const LOST: Expected = { types: ABSORBED, spent: NOTHING, owed: '0.04' };
   test.each<[string, number, string, Expected]>([
     ['fault=400', 400, 'invalid_request', FREE],
@@ -292,25 +292,28 @@ describe('a vendor that fails', () => {
     ['fault=503', 503, 'upstream_unavailable', FREE],
     ['fault=lost', 503, 'upstream_unavailable', LOST],
     ['fault=html', 502, 'upstream_error', LOST],
-    // Nobody can know that this one is not invoiced.
+    // The gateway cannot know that this response is not invoiced.
     ['fault=malformed', 502, 'upstream_error', { ...LOST, invoiced: '0' }],
     ['fault=cut', 502, 'upstream_error', LOST],
     ['bytes=9000000', 502, 'upstream_error', LOST],
-  ])('with %s is answered with %d %s', async (directive, status, code, { types, spent, owed, invoiced = owed }) => {
-    const { answer, ...outcome } = await outcomeOf('POST', NEWS, { q: `x [[sandbox ${directive}]]` });
-    expect([answer.status, answer.body.error.code, answer.headers.get('x-cost-usd')]).toEqual([status, code, null]);
-    expect(outcome).toMatchObject({ types, spent, owed, invoiced });
-    expect(outcome.record.error_code).not.toBeNull();
-  });
+  ])(
+    'returns for %s the status %d and the code %s',
+    async (directive, status, code, { types, spent, owed, invoiced = owed }) => {
+      const { answer, ...outcome } = await outcomeOf('POST', NEWS, { q: `x [[sandbox ${directive}]]` });
+      expect([answer.status, answer.body.error.code, answer.headers.get('x-cost-usd')]).toEqual([status, code, null]);
+      expect(outcome).toMatchObject({ types, spent, owed, invoiced });
+      expect(outcome.record.error_code).not.toBeNull();
+    },
+  );
 
-  test('is asked again where that may help, and its answer is charged once', async () => {
+  test('is called again after a status 500, and its response is charged once', async () => {
     const { answer, types, spent, owed, invoiced } = await outcomeOf('POST', NEWS, {
       q: '[[sandbox id=again fault=500 fault_times=2]]',
     });
     expect([answer.status, types, spent, owed, invoiced]).toEqual([200, SETTLED, '0.046000000000', '0.04', '0.04']);
   });
 
-  test('is not waited for without end, and a GET is no less an order than a POST', async () => {
+  test('makes the operator absorb the possible cost of a response that is lost (GET) or times out (POST)', async () => {
     await told('twit', 'fault=lost');
     const lost = await outcomeOf('GET', '/v1/data/x/users/by/username', { username: 'ada_example' });
     await told('twit', '');
@@ -320,7 +323,7 @@ describe('a vendor that fails', () => {
     expect([late.answer.status, late.types, late.spent, late.owed]).toEqual([504, ABSORBED, NOTHING, '0.04']);
   });
 
-  test('does not tell its customer our credential', async () => {
+  test('does not reveal the credential of the gateway to the customer', async () => {
     for (const directive of ['fault=tells_key', 'fault=echo']) {
       const { answer } = await outcomeOf('POST', NEWS, { q: `[[sandbox ${directive}]]` });
       expect(answer.text).not.toContain(secretOf('serper'));
@@ -329,49 +332,52 @@ describe('a vendor that fails', () => {
   });
 });
 
-describe('a lookup that finds nothing', () => {
+describe('a lookup without results', () => {
   test.each<[string, string, JsonObject, number, Expected]>([
-    // Its vendor charges for the search.
+    // The provider charges for the search.
     ['serper', 'serp/news', { q: 'x' }, 200, { types: SETTLED, spent: '0.046000000000', owed: '0.04' }],
-    // Charges for nothing that it does not find.
+    // The provider charges only for results.
     ['apollo', 'people/people-enrich', { email: 'a@b.example' }, 200, { types: SETTLED, spent: NOTHING, owed: '0' }],
     ['fullenrich', 'professionals/people-search', { limit: 5 }, 200, { types: SETTLED, spent: NOTHING, owed: '0' }],
     ['company-enrich', 'professionals/org-enrich', { domain: 'b.example' }, 404, FREE],
-    // Charges for what it answers with 404.
+    // The provider charges for a 404.
     [
       ...(['whitepages', 'records/property-search'] as const),
       { street: '1 Nowhere', zipcode: '00000' },
       ...([404, { types: SETTLED, spent: '0.506000000000', owed: '0.44' }] as const),
     ],
-  ])('at %s with %s', async (vendor, lookup, fields, status, { types, spent, owed }) => {
-    await told(vendor, 'fault=empty');
-    const outcome = await outcomeOf('POST', `/v1/data/api/${lookup}`, fields);
-    await told(vendor, '');
-    expect(outcome).toMatchObject({ types, spent, owed, invoiced: owed });
-    expect([outcome.answer.status, outcome.answer.headers.get('x-cost-usd')]).toEqual([
-      status,
-      status === 200 ? String(Number(spent)) : null,
-    ]);
-    expect(outcome.charges.flatMap(({ items }) => items).every(({ estimated }) => !estimated)).toBe(true);
-  });
+  ])(
+    'costs at %s (%s) what the provider charges for it',
+    async (vendor, lookup, fields, status, { types, spent, owed }) => {
+      await told(vendor, 'fault=empty');
+      const outcome = await outcomeOf('POST', `/v1/data/api/${lookup}`, fields);
+      await told(vendor, '');
+      expect(outcome).toMatchObject({ types, spent, owed, invoiced: owed });
+      expect([outcome.answer.status, outcome.answer.headers.get('x-cost-usd')]).toEqual([
+        status,
+        status === 200 ? String(Number(spent)) : null,
+      ]);
+      expect(outcome.charges.flatMap(({ items }) => items).every(({ estimated }) => !estimated)).toBe(true);
+    },
+  );
 });
 
-test('a page is paid for by who has chosen it, however long it is', async () => {
+test('charges for a page that the customer chose, even if it is too long to be returned', async () => {
   const fields = { url: 'https://example.com', includeTags: ['[[sandbox bytes=9000000]]'] };
   const { answer, ...outcome } = await outcomeOf('POST', '/v1/data/api/crawler/scrape', fields);
-  expect([answer.status, answer.body.message]).toEqual([502, 'The answer is too long']);
+  expect([answer.status, answer.body.message]).toEqual([502, 'The response of the provider is too long']);
   expect(outcome).toMatchObject({ types: SETTLED, spent: '0.014490000000', owed: '0.0126', invoiced: '0.0126' });
   expect(outcome.record.error_code).toBe('answer_too_long');
 });
 
-test('a match is paid for whatever was asked of it', async () => {
+test('charges for a match, regardless of the requested fields', async () => {
   const fields = { email: 'ada@example.com', data_include: 'nothing' };
   const found = await outcomeOf('POST', '/v1/data/api/professionals/people-enrich', fields);
   expect(found.answer.body).toEqual({ status: 200, likelihood: 8, data: {} });
   expect(found).toMatchObject({ types: SETTLED, spent: '0.322000000000', owed: '0.28', invoiced: '0.28' });
 });
 
-test('results are paid for by the house one by one, and sold at one price', async () => {
+test('records a cost per result, and charges a fixed price that covers the cost', async () => {
   const search = '/v1/data/api/professionals/people-search';
   for (const [limit, cost] of [
     [3, '0.045'],
@@ -389,7 +395,7 @@ test('results are paid for by the house one by one, and sold at one price', asyn
   expect([lost.answer.status, lost.types, lost.owed]).toEqual([503, ABSORBED, '0.06']);
 });
 
-describe('what a vendor says', () => {
+describe('the response of a provider', () => {
   const vendor = new StubServer();
   let api: string;
   beforeAll(async () => {
@@ -412,19 +418,19 @@ describe('what a vendor says', () => {
   };
 
   test.each<[string, unknown, number, boolean]>([
-    ['as many as were wanted', Array(4).fill({}), 4, false],
-    ['more than was wanted', Array(9).fill({}), 4, true],
-    ['a number of them', 3, 3, false],
-    ['a number that cannot be', 1e15, 4, true],
-    ['something else', 'many', 4, true],
+    ['as many as requested', Array(4).fill({}), 4, false],
+    ['more than requested', Array(9).fill({}), 4, true],
+    ['a number', 3, 3, false],
+    ['an implausible number', 1e15, 4, true],
+    ['a text', 'many', 4, true],
     ['an object', { a: 1 }, 4, true],
-  ])('it has found: %s', async (_, people, result, estimated) => {
+  ])('determines the billed number of results: %s', async (_, people, result, estimated) => {
     const { said, item, spent } = await search(respondWithJson({ people }));
     expect([said.status, item?.usage, item?.estimated]).toEqual([200, { lookup: 1, result }, estimated]);
     expect(spent).toBeCloseTo(0.1725, 12);
   });
 
-  test('is not charged while it is still looking, and the same request is asked again', async () => {
+  test('is not charged if it has status 202, and the same Idempotency-Key runs the lookup again', async () => {
     const { said, item, spent } = await search(respondWithJson({ people: [{}] }, 202));
     expect([said.status, said.body, said.headers.get('x-cost-usd')]).toEqual([202, { people: [{}] }, '0']);
     expect([item, spent]).toEqual([undefined, 0]);
@@ -439,19 +445,19 @@ describe('what a vendor says', () => {
   });
 
   test.each([400, 404, 422])(
-    'of somebody, in a refusal with %d, is told its customer and stands in no fact',
+    'returns the message of an error with status %d to the customer, and stores it in no event',
     async (status) => {
       const { said } = await search(respondWithJson({ message: 'There is no Ada Example in Springfield' }, status));
       expect([said.status, said.body.message]).toEqual([status, 'There is no Ada Example in Springfield']);
       const facts = JSON.stringify(await world.listEvents(), (_, value) =>
         typeof value === 'bigint' ? String(value) : value,
       );
-      expect(facts).toContain('The upstream refused the request');
+      expect(facts).toContain('The provider rejected the request');
       expect(facts).not.toContain('Springfield');
     },
   );
 
-  test('is its answer, whatever it calls that, and it sends us nowhere', async () => {
+  test('is returned as JSON whatever its media type, and a redirect is not followed', async () => {
     const { said } = await search((response) => {
       response.writeHead(203, { 'content-type': 'text/html', 'set-cookie': 'a=b', 'x-frame-options': 'none' });
       response.end('{"people": ["<script>"]}');
@@ -469,7 +475,7 @@ describe('a file', () => {
   const IMAGE = '/v1/data/api/maps/solar/rgb-image?id=ZXhhbXBsZS1yZ2ItaW1hZ2U';
   const headers = () => ({ authorization: `Bearer ${account.apiKey}` });
 
-  test('comes as it is, and says what it cost', async () => {
+  test('is returned unchanged, with its price in a header', async () => {
     const answer = await fetch(`${world.api}${IMAGE}`, { headers: headers() });
     const bytes = Buffer.from(await answer.arrayBuffer());
     expect([answer.status, answer.headers.get('content-type'), bytes.subarray(0, 4).toString('latin1')]).toEqual([
@@ -490,7 +496,7 @@ describe('a file', () => {
     ['fault=html', 502, 'upstream_error'],
     ['fault=svg', 502, 'upstream_error'],
     ['fault=500', 502, 'upstream_error'],
-  ])('that does not come has a status: %s is %d', async (directive, status, code) => {
+  ])('returns for %s the status %d without a charge', async (directive, status, code) => {
     await told('google-solar', directive);
     const before = await world.fetchBalance(account);
     const { status: answered, body } = await world.send('GET', IMAGE, { headers: headers() });
@@ -498,7 +504,7 @@ describe('a file', () => {
     expect([answered, body.error.code, await world.fetchBalance(account)]).toEqual([status, code, before]);
   });
 
-  test('that breaks off is seen to, and is not charged', async () => {
+  test('is aborted if the provider interrupts it, and is not charged', async () => {
     await told('google-solar', 'fault=broken');
     const before = await world.fetchBalance(account);
     const answer = await fetch(`${world.api}${IMAGE}`, { headers: headers() });
@@ -509,7 +515,7 @@ describe('a file', () => {
   });
 });
 
-test('an Idempotency-Key makes it one lookup, also where it is a GET', async () => {
+test('runs a lookup by GET once per Idempotency-Key', async () => {
   const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'a lookup' };
   const address = `${pathOf({ provider: 'x', action: 'users/by/username' })}?username=ada_example`;
   const before = await world.fetchBalance(account);
@@ -521,14 +527,14 @@ test('an Idempotency-Key makes it one lookup, also where it is a GET', async () 
   for (const more of ['1', '/']) expect((await world.send('GET', `${address}${more}`, { headers })).status).toBe(409);
 });
 
-test('who cannot pay is told so, and what is looked up is bought once though many ask at once', async () => {
+test('runs only as many concurrent lookups as the balance pays for, and rejects the others with 402', async () => {
   const poor = await world.createAccount(0.105);
   const all = await Promise.all(Array.from({ length: 9 }, () => ask('POST', NEWS, { q: 'x' }, poor)));
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 200, ...Array(7).fill(402)]);
   expect((await world.bill.fetchTotal()).total_usd).toBe('0.08');
 });
 
-test('with all of that, the books are at drift 0', async () => {
+test('leaves the ledger at drift 0 after all of these lookups', async () => {
   const lines: string[] = [];
   await verify(world.foundation, (line) => lines.push(line));
   expect(lines.at(-1)).toBe('drift 0');

@@ -1,6 +1,6 @@
 /**
- * Whatever is asked of lookups: the answer is documented and never a 500, an error that its vendor does not charge for costs
- * nothing, no money stays held, and a vendor is sent nothing but what its entry lets through.
+ * Random requests for lookups. Every status is documented, and none is 500. An error costs nothing unless the provider
+ * charges for it. No money stays held, and providers receive only fields that their catalogue entries allow.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -48,7 +48,7 @@ function deep(levels: number): unknown {
   return levels === 0 ? 1 : { a: deep(levels - 1) };
 }
 
-/** Names by which something might be bought that was not priced, or something of ours be replaced. */
+/** Field names that could add a cost that the price does not cover, or replace a value that the gateway sets. */
 const NAMES = [
   'fields',
   '$fields',
@@ -63,7 +63,7 @@ const NAMES = [
   '',
 ];
 
-/** The spellings of a name that vendors may take for it. */
+/** Returns variants of a name that a provider may treat as the same field. */
 function spellings(name: string): readonly string[] {
   const snake = name.replace(/[A-Z]/g, (each) => `_${each.toLowerCase()}`);
   return [
@@ -120,7 +120,7 @@ const CLIENTS = {
   referer: 'https://client.example',
 };
 
-test('is answered as documented, and reaches no vendor but as its entry says', async () => {
+test('returns a documented status for every request, and sends providers only what the catalogue allows', async () => {
   const seen = new Set<number>();
   await fetch(`${world.sandbox}/data-vendors/received`, { method: 'DELETE' });
   await fc.assert(
@@ -151,7 +151,7 @@ test('is answered as documented, and reaches no vendor but as its entry says', a
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
 
-/** As it is, whatever that is: the test's own client does not read what is not to be read. */
+/** Uses `fetch`, because the client of the test world parses the body, which may be invalid here. */
 async function send({ method, path, fields, stray }: Asked) {
   const inBody = method === 'POST' || method === 'PUT';
   const query = new URLSearchParams(pairs(inBody ? stray : { ...fields, ...stray })).toString();
@@ -183,7 +183,10 @@ interface Received {
 
 const USUAL = ['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent'];
 
-/** It is one of the vendor's lookups, within its caps, with what the entry says, and nothing of ours or of the client's headers. */
+/**
+ * Checks that a request to a provider is one of its lookups, within the caps and with the fixed values of its catalogue
+ * entry. The request must contain no credential of the account and no header of the client.
+ */
 function expectFitting({ vendor, method, url, headers, body }: Received): void {
   const { credential, sandboxPath } = readProviders().find(({ slug }) => slug === vendor) as never as {
     readonly credential: { readonly in: string; readonly name: string };

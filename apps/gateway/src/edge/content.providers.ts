@@ -1,4 +1,4 @@
-/** The database of what lies beside the books: stored Responses, and answers that are kept. It may be one of its own. */
+/** The database for stored Responses and saved HTTP responses, which may be separate from that of the read models. */
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageQuota } from '#application';

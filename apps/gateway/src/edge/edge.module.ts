@@ -40,10 +40,10 @@ import { BodyParser } from './validation/body-parser.ts';
 import { ValidationPipe } from './validation/validation.ts';
 
 const SWEEP_INTERVAL_MS = 60_000;
-/** Payers whose refusals are noted. */
+/** Creates payers that record rejected requests. */
 const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
-/** What all surfaces share: callers, reads that follow writes, answers that are kept, and the one error shape. */
+/** Shared by all API modules: authentication, reads that follow writes, idempotency, and error handling. */
 @Module({
   imports: [BillingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
@@ -204,7 +204,7 @@ async function openIdempotencyStore(
   const removeExpired = () =>
     store
       .removeExpired()
-      .catch((error) => runtime.reportError('expired answers could not be removed; trying again', error));
+      .catch((error) => runtime.reportError('expired saved responses could not be removed; retrying', error));
   const timer = setInterval(() => void removeExpired(), SWEEP_INTERVAL_MS).unref();
   await role.closeOnExit({ close: () => clearInterval(timer) });
   return store;

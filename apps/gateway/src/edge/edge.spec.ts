@@ -1,4 +1,4 @@
-/** What every answer has in common, whatever was asked. */
+/** What all responses have in common, whatever the request. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
@@ -29,7 +29,7 @@ describe('a known path with another method', () => {
     ['POST', '/topup/status/x', 'GET, HEAD'],
     ['GET', '/topup/create/x', 'POST'],
     ['POST', '/health/live', 'GET, HEAD'],
-  ])('%s %s is refused with the methods that are allowed, before its body is read', async (method, route, allow) => {
+  ])('rejects %s %s before the body is read, and returns the allowed methods', async (method, route, allow) => {
     const body = method === 'GET' ? undefined : '{"broken';
     const { status, headers, body: answer } = await world.send(method, route, { body });
     expect([status, headers.get('allow')]).toEqual([405, allow]);
@@ -37,7 +37,7 @@ describe('a known path with another method', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  test('a WebSocket, which no path has, is refused with 426, so that clients go on without', async () => {
+  test('rejects a WebSocket upgrade with 426, so that clients fall back to HTTP', async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
     const [answer] = (await once(request(`${world.api}/v1/responses`, { headers }).end(), 'response')) as [
       IncomingMessage,
@@ -47,24 +47,24 @@ describe('a known path with another method', () => {
     expect((await json(answer)) as object).toMatchObject({ status: 'error', error: { type: 'upgrade_required' } });
   });
 
-  test('HEAD is refused without a body', async () => {
+  test('rejects HEAD with a response that has no body', async () => {
     const answer = await fetch(`${world.api}/accounts/create`, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'POST', '']);
   });
 
-  test('HEAD is answered wherever GET is', async () => {
+  test('supports HEAD on every path that supports GET', async () => {
     const answer = await fetch(`${world.api}/v1/models`, { method: 'HEAD' });
     expect([answer.status, await answer.text()]).toEqual([200, '']);
   });
 });
 
-describe('what is no request', () => {
+describe('a malformed request', () => {
   const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, ...headers].join('\r\n');
   const many = Array.from({ length: 2_500 }, (_, i) => `x${i}: 1`);
 
   test.each<[string, number, string, string]>([
     ['a sentence', 400, 'invalid_request_error', 'this is no request'],
-    ['a method that nobody knows', 400, 'invalid_request_error', 'BREW /tea HTTP/1.1\r\nHost: x'],
+    ['an unknown method', 400, 'invalid_request_error', 'BREW /tea HTTP/1.1\r\nHost: x'],
     ['another protocol', 400, 'invalid_request_error', '\x16\x03\x01\x02\x00'],
     ['without a host', 400, 'invalid_request_error', get('/v1/models')],
     ['for a proxy', 400, 'invalid_request_error', 'CONNECT x:1 HTTP/1.1\r\nHost: x'],
@@ -79,12 +79,12 @@ describe('what is no request', () => {
     ['with too many headers', 431, 'headers_too_large', get('/', 'Host: x', ...many)],
     ['to an address that is too long', 431, 'headers_too_large', get(`/${'x'.repeat(20_000)}`, 'Host: x')],
     [
-      'a preflight for what cannot be decoded',
+      'a preflight for a path that cannot be decoded',
       400,
       'invalid_request_error',
       'OPTIONS /%zz HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: GET',
     ],
-  ])('%s: %i, in the shape of all errors, readable in a browser', async (_, status, type, request) => {
+  ])('(%s) is rejected with %i in the common error format, readable in a browser', async (_, status, type, request) => {
     const answer = await raw(request);
     expect(answer.head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(answer.head).toMatch(/^x-request-id: [0-9a-f-]{36}\r?$/im);
@@ -100,7 +100,7 @@ describe('what is no request', () => {
     socket.on('data', (piece) => {
       answer += piece;
     });
-    socket.on('error', () => {}); // it may be closed while we write
+    socket.on('error', () => {}); // the gateway may close the socket while the test writes
     if (!request.includes('Host')) socket.end();
     await once(socket, 'close');
     const [head = '', body = ''] = answer.split('\r\n\r\n');
@@ -108,7 +108,7 @@ describe('what is no request', () => {
   }
 });
 
-describe('an address', () => {
+describe('a URL', () => {
   test.each<[string, string, unknown, number]>([
     ['GET', '/v1/models/', undefined, 200],
     ['GET', '/v1/models/openai/gpt-5-mini/', undefined, 200],
@@ -116,11 +116,11 @@ describe('an address', () => {
     ['GET', '/topup/payment-methods/?x=1', undefined, 200],
     ['GET', '/accounts/create/', undefined, 405],
     ['POST', '/v1/chat/completions/', {}, 401],
-  ])('with a slash at its end is the same: %s %s', async (method, route, body, status) => {
+  ])('is the same with a trailing slash: %s %s', async (method, route, body, status) => {
     expect((await world.send(method, route, { body })).status).toBe(status);
   });
 
-  test('that does not exist is quoted without its query, and not at length', async () => {
+  test('is quoted without its query, and truncated, if it does not exist', async () => {
     const { status, text } = await world.get(`/nope/${'x'.repeat(400)}?api_key=sk-secret`);
     expect([status, text.length < 600]).toEqual([404, true]);
     expect(text).not.toContain('sk-secret');
@@ -128,7 +128,7 @@ describe('an address', () => {
 });
 
 describe('an error', () => {
-  test('quotes a part of what it is about, not all of it', async () => {
+  test('quotes only a part of a long value', async () => {
     const tools = [{ type: 'function', function: { name: 'f' } }];
     const model = 'x'.repeat(256);
     const answers = [
@@ -144,27 +144,31 @@ describe('an error', () => {
     ['the keys', () => world.get('/keys', account), /x-credit-id$/],
     ['the balance', () => world.send('POST', '/credits/balance'), /x-credit-id, or credit_id in the body$/],
     ['the history', () => world.get('/queries/history'), /x-credit-id, or credit_id in the query$/],
-    ['a response', () => world.get('/v1/responses/resp_x'), /x-api-key, or the id of the account as x-credit-id$/],
-  ])('for a credential that is missing names those that %s takes', async (_, ask, named) => {
+    [
+      'a response',
+      () => world.get('/v1/responses/resp_x'),
+      /x-api-key, or the credit id of the account as x-credit-id$/,
+    ],
+  ])('lists the accepted credentials if %s is requested without one', async (_, ask, named) => {
     const { status, body } = await ask();
     expect([status, body.message]).toEqual([401, expect.stringMatching(named)]);
   });
 });
 
-test('OPTIONS without an origin is answered like that of a browser', async () => {
+test('responds to OPTIONS without an Origin header as to a preflight of a browser', async () => {
   const { status, text } = await world.send('OPTIONS', CHAT);
   expect([status, text]).toEqual([204, '']);
 });
 
-describe('every answer', () => {
+describe('every response', () => {
   test.each<[string, () => Promise<TestResponse>]>([
     ['a list of models', () => world.get('/v1/models')],
     ['a new account', () => world.send('POST', '/accounts/create')],
-    ['a sign of life', () => world.get('/health/live')],
+    ['a health check', () => world.get('/health/live')],
     ['a balance', () => world.post('/credits/balance', undefined, account)],
-    ['a refusal', () => world.sendChat(account)],
+    ['a rejection', () => world.sendChat(account)],
     ['a stream', async () => world.sendChat(await world.createAccount(1.05), '', { stream: true })],
-  ])('such as %s carries its request id and lets browsers read it', async (_, ask) => {
+  ])('such as %s has its request id and is readable in a browser', async (_, ask) => {
     const { headers } = await ask();
     expect(headers.get('x-request-id')).toMatch(UUID);
     expect(headers.get('access-control-allow-origin')).toBe('*');
@@ -183,7 +187,7 @@ describe('every answer', () => {
 
 describe('a browser', () => {
   test.each([CHAT, '/keys/x', '/accounts/create', '/nope'])(
-    'may ask %s from anywhere, with every header that clients send',
+    'may send requests to %s from any origin, with every header that clients use',
     async (route) => {
       const asked =
         'authorization,api-key,x-api-key,x-credit-id,x-query-source,x-private-model,ehbp-encapsulated-key,content-type';
@@ -206,13 +210,13 @@ describe('a browser', () => {
   );
 });
 
-describe('the health of a gateway', () => {
-  test('is that it lives', async () => {
+describe('a gateway', () => {
+  test('is reported as alive', async () => {
     const { status, body } = await world.get('/health/live');
     expect([status, body]).toEqual([200, { status: 'ok' }]);
   });
 
-  test('that is told to stop is that it wants no more, and it serves until others have noticed', async () => {
+  test('is draining after a shutdown has started, and serves requests until load balancers have noticed', async () => {
     const gateway = await world.startGateway({ drainDelayMs: 200 });
     const closing = gateway.close();
     const ask = (path: string) => fetch(`${gateway.api}${path}`);
@@ -224,7 +228,7 @@ describe('the health of a gateway', () => {
     await expect(ask('/health/live')).rejects.toThrow();
   });
 
-  test('is ready while its stores answer and its read models keep up', async () => {
+  test('is ready while its stores respond and its read models are current', async () => {
     const { status, body } = await world.get('/health/ready');
     expect(status).toBe(200);
     expect(body).toEqual({

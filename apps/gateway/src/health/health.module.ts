@@ -9,9 +9,11 @@ import { HealthController } from './health.controller.ts';
 const PROJECTION_NAMES = projections.map(({ name }) => name);
 
 /**
- * Liveness and readiness of this process. A gateway comes into service when the read models show what there was at its start; after
- * that a projector that is late or stands still is shown and no more: it is so for all gateways, and what they sell needs none. Roles
- * that nobody sends requests to wait for nothing: a supervisor that ends what is not ready would have them begin again.
+ * Liveness and readiness of this process.
+ * A gateway is ready once the read models include every event that was stored when it started. After that, a lagging or
+ * stopped projector is only reported: it affects all gateways alike, and selling needs no read models. Roles without
+ * incoming requests wait for nothing: a supervisor that restarts processes until they are ready would restart them
+ * repeatedly.
  */
 @Module({ imports: [EdgeModule], controllers: [HealthController] })
 export class HealthModule implements OnApplicationBootstrap {
@@ -39,7 +41,7 @@ export class HealthModule implements OnApplicationBootstrap {
   }
 }
 
-/** How far a read model is; while it is made anew, how far that is. */
+/** Returns the position of a read model and, during a rebuild, also that of the rebuild. */
 function toPositionJson({ position, rebuiltTo }: ProjectionPosition) {
   return { position: Number(position), ...(rebuiltTo === undefined ? {} : { rebuilt_to: Number(rebuiltTo) }) };
 }

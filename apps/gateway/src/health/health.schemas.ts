@@ -5,17 +5,17 @@ export const Alive = nameSchema('Alive', object({ status: { const: 'ok' } }));
 
 const CHECK = object({
   ok: BOOLEAN,
-  required: { ...BOOLEAN, description: 'The process is ready only while this is well; others are only shown' },
+  required: { ...BOOLEAN, description: 'Whether readiness requires this check; other checks are only reported' },
 });
 
 export const HealthSchema = nameSchema(
   'Health',
   object({
     status: { enum: ['ok', 'unavailable'] },
-    draining: { ...BOOLEAN, description: 'The process is shutting down' },
+    draining: { ...BOOLEAN, description: 'Whether the process is shutting down' },
     checks: {
       type: 'object',
-      description: 'By name, each with figures of its own',
+      description: 'Checks by name, each with additional fields of its own',
       additionalProperties: { ...CHECK, additionalProperties: true },
     },
   }),

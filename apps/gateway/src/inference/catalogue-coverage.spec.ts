@@ -18,7 +18,7 @@ const chats = models.filter((model) => model.type === 'chat' && !isPrivate(model
 const secrets = models.filter(isPrivate).map(({ id }) => id);
 const offers = chats.flatMap(({ id, endpoints }) => endpoints.map(({ slug }) => [id, slug] as const));
 
-test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) => {
+test.each(offers)('serves %s at %s, non-streaming and streamed', async (model, slug) => {
   const provider = { only: [slug] };
   const whole = await world.sendChat(account, 'tokens=20 chunks=3', { model, provider });
   expect(whole.status).toBe(200);
@@ -28,7 +28,7 @@ test.each(offers)('%s answers at %s, whole and streamed', async (model, slug) =>
   expect(stream.text).not.toContain('"error"');
 });
 
-test.each(secrets)('%s answers what is encrypted for its enclave, whole and streamed', async (id) => {
+test.each(secrets)('serves %s with encryption for its enclave, non-streaming and streamed', async (id) => {
   const { enclaveAttestationReport } = (await world.get(`/private/attestation?model=${id}`)).body;
   const { hpke_public_key, model } = JSON.parse(Buffer.from(enclaveAttestationReport.body, 'base64').toString());
   expect(`private/${model}`).toBe(id);
@@ -48,7 +48,7 @@ test.each(secrets)('%s answers what is encrypted for its enclave, whole and stre
   }
 });
 
-test('what the providers invoice for all that is what the books owe them, to the pico-USD', async () => {
+test('records exactly the cost that the providers invoice for all of these requests', async () => {
   const facts = (await world.listEvents()) as readonly DomainEvent[];
   const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));
   const owed = costs.reduce((sum, cost) => sum + cost, 0n);
@@ -56,7 +56,7 @@ test('what the providers invoice for all that is what the books owe them, to the
   expect(bill).toEqual({ total_usd: formatUsd(owed as PicoUsd), lines: 2 * (offers.length + secrets.length) });
 });
 
-test('an endpoint that fails is left for another one, where a dearer one is allowed', async () => {
+test('falls back from a failing endpoint to a more expensive one if that is allowed', async () => {
   const model = 'openai/gpt-oss-120b';
   const answer = await world.sendChat(account, 'tokens=4 fault=500 at=deepinfra', {
     model,

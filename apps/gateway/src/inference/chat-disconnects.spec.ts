@@ -19,13 +19,13 @@ afterAll(() => world.close());
 interface Leaving {
   readonly directive: string;
   readonly stream: boolean;
-  /** What must have come before it hangs up; nothing at all where it is left out. */
+  /** The text that must arrive before the client disconnects; undefined to disconnect before any response. */
   readonly enough?: string | undefined;
   readonly model?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Asks, and hangs up. */
+/** Sends a request and disconnects. */
 async function leave(account: TestAccount, { directive, stream, enough, model, headers }: Leaving): Promise<void> {
   const hangUp = new AbortController();
   const response = fetch(`${world.api}/v1/chat/completions`, {
@@ -55,22 +55,22 @@ async function readUpTo(enough: string, { body }: Response): Promise<void> {
 
 const end = async (account: TestAccount) => (await world.listEvents(account)).at(-1)?.type;
 
-/** What became of it, once it has ended. */
+/** Waits until the hold is settled, and returns the data of that event with the history record. */
 async function settled(account: TestAccount) {
   await world.waitUntil(async () => (await end(account)) === 'HoldSettled');
   const fact = (await world.listEvents(account)).at(-1);
-  if (fact?.type !== 'HoldSettled') throw new Error('it was settled, and then something else happened');
+  if (fact?.type !== 'HoldSettled') throw new Error('the last event is not HoldSettled');
   const [record] = (await world.get('/queries/history', account)).body.data;
   return { ...fact.data, record };
 }
 
-describe('a client that hangs up', () => {
+describe('a client that disconnects', () => {
   test.each([
     ['in the middle of a slow stream', 'tokens=8 chunk_delay=40', true, '"coin '],
-    ['in the middle of a stream that came at once', 'tokens=20000 chunks=2000', true, '"coin '],
+    ['in the middle of a fast stream', 'tokens=20000 chunks=2000', true, '"coin '],
     ['before the first byte of a stream', 'tokens=8 latency=150', true, undefined],
-    ['before an answer in one piece', 'tokens=8 latency=150', false, undefined],
-  ])('%s pays for the whole answer where the vendor bills on', async (_, directive, stream, enough) => {
+    ['before a non-streaming response', 'tokens=8 latency=150', false, undefined],
+  ])('pays for the complete response if the provider continues to bill: %s', async (_, directive, stream, enough) => {
     await world.bill.clear();
     const account = await world.createAccount(1.05);
     await leave(account, { directive, stream, enough, model: BILLS_ON });
@@ -85,7 +85,7 @@ describe('a client that hangs up', () => {
   });
 
   test.each([{ stream: true }, { stream: false }])(
-    'pays for what was made until then where the vendor stops: the call is ended at once, %j',
+    'pays for what was generated until then if the provider stops billing on an abort: %j',
     async ({ stream }) => {
       await world.bill.clear();
       const account = await world.createAccount(1.05);
@@ -98,11 +98,11 @@ describe('a client that hangs up', () => {
       await world.waitUntil(async () => (await world.bill.fetchTotal()).lines === 1);
       const made = sumUsage(charge).output ?? 0;
       expect(made).toBeGreaterThan(0);
-      expect(made).toBeLessThan(8); // fewer than come while an answer is drained
+      expect(made).toBeLessThan(8); // fewer than arrive within the drain timeout
     },
   );
 
-  test('with an Idempotency-Key is made the whole answer all the same, for the retry', async () => {
+  test('pays for the complete response, which is saved for a retry, if it has sent an Idempotency-Key', async () => {
     const account = await world.createAccount(1.05);
     const headers = { 'idempotency-key': crypto.randomUUID() };
     await leave(account, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ', headers });
@@ -110,7 +110,7 @@ describe('a client that hangs up', () => {
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: 8 } }] });
   });
 
-  test('is not waited for longer than it takes to drain: then it pays for what had come', async () => {
+  test('pays for what has arrived when the drain timeout ends', async () => {
     const account = await world.createAccount(1.05);
     await leave(account, { directive: 'tokens=64 chunk_delay=30', stream: true, enough: '"coin ', model: BILLS_ON });
     const { charge, record } = await settled(account);
@@ -121,7 +121,7 @@ describe('a client that hangs up', () => {
   });
 
   test.each([{ stream: true }, { stream: false }])(
-    'is not waited for longer than that while the vendor hangs, and has its money back: %j',
+    'pays nothing if the provider sends nothing before the drain timeout ends: %j',
     async ({ stream }) => {
       const account = await world.createAccount(1.05);
       await leave(account, { directive: 'latency=60000', stream });
@@ -131,7 +131,7 @@ describe('a client that hangs up', () => {
     },
   );
 
-  test('does not disturb the answers to others', async () => {
+  test('does not affect the responses of other clients', async () => {
     const [leaving, staying] = await Promise.all([world.createAccount(1.05), world.createAccount(1.05)]);
     const answer = world.sendChat(staying, 'tokens=8 chunk_delay=40', { stream: true });
     await leave(leaving, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ' });
@@ -139,8 +139,8 @@ describe('a client that hangs up', () => {
   });
 });
 
-describe('an answer that takes longer than any may', () => {
-  test('is ended with a timeout, and charged for what had come', async () => {
+describe('a response that exceeds the total timeout', () => {
+  test('ends with a timeout, and is charged for what has arrived', async () => {
     const account = await world.createAccount(1.05);
     const { events } = await world.sendChat(account, 'tokens=64 chunk_delay=100', { stream: true });
     expect(events.at(-3)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
@@ -150,7 +150,7 @@ describe('an answer that takes longer than any may', () => {
     expect(record.price_in_usd).toBe(events.at(-2).usage.cost);
   });
 
-  test('is an error when nothing had come, and costs nothing', async () => {
+  test('is an error without a charge if nothing has arrived', async () => {
     const account = await world.createAccount(1.05);
     const { status, body } = await world.sendChat(account, 'latency=5000');
     expect([status, body.error.type]).toEqual([504, 'timeout']);

@@ -9,14 +9,14 @@ afterAll(() => world.close());
 
 interface Exchange {
   readonly answer: TestResponse;
-  // biome-ignore lint/suspicious/noExplicitAny: facts of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: events of any shape
   readonly facts: readonly { readonly type: string; readonly data: any }[];
   // biome-ignore lint/suspicious/noExplicitAny: a record of the history
   readonly record: any;
   readonly spent: string;
 }
 
-/** One request of a new account: its answer, the facts after the hold, and its record in the history. */
+/** Sends one request of a new account and returns its response, the events after the hold and its history record. */
 async function exchange(directive: string, more: object = {}): Promise<Exchange> {
   const account = await world.createAccount(1.05);
   const answer = await world.sendChat(account, directive, more);
@@ -40,7 +40,7 @@ const attempts = ({ facts }: Exchange) =>
 
 const BOTH = [{ stream: false }, { stream: true }] as const;
 
-describe('an upstream that delivers nothing', () => {
+describe('a provider that delivers nothing', () => {
   test.each([
     {
       fault: '400',
@@ -72,7 +72,7 @@ describe('an upstream that delivers nothing', () => {
       tries: Array(3).fill(['upstream_unavailable', undefined]),
     },
   ])(
-    'by $fault is answered with $status, in a stream as well, and costs nothing',
+    'returns for $fault the status $status without a charge, non-streaming and streamed',
     async ({ fault, status, type, code, tries }) => {
       for (const exchanged of await Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)))) {
         const { answer, facts, record } = exchanged;
@@ -81,8 +81,8 @@ describe('an upstream that delivers nothing', () => {
         expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
         expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
         expect(types(exchanged)).toEqual(['HoldReleased']);
-        // What a vendor says of a request is for who sent it; facts have our words.
-        const reason = code === 'invalid_request' ? 'The upstream refused the request' : answer.body.message;
+        // The provider's message may quote the request, so only the caller receives it; the event has a fixed text.
+        const reason = code === 'invalid_request' ? 'The provider rejected the request' : answer.body.message;
         expect(facts[0]?.data).toMatchObject({ errorCode: code, reason });
         expect(attempts(exchanged)).toEqual(tries);
         expect(record).toMatchObject({ price_in_usd: 0, error_code: code, isEstimated: false });
@@ -91,7 +91,7 @@ describe('an upstream that delivers nothing', () => {
     },
   );
 
-  test('is tried again, and charged once when it answers after all', async () => {
+  test('is called again, and the customer is charged once after the provider has recovered', async () => {
     for (const stream of BOTH) {
       const exchanged = await exchange(`id="again ${stream.stream}" fault=500 fault_times=2 tokens=3`, stream);
       expect(exchanged.answer.status).toBe(200);
@@ -104,13 +104,13 @@ describe('an upstream that delivers nothing', () => {
     }
   });
 
-  test('is not tried a fourth time', async () => {
+  test('is not called a fourth time after three failures', async () => {
     expect((await exchange('id=four fault=refuse fault_times=3')).answer.status).toBe(503);
   });
 });
 
-describe('an answer in one piece', () => {
-  test('that breaks off is not asked for again, costs nothing, and is borne by the house as an estimate', async () => {
+describe('a non-streaming response', () => {
+  test('costs nothing and is not requested again if it ends early; the operator absorbs an estimated cost', async () => {
     const exchanged = await exchange('id=cut fault=cut fault_times=1 tokens=40');
     expect(exchanged.answer.status).toBe(502);
     expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
@@ -122,7 +122,7 @@ describe('an answer in one piece', () => {
     expect(exchanged.spent).toBe(NOTHING);
   });
 
-  test('that is no chat completion is an error, and costs nothing', async () => {
+  test('is an error without a charge if it is not a chat completion', async () => {
     const exchanged = await exchange('fault=malformed');
     expect([exchanged.answer.status, exchanged.answer.body.error.type]).toEqual([502, 'upstream_error']);
     expect(types(exchanged)).toEqual(['HoldReleased', 'ChargeAbsorbed']);
@@ -133,7 +133,7 @@ describe('an answer in one piece', () => {
 });
 
 describe('a stream', () => {
-  test('that breaks off says so in a last chunk, and is charged for what was delivered, as an estimate', async () => {
+  test('has an error chunk if it ends early, and what was delivered is charged as an estimate', async () => {
     const exchanged = await exchange('fault=cut tokens=8', { stream: true });
     const { events, status, headers } = exchanged.answer;
     expect(status).toBe(200);
@@ -147,7 +147,7 @@ describe('a stream', () => {
         model: 'openai/gpt-5-mini',
         error: expect.objectContaining({
           code: 'upstream_error',
-          message: 'The upstream broke off the answer',
+          message: 'The provider ended the response early',
           metadata: { error_type: 'provider_unavailable' },
         }),
         choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
@@ -167,7 +167,7 @@ describe('a stream', () => {
   });
 
   test.each(['malformed', 'cut'])(
-    'that breaks off before its first token (%s) costs nothing, and the house bears its input',
+    'costs nothing if it ends before its first token (%s), and the operator absorbs the cost of the input',
     async (fault) => {
       const exchanged = await exchange(`id="early ${fault}" fault=${fault} fault_times=1 tokens=1`, { stream: true });
       expect(exchanged.answer.status).toBe(200);
@@ -186,7 +186,7 @@ describe('a stream', () => {
     },
   );
 
-  test('that falls silent ends with a timeout, and is charged for what was delivered', async () => {
+  test('ends with a timeout if it becomes idle, and is charged for what was delivered', async () => {
     const exchanged = await exchange('tokens=2 chunk_delay=2000', { stream: true });
     expect(exchanged.answer.events.at(-3)).toMatchObject({ error: { code: 'timeout', type: 'timeout' } });
     expect(types(exchanged)).toEqual(['HoldSettled']);
@@ -195,13 +195,13 @@ describe('a stream', () => {
     expect(exchanged.record.price_in_usd).toBeGreaterThan(0);
   });
 
-  test('that thinks for longer before its first chunk than it may be silent later is complete', async () => {
+  test('may wait longer for its first chunk than the idle timeout between chunks', async () => {
     const exchanged = await exchange('tokens=3 latency=1500', { stream: true });
     expect(exchanged.answer.events).toHaveLength(7);
     expect(exchanged.record).toMatchObject({ error_code: null, output_count: 3 });
   });
 
-  test('that takes its time between chunks, but is never silent for long, is complete', async () => {
+  test('is complete if its pauses are shorter than the idle timeout', async () => {
     const exchanged = await exchange('tokens=4 chunk_delay=120', { stream: true });
     expect(exchanged.answer.events).toHaveLength(8);
     expect(exchanged.record).toMatchObject({ error_code: null, output_count: 4, isEstimated: false });
@@ -211,7 +211,7 @@ describe('a stream', () => {
 describe.each(BOTH)('usage (%j)', (stream) => {
   const usage = ({ body, events }: TestResponse) => (body ?? events.at(-2)).usage;
 
-  test('that the upstream does not report is counted, and marked as an estimate', async () => {
+  test('is counted and marked as an estimate if the provider does not report it', async () => {
     const exchanged = await exchange('fault=no_usage tokens=8', stream);
     expect(types(exchanged)).toEqual(['HoldSettled']);
     expect(exchanged.facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true, usage: { output: 8 } }] });
@@ -221,7 +221,7 @@ describe.each(BOTH)('usage (%j)', (stream) => {
     expect(exchanged.spent).toBe(exchanged.record.price_in_usd.toFixed(12));
   });
 
-  test('of zero is believed', async () => {
+  test('is accepted if the provider reports zero', async () => {
     const exchanged = await exchange('fault=zero', stream);
     expect(exchanged.facts[0]).toMatchObject({
       type: 'HoldSettled',
@@ -232,7 +232,7 @@ describe.each(BOTH)('usage (%j)', (stream) => {
     expect(exchanged.spent).toBe(NOTHING);
   });
 
-  test('that was cached costs less', async () => {
+  test('costs less for cached input', async () => {
     const exchanged = await exchange('fault=cached tokens=8', stream);
     expect(exchanged.facts[0]?.data.charge.items[0].usage).toMatchObject({ input: 9, cacheRead: 9, output: 8 });
     expect(exchanged.record.price_in_usd).toBe(0.000019491125);
@@ -240,15 +240,15 @@ describe.each(BOTH)('usage (%j)', (stream) => {
   });
 });
 
-describe('an answer that breaks off while its reasoning, which is not to be shown, is made', () => {
+describe('a stream that ends early during hidden reasoning', () => {
   test.each([
     ['deepseek/deepseek-r1', 'deepinfra', 200, 'cut', 40],
     ['deepseek/deepseek-r1', 'deepinfra', 200, 'error', 40],
-    // Anthropic reports only that it thinks.
+    // Anthropic reports only that the model is thinking.
     ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'cut', 0],
     ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'error', 0],
   ])(
-    'costs nothing, is asked for once, and the house bears what it used: %s, %s',
+    'costs nothing and is not requested again; the operator absorbs its cost: %s, %s',
     async (model, provider, status, fault, output) => {
       const reasoning = { max_tokens: 2_000, exclude: true };
       const more = { model, stream: true, max_tokens: 4_000, reasoning, provider: { only: [provider] } };
@@ -278,7 +278,7 @@ describe('a stream that waits for its first byte', () => {
     return { status, text, spent: usd - balance };
   };
 
-  test('begins with a comment, and then is as any other', async () => {
+  test('begins with a comment, and then continues like any other stream', async () => {
     const { status, text, spent } = await ask('tokens=3 latency=1500');
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
@@ -286,7 +286,7 @@ describe('a stream that waits for its first byte', () => {
     expect(spent).toBeGreaterThan(0);
   });
 
-  test('has no status of its own for what fails then: it ends with an error, and costs nothing', async () => {
+  test('ends with an error event if it fails after the comment, and costs nothing', async () => {
     const { status, text, spent } = await ask('fault=timeout');
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text).toContain('"model":"openai/gpt-5-mini","error":{');
@@ -295,13 +295,13 @@ describe('a stream that waits for its first byte', () => {
     expect(spent).toBe(0);
   });
 
-  test('has a status for what fails before, and for want of money', async () => {
+  test('has an error status if it fails before the comment or for lack of money', async () => {
     expect((await ask('fault=400')).status).toBe(400);
     expect((await ask('fault=refuse')).status).toBe(503);
     expect((await ask('tokens=3', 0)).status).toBe(402);
   });
 
-  test('of a response that fails then begins and ends as any response', async () => {
+  test('has the events of a failed response after the comment in the Responses API', async () => {
     const account = await patient.createAccount(1.05);
     const asked = { model: 'openai/gpt-5-mini', input: '[[sandbox fault=timeout]]', stream: true };
     const { status, text } = await patient.post('/v1/responses', asked, account);

@@ -1,9 +1,9 @@
-/** Holds that leave room: requests at once share a balance, and nothing falls below zero. */
+/** Partial holds: concurrent requests share a balance, which never falls below zero. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
-/** The dearest model that chats. */
+/** The most expensive chat model. */
 const MODEL = 'anthropic/claude-opus-4.7';
 const PER_TOKEN = 25e-6 * 1.055;
 const ANSWER = 500 * PER_TOKEN;
@@ -38,7 +38,7 @@ function finishOf({ body, events }: TestResponse): string | undefined {
   return (body ?? ended)?.choices?.[0].finish_reason;
 }
 
-/** How they ended, by status or reason. */
+/** Counts responses by status, or by finish reason if they succeeded. */
 function ends(answers: readonly TestResponse[]): Record<string, number> {
   const count: Record<string, number> = {};
   for (const answer of answers) {
@@ -48,7 +48,7 @@ function ends(answers: readonly TestResponse[]): Record<string, number> {
   return count;
 }
 
-/** What was sold for more than was paid. */
+/** Returns the sum of all overruns of the account, in pico-USD. */
 async function overrun(account: TestAccount): Promise<bigint> {
   let sum = 0n;
   for (const { type, data } of await world.listEvents(account))
@@ -69,8 +69,8 @@ const paidBy = [
   ['the cap of a key', capped],
 ] as const;
 
-describe.each(paidBy)('streams at once that name no limit, paid by %s', (_, withMoney) => {
-  test.each([1, 3])('are all complete where there is money for a few more of them: %i gateways', async (count) => {
+describe.each(paidBy)('concurrent streams without an output limit, paid by %s', (_, withMoney) => {
+  test.each([1, 3])('are all complete if the money suffices for a few more streams: %i gateways', async (count) => {
     const account = await withMoney(70 * (ANSWER + QUESTION));
     const among = gateways.slice(0, count);
     const answers = await ask({
@@ -84,37 +84,40 @@ describe.each(paidBy)('streams at once that name no limit, paid by %s', (_, with
     expect(await overrun(account)).toBe(0n);
   });
 
-  test.each([1, 3])('are complete as far as there is money, and none is served unpaid: %i gateways', async (count) => {
-    const account = await withMoney(40 * (ANSWER + QUESTION));
-    const among = gateways.slice(0, count);
-    const answers = await ask({
-      account,
-      lengths: equal(64),
-      more: { stream: true },
-      directive: 'chunk_delay=5',
-      among,
-    });
-    const { stop = 0 } = ends(answers);
-    expect(stop).toBeGreaterThanOrEqual(38);
-    expect(await overrun(account)).toBe(0n);
-    expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
-  });
+  test.each([1, 3])(
+    'are complete as far as the money suffices, and none has an overrun: %i gateways',
+    async (count) => {
+      const account = await withMoney(40 * (ANSWER + QUESTION));
+      const among = gateways.slice(0, count);
+      const answers = await ask({
+        account,
+        lengths: equal(64),
+        more: { stream: true },
+        directive: 'chunk_delay=5',
+        among,
+      });
+      const { stop = 0 } = ends(answers);
+      expect(stop).toBeGreaterThanOrEqual(38);
+      expect(await overrun(account)).toBe(0n);
+      expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
+    },
+  );
 });
 
-test('answers in one piece share a balance as streams do', async () => {
+test('shares a balance among concurrent non-streaming responses', async () => {
   const account = await world.createAccount(70 * (ANSWER + QUESTION));
   expect(ends(await ask({ account, lengths: equal(64) }))).toEqual({ stop: 64 });
   const agents = await world.createAccount(1.05);
   expect(ends(await ask({ account: agents, lengths: equal(8, 16) }))).toEqual({ stop: 8 });
 });
 
-test('a large limit is a habit: agents that name one at once are all served', async () => {
+test('serves all concurrent agents that request a large output limit', async () => {
   const account = await world.createAccount(1);
   const answers = await ask({ account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } });
   expect(ends(answers)).toEqual({ stop: 8 });
 });
 
-test('a long answer comes whole, and its facts show how its hold was extended', async () => {
+test('completes a long response and extends its hold in steps', async () => {
   const account = await world.createAccount(1.05);
   const [answer] = await ask({
     account,
@@ -136,11 +139,11 @@ test('a long answer comes whole, and its facts show how its hold was extended', 
 });
 
 test.each([{ stream: true }, { stream: false }])(
-  'an answer that the money does not suffice for says that it was cut, and is charged as delivered: %j',
+  'ends a response with finish reason length when the money is used up, and charges what was delivered: %j',
   async (more) => {
     const account = await world.createAccount(4_100 * PER_TOKEN);
     const [answer] = await ask({ account, lengths: [20_000], more, directive: 'chunk_delay=1 chunks=1000' });
-    if (!answer) throw new Error('no answer');
+    if (!answer) throw new Error('there is no response');
     expect(finishOf(answer)).toBe('length');
     const facts = await world.listEvents(account);
     const settled = facts.find(({ type }) => type === 'HoldSettled');
@@ -149,7 +152,7 @@ test.each([{ stream: true }, { stream: false }])(
       answer.events.map((e) => e.choices?.[0]?.delta?.content ?? '').join('');
     const words = text.split(' ').length;
     expect(words).toBeGreaterThan(3_900);
-    if (settled?.type !== 'HoldSettled') throw new Error('it was not settled');
+    if (settled?.type !== 'HoldSettled') throw new Error('the hold was not settled');
     const [item] = settled.data.charge.items;
     expect(item?.estimated).toBe(true);
     expect(Math.abs(Number(item?.usage.output) - words)).toBeLessThan(20);
@@ -157,14 +160,14 @@ test.each([{ stream: true }, { stream: false }])(
   },
 );
 
-test('a short answer costs two appends', async () => {
+test('appends only two events for a short response', async () => {
   const account = await world.createAccount(1.05);
   const before = (await world.listEvents(account)).length;
   await ask({ account, lengths: [300], more: { stream: true }, directive: 'chunk_delay=1' });
   expect((await world.listEvents(account)).slice(before).map(({ type }) => type)).toEqual(['FundsHeld', 'HoldSettled']);
 });
 
-test('an answer that begins while others hold nearly all has what they give back', async () => {
+test('lets a long response use the money that other responses release while it is generated', async () => {
   const account = await world.createAccount(4_100 * PER_TOKEN);
   const others = { account, lengths: equal(6, 100), more: { stream: true }, directive: 'chunk_delay=20 chunks=25' };
   const short = ask(others);
@@ -175,10 +178,11 @@ test('an answer that begins while others hold nearly all has what they give back
   expect(ends(await short)).toEqual({ stop: 6 });
 });
 
-test('an answer of which we count more than the vendor can make comes whole, once all that it can come to is held', async () => {
+test('does not truncate a response whose token count is overestimated if its maximum price is held', async () => {
   const account = await world.createAccount(1.05);
   const model = 'openai/gpt-5.4';
-  await world.sendChat(account, `text="${'!'.repeat(2_000)}"`, { model, stream: true }); // the vendor counts twice what we do
+  // The provider counts twice as many tokens as the gateway.
+  await world.sendChat(account, `text="${'!'.repeat(2_000)}"`, { model, stream: true });
   const answer = await world.sendChat(account, 'tokens=4500 chunks=1', { model, stream: true, max_tokens: 5_000 });
   expect([answer.status, finishOf(answer)]).toEqual([200, 'stop']);
 });

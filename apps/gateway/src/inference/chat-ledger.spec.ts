@@ -6,7 +6,7 @@ import { isEstimated, isExplained, listCharges, type TestAccount, TestWorld } fr
 
 const FLAT = 'countinghouse/flat';
 const MODELS = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', FLAT];
-/** What can happen such that the upstream reports exactly what it will invoice, or invoices nothing. */
+/** Directives after which the provider reports exactly what it will invoice, or invoices nothing. */
 const TOLD = [
   '',
   'tokens=40',
@@ -19,7 +19,7 @@ const TOLD = [
   'fault=refuse',
   'id=books fault=500 fault_times=1',
 ];
-/** What leaves the product to guess. */
+/** Directives after which the gateway must estimate the cost. */
 const GUESSED = ['fault=no_usage tokens=30', 'fault=cut tokens=30'];
 
 let world: TestWorld;
@@ -29,8 +29,8 @@ beforeAll(async () => {
   world = await TestWorld.open();
   database = new pg.Pool({ connectionString: world.databaseUrl, max: 1 });
   account = await world.createAccount(10.5);
-  // The sandbox gives a flat request without usage away; our price list does not know such a gift.
   const mixes = MODELS.flatMap((model) => [...TOLD, ...GUESSED].map((directive) => ({ model, directive })));
+  // The sandbox does not bill a flat request without usage, but the price list has a price for it.
   const mixed = mixes.filter(({ model, directive }) => model !== FLAT || directive !== 'fault=zero');
   const run = (stream: boolean) =>
     mixed.map(({ model, directive }) => world.sendChat(account, directive, { model, stream, max_tokens: 64 }));
@@ -42,7 +42,10 @@ afterAll(async () => {
   await world.close();
 });
 
-/** The answer is kept for a retry, so the upstream makes, and invoices, all of it. */
+/**
+ * Disconnects from a stream. Its response is saved for a retry, so the provider generates and invoices the complete
+ * response.
+ */
 async function leaveInTheMiddle(): Promise<void> {
   const messages = [{ role: 'user', content: '[[sandbox tokens=8 chunk_delay=20]]' }];
   const response = await fetch(`${world.api}/v1/chat/completions`, {
@@ -67,8 +70,8 @@ async function journal(accountLike: string): Promise<bigint> {
   return BigInt((await database.query(sql, [accountLike])).rows[0].sum);
 }
 
-describe('after a mixed run', () => {
-  test('the upstream bills to the last pico-USD what the books say, wherever it reported its usage', async () => {
+describe('the ledger after a mixed run', () => {
+  test('has exactly the billed cost of every call with reported usage', async () => {
     const lines = await world.bill.fetchLines();
     const reported = lines.filter(({ fault }) => fault !== 'cut' && fault !== 'no_usage');
     const exact = (await charges()).filter((charge) => !isEstimated(charge));
@@ -79,7 +82,7 @@ describe('after a mixed run', () => {
     );
   });
 
-  test('the books have an estimate for every other line of the bill, and no more', async () => {
+  test('has an estimate for every other line of the bill, and no other estimates', async () => {
     const lines = await world.bill.fetchLines();
     const untold = lines.filter(({ fault }) => fault === 'cut' || fault === 'no_usage');
     const guessed = (await charges()).filter(isEstimated);
@@ -87,13 +90,13 @@ describe('after a mixed run', () => {
     expect(untold).toHaveLength(guessed.length);
   });
 
-  test('what is owed to the upstream is the cost of all charges', async () => {
+  test('owes the provider the cost of all charges', async () => {
     const owed = total((await charges()).map(({ cost }) => cost));
     await world.waitUntil(async () => (await journal('payable:openai')) === -owed);
     expect(await journal('cost:openai')).toBe(owed);
   });
 
-  test('every charge follows from its usage and the published prices', async () => {
+  test('explains every charge by its usage and the published prices', async () => {
     const facts = await world.listEvents();
     const lists = new Map<string, readonly PriceListLine[]>();
     for (const { type, data } of facts) if (type === 'PriceListPublished') lists.set(data.version, data.lines);
@@ -106,12 +109,12 @@ describe('after a mixed run', () => {
     }
   });
 
-  test('debits and credits are equal, and nothing is held', async () => {
+  test('has equal debits and credits, and no held money', async () => {
     await world.waitUntil(async () => (await journal('%')) === 0n);
     expect(await journal('customer:held')).toBe(0n);
   });
 
-  test('the customer has what was paid in less what the answers cost', async () => {
+  test('leaves the customer the paid amount less the charges', async () => {
     const settled = (await world.listEvents(account)).flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charged] : [],
     );
@@ -120,7 +123,7 @@ describe('after a mixed run', () => {
     expect(await journal('customer:available')).toBe(-(BigInt(left) - total(settled)));
   });
 
-  test('revenue is what the customer paid and what was given away', async () => {
+  test('has a revenue that is the sum of the charges and the overruns', async () => {
     const revenue = -(await journal('revenue:%'));
     const settled = (await world.listEvents(account)).flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charged] : [],
@@ -128,7 +131,7 @@ describe('after a mixed run', () => {
     expect(revenue).toBe(total(settled) + (await journal('overrun')));
   });
 
-  test('every hold has exactly one end', async () => {
+  test('has exactly one end for every hold', async () => {
     const facts = await world.listEvents(account);
     const held = facts.flatMap((fact) => (fact.type === 'FundsHeld' ? [fact.data.holdId] : []));
     const ended = facts.flatMap((fact) =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestEndpoint, createTestModel, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 
-/** Five times as dear, cached input and output as well, where the input has more than a thousand tokens. */
+/** All prices are five times as high if the input has more than 1,000 tokens. */
 const LONG = createTestModel('test/long', [
   createTestEndpoint('OpenAI', 'openai', {
     usdPerMillionTokens: { input: '1', cacheRead: '0.1', output: '2' },
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** An account with 0.005 USD: 0.105 less ten flat requests. */
+/** Creates an account and spends all but 0.005 USD of its money on flat requests. */
 async function poor(): Promise<TestAccount> {
   const account = await world.createAccount(0.105);
   await Promise.all(Array.from({ length: 10 }, () => world.sendChat(account, '', FLAT)));
@@ -25,7 +25,7 @@ async function poor(): Promise<TestAccount> {
 }
 
 describe('an account without enough money', () => {
-  test('learns that its balance is insufficient, and what was required', async () => {
+  test('gets a 402 with the required amount', async () => {
     const { status, body } = await world.sendChat(await world.createAccount(), '', FLAT);
     expect(status).toBe(402);
     expect(body).toMatchObject({
@@ -40,7 +40,7 @@ describe('an account without enough money', () => {
     });
   });
 
-  test('learns how many tokens it can afford: that many are served, and not one more', async () => {
+  test('gets the number of affordable tokens: that many are served, and not one more', async () => {
     const account = await poor();
     const { status, body } = await world.sendChat(account, 'tokens=1', { max_tokens: 4_096 });
     expect(status).toBe(402);
@@ -51,20 +51,20 @@ describe('an account without enough money', () => {
     expect((await world.sendChat(account, 'tokens=1', { max_tokens: most })).status).toBe(200);
   });
 
-  test('learns when it cannot even afford the question', async () => {
+  test('gets a message if it cannot afford the input alone', async () => {
     const messages = [{ role: 'user', content: 'x'.repeat(200_000) }];
     const { status, body } = await world.sendChat(await poor(), '', { messages });
     expect(status).toBe(402);
     expect(body.message).toMatch(/^Insufficient balance: .* not enough for this input$/);
   });
 
-  test('learns it from a status, not within a stream', async () => {
+  test('gets an error status and not an SSE event, also for a stream', async () => {
     const { status, headers, body } = await world.sendChat(await world.createAccount(), '', { stream: true });
     expect([status, body.statusCode]).toEqual([402, 402]);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
   });
 
-  test('never gets more than it has, however many requests come at once', async () => {
+  test('cannot spend more than its balance with concurrent requests', async () => {
     const account = await world.createAccount(0.105);
     const answers = await Promise.all(Array.from({ length: 25 }, () => world.sendChat(account, '', FLAT)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
@@ -73,8 +73,8 @@ describe('an account without enough money', () => {
   });
 });
 
-describe('an answer without a limit of its own', () => {
-  test.each([{ stream: false }, { stream: true }])('is cut to what the balance affords: %j', async (stream) => {
+describe('a completion without an output limit', () => {
+  test.each([{ stream: false }, { stream: true }])('is limited to what the balance covers: %j', async (stream) => {
     const account = await poor();
     const { status, body, events } = await world.sendChat(account, 'tokens=100000', stream);
     expect(status).toBe(200);
@@ -86,7 +86,7 @@ describe('an answer without a limit of its own', () => {
     expect(Number(await world.fetchBalance(account))).toBeCloseTo(0.005 - usage.cost, 12);
   });
 
-  test('shares what the balance affords among its choices', async () => {
+  test('shares the affordable tokens among its choices', async () => {
     const account = await poor();
     const { body } = await world.sendChat(account, 'tokens=100000', { n: 4 });
     expect(body.choices.map(({ finish_reason }: { finish_reason: string }) => finish_reason)).toEqual(
@@ -96,7 +96,7 @@ describe('an answer without a limit of its own', () => {
     expect(body.usage.cost).toBeGreaterThan(0.00498);
   });
 
-  test('is not cut where the balance affords the longest one', async () => {
+  test('is not limited if the balance covers the longest completion', async () => {
     const { body } = await world.sendChat(await world.createAccount(1.05), 'tokens=100000');
     expect(body.choices[0].finish_reason).toBe('stop');
     expect(body.usage.completion_tokens).toBe(100_000);
@@ -114,7 +114,7 @@ describe('a limit of the caller', () => {
     ['max_completion_tokens', { max_completion_tokens: 6 }, 6],
     ['the newer of both', { max_tokens: 5, max_completion_tokens: 7 }, 7],
     ['max_tokens with an older model', { max_tokens: 5, model: 'openai/gpt-4o-mini' }, 5],
-  ])('given as %s cuts the answer', async (_, limit, tokens) => {
+  ])('limits the completion if it is sent as %s', async (_, limit, tokens) => {
     const { body } = await world.sendChat(rich, 'tokens=50', limit);
     expect(body.choices[0].finish_reason).toBe('length');
     expect(body.usage.completion_tokens).toBe(tokens);
@@ -126,13 +126,13 @@ describe('a limit of the caller', () => {
     ['openrouter', 'google/gemini-2.5-flash'],
     ['groq', 'openai/gpt-oss-20b'],
     ['deepinfra', 'openai/gpt-oss-20b'],
-  ])('reaches %s by the name that it has there', async (provider, model) => {
+  ])('is sent to %s under the name that the provider uses', async (provider, model) => {
     const only = provider === 'openrouter' ? {} : { provider: { only: [provider] } };
     const { status, body } = await world.sendChat(rich, 'tokens=50', { model, max_tokens: 5, ...only });
     expect([status, body.usage?.completion_tokens]).toEqual([200, 5]);
   });
 
-  test('holds for each choice', async () => {
+  test('applies to each choice', async () => {
     const { body } = await world.sendChat(rich, 'tokens=50', { max_tokens: 5, n: 3 });
     expect(body.usage.completion_tokens).toBe(15);
     const held = (await world.listEvents(rich)).findLast(({ type }) => type === 'FundsHeld');
@@ -141,24 +141,22 @@ describe('a limit of the caller', () => {
     expect(amount).toBeLessThan(30 * 2_110_000);
   });
 
-  test.each([128_001, 1e9, 1e30, 1e308])(
-    'of %d, beyond what the model makes, asks for no more than that',
-    async (max_tokens) => {
-      const { status, body } = await world.sendChat(rich, 'tokens=50', { max_tokens, n: 2 });
-      expect([status, body.usage.completion_tokens]).toEqual([200, 100]);
-    },
-  );
+  test.each([128_001, 1e9, 1e30, 1e308])('is reduced from %d to the maximum of the model', async (max_tokens) => {
+    const { status, body } = await world.sendChat(rich, 'tokens=50', { max_tokens, n: 2 });
+    expect([status, body.usage.completion_tokens]).toEqual([200, 100]);
+  });
 });
 
-describe('a use that costs more than was held', () => {
-  test('costs the customer what was held, and the rest is shown as an overrun', async () => {
+describe('usage that costs more than was held', () => {
+  test('costs the customer the held amount, and the rest is an overrun', async () => {
     const account = await world.createAccount(1.05);
-    // The sandbox counts every mark as a token; the bound that is held for takes two for one.
+    // The sandbox counts each exclamation mark as a token; the token bound of the hold counts two of them as one.
     const messages = [{ role: 'user', content: '!'.repeat(10_000) }];
     const { status, body } = await world.sendChat(account, '', { messages, max_tokens: 1 });
     expect(status).toBe(200);
     const [held, settled] = (await world.listEvents(account)).slice(-2);
-    if (held?.type !== 'FundsHeld' || settled?.type !== 'HoldSettled') throw new Error('it was not held and settled');
+    if (held?.type !== 'FundsHeld' || settled?.type !== 'HoldSettled')
+      throw new Error('there are no FundsHeld and HoldSettled');
     expect(sumUsage(settled.data.charge).input).toBe(10_007);
     expect(settled.data.charged).toBe(held.data.amount);
     expect(BigInt(settled.data.charge.price)).toBeGreaterThan(BigInt(settled.data.charged));
@@ -167,7 +165,7 @@ describe('a use that costs more than was held', () => {
   });
 });
 
-describe('a model whose long inputs have a price of their own', () => {
+describe('a model with separate prices for long inputs', () => {
   const ask = async (account: TestAccount, content: string) =>
     world.post(
       '/v1/chat/completions',
@@ -175,7 +173,7 @@ describe('a model whose long inputs have a price of their own', () => {
       account,
     );
 
-  test('is listed with it, and holds and charges by it all tokens of a call that is above the bound', async () => {
+  test('is listed with these prices, which apply to all tokens of a call with a long input', async () => {
     const account = await world.createAccount(1.05);
     for (const content of ['[[sandbox tokens=10]]', `[[sandbox tokens=10 fault=cached]] ${'word '.repeat(2_000)}`]) {
       expect((await ask(account, content)).status).toBe(200);

@@ -3,7 +3,7 @@ import OpenAI from 'openai';
 import type { Charge } from '#domain';
 import { isEstimated, type TestAccount, TestWorld } from '#testing';
 
-/** Its endpoint speaks Responses and nothing else. */
+/** A model whose endpoint supports only the Responses API. */
 const CODEX = 'openai/gpt-5-codex';
 
 let world: TestWorld;
@@ -35,8 +35,8 @@ const WEATHER = {
   },
 };
 
-describe('a chat with a model that speaks only Responses', () => {
-  test('is answered as a chat, and billed as it is charged', async () => {
+describe('a chat with a model that supports only the Responses API', () => {
+  test('has the format of a chat completion, and its charge matches the bill', async () => {
     const { body } = await ask('tokens=9 reasoning=4 fault=cached');
     expect(body).toMatchObject({
       id: expect.stringMatching(/^gen-/),
@@ -57,7 +57,7 @@ describe('a chat with a model that speaks only Responses', () => {
     expect(await lastCharge()).toMatchObject({ cost: pico(line.usd), items: [{ estimated: false }] });
   });
 
-  test('is refused for lack of money where that is not enough for the least that OpenAI makes', async () => {
+  test('is rejected with 402 if the money does not cover the minimum output of OpenAI', async () => {
     const headers = { 'x-credit-id': account.creditId };
     const { data } = (await world.send('POST', '/keys', { body: { name: 'poor', usage_limit_usd: 0.01 }, headers }))
       .body;
@@ -79,7 +79,7 @@ describe('a chat with a model that speaks only Responses', () => {
     expect(body.message).toMatch(/not enough for this input$/);
   });
 
-  test('is streamed as a chat', async () => {
+  test('is streamed as chat completion chunks', async () => {
     const { events } = await ask('tokens=5 reasoning=2', { stream: true });
     const deltas = events.slice(0, -2).map(({ choices: [choice] }) => [choice.delta, choice.finish_reason]);
     expect(deltas).toEqual([
@@ -116,7 +116,7 @@ describe('a chat with a model that speaks only Responses', () => {
     expect(next.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.any(String) } });
   });
 
-  test('obeys the choice of a tool, a limit and a structure', async () => {
+  test('supports a tool choice, an output limit and a JSON schema', async () => {
     const chosen = await ask('', {
       tools: [WEATHER],
       tool_choice: { type: 'function', function: { name: 'weather' } },
@@ -128,7 +128,7 @@ describe('a chat with a model that speaks only Responses', () => {
     expect((await ask('text={}', { response_format: { type: 'json_schema', json_schema } })).status).toBe(200);
   });
 
-  test('sees images and files', async () => {
+  test('supports images and files', async () => {
     const content = [
       { type: 'text', text: 'Hi' },
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } },
@@ -138,32 +138,35 @@ describe('a chat with a model that speaks only Responses', () => {
     expect(body.usage.prompt_tokens).toBe(3 + 4 + 1 + 85 + 85);
   });
 
-  test('has one choice only, and no fewer tokens than OpenAI makes', async () => {
+  test('is rejected for several choices or a limit below the minimum of OpenAI', async () => {
     expect((await ask('', { n: 2 })).status).toBe(400);
     const { status, body } = await ask('', { max_tokens: 4 });
     expect([status, body.message]).toEqual([400, 'max_tokens must be at least 16 for this request']);
     expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
   });
 
-  test.each(['cut', 'error'])('that breaks off (%s) is charged as far as it came', async (fault) => {
+  test.each(['cut', 'error'])('is charged for what was delivered if it ends early (%s)', async (fault) => {
     const { events } = await ask(`fault=${fault} tokens=8`, { stream: true });
     expect(events.at(-3)).toMatchObject({ error: { code: 'upstream_error' }, choices: [{ finish_reason: 'error' }] });
     expect(await lastCharge()).toMatchObject({ errorCode: 'upstream_error', items: [{ estimated: true }] });
   });
 
-  test.each([false, true])('that has no usage is estimated (stream: %p)', async (stream) => {
-    await ask('fault=no_usage tokens=8', { stream });
-    expect(isEstimated(await lastCharge())).toBe(true);
-  });
+  test.each([false, true])(
+    'is charged as an estimate if the provider reports no usage (stream: %p)',
+    async (stream) => {
+      await ask('fault=no_usage tokens=8', { stream });
+      expect(isEstimated(await lastCharge())).toBe(true);
+    },
+  );
 
-  test.each(['400', '429', '500', 'refuse', 'malformed'])('that fails at once (%s) costs nothing', async (fault) => {
+  test.each(['400', '429', '500', 'refuse', 'malformed'])('costs nothing if it fails at once (%s)', async (fault) => {
     const { status } = await ask(`fault=${fault}`, { stream: true });
     expect(status).toBeGreaterThanOrEqual(400);
     expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
   });
 });
 
-test('a response of such a model is asked for natively, whatever is in it', async () => {
+test('calls the Responses API for a model that supports only that API, whatever the parameters', async () => {
   const input = '[[sandbox tokens=3]]';
   const { status, body } = await world.post('/v1/responses', { model: CODEX, input, presence_penalty: 1 }, account);
   expect([status, body.output_text]).toEqual([200, 'every coin that']);

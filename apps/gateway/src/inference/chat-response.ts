@@ -1,4 +1,4 @@
-/** How the answer to a chat is written, whole or as a stream: in OpenAI's shapes, with the additions that OpenRouter's clients expect. */
+/** Chat completions, non-streaming and streamed, in OpenAI's format with the additions of OpenRouter. */
 import type { FastifyReply } from 'fastify';
 import {
   type ChatBody,
@@ -17,7 +17,7 @@ import { selectErrorFormat } from '../edge/errors/error-formats.ts';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
 import { SseWriter } from '../edge/responses/sse-writer.ts';
 
-/** Usage with its cost: tokens are given as OpenAI counts them, where the parts are contained in the sums. */
+/** Returns the usage with its cost. As in OpenAI's API, the totals include the tokens of the details. */
 function toUsageJson(receipt: Receipt) {
   const { usage, charged } = receipt;
   const prompt = getQuantity('input', usage);
@@ -32,7 +32,7 @@ function toUsageJson(receipt: Receipt) {
       cache_write_tokens: getQuantity('cacheWrite', usage),
     },
     completion_tokens_details: { reasoning_tokens: getQuantity('reasoning', usage) },
-    // OpenRouter's strict clients refuse usage without the two parts.
+    // OpenRouter's strict clients require the costs of the prompt and of the completions.
     cost_details: toCostDetails(receipt, 'completions'),
   };
 }
@@ -41,15 +41,15 @@ export function toChatCompletion(body: Readonly<Record<string, unknown>>, receip
   return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: toUsageJson(receipt) };
 }
 
-/** A client of a chat. Once events have been sent, an error can only be another event. */
+/** Writes a streamed chat completion. After the first event, an error can only be sent as another event. */
 export class ChatStreamWriter extends SseWriter implements CompletionWriter {
-  /** Unix seconds: of all chunks. */
+  /** Creation time of every chunk, in Unix seconds. */
   readonly created = Math.floor(Date.now() / 1000);
   private model: string;
 
   /**
-   * @param body the request, by which the last chunk has no choice, or an empty one
-   * @param translate the other shape that its client knows, if it does
+   * @param body the request, which decides whether the last chunk has an empty choice or none
+   * @param translate converts each chunk for a client of an older format
    */
   constructor(
     reply: FastifyReply,
@@ -84,7 +84,10 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
     );
   }
 
-  /** Who has not asked for the chunk with the usage, as OpenAI's clients must, may look into the choice of every chunk. */
+  /**
+   * OpenAI sends a chunk without choices only if the request has `include_usage`. Clients that did not request it may
+   * read the first choice of every chunk.
+   */
   private get lastChoices(): readonly object[] {
     const streamOptions = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;
     return streamOptions?.include_usage === true ? [] : [{ index: 0, delta: {}, finish_reason: null }];

@@ -23,7 +23,7 @@ export class ChatController {
     tag: 'Inference',
     summary: 'Completes a chat',
     description:
-      'OpenAI’s chat completions. The maximum cost is held first; the actual cost is in the usage. Further fields of OpenAI’s go to the model where it supports them.',
+      'OpenAI’s chat completions. The maximum cost is held first; the actual cost is in `usage`. Other fields of OpenAI’s API are forwarded if the model supports them.',
     auth: 'key',
     paid: true,
     body: ChatRequest,

@@ -7,7 +7,7 @@ import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } fro
 
 export const MAX_CHOICES = 128;
 
-// Rules are checked from the last one up: the type stands next to its field.
+// The validation rules of a field run from the last to the first, so the rule for its type comes last.
 export class ChatRequest implements ChatBody {
   [field: string]: unknown;
 
@@ -50,10 +50,10 @@ export class ChatRequest implements ChatBody {
   @MatchesSchemaIfPresent(ResponseFormatSchema)
   response_format?: unknown;
 
-  @MatchesSchemaIfPresent({ type: ['string', 'array'], items: STRING, description: 'Where to stop' })
+  @MatchesSchemaIfPresent({ type: ['string', 'array'], items: STRING, description: 'Texts at which the model stops' })
   stop?: unknown;
 
-  @MatchesSchemaIfPresent({ type: 'object', description: 'Tags, which go to the model’s vendor' })
+  @MatchesSchemaIfPresent({ type: 'object', description: 'Tags, which are forwarded to the provider of the model' })
   metadata?: unknown;
 
   @MatchesSchemaIfPresent({ type: 'object' })

@@ -8,7 +8,7 @@ export const UsageSchema = nameSchema(
     prompt_tokens: { ...COUNT, description: 'Input tokens, including cached ones' },
     completion_tokens: { ...COUNT, description: 'Output tokens, including reasoning' },
     total_tokens: COUNT,
-    cost: usd('Charged'),
+    cost: usd('The charged amount'),
     prompt_tokens_details: object({ cached_tokens: COUNT, cache_write_tokens: COUNT }),
     completion_tokens_details: object({ reasoning_tokens: COUNT }),
     cost_details: createCostDetailsSchema('prompt', 'completions'),
@@ -19,7 +19,7 @@ const TEXT_OR_NULL: JsonSchema = { type: ['string', 'null'] };
 const OBJECT_OR_NULL: JsonSchema = { type: ['object', 'null'] };
 const OPEN_OBJECT: JsonSchema = { type: 'object', additionalProperties: true };
 
-/** An object of which only these fields are looked into. They are optional, but for those that are required. */
+/** Returns the schema of an object that may have other fields, too. Fields that are not in `required` are optional. */
 const partialObject = (
   properties: Readonly<Record<string, JsonSchema>>,
   ...required: readonly string[]
@@ -29,10 +29,10 @@ const partialObject = (
 });
 
 const hasType = (type: string): JsonSchema => ({ properties: { type: { const: type } }, required: ['type'] });
-/** One field is required by a condition. */
+/** Requires the field if the condition is satisfied, else applies the schema `otherwise`. */
 const requireFieldIf = (condition: JsonSchema, field: string, otherwise: JsonSchema = {}): JsonSchema => ({
   if: condition,
-  // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   then: { required: [field] },
   else: otherwise,
 });
@@ -66,7 +66,7 @@ export const MessageSchema = nameSchema(
   partialObject(
     {
       role: text('system, user, assistant, tool …', { minLength: 1 }),
-      content: { type: ['string', 'array', 'null'], items: PART, description: 'A text, or parts of several kinds' },
+      content: { type: ['string', 'array', 'null'], items: PART, description: 'A text, or an array of content parts' },
       name: TEXT_OR_NULL,
       refusal: TEXT_OR_NULL,
       reasoning: TEXT_OR_NULL,
@@ -115,7 +115,7 @@ export const ResponseFormatSchema: JsonSchema = {
   ...requireFieldIf(hasType('json_schema'), 'json_schema'),
 };
 
-const HEAD = { id: STRING, created: seconds('When it was created'), model: STRING };
+const HEAD = { id: STRING, created: seconds('When the completion was created'), model: STRING };
 const FINISH = text('stop, length, tool_calls …');
 
 export const ChatCompletion = nameSchema(
@@ -158,5 +158,6 @@ export const ChatCompletionChunk = nameSchema('ChatCompletionChunk', {
       ['usage', 'error'],
     ),
   ),
-  description: 'The data of one event. The second to last has the usage and its cost; the last is [DONE].',
+  description:
+    'The data of one SSE event. The second to last event has the usage and its cost; the last one is [DONE].',
 });

@@ -20,7 +20,7 @@ const ask = (
 ) => world.send('POST', route, { body, headers });
 
 describe('a chat completion', () => {
-  test('is an OpenAI chat completion under our id and model name, with what it cost', async () => {
+  test('has the format of OpenAI with the id and model name of the gateway, and its cost', async () => {
     const { status, headers, body } = await ask(HELLO);
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
@@ -64,7 +64,7 @@ describe('a chat completion', () => {
     expect(body.id).toBe(`gen-${headers.get('x-request-id')}`);
   });
 
-  test('has a price as a plain number', async () => {
+  test('has its cost as a decimal number without an exponent', async () => {
     expect((await ask(HELLO)).text).toContain('"cost":0.00001028625,');
   });
 
@@ -80,7 +80,7 @@ describe('a chat completion', () => {
     });
   });
 
-  test('is held first, and settled with what it used', async () => {
+  test('is paid from a hold that is settled with its usage', async () => {
     const before = (await world.listEvents(account)).length;
     const { body } = await ask(HELLO);
     const [held, settled] = (await world.listEvents(account)).slice(before);
@@ -109,7 +109,7 @@ describe('a chat completion', () => {
     ['a bearer key', () => ({ authorization: `Bearer ${account.apiKey}` })],
     ['x-api-key', () => ({ 'x-api-key': account.apiKey })],
     ['api-key', () => ({ 'api-key': account.apiKey })],
-  ])('is paid by %s, at both paths', async (_, headers) => {
+  ])('is paid with %s at both paths', async (_, headers) => {
     const balance = Number(await world.fetchBalance(account));
     const versioned = await ask(HELLO, headers());
     const plain = await ask(HELLO, headers(), '/chat/completions');
@@ -117,13 +117,13 @@ describe('a chat completion', () => {
     expect(Number(await world.fetchBalance(account))).toBeCloseTo(balance - 2 * 0.00001028625, 12);
   });
 
-  test('is paid by the key when both come', async () => {
+  test('is paid with the key if a key and a credit id are sent', async () => {
     const other = await world.createAccount(0.105);
     await ask(HELLO, { 'x-api-key': other.apiKey, 'x-credit-id': other.creditId });
     expect(await world.fetchBalance(other)).toBe('0.10498971375');
   });
 
-  test('goes upstream without the fields that are ours or that the model does not know', async () => {
+  test('is requested without fields of the gateway and without fields that the model does not support', async () => {
     const ours = {
       query_source: 'x',
       session_id: 1,
@@ -138,7 +138,7 @@ describe('a chat completion', () => {
     expect((await ask({ ...HELLO, model: 'openai/gpt-4o-mini', reasoning: { effort: 'low' } })).status).toBe(200);
   });
 
-  test('takes images, files, tools and the answers of tools', async () => {
+  test('accepts images, files, tools and tool results', async () => {
     const data = `data:image/png;base64,${'A'.repeat(5_000)}`;
     const parts = [
       { type: 'text', text: '[[sandbox tokens=3]]' },
@@ -158,7 +158,7 @@ describe('a chat completion', () => {
     expect(body.usage.prompt_tokens).toBeGreaterThan(2 * 85);
   });
 
-  test('delivers any text as it is', async () => {
+  test('delivers any text unchanged', async () => {
     const text = 'ünï 🎉 "usage": null, "id":"x", \\n data: [DONE] \u2028';
     const content = `[[sandbox text=${JSON.stringify(text)}]]`;
     const messages = [{ role: 'user', content }];
@@ -171,7 +171,7 @@ describe('a chat completion', () => {
 describe('a streamed chat completion', () => {
   const stream = (more: object = {}) => ask({ ...HELLO, stream: true, ...more });
 
-  test('is a role, the text, the reason it ended, its usage with cost, and an end marker', async () => {
+  test('consists of a role, the text, a finish reason, the usage with its cost, and an end marker', async () => {
     const { status, headers, events } = await stream();
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^text\/event-stream/);
@@ -192,7 +192,7 @@ describe('a streamed chat completion', () => {
   });
 
   test.each([GPT, 'openai/gpt-4o-mini'])(
-    'of %s has one id and our model name, and nothing is null that may not be',
+    'has one id, the model name of the gateway, and null only in fields that may be null: %s',
     async (model) => {
       const { headers, events } = await stream({ model });
       for (const [i, event] of events.slice(0, -1).entries()) {
@@ -206,7 +206,7 @@ describe('a streamed chat completion', () => {
   );
 
   test.each([GPT, 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex', 'deepseek/deepseek-r1'])(
-    'of %s was created once, and every chunk has a choice to look into',
+    'has one creation time, and every chunk has a choice: %s',
     async (model) => {
       const chunks = (await stream({ model, plugins: [{ id: 'web', engine: 'exa' }] })).events.slice(0, -1);
       expect(new Set(chunks.map(({ created }) => created)).size).toBe(1);
@@ -214,7 +214,7 @@ describe('a streamed chat completion', () => {
     },
   );
 
-  test('reports its usage whatever was requested, and without a choice only to who asked for it as OpenAI has it', async () => {
+  test('always reports its usage, in a chunk without choices only if include_usage is set', async () => {
     const last = [{ index: 0, delta: {}, finish_reason: null }];
     for (const [stream_options, choices] of [
       [{ include_usage: false }, last],
@@ -227,14 +227,14 @@ describe('a streamed chat completion', () => {
       });
   });
 
-  test('costs what it costs in one piece, and is charged before its end is sent', async () => {
+  test('costs the same as a non-streaming completion, and is charged before its end is sent', async () => {
     const other = await world.createAccount(0.105);
     const { events } = await ask({ ...HELLO, stream: true }, { 'x-api-key': other.apiKey });
     expect(events.at(-2).usage).toEqual((await ask(HELLO)).body.usage);
     expect(await world.fetchBalance(other)).toBe('0.10498971375');
   });
 
-  test('of several choices streams them all', async () => {
+  test('streams every choice if several are requested', async () => {
     const { events } = await stream({ n: 2 });
     const texts = ['', ''];
     for (const { choices = [] } of events) for (const { index, delta } of choices) texts[index] += delta.content ?? '';
@@ -242,14 +242,14 @@ describe('a streamed chat completion', () => {
   });
 });
 
-describe('what cannot be served', () => {
+describe('a chat that cannot be served', () => {
   const refused = async (answer: Promise<TestResponse>, status: number, error: object) => {
     const { status: got, body } = await answer;
     expect(got).toBe(status);
     expect(body).toMatchObject({ status: 'error', statusCode: status, error });
   };
 
-  test('is refused before anything is held, and leaves no fact behind but for the history of who has no money', async () => {
+  test('is rejected before money is held, without an event other than RequestRefused', async () => {
     const facts = async () => (await world.listEvents()).filter(({ type }) => type !== 'RequestRefused');
     const before = await facts();
     await refused(ask({ ...HELLO, model: 'nope' }), 404, { type: 'invalid_request_error', param: 'model' });
@@ -273,7 +273,7 @@ describe('what cannot be served', () => {
     ['temperature', ['1', -0.1, 2.1]],
     ['top_p', ['1', -0.1, 1.1]],
     ['tools', ['x', {}, 1]],
-  ])('includes a wrong %s, which the refusal names', async (param, values) => {
+  ])('is rejected for an invalid %s, which the error names', async (param, values) => {
     for (const value of values) {
       const { status, body } = await ask({ ...HELLO, [param]: value });
       expect([status, body.error.param]).toEqual([400, expect.stringMatching(new RegExp(`^${param}`))]);
@@ -292,11 +292,11 @@ describe('what cannot be served', () => {
       'endless nesting',
       `{"model":"${GPT}","messages":[{"role":"user","content":${'['.repeat(9_999)}${']'.repeat(9_999)}}]}`,
     ],
-  ])('includes a body that is %s', async (_, body) => {
+  ])('is rejected for a body that is %s', async (_, body) => {
     await refused(ask(body), 400, { type: 'invalid_request_error' });
   });
 
-  test('includes what the upstream refuses, in its words', async () => {
+  test('is rejected with the message of the provider if the provider rejects it', async () => {
     await refused(ask({ ...HELLO, tool_choice: 'sometimes' }), 400, {
       message: expect.stringContaining('tool_choice'),
     });

@@ -23,7 +23,7 @@ export class CompletionsController {
     tag: 'Inference',
     summary: 'Completes a text',
     description:
-      'OpenAI’s former text completions, with every chat model: the prompt is the one message of a chat. Without `max_tokens` the answer is as long as it is.',
+      'OpenAI’s legacy text completions, with every chat model: the prompt becomes the only message of a chat. Without `max_tokens` the length of the completion is not limited.',
     auth: 'key',
     paid: true,
     body: CompletionRequest,

@@ -4,7 +4,7 @@ import { IsNumberBetween, IsPositiveInteger } from '../edge/validation/validatio
 import { Field } from '../openapi/request-schema.ts';
 import { MAX_CHOICES } from './chat.requests.ts';
 
-// Rules are checked from the last one up: the type stands next to its field.
+// The validation rules of a field run from the last to the first, so the rule for its type comes last.
 export class CompletionRequest implements CompletionBody {
   [field: string]: unknown;
 
@@ -12,7 +12,7 @@ export class CompletionRequest implements CompletionBody {
   @IsString({ message: 'model must be a string' })
   model!: string;
 
-  @Field({ type: ['string', 'array'], description: 'Text, or a list of one text', minLength: 1 })
+  @Field({ type: ['string', 'array'], description: 'A text, or an array of one text', minLength: 1 })
   @Allow()
   prompt!: unknown;
 

@@ -5,7 +5,7 @@ import { UsageSchema } from './chat.schemas.ts';
 const HEAD = {
   id: STRING,
   object: { const: 'text_completion' },
-  created: seconds('When it was created'),
+  created: seconds('When the completion was created'),
   model: STRING,
 };
 const CHOICE = {
@@ -32,5 +32,6 @@ export const TextCompletionChunk = nameSchema('TextCompletionChunk', {
       ['usage', 'error'],
     ),
   ),
-  description: 'The data of one event. The second to last has the usage and its cost; the last is [DONE].',
+  description:
+    'The data of one SSE event. The second to last event has the usage and its cost; the last one is [DONE].',
 });

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readCatalogue } from '#catalogue';
 import { createTestEndpoint, createTestModel, type TestAccount, TestWorld } from '#testing';
 
-/** The only vendor with a key. */
 const keys: unknown[] = [];
+/** Simulates the only provider with a credential. */
 const vendor = createServer((request, response) => {
   keys.push(request.headers.authorization);
   const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi' } }];
@@ -26,43 +26,43 @@ afterAll(async () => {
   await new Promise((closed) => vendor.close(closed));
 });
 
-describe('once a vendor has a key, those with neither a key nor an address', () => {
+describe('providers with neither a credential nor a base URL, if another provider has a credential', () => {
   const { models, priceList } = readCatalogue();
   const atGroq = models.filter(({ endpoints }) => endpoints.some(({ upstream }) => upstream === 'groq'));
   const shared = atGroq.find(({ endpoints }) => endpoints.length > 1)?.id;
 
-  test('are not routed to: the models that others have are served by them', async () => {
+  test('are not called, and other providers serve the models', async () => {
     const answer = await world.sendChat(account, '', { model: shared });
     expect(answer.status).toBe(200);
     expect(answer.body.provider).toBe('Groq');
     expect(keys.at(-1)).toBe('Bearer secret');
   });
 
-  test('are not routed to: a model that no other provider has is not found, with the reason', async () => {
+  test('are not called, and a model that no other provider serves is not found', async () => {
     const answer = await world.sendChat(account, '', { model: 'anthropic/claude-haiku-4.5' });
     expect(answer.status).toBe(404);
     expect(answer.body.error.message).toBe(
-      'No endpoints found for anthropic/claude-haiku-4.5: anthropic has no credential here',
+      'No endpoints found for anthropic/claude-haiku-4.5: anthropic is not configured on this gateway',
     );
   });
 
-  test('are not listed: a model without anyone who serves it is not there, and prices are of those who do', async () => {
+  test('add no models to the list', async () => {
     const { data } = (await world.get('/v1/models?type=all')).body;
     expect(data.map(({ id }: { id: string }) => id)).toEqual(atGroq.map(({ id }) => id));
     expect((await world.get('/v1/models/anthropic/claude-haiku-4.5')).status).toBe(404);
     expect((await world.get(`/v1/models/${shared}`)).status).toBe(200);
   });
 
-  test('stay in the price list, which all gateways publish alike', async () => {
+  test('remain in the price list, which is the same for all gateways', async () => {
     const published = (await world.listEvents()).filter(({ type }) => type === 'PriceListPublished');
     expect(published).toMatchObject([{ data: { version: priceList.version } }]);
   });
 
-  test('do not search: a request for a search is refused, and costs nothing', async () => {
+  test('do not search, and a request for a search is rejected without a charge', async () => {
     const before = await world.fetchBalance(account);
     const answer = await world.sendChat(account, '', { model: shared, plugins: [{ id: 'web' }] });
     expect(answer.status).toBe(503);
-    expect(answer.body.error.message).toBe('"exa" has no credential here');
+    expect(answer.body.error.message).toBe('"exa" is not configured on this gateway');
     expect(await world.fetchBalance(account)).toBe(before);
   });
 });
@@ -70,9 +70,12 @@ describe('once a vendor has a key, those with neither a key nor an address', () 
 test.each([
   ['exa', ['chat'], 'chat'],
   ['anthropic', ['chat', 'responses'], 'responses'],
-])('a catalogue that wants of %s what it cannot do stops the start with a sentence', async (upstream, speaks, what) => {
-  const models = [createTestModel('test/m', [createTestEndpoint('Test', upstream, { speaks })])];
-  await expect(TestWorld.open({}, models)).rejects.toThrow(
-    `The catalogue cannot be used: model "test/m" wants ${what} of "${upstream}", which does not offer that.`,
-  );
-});
+])(
+  'does not start if the catalogue requires that %s supports a protocol which it does not support',
+  async (upstream, speaks, what) => {
+    const models = [createTestModel('test/m', [createTestEndpoint('Test', upstream, { speaks })])];
+    await expect(TestWorld.open({}, models)).rejects.toThrow(
+      `The catalogue cannot be used: model "test/m" requires ${what} of provider "${upstream}", which does not support it.`,
+    );
+  },
+);

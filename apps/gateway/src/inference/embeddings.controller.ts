@@ -22,7 +22,7 @@ export class EmbeddingsController {
   @Operation({
     id: 'createEmbeddings',
     tag: 'Inference',
-    summary: 'Embeds texts',
+    summary: 'Creates embeddings of texts',
     auth: 'key',
     paid: true,
     body: EmbeddingRequest,
@@ -45,7 +45,7 @@ export class EmbeddingsController {
   }
 }
 
-/** OpenAI's list around the vectors, which are already JSON. */
+/** Serialises OpenAI's list around the vectors, which are already JSON. */
 function serializeEmbeddings({ model, data, receipt: { usage, charged } }: EmbeddingsResult): string {
   const tokens = getQuantity('input', usage);
   const reported = { prompt_tokens: tokens, total_tokens: tokens, cost: toUsdJsonNumber(charged) };

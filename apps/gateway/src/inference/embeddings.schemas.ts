@@ -3,9 +3,8 @@ import { array, COUNT, object, STRING, usd } from '../openapi/schemas.ts';
 
 const TOKENS: JsonSchema = array(COUNT);
 
-/** One text, several, or the same as tokens. */
 export const EmbeddingInputSchema: JsonSchema = {
-  description: 'A text, a list of texts, or the same as tokens',
+  description: 'A text, an array of texts, or the same as tokens',
   oneOf: [STRING, array(STRING), TOKENS, array(TOKENS)],
 };
 
@@ -24,6 +23,6 @@ export const EmbeddingList = nameSchema(
         },
       }),
     ),
-    usage: object({ prompt_tokens: COUNT, total_tokens: COUNT, cost: usd('Charged') }),
+    usage: object({ prompt_tokens: COUNT, total_tokens: COUNT, cost: usd('The charged amount') }),
   }),
 );

@@ -6,7 +6,7 @@ import { type TestAccount, TestWorld } from '#testing';
 const SMALL = 'openai/text-embedding-3-small';
 const LARGE = 'openai/text-embedding-3-large';
 const ADA = 'openai/text-embedding-ada-002';
-/** Of two providers. */
+/** A model of two providers. */
 const QWEN = 'qwen/qwen3-embedding-8b';
 
 let world: TestWorld;
@@ -22,7 +22,7 @@ afterAll(() => world.close());
 const embed = (input: unknown, more: object = {}, by = account, api = world.api) =>
   world.post('/v1/embeddings', { model: SMALL, input, ...more }, by, api);
 
-/** One request of a new account: its answer, the facts after the hold, and its record in the history. */
+/** Sends one request of a new account and returns its response, the events after the hold and its history record. */
 async function exchange(input: unknown, more: object = {}, api = world.api) {
   const by = await world.createAccount(1.05);
   const answer = await embed(input, more, by, api);
@@ -31,7 +31,7 @@ async function exchange(input: unknown, more: object = {}, api = world.api) {
   const [record] = (await world.get('/queries/history', by)).body.data;
   const { balance, held_usd } = (await world.post('/credits/balance', undefined, by)).body;
   expect(held_usd).toBe(0);
-  // biome-ignore lint/suspicious/noExplicitAny: facts of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: events of any shape
   const after = (held < 0 ? [] : facts.slice(held + 1)) as readonly { type: string; data: any }[];
   return { answer, facts: after, record, spent: (1.05 - balance).toFixed(12) };
 }
@@ -40,7 +40,7 @@ const NOTHING = '0.000000000000';
 const length = (vector: readonly number[]) => Math.hypot(...vector);
 
 describe('embeddings', () => {
-  test("are OpenAI's list under our name of the model, with what they cost", async () => {
+  test("have the format of OpenAI's list with the model name of the gateway, and their cost", async () => {
     const { status, headers, body, text } = await embed('Hello, world!');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
@@ -56,12 +56,12 @@ describe('embeddings', () => {
     expect(length(body.data[0].embedding)).toBeCloseTo(1, 5);
   });
 
-  test('are had at both paths, and by alias', async () => {
+  test('are served at both paths, also for an alias', async () => {
     const { body } = await world.post('/embeddings', { model: 'text-embedding-3-large', input: 'a' }, account);
     expect([body.model, body.data[0].embedding.length]).toEqual([LARGE, 3_072]);
   });
 
-  test('pass as the upstream wrote them', async () => {
+  test('are returned as the provider sent them', async () => {
     const sent = JSON.stringify({ model: 'text-embedding-3-small', input: ['a', 'b'], encoding_format: 'float' });
     const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
     const direct = await world.send('POST', '/openai/v1/embeddings', { body: sent, headers, api: world.sandbox });
@@ -77,9 +77,14 @@ describe('embeddings', () => {
     ['arrays of tokens', [[1, 2, 3], [4]], 2, 4],
     ['2,048 texts', Array(2_048).fill('a'), 2_048, 2_048],
     ['8,191 tokens', Array(8_191).fill(1), 1, 8_191],
-    ['a text whose bound is too high but whose tokens are not', 'hello '.repeat(8_000), 1, 8_000],
+    [
+      'a text whose upper bound of tokens exceeds the limit, but not its actual tokens',
+      'hello '.repeat(8_000),
+      1,
+      8_000,
+    ],
     ['a text of 8,191 tokens', ' hello'.repeat(8_191), 1, 8_191],
-  ])('are made of %s', async (_, input, vectors, tokens) => {
+  ])('are created from %s', async (_, input, vectors, tokens) => {
     const { status, body } = await embed(input, { dimensions: 8 });
     expect(status).toBe(200);
     expect(body.data.map(({ index }: { index: number }) => index)).toEqual([...Array(vectors).keys()]);
@@ -93,7 +98,7 @@ describe('embeddings', () => {
     ['an empty list', /empty/, []],
     ['an empty list of tokens', /non-empty/, [[1], []]],
     ['texts and tokens', /strings only/, ['a', [1]]],
-    ['numbers that are no tokens', /numbers/, [1.5, -1]],
+    ['numbers that are not tokens', /numbers/, [1.5, -1]],
     ['too many inputs', /2048/, Array(2_049).fill('a')],
     ['too many tokens', /at most 8,191 tokens/, Array(8_192).fill(1)],
     ['too many tokens in one of them', /8,191 tokens.* input 1 has more/, [[1], Array(8_192).fill(1)]],
@@ -101,14 +106,19 @@ describe('embeddings', () => {
     ['one token too many in one of them', /8,191 tokens.* input 1 has more/, ['a', ' hello'.repeat(8_192)]],
     ['too long a text', /8,191 tokens/, 'hello '.repeat(8_300)],
     ['too long a text without gaps', /8,191 tokens/, 'a'.repeat(1_000_000)],
-    ['another format', /encoding_format/, 'a', { encoding_format: 'hex' }],
+    ['an unknown format', /encoding_format/, 'a', { encoding_format: 'hex' }],
     ['no dimensions', /at least 1/, 'a', { dimensions: 0 }],
-    ['a part of a dimension', /whole number/, 'a', { dimensions: 1.5 }],
+    ['a fraction of a dimension', /an integer/, 'a', { dimensions: 1.5 }],
     ['more dimensions than there are', /at most 1536/, 'a', { dimensions: 1_537 }],
-    ['dimensions where there is no choice', /1536 dimensions only/, 'a', { model: ADA, dimensions: 8 }],
-    ['a model that chats', /of type chat/, 'a', { model: 'openai/gpt-5-mini' }],
+    [
+      'dimensions of a model that has only one number of them',
+      /1536 dimensions only/,
+      'a',
+      { model: ADA, dimensions: 8 },
+    ],
+    ['a chat model', /its type is chat/, 'a', { model: 'openai/gpt-5-mini' }],
     ['malformed preferences', /provider/, 'a', { provider: 5 }],
-  ])('are refused for %s, and nothing is held', async (_, message, input, more: object = {}) => {
+  ])('are rejected for %s before money is held', async (_, message, input, more: object = {}) => {
     const before = (await world.listEvents(account)).length;
     const { status, body } = await embed(input, more);
     expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
@@ -116,7 +126,7 @@ describe('embeddings', () => {
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 
-  test('are not there for unknown models, without endpoints, without a key or without money', async () => {
+  test('are rejected for an unknown model, without an endpoint, without a key or without money', async () => {
     const poor = await world.createAccount();
     expect((await embed('a', { model: 'nope' })).status).toBe(404);
     expect((await embed('a', { provider: { only: ['nobody'] } })).status).toBe(404);
@@ -126,17 +136,17 @@ describe('embeddings', () => {
     expect((await embed('a', {}, poor)).status).toBe(402);
   });
 
-  test('are made by endpoints that know all that was sent, where that is required', async () => {
+  test('use an endpoint that supports all parameters if that is required', async () => {
     expect((await embed('a', { provider: { require_parameters: true } })).status).toBe(200);
   });
 
-  test('do not come from chats, nor chats from a model for embeddings', async () => {
+  test('are not available through chat completions', async () => {
     expect((await world.sendChat(account, '', { model: SMALL })).status).toBe(400);
   });
 });
 
 describe("OpenAI's client", () => {
-  test('has the same vectors by default, which is base64, and as floats', async () => {
+  test('receives the same vectors in base64, which is its default, and as floats', async () => {
     const body = { model: SMALL, input: ['one', 'two'] };
     const byDefault = await client.embeddings.create(body);
     const floats = await client.embeddings.create({ ...body, encoding_format: 'float' });
@@ -148,25 +158,25 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('has base64 when it asks for it', async () => {
+  test('receives base64 on request', async () => {
     const { body } = await embed('one', { encoding_format: 'base64', dimensions: 3 });
     const bytes = Buffer.from(body.data[0].embedding, 'base64');
     expect(bytes).toHaveLength(12);
   });
 
-  test('has shorter vectors on request', async () => {
+  test('receives shorter vectors on request', async () => {
     const { data } = await client.embeddings.create({ model: LARGE, input: 'one', dimensions: 256 });
     expect(data[0]?.embedding).toHaveLength(256);
   });
 
-  test('reads a refusal', async () => {
+  test('throws an APIError with the status and the name of the field', async () => {
     const error = await client.embeddings.create({ model: SMALL, input: '' }).catch((each) => each);
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ status: 400, param: 'input' });
   });
 });
 
-describe('an upstream', () => {
+describe('embeddings of a faulty provider', () => {
   test.each<[string, number, string[], string[]]>([
     ['400', 400, ['invalid_request'], ['HoldReleased']],
     ['500', 502, Array(3).fill('upstream_error'), ['HoldReleased']],
@@ -175,7 +185,7 @@ describe('an upstream', () => {
     ['timeout', 504, ['timeout'], ['HoldReleased']],
     ['malformed', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
     ['cut', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
-  ])('that fails (%s) is answered with %d and costs nothing', async (fault, status, outcomes, types) => {
+  ])('are an error without a charge: %s leads to status %d', async (fault, status, outcomes, types) => {
     const { answer, facts, record, spent } = await exchange(`[[sandbox fault=${fault}]]`);
     expect(answer.status).toBe(status);
     expect(facts.map(({ type }) => type)).toEqual(types);
@@ -184,7 +194,7 @@ describe('an upstream', () => {
     expect(spent).toBe(NOTHING);
   });
 
-  test('that answers in the end is charged once', async () => {
+  test('are charged once after retries', async () => {
     const { answer, facts, spent } = await exchange('[[sandbox id=embed fault=500 fault_times=2]]');
     expect(answer.status).toBe(200);
     expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
@@ -192,7 +202,7 @@ describe('an upstream', () => {
     expect(spent).toBe((Number(facts[0]?.data.charged) / 1e12).toFixed(12));
   });
 
-  test('that does not report its usage has it counted, and marked as an estimate', async () => {
+  test('are charged as an estimate if the provider reports no usage', async () => {
     const { answer, facts, record, spent } = await exchange(['[[sandbox fault=no_usage]]', 'one two three']);
     expect(facts[0]?.data.charge).toMatchObject({ items: [{ estimated: true }] });
     expect(answer.body.usage.prompt_tokens).toBeGreaterThan(3);
@@ -201,7 +211,7 @@ describe('an upstream', () => {
     expect(spent).toBe(record.price_in_usd.toFixed(12));
   });
 
-  test('that reports no tokens is believed', async () => {
+  test('are free if the provider reports zero tokens', async () => {
     const { answer, facts, spent } = await exchange('[[sandbox fault=zero]]');
     expect(answer.body.usage).toEqual({ prompt_tokens: 0, total_tokens: 0, cost: 0 });
     expect(facts[0]?.data.charge).toMatchObject({ items: [{ estimated: false }] });
@@ -211,7 +221,7 @@ describe('an upstream', () => {
 
 describe('a model of several providers', () => {
   const PROVIDERS = ['deepinfra', 'openrouter'] as const;
-  /** Each time at a gateway of its own: one that has just seen a provider fail leaves it alone for a while. */
+  /** Uses a new gateway each time, because a gateway avoids a provider for a while after a failure. */
   const asked = async (directive: string, more: object = {}) => {
     const input = [`[[sandbox ${directive}]]`, 'one two'];
     return exchange(input, { model: QWEN, dimensions: 8, ...more }, await world.addGateway());
@@ -219,7 +229,7 @@ describe('a model of several providers', () => {
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
     charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
 
-  test('has the same vectors at each of them', async () => {
+  test('returns the same vectors at each of them', async () => {
     const answers = await Promise.all(
       PROVIDERS.map((slug) => embed('Hello', { model: QWEN, provider: { only: [slug] } })),
     );
@@ -234,27 +244,30 @@ describe('a model of several providers', () => {
     ['deepinfra', 'openrouter', '429', 'rate_limited'],
     ['deepinfra', 'openrouter', 'refuse', 'upstream_unavailable'],
     ['openrouter', 'deepinfra', 'overloaded', 'upstream_unavailable'],
-  ])('is asked at the next one when %s fails, and that one is paid', async (failing, next, fault, outcome) => {
-    await world.bill.clear();
-    const order = [failing, next];
-    const { answer, facts, record, spent } = await asked(`fault=${fault} at=${failing}`, { provider: { order } });
-    expect([answer.status, answer.body.data.length]).toEqual([200, 2]);
-    expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
-    const { charge, charged } = facts[0]?.data ?? {};
-    expect(charge).toMatchObject({ items: [{ provider: next, creditor: next }] });
-    expect(tries(charge)).toEqual([
-      [failing, outcome],
-      [next, 'ok'],
-    ]);
-    expect(record).toMatchObject({ model: QWEN, error_code: null, price_in_usd: answer.body.usage.cost });
-    expect(spent).toBe((Number(charged) / 1e12).toFixed(12));
-    expect(await world.bill.fetchTotal()).toEqual({
-      total_usd: (Number(charge.cost) / 1e12).toFixed(12).replace(/0+$/, ''),
-      lines: 1,
-    });
-  });
+  ])(
+    'falls back to the next provider if %s fails, and charges only for the next provider',
+    async (failing, next, fault, outcome) => {
+      await world.bill.clear();
+      const order = [failing, next];
+      const { answer, facts, record, spent } = await asked(`fault=${fault} at=${failing}`, { provider: { order } });
+      expect([answer.status, answer.body.data.length]).toEqual([200, 2]);
+      expect(facts.map(({ type }) => type)).toEqual(['HoldSettled']);
+      const { charge, charged } = facts[0]?.data ?? {};
+      expect(charge).toMatchObject({ items: [{ provider: next, creditor: next }] });
+      expect(tries(charge)).toEqual([
+        [failing, outcome],
+        [next, 'ok'],
+      ]);
+      expect(record).toMatchObject({ model: QWEN, error_code: null, price_in_usd: answer.body.usage.cost });
+      expect(spent).toBe((Number(charged) / 1e12).toFixed(12));
+      expect(await world.bill.fetchTotal()).toEqual({
+        total_usd: (Number(charge.cost) / 1e12).toFixed(12).replace(/0+$/, ''),
+        lines: 1,
+      });
+    },
+  );
 
-  test('is asked nowhere else when its answer broke off: that one may be invoiced, and the house bears it', async () => {
+  test('does not fall back after a response that ended early: the operator absorbs its possible cost', async () => {
     await world.bill.clear();
     const { answer, facts, spent } = await asked('fault=cut at=deepinfra', { provider: { order: ['deepinfra'] } });
     expect(answer.status).toBe(502);
@@ -265,15 +278,15 @@ describe('a model of several providers', () => {
   });
 
   test.each([
-    ['what the caller got wrong', 'fault=400 at=deepinfra', { order: ['deepinfra'] }, 400, ['invalid_request']],
+    ['an error of the caller', 'fault=400 at=deepinfra', { order: ['deepinfra'] }, 400, ['invalid_request']],
     [
-      'where no other may be asked',
+      'a failure without allowed fallbacks',
       'fault=500 at=deepinfra',
       { order: ['deepinfra'], allow_fallbacks: false },
       502,
       Array(3).fill('upstream_error'),
     ],
-  ])('is asked nowhere else for %s, which costs nothing', async (_, directive, provider, status, outcomes) => {
+  ])('does not fall back after %s, which costs nothing', async (_, directive, provider, status, outcomes) => {
     const { answer, facts, spent } = await asked(directive, { provider });
     expect(answer.status).toBe(status);
     expect(facts.map(({ type }) => type)).toEqual(['HoldReleased']);
@@ -281,7 +294,7 @@ describe('a model of several providers', () => {
     expect(spent).toBe(NOTHING);
   });
 
-  test('that all fail costs nothing, and is reported by the last', async () => {
+  test('costs nothing if all of them fail, and returns the error of the last one', async () => {
     const { answer, facts, record, spent } = await asked('fault=500', { provider: { order: PROVIDERS } });
     expect(answer.status).toBe(502);
     expect(tries(facts[0]?.data)).toEqual([
@@ -292,13 +305,13 @@ describe('a model of several providers', () => {
     expect(spent).toBe(NOTHING);
   });
 
-  test('takes longer inputs than others, up to its own limit', async () => {
+  test('accepts inputs up to the limit of the model', async () => {
     expect((await embed(Array(32_768).fill(1), { model: QWEN, dimensions: 4 })).status).toBe(200);
     expect((await embed(Array(32_769).fill(1), { model: QWEN })).body.message).toContain('32,768 tokens');
   });
 });
 
-test('the upstream bills to the last pico-USD what the books say', async () => {
+test('records exactly the cost that the providers bill', async () => {
   await world.bill.clear();
   const by = await world.createAccount(1.05);
   const inputs = ['one', ['one', 'two three'], [1, 2, 3], [[1], [2, 3]], '[[sandbox fault=500]]', 'é '.repeat(99)];
@@ -311,7 +324,7 @@ test('the upstream bills to the last pico-USD what the books say', async () => {
   expect(money.toJsonAmount(money.parseUsd(total_usd))).toBe(String(costs.reduce((sum, each) => sum + each, 0n)));
 });
 
-test('the models are listed as embeddings, and among all', async () => {
+test('lists embedding models by their type and in the list of all models', async () => {
   const rows = async (type: string): Promise<{ id: string; type: string }[]> =>
     (await world.get(`/v1/models${type}`)).body.data;
   const [own, all, chat] = await Promise.all([rows('?type=embedding'), rows('?type=all'), rows('')]);

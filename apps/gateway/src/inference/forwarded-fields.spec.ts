@@ -1,4 +1,4 @@
-/** What of a request goes to an upstream, and what never does. */
+/** Which fields of a request are forwarded to a provider, and which are never forwarded. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue, type TokenPricedModel } from '#catalogue';
 import {
@@ -24,7 +24,7 @@ afterAll(() => tapped.close());
 const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
 const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 9, ...body }, account);
 
-/** What the one upstream got that was asked. */
+/** Checks that exactly one call to a provider was made, and returns its body. */
 async function heardOf(answer: Promise<TestResponse>): Promise<Record<string, unknown>> {
   const { status, text } = await answer;
   const received = tap.takeReceived();
@@ -35,7 +35,7 @@ async function heardOf(answer: Promise<TestResponse>): Promise<Record<string, un
 const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
 const response_format = { type: 'json_object' };
 
-/** Fields that clients send, and values that upstreams take. */
+/** Fields that clients send, with values that providers accept. */
 const FIELDS: Readonly<Record<string, unknown>> = {
   temperature: 0.5,
   top_p: 0.5,
@@ -62,10 +62,10 @@ const FIELDS: Readonly<Record<string, unknown>> = {
 };
 
 const everything = (upstream: Record<string, unknown>) => Object.keys(upstream).sort();
-/** What every request has. */
+/** The fields of every request. */
 const HEAD = ['messages', 'model'];
 
-describe('every field goes to those who know it, as it is', () => {
+describe('fields that an endpoint supports', () => {
   const sampling = ['temperature', 'top_p', 'stop', 'seed', 'frequency_penalty', 'presence_penalty'];
   const structure = ['response_format', 'tools', 'tool_choice'];
   const odds = ['logprobs', 'top_logprobs'];
@@ -73,12 +73,12 @@ describe('every field goes to those who know it, as it is', () => {
 
   test.each<[string, string, readonly string[]]>([
     [
-      'a model of OpenAI that samples',
+      'a model of OpenAI without reasoning',
       'openai/gpt-4o-mini',
       [...sampling, ...structure, ...odds, 'n', 'logit_bias', 'parallel_tool_calls', 'user', 'metadata', 'modalities'],
     ],
     [
-      'a model of OpenAI that reasons',
+      'a model of OpenAI with reasoning',
       'openai/gpt-5-mini',
       [
         'n',
@@ -99,7 +99,7 @@ describe('every field goes to those who know it, as it is', () => {
       'google/gemini-2.5-pro',
       [...sampling, ...structure, ...odds, ...open, 'logit_bias', 'parallel_tool_calls', 'user'],
     ],
-  ])('%s', async (_, model, known) => {
+  ])('are forwarded unchanged to %s', async (_, model, known) => {
     const sent = await heardOf(chat({ model, ...FIELDS }));
     const limit = 'max_tokens' in sent ? 'max_tokens' : 'max_completion_tokens';
     const ours = ['reasoning', 'provider'].filter((field) => field in sent);
@@ -108,7 +108,7 @@ describe('every field goes to those who know it, as it is', () => {
     expect(sent.reasoning ?? { effort: 'low' }).toEqual({ effort: 'low' });
   });
 
-  test('Anthropic, in its own words', async () => {
+  test("are translated to Anthropic's parameters", async () => {
     const sent = await heardOf(chat({ model: 'anthropic/claude-haiku-4.5', ...FIELDS, reasoning_effort: null }));
     expect(sent).toMatchObject({
       max_tokens: 9,
@@ -121,7 +121,7 @@ describe('every field goes to those who know it, as it is', () => {
     });
   });
 
-  test('embeddings', async () => {
+  test('are all forwarded for embeddings', async () => {
     const body = {
       model: 'openai/text-embedding-3-small',
       input: 'Hi',
@@ -136,7 +136,7 @@ describe('every field goes to those who know it, as it is', () => {
   });
 });
 
-/** What the service's own web app sends, and what is for the service alone. */
+/** Fields of the web application and fields that only the gateway uses. */
 const OURS = {
   query_source: 'ui',
   session_id: 's',
@@ -149,20 +149,20 @@ const OURS = {
   data_source: 'web',
 };
 
-describe('fields of our own are ignored, and reach no upstream', () => {
+describe('fields of the gateway', () => {
   const models = readCatalogue().models;
   const endpoints = (type: TokenPricedModel['type']) =>
     models
       .filter((model) => model.type === type && !isPrivate(model))
       .flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug]));
 
-  test.each(endpoints('chat'))('of a chat with %s at %s', async (model, slug) => {
+  test.each(endpoints('chat'))('are not forwarded with a chat of %s at %s', async (model, slug) => {
     const sent = await heardOf(chat({ model, provider: { only: [slug] }, max_tokens: 16, ...OURS }));
     for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
     expect(JSON.stringify(sent)).not.toContain('sk-secret');
   });
 
-  test.each(endpoints('embedding'))('of embeddings with %s at %s', async (model, slug) => {
+  test.each(endpoints('embedding'))('are not forwarded with embeddings of %s at %s', async (model, slug) => {
     const body = { model, provider: { only: [slug] }, input: 'Hi', ...OURS };
     expect(everything(await heardOf(world.post('/v1/embeddings', body, account)))).toEqual([
       'encoding_format',
@@ -171,37 +171,43 @@ describe('fields of our own are ignored, and reach no upstream', () => {
     ]);
   });
 
-  test.each([9, 16])('of a response, asked for as a chat or natively (%p tokens)', async (max_output_tokens) => {
-    const body = { model: 'openai/gpt-5-mini', input: 'Hi', max_output_tokens, ...OURS };
-    const sent = await heardOf(world.post('/v1/responses', body, account));
-    expect(sent).toHaveProperty(max_output_tokens < 16 ? 'messages' : 'input');
-    for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
-  });
+  test.each([9, 16])(
+    'are not forwarded with a response, translated to a chat or native (%p tokens)',
+    async (max_output_tokens) => {
+      const body = { model: 'openai/gpt-5-mini', input: 'Hi', max_output_tokens, ...OURS };
+      const sent = await heardOf(world.post('/v1/responses', body, account));
+      expect(sent).toHaveProperty(max_output_tokens < 16 ? 'messages' : 'input');
+      for (const field of Object.keys(OURS)) expect(sent).not.toHaveProperty(field);
+    },
+  );
 
   test.each(
     models.flatMap(({ id, endpoints }) => endpoints.map(({ slug, parameters }) => [id, slug, parameters] as const)),
-  )('as %s at %s promises none of them', (_, __, parameters) => {
+  )('are not among the supported parameters of %s at %s', (_, __, parameters) => {
     expect(parameters.filter((field) => field in OURS)).toEqual([]);
   });
 });
 
-describe('a model may be given as an object with its id', () => {
+describe('a model that is sent as an object with its id', () => {
   test.each<[string, string, object, string]>([
     ['a chat', '/v1/chat/completions', { messages, max_tokens: 9 }, 'openai/gpt-5-mini'],
     ['a chat at its other path', '/chat/completions', { messages, max_tokens: 9 }, 'gpt-5-mini'],
     ['a response', '/v1/responses', { input: 'Hi', max_output_tokens: 9 }, 'openai/gpt-5-mini'],
     ['embeddings', '/v1/embeddings', { input: 'Hi' }, 'openai/text-embedding-3-small'],
-  ])('for %s at %s', async (_, route, body, id) => {
+  ])('is accepted for %s at %s', async (_, route, body, id) => {
     const model = { id, name: 'Anything', pricing: {} };
     const sent = await heardOf(world.post(route, { ...body, model }, account));
     expect(sent.model).toBe(id.replace('openai/', ''));
   });
 
-  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('but not without one: %s', async (route) => {
-    for (const model of [{}, { id: 7 }, { id: null }, [], { name: 'openai/gpt-5-mini' }]) {
-      const { status, body } = await world.post(route, { model, messages, input: 'Hi' }, account);
-      expect([status, body.error.param]).toEqual([400, 'model']);
-    }
-    expect(tap.takeReceived()).toEqual([]);
-  });
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
+    'is rejected if the object has no id: %s',
+    async (route) => {
+      for (const model of [{}, { id: 7 }, { id: null }, [], { name: 'openai/gpt-5-mini' }]) {
+        const { status, body } = await world.post(route, { model, messages, input: 'Hi' }, account);
+        expect([status, body.error.param]).toEqual([400, 'model']);
+      }
+      expect(tap.takeReceived()).toEqual([]);
+    },
+  );
 });

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('free models answer an account without money, and the history says that they are free', async () => {
+test('serves free models to an account without money, and marks the queries as free in the history', async () => {
   const account = await world.createAccount();
   for (const model of FREE) {
     const { status, body } = await world.sendChat(account, 'tokens=4', { model });
@@ -21,7 +21,7 @@ test('free models answer an account without money, and the history says that the
   expect((await world.sendChat(account, 'tokens=4')).status).toBe(402);
 });
 
-test('free models are listed at nothing, by a router that may use what is asked', async () => {
+test('lists free models with prices of 0 and a provider that collects data', async () => {
   for (const model of FREE) {
     const { pricing, privacyLevel } = (await world.get(`/v1/models/${model}`)).body;
     expect([pricing.prompt, pricing.completion, pricing.request, privacyLevel]).toEqual(['0', '0', '0', 'anon']);
@@ -30,13 +30,13 @@ test('free models are listed at nothing, by a router that may use what is asked'
   }
 });
 
-test(':online does nothing for a free model', async () => {
+test('ignores :online for a free model', async () => {
   const account = await world.createAccount();
   const { status, body } = await world.sendChat(account, 'tokens=4', { model: `${FREE[0]}:online` });
   expect([status, body.model, body.usage.cost]).toEqual([200, FREE[0], 0]);
 });
 
-test('an account has so many free requests a minute, whole or streamed, which says 429 before anything is held', async () => {
+test('rejects free requests above the limit per minute with 429 before a hold, non-streaming and streamed', async () => {
   const account = await world.createAccount(0.105);
   const ask = (stream: boolean) => world.sendChat(account, 'tokens=1', { model: FREE[0], stream });
   for (const stream of [true, false, true, false]) expect((await ask(stream)).status).toBe(200);
@@ -45,7 +45,7 @@ test('an account has so many free requests a minute, whole or streamed, which sa
     const { status, headers, body } = await ask(stream);
     expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(body.message).toContain('4 requests a minute');
+    expect(body.message).toContain('4 requests per minute');
   }
   expect(await world.listEvents(account)).toHaveLength(facts);
   expect((await world.sendChat(account, 'tokens=1')).status).toBe(200);
@@ -53,7 +53,7 @@ test('an account has so many free requests a minute, whole or streamed, which sa
 });
 
 test.each([['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended']])(
-  '%s has its longer context',
+  'resolves %s to the variant with the longer context',
   async (name, model) => {
     const account = await world.createAccount(1.05);
     const long = await world.sendChat(account, 'tokens=2', { model: name });

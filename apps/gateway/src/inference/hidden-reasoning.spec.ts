@@ -1,4 +1,4 @@
-/** A model that thinks unseen: what its thoughts cost is known from the end of an answer only. */
+/** A model with hidden reasoning, whose cost is known only at the end of a response. */
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
@@ -7,13 +7,16 @@ import { listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const THINKS_MS = 300;
-/** More than any model that thinks unseen makes in a second. */
+/** More reasoning tokens per second than any model with hidden reasoning generates. */
 const FASTEST = 300;
 
-/** More than all buffers between it and a client that does not read. */
+/** More text than fits into the buffers between the provider and a client that does not read. */
 const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
 
-/** Thinks before or after its first byte, and then answers: whole, or with the beginning of an answer. */
+/**
+ * Simulates a provider whose model reasons before or after its first chunk. Then it sends a complete response, or only
+ * the start of one.
+ */
 const upstream = createServer(async (request, response) => {
   let asked = '';
   for await (const piece of request) asked += piece;
@@ -50,7 +53,7 @@ afterAll(async () => {
   await new Promise((closed) => upstream.close(closed));
 });
 
-/** Asks, hangs up when the first word is there, and returns the thoughts that were charged, and how long it took. */
+/** Disconnects at the first word. Returns the charged reasoning tokens and the seconds until the disconnect. */
 async function leaveAtFirstWord(account: TestAccount): Promise<{ thoughts: number; seconds: number }> {
   const hangUp = new AbortController();
   const began = performance.now();
@@ -70,18 +73,18 @@ async function leaveAtFirstWord(account: TestAccount): Promise<{ thoughts: numbe
   const seconds = (performance.now() - began) / 1_000;
   await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'HoldSettled');
   const settled = (await world.listEvents(account)).at(-1);
-  if (settled?.type !== 'HoldSettled') throw new Error('it was settled, and then something else happened');
+  if (settled?.type !== 'HoldSettled') throw new Error('the last event is not HoldSettled');
   expect(settled.data.charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
   return { thoughts: sumUsage(settled.data.charge).reasoning ?? 0, seconds };
 }
 
-test('who leaves when its answer begins pays for what was thought until then, by the time that it took', async () => {
+test('charges a client that disconnects at the first word for the reasoning until then, estimated by its duration', async () => {
   const { thoughts, seconds } = await leaveAtFirstWord(await world.createAccount(1.05));
   expect(thoughts).toBeGreaterThan((THINKS_MS / 1_000) * 30);
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
-test('an answer that was thought before its first byte does not make the thoughts of others dearer', async () => {
+test('does not raise the estimate for later requests after responses that reasoned before their first byte', async () => {
   const other = await world.createAccount(5.25);
   const messages = [{ role: 'user', content: 'think at first' }];
   for (let times = 0; times < 3; times++)
@@ -90,7 +93,7 @@ test('an answer that was thought before its first byte does not make the thought
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
-test('who lets an answer wait until its time is up pays for what was thought for it, as the vendor reports it', async () => {
+test('charges a client that reads nothing before the timeout for the reasoning that the provider reports', async () => {
   const { api, close } = await world.startGateway({ totalTimeoutMs: 900 });
   const account = await world.createAccount(5.25);
   const { hostname, port } = new URL(api);
@@ -110,7 +113,7 @@ test('who lets an answer wait until its time is up pays for what was thought for
   await close();
 });
 
-test('whose answer is not complete when its time is up pays for what was thought for it, by the time that it took', async () => {
+test('charges for the reasoning of a response that times out, estimated by its duration', async () => {
   const { api, close } = await world.startGateway({ totalTimeoutMs: 600 });
   const account = await world.createAccount(1.05);
   const body = { model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] };

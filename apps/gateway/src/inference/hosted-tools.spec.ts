@@ -1,4 +1,4 @@
-/** Tools that vendors run themselves, and bill for: none of them is sent, to any vendor. */
+/** Hosted tools, which providers run and bill themselves. They are never forwarded to a provider. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => tapped.close());
 
-/** As vendors document them; what they are set up with does not matter here. */
+/** Types of hosted tools as providers document them. Their options do not matter here. */
 const HOSTED: Readonly<Record<string, readonly string[]>> = {
   OpenAI: [
     'apply_patch',
@@ -55,7 +55,7 @@ const HOSTED: Readonly<Record<string, readonly string[]>> = {
 };
 const hosted = Object.entries(HOSTED).flatMap(([vendor, types]) => types.map((type) => [vendor, type] as const));
 
-/** One that is asked in each protocol: completions, Responses alone, a router, an open model, Messages. */
+/** One model per protocol: chat completions, only Responses, a router, an open model, Messages. */
 const MODELS = [
   'openai/gpt-5-mini',
   'openai/gpt-5-codex',
@@ -79,17 +79,17 @@ async function expectRefused(answering: ReturnType<typeof chat>, name: string, p
   expect(await charges()).toBe(before);
 }
 
-describe('a tool that a vendor runs is refused by its name, nothing is sent, and nothing is paid', () => {
-  test.each(hosted)('of %s, %s, in a chat', async (_, type) => {
+describe('a hosted tool', () => {
+  test.each(hosted)('is rejected in a chat with an error that names the tool: %s, %s', async (_, type) => {
     for (const model of MODELS) await expectRefused(chat({ model, tools: [{ type }] }), type, null);
   });
 
-  test.each(hosted)('of %s, %s, in a response', async (_, type) => {
+  test.each(hosted)('is rejected in a response with an error that names the tool: %s, %s', async (_, type) => {
     const asked = world.post('/v1/responses', { model: MODELS[0], input: 'Hi', tools: [{ type }] }, account);
     await expectRefused(asked, type, 'tools[0].type');
   });
 
-  test('also among functions, in a stream, or under its name without a type', async () => {
+  test('is rejected among functions, in a stream, and if its name is used without a type', async () => {
     const [model] = MODELS;
     const tools = [
       { type: 'function', function: { name: 'f' } },
@@ -99,22 +99,22 @@ describe('a tool that a vendor runs is refused by its name, nothing is sent, and
     await expectRefused(chat({ model, tools: [{ google_search: {} }] }), 'google_search', 'tools[0].type');
   });
 
-  test('before money is held', async () => {
+  test('is rejected before money is held', async () => {
     const before = (await world.listEvents(account)).length;
     await expectRefused(chat({ model: MODELS[0], tools: [{ type: 'mcp' }] }), 'mcp', 'tools[0].type');
     expect((await world.listEvents(account)).length).toBe(before);
   });
 
-  test('also where it is only chosen', async () => {
+  test('is rejected in a tool choice', async () => {
     const tools = [{ type: 'function', function: { name: 'f' } }];
     const asked = chat({ model: MODELS[0], tools, tool_choice: { type: 'mcp', server_label: 's' } });
     await expectRefused(asked, 'mcp', 'tool_choice.type');
   });
 });
 
-/** A document in a few bytes: a router has it converted by OCR, at a price for each page, where a model takes no files. */
+/** A minimal document. For a model without file input, a router would convert it by OCR at a price per page. */
 const PDF = 'data:application/pdf;base64,JVBERi0=';
-/** Those that take more than text. */
+/** Models that support more than text. */
 const SEEING = MODELS.filter((model) => !model.startsWith('qwen'));
 const OCR = ['deepseek/deepseek-r1', 'openai/gpt-oss-20b:free', 'mistralai/mistral-large-3'];
 
@@ -128,7 +128,7 @@ test.each([
   ['type', { type: 'file', file: { file_data: PDF } }, OCR],
   ['type', { type: 'video_url', video_url: { url: 'https://a.example/a.mp4' } }, OCR],
 ])(
-  'content that has no price or no bound is refused by its %s, before money is held: %j',
+  'rejects content without a price or bound before money is held, and names the field %s: %j',
   async (param, part, models) => {
     const before = (await world.listEvents(account)).length;
     for (const model of models) {
@@ -141,12 +141,12 @@ test.each([
   },
 );
 
-test('answers in anything but text are refused', async () => {
+test('rejects output modalities other than text', async () => {
   const asked = chat({ model: 'openai/gpt-4o-mini', modalities: ['text', 'audio'], audio: { voice: 'a' } });
   await expectRefused(asked, 'audio', 'modalities');
 });
 
-test('what would change the bill is left out, wherever a request has it', async () => {
+test('does not forward fields that would change the bill', async () => {
   const body = {
     service_tier: 'priority',
     prediction: { type: 'content', content: 'x' },
@@ -170,7 +170,7 @@ test('what would change the bill is left out, wherever a request has it', async 
   }
 });
 
-test('functions, pictures, files and sounds go to those who take them', async () => {
+test('forwards functions, images, files and audio to models that support them', async () => {
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
   const data = 'data:application/pdf;base64,JVBERi0=';
   const content = [

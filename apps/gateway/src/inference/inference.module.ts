@@ -33,7 +33,6 @@ import { ModelsController } from './models.controller.ts';
 import { openResponseStore } from './open-response-store.ts';
 import { ResponsesController } from './responses.controller.ts';
 
-/** Paid use of models, and which models there are. */
 @Module({
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
   controllers: [

@@ -1,4 +1,4 @@
-/** OpenAI's client for Node, in the shapes that its older users still have: text completions, and functions instead of tools. */
+/** OpenAI's client for Node with the legacy API: text completions, and functions instead of tools. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
 import { listCharges, type TestAccount, TestWorld } from '#testing';
@@ -21,7 +21,7 @@ afterAll(() => world.close());
 
 const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
   Promise.resolve(promise).then(
-    () => Promise.reject(new Error('it was not refused')),
+    () => Promise.reject(new Error('the request was not rejected')),
     (error) => error,
   );
 
@@ -31,10 +31,10 @@ async function collected<T>(pieces: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-describe('a text', () => {
+describe('a text completion', () => {
   const asked = { model: GPT, prompt: '[[sandbox tokens=3]]' };
 
-  test.each(MODELS)('is completed by %s, and charged as the ledger says', async (model) => {
+  test.each(MODELS)('is created by %s, and its cost matches the charge in the ledger', async (model) => {
     const { usage, choices, ...whole } = await client.completions.create({ ...asked, model });
     expect(whole).toMatchObject({ id: expect.stringMatching(/^gen-/), object: 'text_completion', model });
     expect(choices).toEqual([{ text: SAID, index: 0, logprobs: null, finish_reason: 'stop' }]);
@@ -52,12 +52,12 @@ describe('a text', () => {
     expect(chunks.at(-1)?.usage).toMatchObject({ completion_tokens: 3, cost: expect.any(Number) });
   });
 
-  test('has a last chunk without a choice for who asked for the usage', async () => {
+  test('has a last chunk without a choice if include_usage is set', async () => {
     const stream = await client.completions.create({ ...asked, stream: true, stream_options: { include_usage: true } });
     expect((await collected(stream)).at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: 3 } });
   });
 
-  test('is no longer than it may be, and of several choices each has its place', async () => {
+  test('respects max_tokens, and numbers its choices', async () => {
     const prompt = '[[sandbox tokens=40]]';
     const { choices } = await client.completions.create({ ...asked, prompt, max_tokens: 20, n: 2, best_of: 2 });
     expect(choices.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
@@ -66,13 +66,13 @@ describe('a text', () => {
     ]);
   });
 
-  test('that breaks off throws, with the reason', async () => {
+  test('throws an error with the reason if its stream ends early', async () => {
     const stream = await client.completions.create({
       ...asked,
       prompt: '[[sandbox tokens=8 fault=cut]]',
       stream: true,
     });
-    expect(await errorOf(collected(stream))).toMatchObject({ message: expect.stringContaining('broke off') });
+    expect(await errorOf(collected(stream))).toMatchObject({ message: expect.stringContaining('response early') });
   });
 
   test.each<[string, object]>([
@@ -86,7 +86,7 @@ describe('a text', () => {
     ['logprobs', { logprobs: 0 }],
     ['best_of', { best_of: 3 }],
     ['n', { n: 0 }],
-  ])('is refused where no chat can give it, by the field: %s', async (param, more) => {
+  ])('is rejected before money is held if a field is invalid or not supported: %s', async (param, more) => {
     const before = (await world.listEvents(account)).length;
     const error = await errorOf(client.completions.create({ ...asked, ...more } as typeof asked));
     expect(error).toBeInstanceOf(APIError);
@@ -94,7 +94,7 @@ describe('a text', () => {
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 
-  test('is in the history by its name', async () => {
+  test('is recorded in the history with its own query type', async () => {
     await world.waitUntil(async () => {
       const { body } = await world.get('/queries/history?query_type=completion', account);
       return body.data.length > 0;
@@ -110,7 +110,7 @@ describe('functions', () => {
   const user = { role: 'user' as const, content: 'How is it? [[sandbox tool=weather]]' };
   const asked = { messages: [user], functions: [weather] };
 
-  test.each(MODELS)('are called by %s, and the model goes on with what they returned', async (model) => {
+  test.each(MODELS)('are called by %s, and the model continues with their results', async (model) => {
     const [choice] = (await client.chat.completions.create({ ...asked, model })).choices;
     const { message } = choice as OpenAI.ChatCompletion.Choice;
     expect(choice?.finish_reason).toBe('function_call');
@@ -133,7 +133,7 @@ describe('functions', () => {
     for (const { choices } of chunks) expect(choices[0]?.delta).not.toHaveProperty('tool_calls');
   });
 
-  test('may have to be called, or not to', async () => {
+  test('are called as function_call requires', async () => {
     const of = async (function_call: 'none' | 'auto' | { name: string }, content: string) => {
       const messages = [{ role: 'user' as const, content }];
       const body = { ...asked, model: GPT, messages, function_call };
@@ -153,7 +153,7 @@ describe('functions', () => {
     ['function_call', { function_call: 7 }],
     ['messages[1].name', { messages: [user, { role: 'function', name: 'weather', content: 'x' }] }],
     ['messages[1].function_call', { messages: [user, { role: 'assistant', function_call: { name: 'weather' } }] }],
-  ])('that make no sense are refused before money is held, by the field: %s', async (param, more) => {
+  ])('are rejected before money is held if a field is invalid: %s', async (param, more) => {
     const before = (await world.listEvents(account)).length;
     const { status, body } = await world.post('/v1/chat/completions', { ...asked, model: GPT, ...more }, account);
     expect([status, body.error.param]).toEqual([400, param]);

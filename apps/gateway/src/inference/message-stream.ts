@@ -5,7 +5,7 @@ import { SseWriter } from '../edge/responses/sse-writer.ts';
 
 const PING = formatSseEvent(JSON.stringify({ type: 'ping' }), 'ping');
 
-/** A client of a message. */
+/** Writes a streamed message of Anthropic's API. */
 export class MessageStreamWriter extends SseWriter implements MessageEventOutput {
   protected override readonly keepAlive = PING;
 

@@ -1,4 +1,4 @@
-/** Anthropic's own client for Node, as its users have it: it knows nothing of us but the base URL. */
+/** Anthropic's unmodified client for Node, with only another base URL. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { listCharges, type TestAccount, TestWorld } from '#testing';
@@ -7,9 +7,9 @@ const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
 const GEMINI = 'google/gemini-2.5-flash';
 const OPEN = 'openai/gpt-oss-120b';
-/** One of each kind of upstream. */
+/** One model for each protocol of providers. */
 const MODELS = [CLAUDE, 'claude-opus-4-7', GPT, GEMINI, OPEN];
-/** A model of an upstream that shows its thoughts, and has no signatures. */
+/** A model whose provider returns its reasoning without signatures. */
 const THINKER = 'qwen/qwen3-235b-a22b-thinking';
 const SAID = 'every coin that';
 
@@ -43,12 +43,12 @@ const textOf = ({ content }: Anthropic.Message) =>
 
 const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
   Promise.resolve(promise).then(
-    () => Promise.reject(new Error('it was not refused')),
+    () => Promise.reject(new Error('the request was not rejected')),
     (error) => error,
   );
 
-describe.each(MODELS)('with %s', (model) => {
-  test('creates a message, whose usage and cost are those of the ledger', async () => {
+describe.each(MODELS)("Anthropic's client with %s", (model) => {
+  test('creates a message whose usage and cost match the ledger', async () => {
     const { total_usd: before } = await world.bill.fetchTotal();
     const { data, request_id } = await client.messages.create(asking('tokens=3', model)).withResponse();
     const { total_usd: after } = await world.bill.fetchTotal();
@@ -62,7 +62,7 @@ describe.each(MODELS)('with %s', (model) => {
     expect(charge?.items[0]?.usage).toMatchObject({ input: input_tokens, output: output_tokens });
   });
 
-  test('streams one, to the same end', async () => {
+  test('streams a message with the same result', async () => {
     const { id, usage, ...whole } = await client.messages.create(asking('tokens=3', model));
     const stream = client.messages.stream(asking('tokens=3', model));
     const events: Anthropic.MessageStreamEvent[] = [];
@@ -72,7 +72,7 @@ describe.each(MODELS)('with %s', (model) => {
     expect(last?.usage).toEqual(usage);
   });
 
-  test.each([false, true])('calls a tool and goes on with its result, streamed: %s', async (stream) => {
+  test.each([false, true])('calls a tool and continues with its result, streamed: %s', async (stream) => {
     const ask = (more: Pick<Anthropic.MessageCreateParamsNonStreaming, 'messages'>) => {
       const asked = { model, max_tokens: 2_000, tools: [WEATHER], ...more };
       return stream ? client.messages.stream(asked).finalMessage() : client.messages.create(asked);
@@ -104,7 +104,7 @@ describe('thinking', () => {
   };
   const enabled = { type: 'enabled', budget_tokens: 1_024 } as const;
 
-  test.each([false, true])('comes with its signature, and goes on after a tool, streamed: %s', async (stream) => {
+  test.each([false, true])('has a signature, and continues after a tool result, streamed: %s', async (stream) => {
     const user = { role: 'user' as const, content: '[[sandbox tool=weather reasoning=4]]' };
     const about = { thinking: enabled, tools: [WEATHER] };
     const first = await asked(stream, { ...about, messages: [user] });
@@ -124,18 +124,18 @@ describe('thinking', () => {
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'fine' }] },
       ],
     });
-    // Anthropic refuses to think on without the thoughts from before, and the gateway would then not ask it to.
+    // Anthropic rejects further thinking if the earlier thinking is missing; the gateway would then not request it.
     expect(second.content.map(({ type }) => type)).toEqual(['thinking', 'text']);
   });
 
-  test.each([false, true])('is signed only, where its text is not wanted, streamed: %s', async (stream) => {
+  test.each([false, true])('has only a signature if its text is omitted, streamed: %s', async (stream) => {
     const { content } = await asked(stream, { thinking: { ...enabled, display: 'omitted' } });
     expect(content[0]).toEqual({ type: 'thinking', thinking: '', signature: expect.stringMatching(/.+/) });
     expect(content[1]).toMatchObject({ type: 'text', text: 'Yes' });
   });
 
   test.each([false, true])(
-    'of a model that always thinks is not shown, where it is not asked for, streamed: %s',
+    'is returned only on request by a model that always thinks, streamed: %s',
     async (stream) => {
       const { content } = await asked(stream, { model: THINKER });
       expect(content).toMatchObject([{ type: 'text', text: 'Yes' }]);
@@ -144,7 +144,7 @@ describe('thinking', () => {
     },
   );
 
-  test('is as long as the model likes, or as an effort says', async () => {
+  test('supports the adaptive mode, with or without an effort', async () => {
     const model = 'claude-opus-4-7';
     for (const more of [{}, { output_config: { effort: 'low' as const } }]) {
       const { content } = await asked(true, { model, thinking: { type: 'adaptive' }, ...more });
@@ -156,7 +156,7 @@ describe('thinking', () => {
 describe('errors', () => {
   test.each<[string, number, string, string, () => PromiseLike<unknown>]>([
     [
-      'a wrong request',
+      'an invalid request',
       400,
       'BadRequestError',
       'invalid_request_error',
@@ -173,21 +173,21 @@ describe('errors', () => {
     ['an unknown model', 404, 'NotFoundError', 'not_found_error', () => client.messages.create(asking('', 'nope'))],
     ['too many requests', 429, 'RateLimitError', 'rate_limit_error', () => client.messages.create(asking('fault=429'))],
     [
-      'an upstream that fails',
+      'a provider that fails',
       502,
       'InternalServerError',
       'api_error',
       () => client.messages.create(asking('fault=malformed')),
     ],
     [
-      'an upstream that is overloaded',
+      'a provider that is overloaded',
       503,
       'ServiceUnavailableError',
       'overloaded_error',
       () => client.messages.create(asking('fault=overloaded')),
     ],
     [
-      'a count of tokens for a model that is not there',
+      'a count of tokens for an unknown model',
       404,
       'NotFoundError',
       'not_found_error',
@@ -201,7 +201,7 @@ describe('errors', () => {
       () =>
         client.withOptions({ apiKey: 'sk-x' }).messages.countTokens({ model: CLAUDE, messages: asking('').messages }),
     ],
-  ])('are typed: %s', async (_, status, name, type, ask) => {
+  ])('are thrown with their class and type: %s', async (_, status, name, type, ask) => {
     const error = await errorOf(ask());
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ status, name, type, requestID: expect.stringMatching(/^[0-9a-f-]{36}$/) });
@@ -212,7 +212,7 @@ describe('errors', () => {
     });
   });
 
-  test('a body that is too large is said to be', async () => {
+  test('are request_too_large for a body that is too large', async () => {
     const body = JSON.stringify({ ...asking(''), system: 'x'.repeat(26 * 1024 * 1024) });
     const { status, body: answer } = await world.send('POST', '/v1/messages', {
       body,
@@ -221,7 +221,7 @@ describe('errors', () => {
     expect([status, answer.type, answer.error.type]).toEqual([413, 'error', 'request_too_large']);
   });
 
-  test.each(['cut', 'error'])('in mid-stream end it, and never cleanly: %s', async (fault) => {
+  test.each(['cut', 'error'])('are thrown at the end of an interrupted stream: %s', async (fault) => {
     const stream = client.messages.stream(asking(`tokens=8 fault=${fault}`));
     let text = '';
     stream.on('text', (piece) => {
@@ -237,7 +237,7 @@ describe('errors', () => {
   });
 });
 
-describe('what a message says', () => {
+describe('a message', () => {
   const ask = (more: Partial<Anthropic.MessageCreateParamsNonStreaming>, model = CLAUDE) =>
     client.messages.create({ ...asking('tokens=3', model), ...more });
   const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
@@ -251,8 +251,8 @@ describe('what a message says', () => {
 
   test.each<[string, Partial<Anthropic.MessageCreateParamsNonStreaming>]>([
     ['a system prompt', { system: 'Be brief' }],
-    ['a system prompt in blocks, with a mark for the cache', { system: [marked, { ...words, text: 'Be kind' }] }],
-    ['a mark for the cache at the top', { cache_control: { type: 'ephemeral' } }],
+    ['a system prompt in blocks with cache_control', { system: [marked, { ...words, text: 'Be kind' }] }],
+    ['cache_control at the top level', { cache_control: { type: 'ephemeral' } }],
     ['an image', { messages: [{ role: 'user', content: [image, words] }] }],
     [
       'a result with an image',
@@ -268,11 +268,11 @@ describe('what a message says', () => {
         ],
       },
     ],
-    ['sampling', { ...{ temperature: 0.5, top_k: 3 }, stop_sequences: ['END'] }],
-    ['who asks', { metadata: { user_id: 'x'.repeat(200) } }],
+    ['sampling parameters', { ...{ temperature: 0.5, top_k: 3 }, stop_sequences: ['END'] }],
+    ['a user id', { metadata: { user_id: 'x'.repeat(200) } }],
     ['a tool that must not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
-    ['one call at once', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
-  ])('may be %s, for every model', async (_, more) => {
+    ['no parallel tool calls', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
+  ])('may include %s with every model', async (_, more) => {
     for (const model of [CLAUDE, GPT, GEMINI]) {
       const { stop_reason, content } = await ask(more, model);
       expect([model, stop_reason, content.length]).toEqual([model, 'end_turn', 1]);
@@ -282,19 +282,19 @@ describe('what a message says', () => {
   test.each<[string, Anthropic.ToolChoice]>([
     ['any tool', { type: 'any' }],
     ['this tool', { type: 'tool', name: 'weather' }],
-  ])('may demand %s', async (_, tool_choice) => {
+  ])('may be required to call %s', async (_, tool_choice) => {
     for (const model of [CLAUDE, GPT]) {
       const { content } = await ask({ tools: [WEATHER], tool_choice }, model);
       expect(content[0]).toMatchObject({ type: 'tool_use', name: 'weather' });
     }
   });
 
-  test('may give no more than it says', async () => {
+  test('is limited by max_tokens', async () => {
     const { stop_reason, usage } = await ask({ ...asking('tokens=90'), max_tokens: 20 });
     expect([stop_reason, usage.output_tokens]).toEqual(['max_tokens', 20]);
   });
 
-  test('may have to be of a schema', async () => {
+  test('may be required to match a schema', async () => {
     const schema = { type: 'object', properties: { n: { const: 1 } }, required: ['n'], additionalProperties: false };
     const output_config = { format: { type: 'json_schema' as const, schema } };
     for (const model of [CLAUDE, GPT]) {
@@ -303,7 +303,7 @@ describe('what a message says', () => {
     }
   });
 
-  test.each([false, true])('may come of a search of the web, which is paid, streamed: %s', async (stream) => {
+  test.each([false, true])('may be based on a web search, which is charged, streamed: %s', async (stream) => {
     const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 } as const];
     for (const model of [CLAUDE, GEMINI]) {
       const asked = { ...asking('tool=any', model), tools };
@@ -327,7 +327,7 @@ describe('what a message says', () => {
   });
 });
 
-test('a stream that waits for its first byte is shown to be alive', async () => {
+test('sends a ping while a stream waits for its first byte', async () => {
   const patient = await TestWorld.open({ STREAM_FIRST_COMMENT_MS: '1000' });
   try {
     const payer = await patient.createAccount(1.05);
@@ -340,7 +340,7 @@ test('a stream that waits for its first byte is shown to be alive', async () => 
 });
 
 describe('a count of tokens', () => {
-  test('is what the input would come to, and costs nothing', async () => {
+  test('returns the tokens of the input without a charge', async () => {
     const before = (await world.listEvents(account)).length;
     const { input_tokens } = await client.messages.countTokens({
       model: CLAUDE,
@@ -352,7 +352,7 @@ describe('a count of tokens', () => {
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 
-  test('of a long text is an estimate', async () => {
+  test('is an estimate for a long text', async () => {
     const content = 'word '.repeat(400_000);
     const { input_tokens } = await client.messages.countTokens({
       model: CLAUDE,
@@ -362,12 +362,12 @@ describe('a count of tokens', () => {
   });
 });
 
-test('a key is taken as a bearer as well', async () => {
+test('accepts the key as a bearer token', async () => {
   const bearer = new Anthropic({ apiKey: null, authToken: account.apiKey, baseURL: world.api, maxRetries: 0 });
   expect(textOf(await bearer.messages.create(asking('tokens=3')))).toBe(SAID);
 });
 
-test('the history names what was asked', async () => {
+test('records the query type of messages in the history', async () => {
   await client.messages.create(asking('tokens=3'));
   await world.waitUntil(async () => {
     const { body } = await world.get('/queries/history?query_type=message', account);

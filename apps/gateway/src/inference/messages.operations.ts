@@ -9,7 +9,7 @@ export const createMessage: OperationOptions = {
   tag: 'Inference',
   summary: 'Creates a message',
   description:
-    'Anthropic’s Messages, with every chat model: their clients work by their base URL alone. The actual cost is in the usage.',
+    'Anthropic’s Messages API, with every chat model. Anthropic’s clients work with the base URL of the gateway. The actual cost is in `usage`.',
   auth: 'key',
   paid: true,
   errorFormat: 'anthropic',
@@ -23,7 +23,8 @@ export const countMessageTokens: OperationOptions = {
   id: 'countMessageTokens',
   tag: 'Inference',
   summary: 'Estimates the input tokens of a message',
-  description: 'Costs nothing. Vendors count each in their own way; what is charged is what they report.',
+  description:
+    'Free of charge. Each provider counts tokens in its own way; the tokens that the provider reports are charged.',
   auth: 'key',
   largeBody: true,
   errorFormat: 'anthropic',

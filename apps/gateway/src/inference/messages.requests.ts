@@ -6,20 +6,21 @@ import { Field } from '../openapi/request-schema.ts';
 import { array } from '../openapi/schemas.ts';
 import { AnthropicTurnSchema } from './messages.schemas.ts';
 
-// Rules are checked from the last one up: the type stands next to its field. What is in them is checked where they are read.
+// The validation rules of a field run from the last to the first, so the rule for its type comes last. Nested values
+// are validated where they are read.
 export class TokenCountRequest implements MessagesBody {
   [field: string]: unknown;
 
-  @IsModelId('The id of a model, or another of its names')
+  @IsModelId('The id or an alias of a model')
   model!: string;
 
   @Field({ ...array(AnthropicTurnSchema), minItems: 1 })
   @Satisfies(areMessages, 'messages must be a non-empty array of objects with a role')
   messages!: readonly unknown[];
 
-  @Field({ type: ['string', 'array', 'null'], description: 'Text, or blocks of it' })
+  @Field({ type: ['string', 'array', 'null'], description: 'A text, or an array of text blocks' })
   @IsOptional()
-  @Satisfies(isSystem, 'system must be text or an array of text blocks')
+  @Satisfies(isSystem, 'system must be a string or an array of text blocks')
   system?: string | readonly unknown[] | null;
 
   @IsOptional()
@@ -44,7 +45,7 @@ export class TokenCountRequest implements MessagesBody {
 }
 
 export class MessageRequest extends TokenCountRequest {
-  @Field({ description: 'The most that the model may write, thoughts included' })
+  @Field({ description: 'The maximum number of output tokens, including thinking' })
   @IsPositiveInteger()
   max_tokens!: number;
 
@@ -54,7 +55,7 @@ export class MessageRequest extends TokenCountRequest {
 
   @Field({ ...array({ type: 'string' }) })
   @IsOptional()
-  @Satisfies(areTexts, 'stop_sequences must be an array of strings that are not empty')
+  @Satisfies(areTexts, 'stop_sequences must be an array of non-empty strings')
   stop_sequences?: readonly string[] | null;
 
   @IsOptional()

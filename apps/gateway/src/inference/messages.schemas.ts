@@ -13,7 +13,7 @@ const INPUT = {
   cache_read_input_tokens: COUNT,
 };
 
-/** A stream begins with no cost, and ends with it. */
+/** The cost is missing at the start of a stream and present at its end. */
 export const MessageUsageSchema = nameSchema(
   'MessageUsage',
   object(
@@ -23,7 +23,7 @@ export const MessageUsageSchema = nameSchema(
       output_tokens_details: object({ thinking_tokens: COUNT }),
       server_tool_use: object({ web_search_requests: COUNT, web_fetch_requests: COUNT }),
       service_tier: { const: 'standard' },
-      cost: usd('Charged'),
+      cost: usd('The charged amount'),
       cost_details: createCostDetailsSchema('input', 'output'),
     },
     ['output_tokens_details', 'server_tool_use', 'cost', 'cost_details'],
@@ -32,15 +32,15 @@ export const MessageUsageSchema = nameSchema(
 
 const STOP = {
   stop_reason: nullable(
-    text('Why it ended', { enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] }),
+    text('Why the message ended', { enum: ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] }),
   ),
-  stop_sequence: { type: ['string', 'null'], description: 'The one of the request’s that ended it' },
+  stop_sequence: { type: ['string', 'null'], description: 'The stop sequence that ended the message' },
 };
 
 export const AnthropicMessageSchema = nameSchema(
   'AnthropicMessage',
   object({
-    id: text('msg_ and the id of the request'),
+    id: text('`msg_` and the id of the request'),
     type: { const: 'message' },
     role: { const: 'assistant' },
     model: STRING,
@@ -65,7 +65,7 @@ export const MessageStreamEvent = nameSchema('MessageStreamEvent', {
     ),
   ),
   description:
-    'The data of one event. message_delta has the usage and its cost; a stream that breaks off ends with error.',
+    'The data of one SSE event. `message_delta` has the usage and its cost; an interrupted stream ends with `error`.',
 });
 
 export const TokenCount = nameSchema('TokenCount', object({ input_tokens: COUNT }));

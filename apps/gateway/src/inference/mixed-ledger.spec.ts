@@ -4,8 +4,8 @@ import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
 import { isEstimated, isExplained, listCallItems, listCharges, type TestAccount, TestWorld } from '#testing';
 
 /**
- * Every surface, several vendors, whole and streamed, with search and tools, and what goes wrong with each. Of OpenAI's
- * models one speaks chat and Responses, and one only these.
+ * Models of several providers. They are called through every API, non-streaming and streamed, with search, tools and
+ * faults. The first model supports chat completions and Responses, the second one only Responses.
  */
 const CHATS = [
   'openai/gpt-5-mini',
@@ -24,13 +24,13 @@ const FAULTS = [
   'fault=no_usage',
   'fault=cut',
 ];
-/** What a later round can meet, where what the rounds before it used is known. */
+/** Faults of a later search round after which the usage of the earlier rounds is still known. */
 const LATER = ['', 'fault=cached', 'fault=zero', 'fault=500', 'fault=overloaded', 'fault=refuse'];
 const EMBEDDINGS = [
   { model: 'text-embedding-3-small' },
   { model: 'qwen/qwen3-embedding-8b', provider: { order: ['deepinfra'] } },
 ];
-/** After these it cannot be known what an upstream will invoice: the books have an estimate. */
+/** Faults after which the invoice of the provider is unknown, so the ledger has an estimate. */
 const UNREPORTED = new Set(['no_usage', 'cut', 'malformed', 'error']);
 
 let world: TestWorld;
@@ -80,13 +80,13 @@ function chats(model: string, fault: string) {
   return [...searched, ...others];
 }
 
-test('after a mixed run with faults the bill is what the books owe, but for charges that are marked as estimates', async () => {
+test('records exactly the billed cost of a mixed run with faults, except for estimates', async () => {
   const facts = (await world.listEvents()) as readonly DomainEvent[];
   const charges = listCharges(facts);
   const lines = await world.bill.fetchLines();
   const reported = lines.filter(({ fault }) => !UNREPORTED.has(fault ?? ''));
   const invoiced = reported.reduce((sum, line) => sum + parseUsd(line.usd), 0n);
-  // Of an estimate only what the model's provider invoices is one: what a search by another provider cost is known.
+  // Only the cost at the provider of the model is an estimate. The cost of a search by another provider is known.
   const known = charges.flatMap((charge) => {
     const guessed = new Set(charge.items.flatMap(({ estimated, creditor }) => (estimated ? [creditor] : [])));
     return charge.items.filter(({ creditor }) => !guessed.has(creditor));
@@ -97,7 +97,7 @@ test('after a mixed run with faults the bill is what the books owe, but for char
   expect(formatUsd(owed as PicoUsd)).toBe(formatUsd(invoiced as PicoUsd));
 });
 
-test('every charge, also of the house, follows from its items and the published prices', async () => {
+test('explains every charge, including absorbed ones, by its items and the published prices', async () => {
   const facts = (await world.listEvents()) as readonly DomainEvent[];
   const lists = facts.flatMap((fact) => (fact.type === 'PriceListPublished' ? [fact.data] : []));
   const asked = new Map(facts.flatMap((fact) => (fact.type === 'FundsHeld' ? [[fact.data.holdId, fact.data]] : [])));
@@ -115,7 +115,7 @@ test('every charge, also of the house, follows from its items and the published 
   expect(explained).toBeGreaterThan(300);
 });
 
-test('no hold is left open, and the customer has paid what the answers said', async () => {
+test('leaves no hold open, and reduces the balance by exactly the charged amounts', async () => {
   const facts = (await world.listEvents()) as readonly DomainEvent[];
   const made = facts.filter(({ type }) => type === 'FundsHeld').length;
   const ended = facts.filter(({ type }) => type === 'HoldSettled' || type === 'HoldReleased').length;

@@ -16,7 +16,7 @@ afterAll(() => world.close());
 const models = readCatalogue().models;
 const ids = models.map(({ id }) => id);
 
-/** Clients have no word for our types, so it is added under way. */
+/** Adds the query parameter `type`, which the clients cannot set. */
 const everyType: typeof fetch = (input, init) => {
   const request = new Request(input, init);
   const url = new URL(request.url);
@@ -24,7 +24,7 @@ const everyType: typeof fetch = (input, init) => {
   return fetch(new Request(url, request));
 };
 
-test('every modality is sold', () => {
+test('reads models of every type from the catalogue', () => {
   const count = (type: string) => models.filter((model) => model.type === type).length;
   expect(
     Object.fromEntries(['chat', 'embedding', 'image', 'video', 'audio'].map((type) => [type, count(type)])),
@@ -38,8 +38,8 @@ test('every modality is sold', () => {
   expect(count('chat')).toBeGreaterThan(40);
 });
 
-describe('the models of all types are read', () => {
-  test("by OpenAI's client", async () => {
+describe('the list of models of all types', () => {
+  test("is read by OpenAI's client", async () => {
     const client = new OpenAI({ apiKey: account.apiKey, baseURL: `${world.api}/v1`, fetch: everyType });
     const listed = await client.models.list();
     expect(listed.data.map(({ id }) => id)).toEqual(ids);
@@ -52,7 +52,7 @@ describe('the models of all types are read', () => {
       });
   });
 
-  test("by OpenRouter's client, which checks every field", async () => {
+  test("is read by OpenRouter's client, which validates every field", async () => {
     const httpClient = new HTTPClient({ fetcher: everyType });
     const client = new OpenRouter({ apiKey: account.apiKey, serverURL: `${world.api}/v1`, httpClient });
     const read = [];
@@ -65,13 +65,13 @@ describe('the models of all types are read', () => {
   });
 });
 
-test("the endpoints of a model are read by OpenRouter's client", async () => {
+test("lists the endpoints of a model for OpenRouter's client", async () => {
   const client = new OpenRouter({ apiKey: account.apiKey, serverURL: `${world.api}/v1` });
   const { data } = await client.endpoints.list({ author: 'deepseek', slug: 'deepseek-r1' });
   expect(data.endpoints.map(({ tag }) => tag)).toEqual(['deepinfra', 'deepseek']);
 });
 
-test('every row of every type has every field', async () => {
+test('returns every field in every row of every type', async () => {
   const { data } = (await world.get('/v1/models?type=all')).body;
   const fields = (row: object) => Object.keys(row).filter((name) => name !== 'capabilities');
   for (const row of data) {
@@ -94,10 +94,10 @@ test('every row of every type has every field', async () => {
   }
 });
 
-describe('a model that is not paid by tokens', () => {
+describe('a model that is not priced by tokens', () => {
   const media = models.filter(({ type }) => type !== 'chat' && type !== 'embedding');
 
-  test('is on the price list that is published, with its prices as decimal text of pico-USD', async () => {
+  test('is in the published price list, with prices in pico-USD as decimal text', async () => {
     const list = (await world.listEvents()).find(({ type }) => type === 'PriceListPublished') as PriceListPublished;
     const ids = media.map(({ id }) => id);
     const lines = list.data.lines.filter(({ of }) => ids.includes(of));
@@ -113,14 +113,14 @@ describe('a model that is not paid by tokens', () => {
     });
   });
 
-  test.each(media.map(({ id, type }) => [id, type]))('%s neither chats nor makes embeddings', async (model, type) => {
+  test.each(media.map(({ id, type }) => [id, type]))('is rejected by chats and embeddings: %s', async (model, type) => {
     const facts = (await world.listEvents()).length;
     const chat = await world.sendChat(account, 'tokens=1', { model });
     expect(chat.status).toBe(400);
-    expect(chat.body.message).toBe(`The model "${model}" does not chat; it is of type ${type}`);
+    expect(chat.body.message).toBe(`The model "${model}" is not a chat model; its type is ${type}`);
     const embeddings = await world.post('/v1/embeddings', { model, input: 'a' }, account);
     expect(embeddings.status).toBe(400);
-    expect(embeddings.body.message).toBe(`The model "${model}" makes no embeddings; it is of type ${type}`);
+    expect(embeddings.body.message).toBe(`The model "${model}" is not an embedding model; its type is ${type}`);
     expect(await world.listEvents()).toHaveLength(facts);
   });
 });

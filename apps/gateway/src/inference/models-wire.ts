@@ -1,4 +1,4 @@
-/** One row of the list of models for several readers: OpenAI's clients, OpenRouter's strict ones, those of services of this kind. */
+/** The models as JSON, with the fields that OpenAI's clients, OpenRouter's strict clients and similar services use. */
 import { selectDefaultEndpoints } from '#application';
 import {
   type AnyModel,
@@ -57,12 +57,12 @@ export function toModelJson(model: AnyModel) {
   };
 }
 
-/** Whether any endpoint of it can be reached here, for a request that says nothing of providers. */
+/** Checks whether any endpoint in this installation serves a request for the model without provider preferences. */
 export function isAvailable(model: AnyModel): boolean {
   return isMediaModel(model) ? model.endpoints.length > 0 : selectDefaultEndpoints(model).length > 0;
 }
 
-/** The endpoints of a model, as OpenRouter lists them, with what is kept there, and which of them serve by default. */
+/** Returns the endpoints of a model as OpenRouter lists them, with their privacy and whether they serve by default. */
 export function toEndpointsJson(model: AnyModel) {
   const { id, name, created, description } = model;
   const served = isMediaModel(model) ? model.endpoints : selectDefaultEndpoints(model);
@@ -92,7 +92,7 @@ function toEndpointJson(model: AnyModel, endpoint: Endpoint) {
     supports_implicit_caching: endpoint.tariff.prices.some(({ unit }) => unit === 'cacheRead'),
     supports_voice_cloning: false,
     expected: { latency_ms: latencyMs ?? null, tokens_per_second: tokensPerSecond ?? null },
-    // Strict readers want these; performance is not published.
+    // OpenRouter's strict clients require these fields. Measured performance is not published.
     status: 0,
     uptime_last_5m: null,
     uptime_last_30m: null,
@@ -112,7 +112,7 @@ function toArchitecture({ inputs, outputs }: AnyModel) {
   };
 }
 
-/** What any of these endpoints charges at most for each unit, and for long inputs. */
+/** Returns the highest price of each unit at any of these endpoints, and the prices of long inputs. */
 function toTokenPricing(endpoints: readonly Endpoint[]) {
   const calculateMaxPrice = (unit: Unit, quantity: number) =>
     money.max(...endpoints.map(({ tariff }) => calculateListPrice({ [unit]: quantity }, tariff).price));
@@ -136,7 +136,10 @@ function toTokenPricing(endpoints: readonly Endpoint[]) {
   };
 }
 
-/** As OpenRouter lists them: all tokens of a call whose input has more than so many are charged by these. */
+/**
+ * Returns the prices of long inputs as OpenRouter lists them. They apply to all tokens of a call whose input has more
+ * than `min_prompt_tokens` tokens.
+ */
 function toPriceOverrides(endpoints: readonly Endpoint[]) {
   const sizes = [...new Set(endpoints.flatMap(({ tariff }) => listTiers(tariff)))].sort((a, b) => a - b);
   return sizes.map((above) => {
@@ -152,7 +155,10 @@ function toPriceOverrides(endpoints: readonly Endpoint[]) {
   });
 }
 
-/** Tokens cost nothing here, which strict readers need as a price. The first variant that matches applies. */
+/**
+ * Returns the prices at the endpoint with the lowest base price. The first variant that matches a request applies.
+ * Strict clients require prices of tokens, which are 0 here.
+ */
 function toUnitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
   const { unit, base, variants } = selectCheapest(endpoints.map(toListing), ({ base }) => base.price);
   const both = { base_price: toUsdJsonNumber(base.price) };
@@ -169,7 +175,7 @@ function toUnitPricing(endpoints: readonly Endpoint[], type: MediaModel['type'])
   };
 }
 
-/** Prices by the unit that people know: by the minute, where milliseconds are counted. */
+/** Converts prices to the listed unit, such as the minute if milliseconds are billed. */
 function toListing({ tariff: { prices } }: Endpoint) {
   const unit = MEDIA_UNITS.find((mediaUnit) => LIST_PRICE_UNITS[mediaUnit].unit === prices[0]?.unit) as MediaUnit;
   const one = { [LIST_PRICE_UNITS[unit].unit]: LIST_PRICE_UNITS[unit].quantity };
@@ -179,7 +185,7 @@ function toListing({ tariff: { prices } }: Endpoint) {
   return { unit, base: calculateCostAndPrice(one, prices), variants };
 }
 
-/** Badges, and the values that a request may choose; the first of each is the default. */
+/** Returns the capabilities of a model and the values of its options. The first value of an option is the default. */
 function toCapabilities({ type, capabilities, choices, maxImages, maxCharacters }: MediaModel) {
   return {
     ...Object.fromEntries(

@@ -13,7 +13,7 @@ import { isAvailable, type ModelJson, toEndpointsJson, toModelJson } from './mod
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** What is listed, and its lists as they were written, by what was asked for. */
+/** The rows of the list, and the serialised lists by filter. */
 interface ModelListCache {
   readonly catalogue: Catalogue;
   readonly medians: ReadonlyMap<string, MedianPrice>;
@@ -30,14 +30,14 @@ export class ModelsController {
     private readonly medians: MedianCosts,
   ) {}
 
-  /** Chat models, or those of the types that are asked for; private ones where everything is. */
+  /** Lists chat models, or the models of the requested types. Private models are included only in `all`. */
   @Get(['v1/models', 'models'])
   @Operation(operations.listModels)
   @Header('content-type', JSON_TYPE)
   async listModels(@Query() query: ModelsQuery): Promise<Buffer> {
     const filter = parseModelFilter(query.type || 'chat');
     const isPopular = isTrue(query.popular);
-    // Anybody may ask, many at once, and read as slowly as he likes: all get the same bytes.
+    // The route is public. Concurrent and slow readers share the same bytes, so that they use little memory.
     const { serialized, ...listing } = this.refreshCache(await this.medians.loadByModel());
     const key = `${filter.includesPrivate} ${isPopular} ${filter.types.join()}`;
     const list = serialized.get(key) ?? Buffer.from(JSON.stringify(toModelList(listing, filter, isPopular)));
@@ -45,7 +45,7 @@ export class ModelsController {
     return list;
   }
 
-  /** Ids contain a slash. */
+  /** The path is a wildcard because ids contain a slash. */
   @Get(['v1/models/*', 'models/*'])
   @Operation(operations.getModel)
   async getModelDetails(@Param('*') id: string) {
@@ -59,14 +59,14 @@ export class ModelsController {
     return { data: toEndpointsJson(this.resolveModel(`${author}/${slug}`)) };
   }
 
-  /** An alias, or an id whose slash is encoded. */
+  /** The id is an alias, or an id whose slash is encoded. */
   @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
   @Operation(operations.listEndpointsById)
   listEndpointsById(@Param('id') id: string) {
     return { data: toEndpointsJson(this.resolveModel(id)) };
   }
 
-  /** @throws InvalidRequestError 404 */
+  /** @throws InvalidRequestError 404 for an unknown or unavailable model */
   private resolveModel(id: string): AnyModel {
     const model = this.catalogues.current.findModel(id);
     if (!model || !isAvailable(model)) throw new InvalidRequestError(404, `The model "${id}" does not exist`, 'model');
@@ -103,8 +103,8 @@ function toModelList(
 }
 
 /**
- * Private models are among everything alone: who asks for chats wants what can be asked on the routes for them.
- * @throws BadRequestError when a word is no type
+ * Private models are included only in `all`, because the chat routes do not serve them.
+ * @throws BadRequestError for an unknown type
  */
 function parseModelFilter(typeList: string): ModelFilter {
   const allowedTypes = [...MODEL_TYPES, 'all'] as const;
@@ -115,7 +115,7 @@ function parseModelFilter(typeList: string): ModelFilter {
   return { types: MODEL_TYPES.filter((type) => types.includes(type)), includesPrivate: false };
 }
 
-/** The median cost of a query, and how many of them 1 USD pays for; null where there were none. */
+/** Returns the median cost of a query and how many such queries 1 USD pays for; null without recent queries. */
 function toMedianJson(median: MedianPrice | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
   const prompts = Number(parseUsd('1') / median.price);

@@ -25,9 +25,9 @@ export const getModel: OperationOptions = {
 
 const endpoints = {
   tag: 'Models',
-  summary: 'Lists the endpoints of a model, with prices, privacy and limits of each',
+  summary: 'Lists the endpoints of a model with their prices, privacy and limits',
   description:
-    'A request that says nothing of providers is served by those that are `default`, at the price of the model or less. Others are asked where `provider` says anything, or a suffix does.',
+    'A request without provider preferences is served by the endpoints that are `default`, at the price of the model or less. The other endpoints are used only if `provider` or a suffix of the model is set.',
   auth: 'optional',
   response: jsonContent(EndpointList),
   errors: [404],
@@ -37,8 +37,8 @@ export const listEndpoints: OperationOptions = {
   ...endpoints,
   id: 'listEndpoints',
   params: {
-    author: { description: 'What stands before the slash of an id', example: 'openai' },
-    slug: { description: 'What stands behind it', example: 'gpt-5-mini' },
+    author: { description: 'The part of an id before the slash', example: 'openai' },
+    slug: { description: 'The part of an id after the slash', example: 'gpt-5-mini' },
   },
 };
 

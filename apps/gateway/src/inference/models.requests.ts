@@ -5,7 +5,7 @@ import { Field } from '../openapi/request-schema.ts';
 
 export class ModelsQuery {
   @Field({
-    description: `Comma-separated types (${MODEL_TYPES.join(', ')}), or all; default: chat. Private models, which requests are encrypted for, are in all alone`,
+    description: `Comma-separated types (${MODEL_TYPES.join(', ')}), or all; chat by default. Private models are included only in all.`,
   })
   @IsOptional()
   @IsString()

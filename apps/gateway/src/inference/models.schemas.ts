@@ -4,7 +4,7 @@ import { array, BOOLEAN, COUNT, nullable, object, STRING, seconds, text, usd } f
 const NOTHING: JsonSchema = { type: 'null' };
 const decimal = (description: string) =>
   text(`${description}, in USD as a decimal string`, { pattern: '^\\d+(\\.\\d+)?$' });
-const BASE = usd('Price of one unit, where no variant applies');
+const BASE = usd('Price of one unit if no variant applies');
 const BOTH = object(
   {
     input_per_1M: usd('Price of 1,000,000 input tokens'),
@@ -19,7 +19,7 @@ const PRICING = object(
     input_per_1M_tokens: usd('Price of 1,000,000 input tokens'),
     output_per_1M_tokens: usd('Price of 1,000,000 output tokens'),
     cache_read_per_1M_tokens: usd('Price of 1,000,000 input tokens read from a cache'),
-    unit: text('The unit that a price is for, where it is not tokens', {
+    unit: text('The unit of the prices, if the model is not priced by tokens', {
       enum: ['image', 'second', 'clip', 'minute', '1k_characters'],
     }),
     base_price: BASE,
@@ -34,14 +34,14 @@ const PRICING = object(
     input_cache_read: decimal('One input token that was read from a cache'),
     input_cache_write: decimal('One input token that was written to a cache'),
     internal_reasoning: decimal('One output token of reasoning'),
-    request: decimal('One request, whatever its tokens'),
-    image: decimal('One image, where no variant fits'),
+    request: decimal('One request, regardless of its tokens'),
+    image: decimal('One image, if no variant applies'),
     overrides: {
       ...array(
         object({
           min_prompt_tokens: {
             ...COUNT,
-            description: 'They apply to all tokens of a call whose input has more than so many',
+            description: 'The prices apply to all tokens of a call whose input has more tokens than this',
           },
           prompt: decimal('One input token'),
           completion: decimal('One output token'),
@@ -49,7 +49,7 @@ const PRICING = object(
           input_cache_write: decimal('One input token that was written to a cache'),
         }),
       ),
-      description: 'Prices of long inputs; the last that applies counts',
+      description: 'Prices of long inputs; the last entry that applies is used',
     },
   },
   [
@@ -81,7 +81,7 @@ export const ModelSchema = nameSchema(
     {
       id: text('The id that requests use'),
       object: { const: 'model' },
-      created: seconds('When it was released'),
+      created: seconds('When the model was released'),
       created_at: { type: 'integer', description: 'The same instant in milliseconds' },
       owned_by: STRING,
       provider: STRING,
@@ -91,27 +91,26 @@ export const ModelSchema = nameSchema(
       canonical_slug: STRING,
       context_length: {
         ...COUNT,
-        description: 'Maximum tokens of input and output together; 0 where tokens are not counted',
+        description: 'Maximum tokens of input and output together; 0 for a model that is not priced by tokens',
       },
       popular: BOOLEAN,
       privacyLevel: text(
-        'anon: providers may keep requests; zdr: they need not; e2e: a private model, asked through the local encrypting proxy alone',
+        'anon: providers may retain requests; zdr: the model has an endpoint that retains nothing; e2e: a private model, used only through the local encrypting proxy',
         { enum: ['anon', 'zdr', 'e2e'] },
       ),
       architecture: ARCHITECTURE,
       pricing: {
         ...PRICING,
-        description:
-          'What a request that says nothing of providers is charged at most; the endpoints have prices of their own',
+        description: 'The maximum prices of a request without provider preferences; each endpoint has its own prices',
       },
       capabilities: {
         ...object({}),
-        description: 'Capabilities of a model that is not paid by tokens, and the values that a request may choose',
+        description: 'Capabilities of a model that is not priced by tokens, and the values of its options',
         additionalProperties: true,
       },
       median_cost: {
         ...nullable(object({ api: object({ usd: usd('Median price of one query') }), sample_size: COUNT })),
-        description: 'Median cost of recent queries; null where there were none',
+        description: 'Median cost of recent queries; null if there were none',
       },
       prompts_per_usd: nullable({ ...COUNT, description: 'How many such queries 1 USD pays for' }),
       supported_parameters: array(STRING),
@@ -122,7 +121,7 @@ export const ModelSchema = nameSchema(
       }),
       per_request_limits: NOTHING,
       default_parameters: NOTHING,
-      supported_voices: nullable({ ...array(STRING), description: 'Ids of voices, of a model that speaks' }),
+      supported_voices: nullable({ ...array(STRING), description: 'The ids of the voices of a speech model' }),
       links: object({ details: STRING }),
     },
     ['capabilities'],
@@ -148,11 +147,11 @@ const EndpointSchema = nameSchema(
     model_id: STRING,
     model_name: STRING,
     provider_name: STRING,
-    tag: text('How `provider.order`, `only` and `ignore` name it'),
+    tag: text('The name of the endpoint in `provider.order`, `only` and `ignore`'),
     pricing: PRICING,
     privacy: object({
-      zdr: { ...BOOLEAN, description: 'Nothing of a request is kept there' },
-      collects_data: { ...BOOLEAN, description: 'Requests may be used for training' },
+      zdr: { ...BOOLEAN, description: 'Whether the provider retains nothing of a request' },
+      collects_data: { ...BOOLEAN, description: 'Whether the provider may use requests for training' },
     }),
     context_length: COUNT,
     max_completion_tokens: nullable(COUNT),
@@ -166,7 +165,7 @@ const EndpointSchema = nameSchema(
       latency_ms: nullable({ type: 'number', description: 'Milliseconds to the first token' }),
       tokens_per_second: nullable({ type: 'number' }),
     }),
-    default: { ...BOOLEAN, description: 'Asked where a request says nothing of providers' },
+    default: { ...BOOLEAN, description: 'Whether the endpoint serves requests without provider preferences' },
     status: { const: 0 },
     uptime_last_5m: UNKNOWN,
     uptime_last_30m: UNKNOWN,

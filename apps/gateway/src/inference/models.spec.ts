@@ -29,7 +29,7 @@ describe('the list of models', () => {
     expect(total_count).toBeGreaterThan(0);
   });
 
-  test('has every field of a record on every row, in its type', async () => {
+  test('has every field in every row, with its type', async () => {
     for (const each of await rows()) {
       expect(each).toEqual({
         id: expect.any(String),
@@ -70,7 +70,7 @@ describe('the list of models', () => {
     }
   });
 
-  test('has prices with the margin: numbers per million tokens, text per token', async () => {
+  test('has prices with the margin: numbers per million tokens, strings per token', async () => {
     expect(await pricing('openai/gpt-5-mini')).toEqual({
       input_per_1M_tokens: 0.26375,
       output_per_1M_tokens: 2.11,
@@ -132,14 +132,14 @@ describe('the list of models', () => {
     expect((await world.get('/v1/models?type=all')).text).not.toMatch(/[:,[]-?\d+(\.\d+)?e/i);
   });
 
-  test('names the models that can be asked, and no model twice', async () => {
+  test('has only models that can be used, each of them once', async () => {
     const ids = (await rows()).map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     const account = await world.createAccount(1.05);
     for (const model of ids) expect((await world.sendChat(account, 'tokens=1', { model })).body.model).toBe(model);
   });
 
-  test('is charged as it says', async () => {
+  test('has the prices that are charged', async () => {
     const account = await world.createAccount(1.05);
     const { usage } = (await world.sendChat(account, 'tokens=8')).body;
     const { prompt, completion } = await pricing('openai/gpt-5-mini');
@@ -148,7 +148,7 @@ describe('the list of models', () => {
   });
 
   test.each(['', '?type=chat', '?type=', '?limit=1&unknown=1'])(
-    'asked for as "%s" has chat models only',
+    'has only chat models for the query "%s"',
     async (query) => {
       const found = await rows(query);
       expect(new Set(found.map(({ type }) => type))).toEqual(new Set(['chat']));
@@ -164,7 +164,7 @@ describe('the list of models', () => {
     ['embedding', ['embedding']],
     ['audio', ['audio']],
     ['all', ['chat', 'embedding', 'image', 'video', 'audio']],
-  ])('asked for as "?type=%s" has %j, and all of them', async (type, types) => {
+  ])('has for "?type=%s" all models of the types %j', async (type, types) => {
     const found = await rows(`?type=${type}`);
     expect(new Set(found.map((row) => row.type))).toEqual(new Set(types));
     const all = (await rows('?type=all')).filter((row) => types.includes(row.type));
@@ -172,7 +172,7 @@ describe('the list of models', () => {
   });
 
   test.each(['pictures', 'image,text', 'Chat', ','])(
-    'of an unknown type is refused with the list of types: %s',
+    'is rejected for an unknown type with an error that lists the types: %s',
     async (type) => {
       const { status, body } = await world.get(`/v1/models?type=${type}`);
       expect(status).toBe(400);
@@ -181,7 +181,7 @@ describe('the list of models', () => {
     },
   );
 
-  test('has private models where everything is asked for, since no route for chats serves them', async () => {
+  test('has private models only for type all, because no chat route serves them', async () => {
     const e2e = (await rows('?type=all')).filter(({ privacyLevel }) => privacyLevel === 'e2e');
     expect(e2e.length).toBeGreaterThanOrEqual(3);
     for (const row of e2e) {
@@ -200,7 +200,7 @@ describe('the list of models', () => {
     );
   });
 
-  test('has only popular models on request', async () => {
+  test('has only popular models if they are requested', async () => {
     const filtered = await rows('?popular=true');
     expect(filtered).toEqual((await rows()).filter(({ popular }) => popular));
     expect(filtered).not.toHaveLength((await rows()).length);
@@ -211,14 +211,14 @@ describe('the list of models', () => {
 });
 
 describe('one model', () => {
-  test('is where its row links to, also with its slash encoded', async () => {
+  test('is found by the link of its row, even if its slash is encoded', async () => {
     for (const each of await rows()) {
       expect((await world.get(each.links.details)).body).toEqual(each);
       expect((await world.get(`/models/${encodeURIComponent(each.id)}`)).body).toEqual(each);
     }
   });
 
-  test('that does not exist is not found', async () => {
+  test('is not found if it does not exist', async () => {
     const { status, body } = await world.get('/v1/models/openai/nope');
     expect(status).toBe(404);
     expect(body.error).toMatchObject({ code: 'model_not_found', type: 'invalid_request_error', param: 'model' });
@@ -228,7 +228,7 @@ describe('one model', () => {
 describe('the endpoints of a model', () => {
   const endpoints = async (id: string) => (await world.get(`/v1/models/${id}/endpoints`)).body.data.endpoints;
 
-  test('are listed with price, privacy and limits of each, and which of them serve by default', async () => {
+  test('are listed with their prices, privacy and limits, and whether they serve by default', async () => {
     const { status, body } = await world.get('/v1/models/deepseek/deepseek-r1/endpoints');
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ id: 'deepseek/deepseek-r1', architecture: { input_modalities: ['text'] } });
@@ -247,7 +247,7 @@ describe('the endpoints of a model', () => {
     ]);
   });
 
-  test('are found by an alias, with the slash encoded, and at both paths', async () => {
+  test('are found by an alias, with an encoded slash, and at both paths', async () => {
     const { body } = await world.get('/v1/models/openai/gpt-5/endpoints');
     for (const path of ['/models/openai/gpt-5', '/v1/models/openai%2Fgpt-5', '/models/gpt-5', '/v1/models/gpt-5'])
       expect((await world.get(`${path}/endpoints`)).body).toEqual(body);
@@ -258,7 +258,7 @@ describe('the endpoints of a model', () => {
       });
   });
 
-  test('that serve by default are charged at most what is listed for the model, and others are dearer', async () => {
+  test('have the listed price of the model as their maximum if they serve by default', async () => {
     for (const { id, pricing, type } of await rows('?type=all')) {
       if (type !== 'chat') continue;
       const all: { default: boolean; pricing: Record<string, string> }[] = await endpoints(id);
@@ -271,7 +271,7 @@ describe('the endpoints of a model', () => {
     }
   });
 
-  test('of models of every type are described', async () => {
+  test('exist for models of every type', async () => {
     for (const { id } of await rows('?type=all')) {
       const all = await endpoints(id);
       expect(all.length).toBeGreaterThan(0);
@@ -280,7 +280,7 @@ describe('the endpoints of a model', () => {
   });
 });
 
-test('a model has the median cost of its queries, and how many 1 USD pays for', async () => {
+test('returns the median cost of the queries of a model, and how many of them 1 USD pays for', async () => {
   const other = await TestWorld.open();
   try {
     const account = await other.createAccount(10);

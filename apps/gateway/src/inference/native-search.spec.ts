@@ -6,7 +6,7 @@ const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TOOL = { type: 'web_search' };
 const WEB = { plugins: [{ id: 'web' }] };
 const SEARCH = 'tool=web_search';
-/** So many searches of Anthropic's own, that stand on its invoice by the id of the answer. */
+/** Returns the charge item of `times` searches by Anthropic, whose invoice lists them under the id of the response. */
 const searched = (times: number) => ({
   ...{ of: 'web_search_anthropic', provider: 'anthropic', creditor: 'anthropic', beside: true, estimated: false },
   ...{ vendorId: expect.stringMatching(/^msg_/), usage: { search: times, request: 1 } },
@@ -28,7 +28,7 @@ const ask = (directive: string, more: object = {}) => world.sendChat(account, di
 
 const charges = async () => listCharges(await world.listEvents(account));
 
-/** What the first charge has beside its model. */
+/** Returns the items of the first charge except that of its model. */
 async function beside() {
   const [charge] = await charges();
   return charge ? listExtraItems(charge) : undefined;
@@ -40,16 +40,16 @@ async function assertBooksAreTheBill(): Promise<void> {
 
 const isOnline = async () => (await world.get('/queries/history', account)).body.data[0].isOnline;
 
-describe('a model with a search of its own', () => {
+describe('a model with native search', () => {
   test.each([
     ['the plugin', WEB, 'tokens=4', 1],
     [':online', { model: `${CLAUDE}:online` }, 'tokens=4', 1],
-    ['the tool, by which it decides', { tools: [TOOL] }, `${SEARCH} tool_times=2 text="Found it"`, 2],
-    ['the tool, and a choice of it', { tools: [TOOL], tool_choice: TOOL }, 'tokens=4', 1],
-    ['its engine', { tools: [{ ...TOOL, parameters: { engine: 'native' } }] }, `${SEARCH} tool_times=9`, 3],
-    ['fewer uses', { tools: [{ ...TOOL, max_uses: 1 }] }, `${SEARCH} tool_times=9`, 1],
-    ['domains', { tools: [{ ...TOOL, filters: { allowed_domains: ['a.example'] } }] }, SEARCH, 1],
-  ])('searches by %s, for its vendor’s fee', async (_, more, directive, searches) => {
+    ['the tool, if the model decides to search', { tools: [TOOL] }, `${SEARCH} tool_times=2 text="Found it"`, 2],
+    ['the tool with a tool choice', { tools: [TOOL], tool_choice: TOOL }, 'tokens=4', 1],
+    ['the native engine', { tools: [{ ...TOOL, parameters: { engine: 'native' } }] }, `${SEARCH} tool_times=9`, 3],
+    ['max_uses', { tools: [{ ...TOOL, max_uses: 1 }] }, `${SEARCH} tool_times=9`, 1],
+    ['allowed domains', { tools: [{ ...TOOL, filters: { allowed_domains: ['a.example'] } }] }, SEARCH, 1],
+  ])('searches with %s for the fee of its provider', async (_, more, directive, searches) => {
     const answer = await ask(directive, more);
     expect(answer.status).toBe(200);
     const [{ message, finish_reason }] = answer.body.choices;
@@ -68,7 +68,7 @@ describe('a model with a search of its own', () => {
     await assertBooksAreTheBill();
   });
 
-  test.each([false, true])('and does not use it, costs nothing for it (stream: %p)', async (stream) => {
+  test.each([false, true])('costs no fee if it does not search (stream: %p)', async (stream) => {
     await ask('tokens=4', { tools: [TOOL], stream });
     expect(await beside()).toEqual([]);
     expect(await isOnline()).toBe(false);
@@ -79,7 +79,7 @@ describe('a model with a search of its own', () => {
     ['', 2],
     ['fault=zero', 0],
     ['fault=cached', 2],
-  ])('streams its words and sources: %p', async (fault, searches) => {
+  ])('streams its text and sources: %p', async (fault, searches) => {
     const { events } = await ask(`${SEARCH} tool_times=2 ${fault}`, { tools: [TOOL], stream: true });
     const deltas = events.flatMap((event) => event.choices ?? []).map(({ delta }) => delta);
     expect(deltas.filter((delta) => 'annotations' in delta)).toHaveLength(1);
@@ -89,24 +89,24 @@ describe('a model with a search of its own', () => {
     await assertBooksAreTheBill();
   });
 
-  test('that reports no usage is charged for the searches that were seen', async () => {
+  test('costs the fee for the observed searches if the provider reports no usage', async () => {
     await ask(`${SEARCH} tool_times=2 fault=no_usage`, { tools: [TOOL], stream: true });
     expect((await charges())[0]?.items).toMatchObject([{ estimated: true }, searched(2)]);
   });
 
-  test('whose search fails is not charged for it', async () => {
+  test('costs no fee for a failed search', async () => {
     expect((await ask(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] })).status).toBe(200);
     expect(await beside()).toEqual([]);
     await assertBooksAreTheBill();
   });
 
-  test('thinks, and is then asked to search, not forced', async () => {
+  test('is prompted and not forced to search if it reasons', async () => {
     const answer = await ask('tokens=40 reasoning=8', { ...WEB, reasoning: { effort: 'high' }, max_tokens: 4_000 });
     expect([answer.status, answer.body.usage.completion_tokens_details.reasoning_tokens]).toEqual([200, 8]);
     await assertBooksAreTheBill();
   });
 
-  test('that thinks as long as it likes is asked to search as well', async () => {
+  test('supports a search with adaptive reasoning, requested or not', async () => {
     const more = { model: 'anthropic/claude-opus-4.7', max_tokens: 2_000 };
     const forced = await ask('tokens=4', { ...more, ...WEB });
     expect(forced.body.choices[0].message.annotations).toHaveLength(1);
@@ -115,34 +115,34 @@ describe('a model with a search of its own', () => {
     await assertBooksAreTheBill();
   });
 
-  test('leaves the search to Exa when that is named', async () => {
+  test('does not search natively if the engine is exa', async () => {
     await ask('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
     expect(await beside()).toMatchObject([{ of: 'web_search' }]);
     await assertBooksAreTheBill();
   });
 
-  test('and a function of the client’s with the name of its search: Exa searches', async () => {
+  test('does not search natively if a function of the client has the name of its search tool', async () => {
     const own = { type: 'function', function: { name: 'web_search', parameters: { type: 'object', properties: {} } } };
     await ask('tool=web_search_2', { tools: [TOOL, own] });
     expect(await beside()).toMatchObject([{ of: 'web_search' }]);
     await assertBooksAreTheBill();
   });
 
-  test('calls functions of the client’s as well', async () => {
+  test('also calls functions of the client', async () => {
     const book = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
     const answer = await ask('tool=book', { tools: [TOOL, book] });
     expect(answer.body.choices[0]).toMatchObject({ finish_reason: 'tool_calls' });
     expect(await beside()).toEqual([]);
   });
 
-  test('takes domains to include or to exclude', async () => {
+  test('rejects domains to include together with domains to exclude', async () => {
     const filters = { include_domains: ['a.example'], exclude_domains: ['b.example'] };
     expect((await ask('', { plugins: [{ id: 'web', ...filters }] })).status).toBe(400);
     expect(await charges()).toEqual([]);
   });
 });
 
-test('an upstream that fails after its searches: the answer is an error, and the house bears what is seen of it', async () => {
+test('returns an error if the provider fails after searches, and the operator absorbs the observed usage', async () => {
   const balance = await world.fetchBalance(account);
   const { events } = await ask(`${SEARCH} fault=malformed`, { tools: [TOOL], stream: true });
   expect(events.some((event) => event.error)).toBe(true);
@@ -150,7 +150,7 @@ test('an upstream that fails after its searches: the answer is an error, and the
   expect((await charges())[0]?.items).toMatchObject([{ estimated: true }, searched(1)]);
 });
 
-test('the hold is for the searches that it affords, and no more are allowed', async () => {
+test('allows only as many searches as the hold covers', async () => {
   const headers = { 'x-credit-id': account.creditId };
   const { body } = await world.send('POST', '/keys', { headers, body: { name: 'poor', usage_limit_usd: 0.05 } });
   const key = { creditId: account.creditId, apiKey: body.data.api_key };
@@ -161,7 +161,7 @@ test('the hold is for the searches that it affords, and no more are allowed', as
   await assertBooksAreTheBill();
 });
 
-test('OpenAI’s client puts a stream with searches together', async () => {
+test('streams searches to OpenAI’s client', async () => {
   const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
   const messages = [{ role: 'user' as const, content: `What is new? [[sandbox ${SEARCH}]]` }];
   const stream = client.chat.completions.stream({ model: CLAUDE, messages, tools: [TOOL as never] });

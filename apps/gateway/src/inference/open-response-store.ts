@@ -4,10 +4,10 @@ import type { Foundation } from '#foundation';
 import type { ProcessRole } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
 
-/** How long an expired response may stay in the database; it is not found any more either way. */
+/** How often expired responses are deleted. An expired response is not returned, even if it is not deleted yet. */
 const SWEEP_INTERVAL_MS = 60 * 60_000;
 
-/** Opens the responses that requests can continue from. Every gateway deletes expired ones; doing so twice is harmless. */
+/** Opens the store of responses. Every gateway deletes expired responses; deleting a response twice is harmless. */
 export async function openResponseStore(
   role: ProcessRole,
   { runtime }: Foundation,

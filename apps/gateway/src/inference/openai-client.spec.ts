@@ -19,11 +19,11 @@ afterAll(() => world.close());
 
 const errorOf = (promise: PromiseLike<unknown>): Promise<APIError> =>
   Promise.resolve(promise).then(
-    () => Promise.reject(new Error('it was not refused')),
+    () => Promise.reject(new Error('the request was not rejected')),
     (error) => error,
   );
 
-/** OpenAI's own client for Node, as its users have it. */
+/** OpenAI's unmodified client for Node. */
 describe("OpenAI's client", () => {
   test('completes a chat', async () => {
     const { data, request_id } = await client.chat.completions.create(HELLO).withResponse();
@@ -32,13 +32,13 @@ describe("OpenAI's client", () => {
     expect(data.id).toBe(`gen-${request_id}`);
   });
 
-  test('streams a chat, to the usage and the end', async () => {
+  test('streams a chat including its usage', async () => {
     const stream = client.chat.completions.stream({ ...HELLO, stream_options: { include_usage: true } });
     expect(await stream.finalContent()).toBe('every coin that');
     expect((await stream.totalUsage()).total_tokens).toBe(18);
   });
 
-  test('may look into the choice of every chunk, the last one included, as the examples of many agents do', async () => {
+  test('finds a choice in every chunk including the last one, as many agents expect', async () => {
     let text = '';
     let last: OpenAI.CompletionUsage | null | undefined;
     for await (const chunk of await client.chat.completions.create({ ...HELLO, stream: true })) {
@@ -49,18 +49,18 @@ describe("OpenAI's client", () => {
     expect([text, last?.total_tokens]).toEqual(['every coin that', 18]);
   });
 
-  test('throws when a stream breaks off, with the reason', async () => {
+  test('throws an error with the reason if a stream ends early', async () => {
     const messages = [{ role: 'user' as const, content: '[[sandbox tokens=8 fault=cut]]' }];
     const stream = await client.chat.completions.create({ ...HELLO, messages, stream: true });
     let text = '';
     const read = async () => {
       for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
     };
-    expect(await errorOf(read())).toMatchObject({ message: expect.stringContaining('broke off') });
+    expect(await errorOf(read())).toMatchObject({ message: expect.stringContaining('response early') });
     expect(text).toBe('every coin that comes ');
   });
 
-  test('lists the models, and finds one by its id', async () => {
+  test('lists the models and retrieves one by its id', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     expect(ids).toContain(HELLO.model);
     expect(await client.models.retrieve(HELLO.model)).toMatchObject({ id: HELLO.model, object: 'model' });
@@ -69,10 +69,10 @@ describe("OpenAI's client", () => {
   test.each<[string, number, () => PromiseLike<unknown>]>([
     ['too little money', 402, () => poor.chat.completions.create(HELLO)],
     ['an unknown model', 404, () => client.chat.completions.create({ ...HELLO, model: 'nope' })],
-    ['a wrong request', 400, () => client.chat.completions.create({ ...HELLO, messages: [] })],
+    ['an invalid request', 400, () => client.chat.completions.create({ ...HELLO, messages: [] })],
     ['an unknown key', 401, () => client.withOptions({ apiKey: 'sk-x' }).chat.completions.create(HELLO)],
     [
-      'an upstream that fails',
+      'a provider that fails',
       502,
       () =>
         client.chat.completions.create({
@@ -80,7 +80,7 @@ describe("OpenAI's client", () => {
           messages: [{ role: 'user', content: '[[sandbox fault=malformed]]' }],
         }),
     ],
-  ])('reads the refusal for %s', async (_, status, ask) => {
+  ])('throws an APIError for %s', async (_, status, ask) => {
     const error = await errorOf(ask());
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({

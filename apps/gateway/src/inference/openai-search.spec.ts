@@ -5,7 +5,7 @@ const GPT = 'openai/gpt-5-mini';
 const TOOL = { type: 'web_search' };
 const WEB = { plugins: [{ id: 'web' }] };
 const SEARCH = 'tool=web_search';
-/** So many searches of OpenAI's own, that stand on its invoice by the id of the answer. */
+/** Returns the charge item of `times` searches by OpenAI, whose invoice lists them under the id of the response. */
 const searched = (times: number) => ({
   ...{ of: 'web_search_openai', provider: 'openai', creditor: 'openai', beside: true, estimated: false },
   ...{ vendorId: expect.stringMatching(/^resp_/), usage: { search: times, request: 1 } },
@@ -29,16 +29,16 @@ const respond = (directive: string, more: object = {}) =>
 
 const charges = async () => listCharges(await world.listEvents(account));
 
-/** What all charges have beside their models, once the books are what OpenAI bills. */
+/** Checks that the charges match the bill, and returns their items except those of the models. */
 async function beside(): Promise<readonly unknown[]> {
   const all = await charges();
   expect(formatTotalCost(all)).toBe((await world.bill.fetchTotal()).total_usd);
   return all.flatMap(listExtraItems);
 }
 
-describe('a chat with a GPT that searches by itself', () => {
+describe('a chat with a GPT that has native search', () => {
   test.each([WEB, { tools: [TOOL] }])(
-    'is searched for before several answers, which it cannot do: %j',
+    'uses Exa for several choices, which native search does not support: %j',
     async (more) => {
       const answer = await chat('tokens=4', { ...more, n: 2 });
       expect([answer.status, answer.body.choices?.length]).toEqual([200, 2]);
@@ -49,13 +49,13 @@ describe('a chat with a GPT that searches by itself', () => {
   test.each([
     ['the plugin', WEB, 'tokens=4', 1],
     [':online', { model: `${GPT}:online` }, 'tokens=4', 1],
-    ['the tool, by which it decides', { tools: [TOOL] }, `${SEARCH} tool_times=2 text="Found it"`, 2],
-    ['the tool, and a choice of it', { tools: [TOOL], tool_choice: TOOL }, 'tokens=4', 1],
-    ['its engine', { tools: [{ ...TOOL, parameters: { engine: 'native' } }] }, `${SEARCH} tool_times=9`, 3],
-    ['fewer uses', { tools: [{ ...TOOL, max_uses: 1 }] }, `${SEARCH} tool_times=9`, 1],
-    ['the plugin, also with hardly any reasoning', { ...WEB, reasoning_effort: 'minimal' }, 'tokens=4', 1],
-    ['domains', { tools: [{ ...TOOL, filters: { allowed_domains: ['a.example'] } }] }, SEARCH, 1],
-  ])('searches by %s, for OpenAI’s fee', async (_, more, directive, searches) => {
+    ['the tool, if the model decides to search', { tools: [TOOL] }, `${SEARCH} tool_times=2 text="Found it"`, 2],
+    ['the tool with a tool choice', { tools: [TOOL], tool_choice: TOOL }, 'tokens=4', 1],
+    ['the native engine', { tools: [{ ...TOOL, parameters: { engine: 'native' } }] }, `${SEARCH} tool_times=9`, 3],
+    ['max_uses', { tools: [{ ...TOOL, max_uses: 1 }] }, `${SEARCH} tool_times=9`, 1],
+    ['the plugin and minimal reasoning', { ...WEB, reasoning_effort: 'minimal' }, 'tokens=4', 1],
+    ['allowed domains', { tools: [{ ...TOOL, filters: { allowed_domains: ['a.example'] } }] }, SEARCH, 1],
+  ])('searches with %s for the fee of OpenAI', async (_, more, directive, searches) => {
     for (const stream of [false, true]) {
       const answer = await chat(directive, { ...more, stream });
       const annotations = stream
@@ -67,18 +67,18 @@ describe('a chat with a GPT that searches by itself', () => {
     expect(await beside()).toEqual([searched(searches), searched(searches)]);
   });
 
-  test('pays for no search that it does not make, or that finds nothing', async () => {
+  test('pays no fee without a successful search', async () => {
     await chat('tokens=4', { tools: [TOOL] });
     await chat(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] });
     expect(await beside()).toEqual([]);
   });
 
-  test('is searched for by Exa where that is asked for', async () => {
+  test('uses Exa if the engine is exa', async () => {
     await chat('tokens=4', { plugins: [{ id: 'web', engine: 'exa' }] });
     expect(await beside()).toMatchObject([{ of: 'web_search', provider: 'exa' }]);
   });
 
-  test.each(['cut', 'error'])('that breaks off (%s) pays for the searches that were made', async (fault) => {
+  test.each(['cut', 'error'])('pays for completed searches if it ends early (%s)', async (fault) => {
     const { events } = await chat(`${SEARCH} fault=${fault} text="a b c d e f g h"`, { tools: [TOOL], stream: true });
     expect(events.some(({ error }) => error !== undefined)).toBe(true);
     const [charge] = await charges();
@@ -86,8 +86,8 @@ describe('a chat with a GPT that searches by itself', () => {
   });
 });
 
-describe('a response of a GPT that searches by itself', () => {
-  test.each([false, true])('shows its searches and its sources (stream: %p)', async (stream) => {
+describe('a response of a GPT that has native search', () => {
+  test.each([false, true])('includes its searches and sources (stream: %p)', async (stream) => {
     const answer = await respond(`${SEARCH} tool_times=2 text="Found it"`, { tools: [TOOL], stream });
     const { output, status } = answer.body ?? answer.events.at(-2).response;
     expect(status).toBe('completed');
@@ -105,7 +105,7 @@ describe('a response of a GPT that searches by itself', () => {
     expect(numbers).toEqual([...numbers.keys()]);
   });
 
-  test('can be continued, by itself and by others', async () => {
+  test('can be continued by the same model and by others', async () => {
     const { id } = (await respond(`${SEARCH} reasoning=4 text="Found it"`, { tools: [TOOL] })).body;
     for (const model of [GPT, 'anthropic/claude-haiku-4.5']) {
       const { status, body } = await respond('tokens=3', { model, previous_response_id: id });

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Models of upstreams that return their reasoning, each in its own field, and of one that never does. */
+/** Models whose providers return the reasoning, each in its own field. */
 const TELLING = [
   ['anthropic with a budget', 'anthropic/claude-haiku-4.5'],
   ['anthropic by effort', 'anthropic/claude-opus-4.7'],
@@ -23,14 +23,14 @@ const THOUGHT = 'every coin that comes';
 const ask = (model: string, more: object) =>
   world.sendChat(account, 'text=Yes reasoning=4', { model, max_tokens: 4_000, ...more });
 
-describe.each([false, true])('the reasoning of a model, streamed: %s', (stream) => {
-  test.each(TELLING)('of %s is shown', async (_, model) => {
+describe.each([false, true])('reasoning, streamed: %s', (stream) => {
+  test.each(TELLING)('is returned by %s', async (_, model) => {
     const { status, text } = await ask(model, { stream, reasoning: { effort: 'medium' } });
     expect(status).toBe(200);
     expect(text).toContain(THOUGHT);
   });
 
-  test.each(TELLING)('of %s is not shown where it is not wanted, and is paid all the same', async (_, model) => {
+  test.each(TELLING)('is not returned by %s if it is excluded, but is charged', async (_, model) => {
     const { status, text } = await ask(model, { stream, reasoning: { effort: 'medium', exclude: true } });
     expect(status).toBe(200);
     expect(text).toContain('Yes');
@@ -40,27 +40,27 @@ describe.each([false, true])('the reasoning of a model, streamed: %s', (stream) 
 });
 
 test.each<[string, object]>([
-  ['OpenAI’s word', { reasoning_effort: 'low' }],
-  ['OpenRouter’s object with a word', { reasoning: { effort: 'low' } }],
-  ['tokens', { reasoning: { max_tokens: 1_024 } }],
-  ['being switched on', { reasoning: { enabled: true } }],
-  ['both a word and tokens', { reasoning_effort: 'low', reasoning: { max_tokens: 1_024, exclude: false } }],
-  ['nothing', { reasoning: {} }],
+  ['OpenAI’s effort', { reasoning_effort: 'low' }],
+  ['OpenRouter’s object with an effort', { reasoning: { effort: 'low' } }],
+  ['a number of tokens', { reasoning: { max_tokens: 1_024 } }],
+  ['enabled reasoning', { reasoning: { enabled: true } }],
+  ['both an effort and tokens', { reasoning_effort: 'low', reasoning: { max_tokens: 1_024, exclude: false } }],
+  ['an empty object', { reasoning: {} }],
   ['null', { reasoning: null, reasoning_effort: null }],
-])('every upstream takes %s', async (_, more) => {
+])('accepts reasoning options with every provider: %s', async (_, more) => {
   for (const model of [SILENT, ...TELLING.map(([, each]) => each)]) {
     expect([model, (await ask(model, more)).status]).toEqual([model, 200]);
   }
 });
 
-test('an effort that a model does not have is refused by its upstream, and costs nothing', async () => {
+test('returns the error of the provider for an effort that the model does not support, without a charge', async () => {
   const { status, body } = await ask(SILENT, { reasoning: { enabled: false } });
   expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
   expect(body.message).toContain("'none' is not supported");
   expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
 });
 
-describe('a setting without a meaning', () => {
+describe('an invalid reasoning option', () => {
   test.each<[string, object]>([
     ['reasoning', { reasoning: 'low' }],
     ['reasoning', { reasoning: [] }],
@@ -71,7 +71,7 @@ describe('a setting without a meaning', () => {
     ['reasoning.max_tokens', { reasoning: { max_tokens: '5' } }],
     ['reasoning.enabled', { reasoning: { enabled: 'yes' } }],
     ['reasoning.exclude', { reasoning: { exclude: 1 } }],
-  ])('in %s is refused before money is held', async (param, more) => {
+  ])('is rejected before money is held: %s', async (param, more) => {
     const before = (await world.listEvents(account)).length;
     const { status, body } = await ask(SILENT, more);
     expect([status, body.error.param]).toEqual([400, param]);
@@ -79,7 +79,7 @@ describe('a setting without a meaning', () => {
   });
 });
 
-test('the bill is what the books owe', async () => {
+test('records the cost that is billed', async () => {
   const { total_usd } = await world.bill.fetchTotal();
   const facts = await world.listEvents(account);
   const costs = facts.flatMap((fact) => (fact.type === 'HoldSettled' ? [BigInt(fact.data.charge.cost)] : []));

@@ -8,7 +8,7 @@ import OpenAI, { APIError } from 'openai';
 import { TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
-/** Its endpoint speaks chat only. */
+/** A model whose endpoint supports only chat. */
 const TRANSLATED = 'google/gemini-2.5-flash';
 const COST = 0.00001028625;
 const WEATHER = {
@@ -24,7 +24,10 @@ const WEATHER = {
   strict: true,
 };
 
-/** An upstream that thinks, says, and calls for the weather until it has the result; then it says that, with a source. */
+/**
+ * Starts a provider whose model reasons, sends text and calls the weather tool. Once the model has the result of the
+ * tool, it returns that result with a source.
+ */
 function startUpstream(): Promise<Server> {
   const citation = { url: 'https://x.example', title: 'X', start_index: 0, end_index: 5 };
   const deltas = (weather: string | undefined) =>
@@ -78,7 +81,7 @@ function startUpstream(): Promise<Server> {
 }
 
 let upstream: Server;
-/** With the sandbox, and with the upstream that uses tools. */
+/** `world` uses the sandbox, `tooled` the provider that calls tools. */
 let world: TestWorld;
 let tooled: TestWorld;
 let client: OpenAI;
@@ -115,7 +118,7 @@ describe("OpenAI's client", () => {
     expect(response.usage).toMatchObject({ input_tokens: 15, output_tokens: 3, cost: COST });
   });
 
-  test('streams one, to the end', async () => {
+  test('streams a response to its end', async () => {
     const stream = client.responses.stream({ model: MODEL, input });
     let text = '';
     stream.on('response.output_text.delta', ({ delta }) => {
@@ -126,19 +129,19 @@ describe("OpenAI's client", () => {
     expect(response.usage).toMatchObject({ total_tokens: 18, cost: COST });
   });
 
-  test('reads one that broke off', async () => {
+  test('reads a response that ended early', async () => {
     const stream = client.responses.stream({ model: MODEL, input: '[[sandbox fault=cut tokens=8]]' });
     const response = await stream.finalResponse();
     expect(response).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
   });
 
-  test('reads one that reached its limit', async () => {
+  test('reads a response that reached its limit', async () => {
     const stream = client.responses.stream({ model: MODEL, input: '[[sandbox tokens=9]]', max_output_tokens: 2 });
     const response = await stream.finalResponse();
     expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
   });
 
-  test.each([false, true])('parses what has a structure (stream: %p)', async (streamed) => {
+  test.each([false, true])('parses structured output (stream: %p)', async (streamed) => {
     const format = { type: 'json_schema' as const, name: 's', schema: { type: 'object' }, strict: false };
     const asked = { model: MODEL, input: `[[sandbox text=${JSON.stringify('{"a":1}')}]]`, text: { format } };
     const parsed = streamed ? client.responses.stream(asked).finalResponse() : client.responses.parse(asked);
@@ -148,7 +151,7 @@ describe("OpenAI's client", () => {
     expect(response.text?.format).toMatchObject(format);
   });
 
-  test('continues one, finds it and deletes it', async () => {
+  test('continues, retrieves and deletes a response', async () => {
     const first = await client.responses.create({ model: MODEL, input: 'Hello' });
     const second = await client.responses.create({ model: MODEL, input, previous_response_id: first.id });
     expect(second.usage?.input_tokens).toBeGreaterThan(15);
@@ -157,7 +160,7 @@ describe("OpenAI's client", () => {
     await expect(client.responses.retrieve(first.id)).rejects.toMatchObject({ status: 404 });
   });
 
-  test('reads a refusal', async () => {
+  test('throws an APIError with the status, the field and the type', async () => {
     const refused = client.responses.create({
       model: MODEL,
       input,
@@ -169,7 +172,7 @@ describe("OpenAI's client", () => {
   });
 
   test.each([false, true])(
-    'makes a call and returns its result, by sending all back (stream: %p)',
+    'sends the result of a tool call with the complete conversation (stream: %p)',
     async (streamed) => {
       const create = (asked: Asked) =>
         streamed ? toolClient.responses.stream(asked).finalResponse() : toolClient.responses.create(asked);
@@ -197,13 +200,13 @@ describe("OpenAI's client", () => {
     },
   );
 
-  test('makes a call and returns its result, by continuing', async () => {
+  test('sends the result of a tool call by continuing the response', async () => {
     const { id } = await toolClient.responses.create(asking);
     const second = await toolClient.responses.create({ ...asking, previous_response_id: id, input: [TOLD] });
     expect(second.output_text).toBe('It is fine');
   });
 
-  test('receives each item in its order', async () => {
+  test('receives the events of all items in order', async () => {
     const types: string[] = [];
     for await (const { type } of await toolClient.responses.create({ ...asking, stream: true })) types.push(type);
     expect(types.map((type) => type.replace('response.', ''))).toEqual([
@@ -232,7 +235,7 @@ describe("OpenAI's client", () => {
   });
 });
 
-describe("OpenRouter's client, which checks every key and event", () => {
+describe("OpenRouter's client, which validates every field and event", () => {
   const clientOf = (apiKey: string, { api }: TestWorld) => new OpenRouter({ apiKey, serverURL: `${api}/v1` });
 
   test.each([false, true])('reads a response (with tools: %p)', async (tools) => {
@@ -257,7 +260,7 @@ describe("OpenRouter's client, which checks every key and event", () => {
     expect([types[0], types.at(-1)]).toEqual(['response.created', 'response.completed']);
   });
 
-  test.each(['fault=cut tokens=8', 'tokens=9'])('reads a stream that ends otherwise: %s', async (directive) => {
+  test.each(['fault=cut tokens=8', 'tokens=9'])('reads a stream that fails or is incomplete: %s', async (directive) => {
     const router = clientOf(key, world);
     const more = { input: `[[sandbox ${directive}]]`, maxOutputTokens: 4, stream: true as const };
     const types: string[] = [];
@@ -279,7 +282,7 @@ describe("Vercel's client", () => {
   });
 
   test.each([MODEL, 'anthropic/claude-haiku-4.5', TRANSLATED])(
-    'calls a tool after a thought, and goes on with what was said (%s)',
+    'calls a tool after reasoning, and continues the conversation (%s)',
     async (name) => {
       const model = createOpenAI({ apiKey: key, baseURL: `${world.api}/v1` }).responses(name);
       const weather = tool({
@@ -296,29 +299,32 @@ describe("Vercel's client", () => {
     },
   );
 
-  test.each([MODEL, 'anthropic/claude-haiku-4.5', TRANSLATED])('calls a tool with plain text (%s)', async (name) => {
-    const openai = createOpenAI({ apiKey: key, baseURL: `${world.api}/v1` });
-    const heard: unknown[] = [];
-    const execute = async (sql: string) => {
-      heard.push(sql);
-      return 'Three rows';
-    };
-    const format = { type: 'grammar' as const, syntax: 'regex' as const, definition: 'SELECT .+' };
-    const sql = openai.tools.customTool({ description: 'Queries', format });
-    const written = name === MODEL ? '"SELECT 1"' : JSON.stringify(JSON.stringify({ input: 'SELECT 1' }));
-    const options = {
-      model: openai.responses(name),
-      tools: { sql: { ...sql, execute } },
-      stopWhen: stepCountIs(3),
-      maxRetries: 0,
-      prompt: `[[sandbox tool=sql text=${written}]]`,
-    };
-    const { steps, text } = await generateText(options as never);
-    expect([steps.length, text]).toEqual([2, expect.stringMatching(/^every coin/)]);
-    const streamed = streamText(options as never);
-    expect(await streamed.text).toMatch(/^every coin/);
-    expect(heard).toEqual(['SELECT 1', 'SELECT 1']);
-  });
+  test.each([MODEL, 'anthropic/claude-haiku-4.5', TRANSLATED])(
+    'calls a custom tool with text input (%s)',
+    async (name) => {
+      const openai = createOpenAI({ apiKey: key, baseURL: `${world.api}/v1` });
+      const heard: unknown[] = [];
+      const execute = async (sql: string) => {
+        heard.push(sql);
+        return 'Three rows';
+      };
+      const format = { type: 'grammar' as const, syntax: 'regex' as const, definition: 'SELECT .+' };
+      const sql = openai.tools.customTool({ description: 'Queries', format });
+      const written = name === MODEL ? '"SELECT 1"' : JSON.stringify(JSON.stringify({ input: 'SELECT 1' }));
+      const options = {
+        model: openai.responses(name),
+        tools: { sql: { ...sql, execute } },
+        stopWhen: stepCountIs(3),
+        maxRetries: 0,
+        prompt: `[[sandbox tool=sql text=${written}]]`,
+      };
+      const { steps, text } = await generateText(options as never);
+      expect([steps.length, text]).toEqual([2, expect.stringMatching(/^every coin/)]);
+      const streamed = streamText(options as never);
+      expect(await streamed.text).toMatch(/^every coin/);
+      expect(heard).toEqual(['SELECT 1', 'SELECT 1']);
+    },
+  );
 
   test('streams text', async () => {
     const { textStream } = streamText({ model: modelOf(key, world), prompt: input });

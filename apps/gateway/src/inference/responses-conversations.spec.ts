@@ -1,4 +1,4 @@
-/** What a conversation was made of, how long it is, and how it goes on in fewer words. */
+/** Input items of a conversation, their number of tokens, and compaction. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
@@ -22,11 +22,11 @@ afterAll(() => tapped.close());
 
 const ask = (body: object) => world.post('/v1/responses', { model: MODEL, ...body }, account);
 const itemsOf = (id: string, query = '') => world.get(`/v1/responses/${id}/input_items${query}`, account);
-// biome-ignore lint/suspicious/noExplicitAny: items of every shape
+// biome-ignore lint/suspicious/noExplicitAny: items of any shape
 type Items = readonly any[];
 
 describe('the input items of a stored response', () => {
-  test('are listed, newest first, also those of the responses that it continues', async () => {
+  test('are listed newest first, including those of continued responses', async () => {
     const first = await ask({ input: 'One' });
     const second = await ask({ input: [{ role: 'user', content: 'Two' }], previous_response_id: first.body.id });
     const { data, object, has_more, first_id, last_id } = (await itemsOf(second.body.id)).body;
@@ -42,7 +42,7 @@ describe('the input items of a stored response', () => {
     expect(data).toEqual([user('Two'), first.body.output.at(-1), user('One')]);
   });
 
-  test('are read page by page, in either order, by OpenAI’s own client', async () => {
+  test('are read page by page by OpenAI’s client', async () => {
     const input = Array.from({ length: 5 }, (_, i) => ({ role: 'user' as const, content: `${i}` }));
     const { id } = await client.responses.create({ model: MODEL, input });
     const texts: unknown[] = [];
@@ -52,7 +52,7 @@ describe('the input items of a stored response', () => {
     expect(texts).toEqual(input.map(({ content: text }) => ({ type: 'input_text', text })));
   });
 
-  test('are nobody else’s, and a query that means nothing is 400', async () => {
+  test('are not visible to other accounts, and an invalid query is rejected', async () => {
     const { id } = (await ask({ input: 'One' })).body;
     const other = await world.createAccount();
     expect((await world.get(`/v1/responses/${id}/input_items`, other)).status).toBe(404);
@@ -62,8 +62,8 @@ describe('the input items of a stored response', () => {
   });
 });
 
-describe('the tokens of an input', () => {
-  test('are estimated for nothing, with all that goes with it', async () => {
+describe('a count of input tokens', () => {
+  test('is estimated without a charge, including tools and the continued response', async () => {
     const before = (await world.listEvents(account)).length;
     const { input_tokens: few } = await client.responses.inputTokens.count({ model: MODEL, input: 'Hello' });
     const more = await client.responses.inputTokens.count({ model: CLAUDE, input: 'Hello', tools: [TOOL] });
@@ -79,7 +79,7 @@ describe('the tokens of an input', () => {
     [404, 'model', { model: 'none', input: 'Hi' }],
     [400, 'input', { model: MODEL }],
     [400, 'input[0]', { model: MODEL, input: [null] }],
-  ])('are %i where %s is wrong', async (status, param, body) => {
+  ])('is rejected with %i for an invalid %s', async (status, param, body) => {
     const answer = await world.post('/v1/responses/input_tokens', body, account);
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });
@@ -93,7 +93,7 @@ describe.each([MODEL, CLAUDE, 'openai/gpt-5-codex'])('a conversation with %s', (
     { type: 'function_call_output', call_id: 'call_1', output: 'Done' },
   ];
 
-  test('is compacted to what users said and one item, is charged, and goes on from there', async () => {
+  test('is compacted to the user messages and one item, is charged, and can be continued', async () => {
     const compacted = await client.responses.compact({ model, input: said as never });
     expect(compacted.object).toBe('response.compaction');
     expect(compacted.output.map(({ type }) => type)).toEqual(['message', 'compaction']);
@@ -107,7 +107,7 @@ describe.each([MODEL, CLAUDE, 'openai/gpt-5-codex'])('a conversation with %s', (
     expect(sent).not.toContain('call_1');
   });
 
-  test('is compacted where its last item says so, as agents do, whole and streamed', async () => {
+  test('is compacted if its last item is a compaction trigger, non-streaming and streamed', async () => {
     const input = [...said, { type: 'compaction_trigger' }];
     const whole = await ask({ model, input, tools: [TOOL] });
     expect(whole.body.output).toEqual([
@@ -126,18 +126,18 @@ test.each<[string, readonly object[]]>([
   ['input[0].type', [{ type: 'compaction_trigger' }, { role: 'user', content: 'Hi' }]],
   ['input[0].encrypted_content', [{ type: 'compaction', encrypted_content: 'gAAAA' }]],
   ['input[0].encrypted_content', [{ type: 'compaction' }]],
-])('a compaction that cannot be is 400 that names %s', async (param, input) => {
+])('rejects an invalid compaction with a 400 that names %s', async (param, input) => {
   const { status, body } = await ask({ input });
   expect([status, body.error.param]).toEqual([400, param]);
 });
 
-describe('whether a response is stored', () => {
+describe('a response of a model whose providers retain nothing', () => {
   const ZDR = 'deepseek/deepseek-chat-v3.1';
 
   test.each<[string, object, boolean]>([
-    ['by a model that keeps nothing, only where it is asked for', {}, false],
-    ['by such a model, where it is asked for', { store: true }, true],
-  ])('%s', async (_, more, store) => {
+    ['without store', {}, false],
+    ['with store', { store: true }, true],
+  ])('is stored only on request (%s)', async (_, more, store) => {
     const { body } = (await world.get('/v1/models')) as { body: { data: Items } };
     const model = body.data.find(({ privacyLevel }) => privacyLevel === 'zdr')?.id ?? ZDR;
     const answer = await ask({ model, input: 'Hi', ...more });

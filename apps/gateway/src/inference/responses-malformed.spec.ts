@@ -1,4 +1,4 @@
-/** What agents send, with one member that is malformed: refused with its place before it is charged, or served. */
+/** Requests of agents, each with one malformed member: served, or rejected before a charge with its location. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { generateMalformed, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
@@ -47,12 +47,12 @@ afterAll(() => world.close());
 test.each([
   ['openai/gpt-5-mini', '/v1/responses'],
   ['anthropic/claude-haiku-4.5', '/v1/responses/compact'],
-])('for %s at %s', async (model, route) => {
+])('serves or rejects malformed requests for %s at %s', async (model, route) => {
   const found: string[] = [];
   const left = generateMalformed(AGENT);
   const isWrong = ({ status, body }: TestResponse) => {
     if (status === 200) return false;
-    // What only a vendor can judge has its place where the vendor tells it.
+    // If only the provider can validate a member, its location is in the message of the provider.
     return status !== 400 || (typeof body.error.param !== 'string' && body.message.startsWith('input'));
   };
   const work = async () => {

@@ -10,9 +10,9 @@ import {
   TestWorld,
 } from '#testing';
 
-/** Reasons, and is asked natively. */
+/** A model with reasoning that is called through the Responses API. */
 const GPT = 'openai/gpt-5-mini';
-/** Does not reason, and is asked natively. */
+/** A model without reasoning that is called through the Responses API. */
 const PLAIN = 'openai/gpt-4o-mini';
 const CLAUDE = 'anthropic/claude-haiku-4.5';
 const TRANSLATED = 'test/translated';
@@ -60,7 +60,7 @@ interface Line {
 }
 const bill = async (): Promise<readonly Line[]> => (await fetch(`${world.sandbox}/bill/lines`)).json() as never;
 const lastLine = async () => (await bill()).at(-1) as Line;
-/** How the last answer was had from the upstream. */
+/** Returns the protocol of the last call to the provider. */
 const lastLanguage = async () => ((await lastLine()).id.startsWith('resp_') ? 'responses' : 'chat');
 const lastFact = async (payer = account) =>
   (await world.listEvents(payer)).at(-1) as unknown as { type: string; data: never };
@@ -74,18 +74,21 @@ const WEATHER = {
   strict: false,
 };
 
-describe('a model that speaks Responses', () => {
-  test.each([false, true])('is asked in them, and billed as a chat is (stream: %p)', async (stream) => {
-    await ask(directed('tokens=9 reasoning=4 fault=cached'), { stream });
-    const native = await lastLine();
-    expect(await lastLanguage()).toBe('responses');
-    expect((await lastCharge()).cost).toBe(pico(native.usd));
-    await world.sendChat(account, 'tokens=9 reasoning=4 fault=cached');
-    const chat = await lastLine();
-    expect([native.tokens, native.usd]).toEqual([chat.tokens, chat.usd]);
-  });
+describe('a model that supports Responses', () => {
+  test.each([false, true])(
+    'is called through the Responses API, and billed like a chat (stream: %p)',
+    async (stream) => {
+      await ask(directed('tokens=9 reasoning=4 fault=cached'), { stream });
+      const native = await lastLine();
+      expect(await lastLanguage()).toBe('responses');
+      expect((await lastCharge()).cost).toBe(pico(native.usd));
+      await world.sendChat(account, 'tokens=9 reasoning=4 fault=cached');
+      const chat = await lastLine();
+      expect([native.tokens, native.usd]).toEqual([chat.tokens, chat.usd]);
+    },
+  );
 
-  test("returns its reasoning, as far as it is requested, with OpenAI's client", async () => {
+  test("returns the requested reasoning to OpenAI's client", async () => {
     const asked = {
       model: GPT,
       input: directed('tokens=9 reasoning=4'),
@@ -113,7 +116,7 @@ describe('a model that speaks Responses', () => {
     }
   });
 
-  test('returns no encrypted reasoning unless requested, and uses it when it is continued', async () => {
+  test('returns encrypted reasoning only on request, and uses it in a continued response', async () => {
     const first = await ask(directed('reasoning=40'), { stream: true });
     expect(first.text).not.toContain('encrypted_content');
     const { id, output } = responseIn(first);
@@ -126,13 +129,13 @@ describe('a model that speaks Responses', () => {
     expect(second.usage.input_tokens - without.usage.input_tokens).toBe(40);
   });
 
-  test('drops reasoning that was sent back and cannot be read', async () => {
+  test('ignores returned reasoning without encrypted content', async () => {
     const { output } = (await ask(directed('tokens=9 reasoning=4'), { store: false })).body;
     const { status } = await ask([{ role: 'user', content: 'Hi' }, ...output, { role: 'user', content: 'Go' }]);
     expect(status).toBe(200);
   });
 
-  test.each([false, true])('receives calls and their results (stream: %p)', async (stream) => {
+  test.each([false, true])('calls tools and receives their results (stream: %p)', async (stream) => {
     const create = (asked: object) =>
       stream
         ? client.responses.stream({ model: GPT, ...asked } as never).finalResponse()
@@ -154,26 +157,23 @@ describe('a model that speaks Responses', () => {
     expect(await lastLanguage()).toBe('responses');
   });
 
-  test.each(['required', { type: 'function', name: 'weather' }])(
-    'obeys the choice of a tool: %j',
-    async (tool_choice) => {
-      const { body } = await ask('Hello', { tools: [WEATHER], tool_choice });
-      expect(body.output).toMatchObject([{ type: 'function_call', name: 'weather' }]);
-      expect(body.tool_choice).toEqual(tool_choice);
-    },
-  );
+  test.each(['required', { type: 'function', name: 'weather' }])('respects a tool choice: %j', async (tool_choice) => {
+    const { body } = await ask('Hello', { tools: [WEATHER], tool_choice });
+    expect(body.output).toMatchObject([{ type: 'function_call', name: 'weather' }]);
+    expect(body.tool_choice).toEqual(tool_choice);
+  });
 
   test.each([
     { text: { format: { type: 'json_schema', name: 's', schema: { type: 'object' }, strict: true } } },
     { response_format: { type: 'json_schema', json_schema: { name: 's', schema: { type: 'object' }, strict: true } } },
-  ])('answers in a structure: %j', async (more) => {
+  ])('returns structured output: %j', async (more) => {
     const { body } = await ask(directed('text={}'), more);
     expect(body.output_text).toBe('{}');
     expect(body.text.format).toEqual({ type: 'json_schema', name: 's', schema: { type: 'object' }, strict: true });
     expect(await lastLanguage()).toBe('responses');
   });
 
-  test('looks at images and files, in whichever shape they come', async () => {
+  test('accepts images and files in the formats of Responses and chats', async () => {
     const image = 'data:image/png;base64,AA==';
     const file_data = 'data:application/pdf;base64,AA==';
     const tokens = async (content: readonly object[]) =>
@@ -192,7 +192,7 @@ describe('a model that speaks Responses', () => {
     expect(await lastLanguage()).toBe('responses');
   });
 
-  test.each([false, true])('reaches its limit (stream: %p)', async (stream) => {
+  test.each([false, true])('returns an incomplete response at the output limit (stream: %p)', async (stream) => {
     const answer = await ask(directed('tokens=40'), { max_output_tokens: 20, stream });
     expect(responseIn(answer)).toMatchObject({
       status: 'incomplete',
@@ -204,14 +204,14 @@ describe('a model that speaks Responses', () => {
     expect(await lastLanguage()).toBe('responses');
   });
 
-  test('may think until it has reached its limit', async () => {
+  test('may reach its output limit while it reasons', async () => {
     const { body } = await ask(directed('tokens=40 reasoning=30'), { max_output_tokens: 20 });
     expect(body).toMatchObject({ status: 'incomplete', output: [{ type: 'reasoning' }], output_text: '' });
     const next = await ask('Go on', { previous_response_id: body.id });
     expect(next.status).toBe(200);
   });
 
-  test('shortens what is too long where that is asked for, and refuses it where it is not', async () => {
+  test('truncates input that is too long if truncation is auto, and rejects it otherwise', async () => {
     const input = [
       { role: 'user', content: 'word '.repeat(130_000) },
       { role: 'user', content: directed('tokens=3') },
@@ -225,20 +225,20 @@ describe('a model that speaks Responses', () => {
 
   test.each([
     ['presence_penalty', { presence_penalty: 0.5 }],
-    ['a limit that is too low for it', { max_output_tokens: 4 }],
-  ])('is asked as a chat for what only chats know: %s', async (_, more) => {
+    ['a limit below the minimum of Responses', { max_output_tokens: 4 }],
+  ])('is called through chat completions for a parameter that only chats support: %s', async (_, more) => {
     expect((await ask(directed('tokens=3'), { model: PLAIN, ...more })).status).toBe(200);
     expect(await lastLanguage()).toBe('chat');
   });
 
-  test('ignores what it cannot include', async () => {
+  test('ignores unsupported values of include', async () => {
     for (const include of [['message.output_text.logprobs'], ['file_search_call.results'], ['anything']])
       expect((await ask('Hello', { include })).status).toBe(200);
     expect((await ask('Hello', { model: PLAIN, include: ['reasoning.encrypted_content'] })).status).toBe(200);
   });
 });
 
-describe('probabilities of tokens', () => {
+describe('log probabilities of tokens', () => {
   const asked = { include: ['message.output_text.logprobs'], top_logprobs: 2 };
 
   test.each([
@@ -246,7 +246,7 @@ describe('probabilities of tokens', () => {
     [PLAIN, true],
     [TRANSLATED, false],
     [TRANSLATED, true],
-  ])('come with the text (%s, stream: %p)', async (name, stream) => {
+  ])('are returned with the text (%s, stream: %p)', async (name, stream) => {
     const answer = await ask(directed('tokens=3'), { model: name, stream, ...asked });
     const [{ logprobs }] = responseIn(answer).output[0].content;
     expect(logprobs.map(({ token }: { token: string }) => token)).toEqual(['every ', 'coin ', 'that']);
@@ -259,8 +259,8 @@ describe('probabilities of tokens', () => {
   });
 });
 
-describe('a stream', () => {
-  test('reports reasoning and text in this order, numbered from 0', async () => {
+describe('a stream of a native response', () => {
+  test('has the events of the reasoning before those of the text, numbered from 0', async () => {
     const answer = await ask(directed('tokens=5 reasoning=3'), { stream: true, reasoning: { summary: 'auto' } });
     const order = [
       'created',
@@ -294,7 +294,7 @@ describe('a stream', () => {
   });
 
   test.each(['cut', 'error'])(
-    'that breaks off (%s) ends with a failure, and what came of it is charged',
+    'ends with a failure if it is interrupted (%s), and what was delivered is charged',
     async (fault) => {
       const answer = await ask(directed(`fault=${fault} tokens=8 reasoning=2`), { stream: true });
       expect(typesOf(answer).slice(-3)).toEqual(['response.output_text.delta', 'response.failed', '[DONE]']);
@@ -311,7 +311,7 @@ describe('a stream', () => {
     },
   );
 
-  test('that was recorded is replayed as it was', async () => {
+  test('is replayed unchanged under its Idempotency-Key', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'native-1' };
     const body = { model: GPT, input: directed('tokens=3 reasoning=2'), stream: true };
     const first = await world.send('POST', '/v1/responses', { body, headers });
@@ -323,7 +323,7 @@ describe('a stream', () => {
   });
 });
 
-describe('a fault', () => {
+describe('a fault of the provider', () => {
   test.each([
     ['400', 400],
     ['429', 429],
@@ -331,7 +331,7 @@ describe('a fault', () => {
     ['overloaded', 503],
     ['refuse', 503],
     ['timeout', 504],
-  ])('before the answer (%s) is an error, and costs nothing', async (fault, expected) => {
+  ])('is an error without a charge if it occurs before the response (%s)', async (fault, expected) => {
     for (const stream of fault === 'timeout' ? [true] : [false, true]) {
       const lines = (await bill()).length;
       const { status } = await ask(directed(`fault=${fault}`), { stream });
@@ -340,14 +340,14 @@ describe('a fault', () => {
     }
   });
 
-  test.each(['zero', 'cached'])('of the usage (%s) is charged as it is billed', async (fault) => {
+  test.each(['zero', 'cached'])('leads to a charge of the billed cost if it affects the usage (%s)', async (fault) => {
     for (const stream of [false, true]) {
       await ask(directed(`fault=${fault} tokens=8`), { stream });
       expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), items: [{ estimated: false }] });
     }
   });
 
-  test('that hides the usage makes an estimate', async () => {
+  test('leads to an estimate if the usage is missing', async () => {
     for (const stream of [false, true]) {
       const { usage } = responseIn(await ask(directed('fault=no_usage tokens=8'), { stream }));
       expect(usage.output_tokens).toBeGreaterThan(0);
@@ -355,17 +355,17 @@ describe('a fault', () => {
     }
   });
 
-  test('that passes is tried again', async () => {
+  test('leads to retries if it is temporary', async () => {
     const { status } = await ask(directed('fault=500 fault_times=2 id=native-again tokens=3'), { stream: true });
     expect([status, (await lastCharge()).attempts.length]).toEqual([200, 3]);
   });
 });
 
-describe('an endpoint that does not answer', () => {
+describe('an endpoint that is unreachable', () => {
   test.each([
     ['test/native-first', 'chat'],
     ['test/chat-first', 'responses'],
-  ])('leaves it to the next one, whatever that speaks (%s)', async (name, language) => {
+  ])('is replaced by the next endpoint, which may support another protocol (%s)', async (name, language) => {
     for (const stream of [false, true]) {
       const answer = await ask(directed('tokens=3'), { model: name, stream, provider: { allow_fallbacks: true } });
       expect(responseIn(answer)).toMatchObject({ status: 'completed', model: name, output_text: 'every coin that' });
@@ -374,13 +374,13 @@ describe('an endpoint that does not answer', () => {
   });
 });
 
-describe('a conversation', () => {
+describe('a conversation of several models', () => {
   test.each([
     [GPT, CLAUDE],
     [CLAUDE, GPT],
     [GPT, TRANSLATED],
     [TRANSLATED, PLAIN],
-  ])('goes on from %s to %s, with calls and reasoning', async (one, other) => {
+  ])('continues from %s to %s with calls and reasoning', async (one, other) => {
     const first = (await ask(directed('tool=weather'), { model: one, tools: [WEATHER] })).body;
     const [call] = first.output.filter(({ type }: { type: string }) => type === 'function_call');
     const output = { type: 'function_call_output', call_id: call.call_id, output: 'sunny' };
@@ -393,7 +393,7 @@ describe('a conversation', () => {
 });
 
 describe('a translated response', () => {
-  test('that is too long loses its oldest turns where that is asked for', async () => {
+  test('drops its oldest turns if it is too long and truncation is auto', async () => {
     const input = [
       { role: 'system', content: 'Be brief' },
       { role: 'user', content: 'word '.repeat(3_000) },
@@ -406,7 +406,7 @@ describe('a translated response', () => {
     expect(whole.usage.input_tokens).toBeGreaterThan(3_000);
   });
 
-  test('that fails before its first token is reported by its last event, and costs nothing', async () => {
+  test('fails in its last event if it ends before its first token, and costs nothing', async () => {
     const answer = await ask(directed('fault=malformed'), { model: TRANSLATED, stream: true });
     expect(typesOf(answer)).toEqual(['response.created', 'response.in_progress', 'response.failed', '[DONE]']);
     expect(answer.events.at(-2).response).toMatchObject({ output: [], usage: { total_tokens: 0, cost: 0 } });

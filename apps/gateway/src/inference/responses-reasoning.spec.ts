@@ -1,4 +1,4 @@
-/** Reasoning that a model goes on from after a call, over Responses. */
+/** Reasoning that a model continues after a tool call, in the Responses API. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
@@ -22,7 +22,7 @@ const always = { tools: [TOOL], reasoning: { effort: 'medium' }, max_output_toke
 const ask = (body: object, model = CLAUDE) => world.post('/v1/responses', { model, ...always, ...body }, account);
 const said = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'Sun' });
 
-/** What the upstream was told that the model had thought. */
+/** Returns the thinking blocks that the provider received. */
 function thoughtsHeard(): readonly unknown[] {
   const { body } = tap.takeReceived()[0] as Wiretap['received'][number];
   expect(body.thinking).toMatchObject({ type: 'enabled' });
@@ -30,14 +30,14 @@ function thoughtsHeard(): readonly unknown[] {
   return turns.flatMap(({ content }) => content.filter(({ type }) => type.includes('thinking')));
 }
 
-describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
+describe.each([false, true])('the reasoning of Claude, streamed: %s', (stream) => {
   const answered = async (body: object, model = CLAUDE) => {
     const answer = await ask({ ...body, stream }, model);
     expect([answer.status, answer.text.slice(0, answer.status === 200 ? 0 : 500)]).toEqual([200, '']);
     return stream ? answer.events.at(-2).response : answer.body;
   };
 
-  test('comes back with its signature, and it thinks on with the result of its tool', async () => {
+  test('is returned with its signature, and Claude continues it with the result of a tool', async () => {
     const { output } = await answered({ input: [user], include: [ENCRYPTED], store: false });
     const [thought, call] = output;
     expect([thought.type, call.type]).toEqual(['reasoning', 'function_call']);
@@ -50,7 +50,7 @@ describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
     expect(next.output.map(({ type }: { type: string }) => type)).toEqual(['reasoning', 'message']);
   });
 
-  test('is kept where the response is, and shown only to who asks for it', async () => {
+  test('is stored with the response, and returned in encrypted form only on request', async () => {
     const first = await answered({ input: [user] });
     expect(JSON.stringify(first)).not.toContain('encrypted_content');
     tap.takeReceived();
@@ -59,7 +59,7 @@ describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
     expect(thoughtsHeard()).toHaveLength(1);
   });
 
-  test('is nothing to a model of another vendor, and that one’s is nothing to Claude', async () => {
+  test('is ignored by models of other providers, and their reasoning is ignored by Claude', async () => {
     const { output } = await answered({ input: [user], include: [ENCRYPTED] });
     const call = output.at(-1);
     await answered({ input: [user, ...output, said(call.call_id)], reasoning: {} }, 'openai/gpt-5-mini');
@@ -68,7 +68,7 @@ describe.each([false, true])('what Claude thought, streamed: %s', (stream) => {
     await answered({ input: [user, ...other.output, said(other.output.at(-1).call_id)] });
   });
 
-  test('and was changed is 400', async () => {
+  test('is rejected with a 400 if it was changed', async () => {
     const { output } = await answered({ input: [user], include: [ENCRYPTED] });
     const [thought, call] = output;
     const encrypted_content = `${thought.encrypted_content.slice(0, 30)}x`;

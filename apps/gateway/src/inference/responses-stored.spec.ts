@@ -42,7 +42,7 @@ const remove = (id: string, payer = account) =>
 const rows = async (id: string) => (await pool.query('select * from app.responses where id = $1', [id])).rows;
 
 describe('a stored response', () => {
-  test.each([false, true])('is found as it was answered (stream: %p)', async (stream) => {
+  test.each([false, true])('is returned as it was sent (stream: %p)', async (stream) => {
     const answer = await ask('[[sandbox tokens=3]]', { stream });
     const response = answer.body ?? answer.events.at(-2).response;
     expect(response.store).toBe(true);
@@ -53,7 +53,7 @@ describe('a stored response', () => {
     expect((await world.get(`/responses/${response.id}`, account)).body).toEqual(response);
   });
 
-  test('can be continued: what was said before is said again, the instructions are not', async () => {
+  test('is continued with its conversation, but without its instructions', async () => {
     const first = (await ask('One two three', { instructions: 'Be brief, be kind, be gone' })).body;
     const second = (await ask('[[sandbox tokens=3]]', { previous_response_id: first.id })).body;
     expect(second.previous_response_id).toBe(first.id);
@@ -69,7 +69,7 @@ describe('a stored response', () => {
     expect(third.usage.input_tokens).toBeGreaterThan(second.usage.input_tokens);
   });
 
-  test('is stored whole where what it goes on from is deleted while it is answered, and paid for once', async () => {
+  test('is stored completely and charged once if the response that it continues is deleted during generation', async () => {
     const payer = await world.createAccount(1.05);
     const first = (await ask('One two three [[sandbox tokens=3]]', {}, payer)).body;
     const more = { previous_response_id: first.id, store: true };
@@ -85,21 +85,21 @@ describe('a stored response', () => {
     expect(facts.filter((type) => type === 'HoldSettled')).toHaveLength(3);
   });
 
-  test('can be continued on any gateway at once', async () => {
+  test('can be continued on any gateway immediately', async () => {
     const api = await world.addGateway();
     const { id } = (await ask('Hello')).body;
     const body = { model: GPT, input: 'And?', previous_response_id: id };
     expect((await world.post('/v1/responses', body, account, api)).status).toBe(200);
   });
 
-  test('cannot be read in the database', async () => {
+  test('is encrypted in the database', async () => {
     const { id } = (await ask('[[sandbox text="the word is xylophone"]]')).body;
     const [row] = await rows(id);
     const bytes = Buffer.from(row.box, 'base64').toString('latin1');
     expect(`${JSON.stringify(row)} ${bytes}`).not.toMatch(/xylophone|sandbox/);
   });
 
-  test('belongs to its account, and no other learns that it exists', async () => {
+  test('is visible only to its account; for other accounts it does not exist', async () => {
     const { id } = (await ask('Hello')).body;
     const unknown = 'resp_00000000-0000-4000-8000-000000000000';
     for (const each of [read, remove]) {
@@ -113,7 +113,7 @@ describe('a stored response', () => {
     expect((await world.get(`/v1/responses/${id}`)).status).toBe(401);
   });
 
-  test('is gone once it is deleted', async () => {
+  test('is not found after it is deleted', async () => {
     const { id } = (await ask('Hello')).body;
     const { status, body } = await remove(id);
     expect([status, body]).toEqual([200, { id, object: 'response', deleted: true }]);
@@ -122,7 +122,7 @@ describe('a stored response', () => {
     expect((await ask('Hello', { previous_response_id: id })).status).toBe(404);
   });
 
-  test('is kept for 30 days', async () => {
+  test('is stored for 30 days', async () => {
     const { id } = (await ask('Hello')).body;
     const [row] = await rows(id);
     expect(Math.round((row.expires_at - Date.now()) / DAY_MS)).toBe(30);
@@ -131,17 +131,20 @@ describe('a stored response', () => {
     expect((await ask('Hello', { previous_response_id: id })).status).toBe(404);
   });
 
-  test.each(['nope', 'resp_', 'resp_1', 'resp_%27', 'a'.repeat(90)])('is not found by an odd id: %s', async (id) => {
-    expect((await read(id)).status).toBe(404);
-    expect((await remove(id)).status).toBe(404);
-    expect((await ask('Hello', { previous_response_id: `${decodeURIComponent(id)}\u0000` })).status).toBe(404);
-  });
+  test.each(['nope', 'resp_', 'resp_1', 'resp_%27', 'a'.repeat(90)])(
+    'is not found by an invalid id: %s',
+    async (id) => {
+      expect((await read(id)).status).toBe(404);
+      expect((await remove(id)).status).toBe(404);
+      expect((await ask('Hello', { previous_response_id: `${decodeURIComponent(id)}\u0000` })).status).toBe(404);
+    },
+  );
 
-  test('is not looked for by an endless id', async () => {
+  test('is rejected with 414 if the id is too long', async () => {
     expect((await read('a'.repeat(9_000))).status).toBe(414);
   });
 
-  test('is not streamed', async () => {
+  test('cannot be streamed', async () => {
     const { id } = (await ask('Hello')).body;
     expect((await world.get(`/v1/responses/${id}?stream=true`, account)).status).toBe(400);
   });
@@ -157,7 +160,7 @@ describe('a reference to an item', () => {
     [GPT, false],
     [GPT, true],
     ['anthropic/claude-haiku-4.5', false],
-  ])('is as good as the item itself (%s, stream: %p)', async (model, stream) => {
+  ])('is equivalent to the item itself (%s, stream: %p)', async (model, stream) => {
     const answer = await ask([user('One')], { model, stream });
     const { output } = answer.body ?? answer.events.at(-2).response;
     const referred = (await ask(saidBy(output.map(refer)), { model })).body;
@@ -166,7 +169,7 @@ describe('a reference to an item', () => {
     expect(referred.usage).toEqual(sent.usage);
   });
 
-  test('finds also the reasoning that led to a call, which only its maker can read', async () => {
+  test('also finds encrypted reasoning that led to a tool call', async () => {
     const question = user('[[sandbox tool=weather reasoning=3]]');
     const { output } = (await ask([question], { tools: TOOLS })).body;
     const [reasoning, call] = output;
@@ -181,7 +184,7 @@ describe('a reference to an item', () => {
     }
   });
 
-  test('finds the conversation before it with one look-up, from any provider', async () => {
+  test('finds items of an earlier conversation, regardless of the provider that generated them', async () => {
     const first = (await ask([user('One')])).body;
     const second = (await ask([user('One'), ...first.output.map(refer), user('Two')], { model: 'claude-haiku-4.5' }))
       .body;
@@ -189,7 +192,7 @@ describe('a reference to an item', () => {
     expect((await ask([user('One'), ...references, user('Three')])).status).toBe(200);
   });
 
-  test('is of its account, and as long as its response', async () => {
+  test('is valid only for its account, and only as long as its response is stored', async () => {
     const { id, output } = (await ask([user('One')])).body;
     const [item] = output;
     const foreign = await ask([user('One'), refer(item)], {}, other);
@@ -200,14 +203,14 @@ describe('a reference to an item', () => {
     expect((await ask([user('One'), refer(unkept)])).status).toBe(404);
   });
 
-  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(200), {}])('with the id %p is not found', async (id) => {
+  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(200), {}])('is not found if its id is %p', async (id) => {
     await ask([user('One')]);
     expect((await ask([user('One'), { type: 'item_reference', id }])).status).toBe(404);
   });
 });
 
 test.each([{ store: false }, { provider: { data_collection: 'deny' } }])(
-  'a response with %j is not kept',
+  'does not store a response with %j',
   async (more) => {
     const { body } = await ask('Hello', more);
     expect(body.store).toBe(false);
@@ -219,7 +222,7 @@ test.each([{ store: false }, { provider: { data_collection: 'deny' } }])(
 describe('the charge for a response', () => {
   const TABLE = 'alter table app.responses rename to';
 
-  test.each([false, true])('does not depend on whether it can be stored (stream: %p)', async (stream) => {
+  test.each([false, true])('is the same if the response cannot be stored (stream: %p)', async (stream) => {
     const payer = await world.createAccount(1.05);
     await pool.query(`${TABLE} elsewhere`);
     const answer = await ask('[[sandbox tokens=3]]', { stream }, payer);
@@ -232,7 +235,7 @@ describe('the charge for a response', () => {
   });
 });
 
-describe('a response whose client did not wait for it', () => {
+describe('a response whose client has disconnected', () => {
   async function left(model: string, more: object) {
     const payer = await world.createAccount(1.05);
     const leave = new AbortController();
@@ -246,14 +249,14 @@ describe('a response whose client did not wait for it', () => {
     return { record, payer };
   }
 
-  test('is charged as far as it was made, and not kept', async () => {
+  test('is charged for what was generated, and not stored', async () => {
     const { record } = await left(GPT, {});
     expect(record).toMatchObject({ query_type: 'response', error_code: 'client_disconnected', isEstimated: true });
     expect(await rows(`resp_${record.request_id}`)).toEqual([]);
   });
 
   test.each([GPT, 'google/gemini-2.5-flash'])(
-    'is made to its end and kept where that was asked for: %s',
+    'is generated to its end and stored if that was requested: %s',
     async (model) => {
       const { record, payer } = await left(model, { store: true });
       expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
@@ -262,7 +265,7 @@ describe('a response whose client did not wait for it', () => {
   );
 });
 
-/** Keeps what it is given, as `saving` says. */
+/** Stores responses in memory; `saving` decides the result of `save`. */
 class Stored extends ResponseStore {
   readonly saved: StoredResponse[] = [];
 
@@ -290,7 +293,7 @@ class Stored extends ResponseStore {
 const reader: StoredResponseReader = { accountId: 'a', reserveMemory: async () => {} };
 const idOf = (n: number) => `resp_00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
-describe('conversations', () => {
+describe('the conversation service', () => {
   const id = idOf(0);
   const conversation = { items: [{ role: 'user', content: 'Hi' }], response: '{}' };
   const said = { accountId: 'a', id, conversation };
@@ -304,38 +307,38 @@ describe('conversations', () => {
       reportError: alarm,
     });
 
-  test('are not kept by a store that fails, which raises an alarm', async () => {
+  test('reports an error if the store fails, and does not store the conversation', async () => {
     const alarms: string[] = [];
     const failing = new Stored(() => Promise.reject(new Error('away')));
     expect(await keeping(failing, 1, (problem) => alarms.push(problem)).store(said)).toBe(false);
     expect(alarms).toEqual(['a response was not stored']);
   });
 
-  test('do not wait forever for a store that hangs', async () => {
+  test('stops waiting for a store that does not respond', async () => {
     expect(await keeping(new Stored(() => new Promise(() => {}))).store(said)).toBe(false);
   });
 
-  test('are not kept when they have grown too long', async () => {
+  test('does not store a conversation that is too long', async () => {
     const stored = new Stored();
     const long = { items: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }], response: '{}' };
     expect(await keeping(stored).store({ ...said, conversation: long })).toBe(false);
     expect(stored.saved).toEqual([]);
   });
 
-  test('that another master key has sealed are not found', async () => {
+  test('does not find a conversation that is encrypted with another master key', async () => {
     const stored = new Stored();
     expect(await keeping(stored, 1).store(said)).toBe(true);
     expect(await keeping(stored, 1).load(reader, id)).toMatchObject(conversation);
     await expect(keeping(stored, 2).load(reader, id)).rejects.toMatchObject({ status: 404 });
   });
 
-  describe('that go on', () => {
+  describe('with continued conversations', () => {
     const big = { id: 'msg_big', role: 'user', content: 'x'.repeat(2 * 1024 * 1024) };
     const item = (n: number) => ({ id: `msg_${n}`, role: 'assistant', content: `answer ${n}` });
     const refer = (name: string) => ({ type: 'item_reference', id: name });
     const written = ({ saved }: Stored) => saved.at(-1)?.sealed.box.length;
 
-    /** Stores what an answer leaves behind: all that was said, by the previous id or by references alone. */
+    /** Stores one turn, which continues a conversation by `previous` or only by references to its items. */
     async function turn(
       conversations: ConversationService,
       n: number,
@@ -356,7 +359,7 @@ describe('conversations', () => {
       return kept ? conversations.load(reader, idOf(n)) : undefined;
     }
 
-    test('are written once, whether they go on by a response or by references to its items', async () => {
+    test('writes earlier items only once, whether they are continued by a response or by references', async () => {
       const stored = new Stored();
       const conversations = keeping(stored);
       const first = await turn(conversations, 1, [big]);
@@ -377,7 +380,7 @@ describe('conversations', () => {
       expect(written(stored)).toBeLessThan(500);
     });
 
-    test('are not kept where a reference would write much of another conversation again', async () => {
+    test('does not store a conversation that would copy much of another conversation', async () => {
       const stored = new Stored();
       const conversations = keeping(stored);
       await turn(conversations, 1, [big]);
@@ -390,7 +393,7 @@ describe('conversations', () => {
       expect(await conversations.store({ ...both, conversation: { items: large.items, response: '{}' } })).toBe(false);
     });
 
-    test('are put together from 1,000 responses at most', async () => {
+    test('assembles a conversation from at most 1,000 responses', async () => {
       const stored = new Stored();
       const conversations = keeping(stored);
       let last = await turn(conversations, 1, [big]);
@@ -399,7 +402,7 @@ describe('conversations', () => {
       expect([next?.partCount, next?.items.length]).toEqual([1, 4]);
     });
 
-    test('refuse an item that is referred to twice', async () => {
+    test('rejects an item that is referenced twice', async () => {
       const conversations = keeping(new Stored());
       await turn(conversations, 1, [big]);
       const twice = conversations.resolveReferences(reader, [refer('msg_1'), refer('msg_1')]);
@@ -408,7 +411,7 @@ describe('conversations', () => {
   });
 });
 
-describe('what is stored', () => {
+describe('the response store', () => {
   const stored = () => new PostgresResponseStore(pool);
   const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
   const bytes = (creditId: string) => stored().getStoredBytes(creditId);
@@ -424,7 +427,7 @@ describe('what is stored', () => {
   const find = (id: string, more: Partial<StoredResponseRef> = {}) =>
     stored().find({ ...reader, accountId: account.creditId, by: 'id', id, now: at(0), ...more });
 
-  test('is read in memory that it has taken, where it is much', async () => {
+  test('reserves memory before it reads large responses', async () => {
     await save('resp_large_a', {}, 60_000);
     await save('resp_large_b', { previousId: 'resp_large_a', itemIds: ['item_large'] }, 60_000);
     const taken: number[] = [];
@@ -439,7 +442,7 @@ describe('what is stored', () => {
     await expect(find('resp_large_b', { reserveMemory: refuse })).rejects.toThrow('no memory');
   });
 
-  test('is deleted once it has expired and nothing goes on from it', async () => {
+  test('deletes expired responses that no other response continues', async () => {
     await save('resp_a', { expiresAt: at(-3) });
     await save('resp_b', { expiresAt: at(-2), previousId: 'resp_a' });
     await save('resp_c', { previousId: 'resp_b' });
@@ -454,7 +457,7 @@ describe('what is stored', () => {
     expect(await left('resp_a', 'resp_b', 'resp_c')).toEqual([]);
   });
 
-  test('is not removed from beneath one that begins to go on from it, nor gone on from when it is gone', async () => {
+  test('serialises a deletion and a concurrent continuation, and rejects a later continuation', async () => {
     await save('resp_before');
     const saving = await pool.connect();
     await saving.query('begin');
@@ -475,7 +478,7 @@ describe('what is stored', () => {
     await expect(save('resp_late', { previousId: 'resp_gone' })).rejects.toBeInstanceOf(PreviousResponseRemovedError);
   });
 
-  test('is limited by account, also where much comes at once, and what is deleted makes room', async () => {
+  test('limits the bytes per account, also for concurrent writes, and frees the bytes of deleted responses', async () => {
     const { creditId } = await world.createAccount();
     const whose = { accountId: creditId };
     const all = Array.from({ length: 30 }, (_, i) => save(`resp_many_${i}`, whose, 100, 500));
@@ -489,7 +492,7 @@ describe('what is stored', () => {
   });
 });
 
-test('what is stored can be in a database of its own', async () => {
+test('stores responses in a separate database if one is configured', async () => {
   const elsewhere = await createTestDatabase();
   const gateway = await world.startGateway({ contentDatabaseUrl: elsewhere.url });
   const headers = { authorization: `Bearer ${account.apiKey}` };
@@ -502,18 +505,18 @@ test('what is stored can be in a database of its own', async () => {
   await elsewhere.drop();
 });
 
-describe('an account', () => {
+describe('the storage of an account', () => {
   const large = { role: 'user', content: `${'word '.repeat(60_000)}[[sandbox tokens=1]]` };
   const FREE = 'openai/gpt-oss-20b:free';
 
-  test('that was never credited has 1 MiB stored: beyond it the answer says that it is not kept', async () => {
+  test('is limited to 1 MiB before the first top-up; further responses are not stored', async () => {
     const stranger = await world.createAccount();
     const kept: boolean[] = [];
     for (let i = 0; i < 4; i++) kept.push((await ask([large], { model: FREE }, stranger)).body.store);
     expect(kept).toEqual([true, true, false, false]);
   });
 
-  test('reads long conversations in the memory that there is for bodies, and gives it back', async () => {
+  test('is read within the memory for request bodies, which is released afterwards', async () => {
     const api = await world.addGateway({ maxBytesInFlight: 200_000 });
     const payer = await world.createAccount(1.05);
     const headers = { authorization: `Bearer ${payer.apiKey}` };
@@ -528,7 +531,7 @@ describe('an account', () => {
     expect(await world.listEvents(payer)).toHaveLength(facts.length);
   });
 
-  test('whose room is used up is told before anything is charged, where it asks for a response or an answer to be kept', async () => {
+  test('rejects requests that require storage before a charge if its quota is used up', async () => {
     const api = await world.addGateway({ storedBytesPerAccount: 1_000 });
     const payer = await world.createAccount(1.05);
     const send = (route: string, body: object, headers = {}) =>

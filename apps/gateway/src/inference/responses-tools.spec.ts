@@ -1,9 +1,12 @@
-/** Tools of Responses that chats do not know: in a namespace, with plain text, some of many. Each model serves them. */
+/** Tools of Responses that chats do not have: namespaces, custom tools and allowed tools. All models support them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
-/** One that is asked in Responses, one in OpenAI's chats, one in Anthropic's Messages, one in Responses alone. */
 const NATIVE = 'openai/gpt-5-mini';
+/**
+ * One model per protocol: Responses and chat completions, only chat completions, Anthropic's Messages, only Responses,
+ * and Responses without custom tools.
+ */
 const MODELS = [NATIVE, 'google/gemini-2.5-pro', 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex', 'openai/gpt-4o'];
 
 let tapped: TappedWorld;
@@ -18,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => tapped.close());
 
 const ask = (body: object) => world.post('/v1/responses', { max_output_tokens: 200, ...body }, account);
-// biome-ignore lint/suspicious/noExplicitAny: items of every shape
+// biome-ignore lint/suspicious/noExplicitAny: items of any shape
 type Item = any;
 const user = (directive: string) => ({ role: 'user', content: `[[sandbox ${directive}]]` });
 
@@ -33,11 +36,11 @@ const PATCH = {
 };
 const TEXT = '*** Begin Patch\n"a"\n*** End Patch';
 const CALLS_PATCH = `tool=apply_patch text=${JSON.stringify(TEXT)}`;
-/** A function that stands for the tool has the text as an argument. */
+/** A function that replaces the custom tool has the text as its argument. */
 const CALLS_FUNCTION = `tool=apply_patch text=${JSON.stringify(JSON.stringify({ input: TEXT }))}`;
 const patching = (model: string) => user(/gpt-5/.test(model) ? CALLS_PATCH : CALLS_FUNCTION);
 
-/** The last response, however it was asked for, and the items that its events ended. */
+/** Sends the request non-streaming and streamed, checks the streamed items, and returns both responses. */
 async function both(body: object): Promise<readonly Item[]> {
   const whole = await ask(body);
   const streamed = await ask({ ...body, stream: true });
@@ -49,7 +52,7 @@ async function both(body: object): Promise<readonly Item[]> {
 }
 
 describe.each(MODELS)('%s', (model) => {
-  test('calls a tool of a namespace by the name that its caller knows, and reads what it answered', async () => {
+  test('calls a tool of a namespace by its original name, and reads its result', async () => {
     const tools = [SPACE];
     for (const { output, tools: echoed } of await both({ model, tools, input: [user('tool=mcp__echo__shout')] })) {
       const call = output.find(({ type }: Item) => type === 'function_call');
@@ -63,7 +66,7 @@ describe.each(MODELS)('%s', (model) => {
     }
   });
 
-  test('calls a tool with plain text, and reads what it answered', async () => {
+  test('calls a custom tool with text, and reads its result', async () => {
     const asked = patching(model);
     for (const { output, tools } of await both({ model, tools: [PATCH], input: [asked] })) {
       const call = output.find(({ type }: Item) => type === 'custom_tool_call');
@@ -75,7 +78,7 @@ describe.each(MODELS)('%s', (model) => {
     }
   });
 
-  test('calls only tools that are allowed', async () => {
+  test('calls only allowed tools', async () => {
     const tools = [PATCH, SHOUT, { ...SHOUT, name: 'whisper' }];
     const allowed = [{ type: 'function', name: 'whisper' }];
     const tool_choice = { type: 'allowed_tools', mode: 'required', tools: allowed };
@@ -85,7 +88,7 @@ describe.each(MODELS)('%s', (model) => {
     }
   });
 
-  test('calls the tool with plain text that it is told to call', async () => {
+  test('calls the custom tool of a tool choice', async () => {
     const tools = [SHOUT, PATCH];
     const tool_choice = { type: 'custom', name: 'apply_patch' };
     for (const response of await both({ model, tools, tool_choice, input: 'Hi' })) {
@@ -94,7 +97,7 @@ describe.each(MODELS)('%s', (model) => {
     }
   });
 
-  test('sees the image and the file that a tool has answered', async () => {
+  test('receives an image and a file in a tool result', async () => {
     const call = { type: 'function_call', call_id: 'call_1', name: 'shout', arguments: '{}' };
     const output = [
       { type: 'input_text', text: 'Look' },
@@ -110,8 +113,8 @@ describe.each(MODELS)('%s', (model) => {
   });
 });
 
-/** A request as coding agents send it, with all that they send beside what is asked. */
-test.each(MODELS)('an agent is answered by %s, whatever else it tells of itself', async (model) => {
+/** A request of a coding agent, with all additional fields that agents send. */
+test.each(MODELS)('serves an agent with %s, whatever additional fields it sends', async (model) => {
   const passthrough = {
     turn_id: 'turn_1',
     create_time: 1.5,
@@ -162,7 +165,7 @@ test.each(MODELS)('an agent is answered by %s, whatever else it tells of itself'
 });
 
 describe('tools', () => {
-  test('with plain text go as such to who knows them, and else as functions with one argument', async () => {
+  test('are sent as custom tools to models that support them, else as functions with one argument', async () => {
     const heard = async (model: string) => {
       tap.takeReceived();
       expect((await ask({ model, tools: [PATCH], input: 'Hi' })).status).toBe(200);
@@ -175,14 +178,14 @@ describe('tools', () => {
     expect(told.description).toContain('start: /.+/');
   });
 
-  test('with plain text are called in the words that the client sends on to them, as they are written', async () => {
+  test('are streamed with their text input as it is generated', async () => {
     const { events } = await ask({ model: NATIVE, tools: [PATCH], input: [user(CALLS_PATCH)], stream: true });
     const deltas = events.filter(({ type }) => type === 'response.custom_tool_call_input.delta');
     expect(deltas.map(({ delta }) => delta).join('')).toBe(TEXT);
     expect(events.find(({ type }) => type === 'response.custom_tool_call_input.done').input).toBe(TEXT);
   });
 
-  test('that items of the conversation declare are there as well, also when it is continued', async () => {
+  test('can be declared by items of the conversation, also for continued responses', async () => {
     const more = { type: 'additional_tools', role: 'developer', tools: [SPACE] };
     const asked = user('tool=mcp__echo__shout');
     const first = await ask({ model: NATIVE, input: [more, asked] });
@@ -193,13 +196,13 @@ describe('tools', () => {
     expect((await ask(again)).body.output[0]).toMatchObject({ name: 'shout', namespace: 'mcp__echo' });
   });
 
-  test('that search only what a vendor has stored say so to it', async () => {
+  test('are forwarded to the provider with external_web_access', async () => {
     tap.takeReceived();
     await ask({ model: NATIVE, tools: [{ type: 'web_search', external_web_access: false }], input: 'Hi' });
     expect(tap.takeReceived()[0]?.body.tools).toEqual([{ type: 'web_search', external_web_access: false }]);
   });
 
-  test('ask for no argument that only a vendor could read', async () => {
+  test('are sent without the keyword that makes OpenAI encrypt an argument', async () => {
     const message = { type: 'string', description: 'What to say' };
     const properties = { encrypted: { type: 'boolean' }, message: { ...message, encrypted: true } };
     tap.takeReceived();
@@ -210,13 +213,13 @@ describe('tools', () => {
     });
   });
 
-  test('may be named without their namespace where no other has their name', async () => {
+  test('may be chosen without their namespace if the name is unique', async () => {
     const tool_choice = { type: 'function', name: 'shout' };
     const { body } = await ask({ model: NATIVE, tools: [SPACE], tool_choice, input: 'Hi' });
     expect(body.output[0]).toMatchObject({ name: 'shout', namespace: 'mcp__echo' });
   });
 
-  test('with names that are too long for models are called by them all the same', async () => {
+  test('may have names that are too long for the provider', async () => {
     const name = 'x'.repeat(60);
     const tools = [{ ...SPACE, name: 'a namespace', tools: [{ ...SHOUT, name }] }];
     const tool_choice = { type: 'function', name };
@@ -226,7 +229,7 @@ describe('tools', () => {
     expect(tap.takeReceived()[0]?.body.tools[0].name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
   });
 
-  test('may answer more than once, and what other agents say is read', async () => {
+  test('may return several results, and messages of other agents are forwarded', async () => {
     const call = { type: 'custom_tool_call', call_id: 'call_1', name: 'exec', input: 'x' };
     const output = (text: string) => ({ type: 'custom_tool_call_output', call_id: 'call_1', output: text });
     const content = [
@@ -282,7 +285,7 @@ describe('tools', () => {
         ],
       },
     ],
-  ])('and items that cannot be served are 400 that names %s', async (param, body) => {
+  ])('are rejected with a 400 that names %s if they cannot be served', async (param, body) => {
     tap.takeReceived();
     const { status, body: refused } = await ask({ model: NATIVE, input: 'Hi', ...body });
     expect([status, refused.error.param]).toEqual([400, param]);

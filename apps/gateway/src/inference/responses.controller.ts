@@ -110,7 +110,7 @@ export class ResponsesController {
     return { id, object: 'response', deleted: true };
   }
 
-  /** What is read for a request shares the memory that there is for bodies, until it is answered. */
+  /** Stored responses that are read for a request count towards the memory for bodies until the response is sent. */
   private createReader(reply: FastifyReply): StoredResponseReader {
     return {
       accountId: reply.request.caller.accountId,

@@ -15,7 +15,8 @@ export const createResponse: OperationOptions = {
   id: 'createResponse',
   tag: 'Inference',
   summary: 'Creates a response',
-  description: 'OpenAI’s Responses, with every chat model. A response is stored for 30 days unless `store` is false.',
+  description:
+    'OpenAI’s Responses API, with every chat model. A response is stored for 30 days unless `store` is false.',
   auth: 'key',
   paid: true,
   body: ResponsesInput,
@@ -28,7 +29,8 @@ export const countResponseTokens: OperationOptions = {
   id: 'countResponseTokens',
   tag: 'Inference',
   summary: 'Estimates the input tokens of a response',
-  description: 'Costs nothing. Vendors count each in their own way; what is charged is what they report.',
+  description:
+    'Free of charge. Each provider counts tokens in its own way; the tokens that the provider reports are charged.',
   auth: 'key',
   largeBody: true,
   body: ConversationInput,
@@ -42,7 +44,7 @@ export const compactResponse: OperationOptions = {
   tag: 'Inference',
   summary: 'Compacts a conversation',
   description:
-    'The model writes down what it needs to go on; the items of the answer are the input that the conversation goes on with. Charged as a response.',
+    'The model summarises what it needs to continue. The conversation continues with the returned items as its input. Charged like a response.',
   auth: 'key',
   paid: true,
   body: ConversationInput,
@@ -54,7 +56,7 @@ export const compactResponse: OperationOptions = {
 export const listInputItems: OperationOptions = {
   id: 'listInputItems',
   tag: 'Inference',
-  summary: 'Lists what a stored response was made of',
+  summary: 'Lists the input items of a stored response',
   auth: 'key',
   params: ID,
   query: InputItemsQuery,

@@ -4,18 +4,23 @@ import { type JsonObject } from '#kernel';
 import { IsModelId, IsNumberBetween, IsPositiveInteger, Satisfies } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 
-/** Of a page of input items. */
+/** Maximum number of input items on a page. */
 const MAX_ITEMS = 100;
 
-// Rules are checked from the last one up: the type stands next to its field.
+// The validation rules of a field run from the last to the first, so the rule for its type comes last.
 export class ResponsesInput implements ResponsesBody {
   [field: string]: unknown;
 
   @IsModelId('The id of a model')
   model!: string;
 
-  @Field({ type: ['string', 'array'], description: 'Text, or items of a conversation', minLength: 1, minItems: 1 })
-  @Satisfies(isInput, 'input must be text or a non-empty array of items')
+  @Field({
+    type: ['string', 'array'],
+    description: 'A text, or the items of a conversation',
+    minLength: 1,
+    minItems: 1,
+  })
+  @Satisfies(isInput, 'input must be a non-empty string or a non-empty array of items')
   input!: string | readonly unknown[];
 
   @IsOptional()
@@ -88,7 +93,7 @@ export class ResponsesInput implements ResponsesBody {
   @IsOptional()
   @Min(0, { message: 'top_logprobs must be from 0 to 20' })
   @Max(20, { message: 'top_logprobs must be from 0 to 20' })
-  @IsInt({ message: 'top_logprobs must be a whole number' })
+  @IsInt({ message: 'top_logprobs must be an integer' })
   top_logprobs?: number | null;
 
   @IsOptional()
@@ -100,19 +105,19 @@ export class ResponsesInput implements ResponsesBody {
   user?: string | null;
 }
 
-/** A conversation that nothing new need be said in, where it continues a stored response. */
+/** A request about a conversation. `input` is optional, because the request may continue a stored response. */
 export class ConversationInput extends ResponsesInput {}
 IsOptional()(ConversationInput.prototype, 'input');
 
 export class InputItemsQuery {
-  @Field({ description: 'The id of the last item of the page before' })
+  @Field({ description: 'The id of the last item of the previous page' })
   @IsOptional()
   @IsString({ message: 'after must be a string' })
   after?: string;
 
   @Field({ type: 'integer', minimum: 1, maximum: MAX_ITEMS, default: 20 })
   @IsOptional()
-  @Satisfies(isLimit, `limit must be a whole number from 1 to ${MAX_ITEMS}`)
+  @Satisfies(isLimit, `limit must be an integer from 1 to ${MAX_ITEMS}`)
   limit?: string;
 
   @IsOptional()
@@ -136,7 +141,7 @@ function isTextConfig(value: unknown): boolean {
   return isObjectWith(value, 'verbosity');
 }
 
-/** An object whose field is a text or missing. */
+/** Checks for an object whose field is a string, null or missing. */
 function isObjectWith(value: unknown, field: string): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const fieldValue = (value as JsonObject)[field] ?? '';

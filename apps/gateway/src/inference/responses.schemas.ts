@@ -5,7 +5,7 @@ import { createCostDetailsSchema } from './cost-details.schemas.ts';
 const NUMBER: JsonSchema = { type: 'number' };
 const NULL: JsonSchema = { type: 'null' };
 const ANY_OBJECT: JsonSchema = { type: 'object', additionalProperties: true };
-/** Items have many types, and there may be new ones. */
+/** Returns the schema of an object with a type and any other fields: items have many types, and more may be added. */
 const typedObject = (description: string): JsonSchema => ({
   ...object({ type: text(description) }),
   additionalProperties: true,
@@ -19,7 +19,7 @@ export const ResponseUsage = nameSchema(
     output_tokens: COUNT,
     output_tokens_details: object({ reasoning_tokens: COUNT }),
     total_tokens: COUNT,
-    cost: usd('Charged'),
+    cost: usd('The charged amount'),
     cost_details: createCostDetailsSchema('input', 'output'),
   }),
 );
@@ -28,11 +28,13 @@ export const ResponseSchema = nameSchema(
   'Response',
   object(
     {
-      id: text('The id of the response; also a `previous_response_id`', { pattern: '^resp_' }),
+      id: text('The id of the response, which a later request may use as `previous_response_id`', {
+        pattern: '^resp_',
+      }),
       object: { const: 'response' },
       status: { enum: ['in_progress', 'completed', 'incomplete', 'failed'] },
-      created_at: seconds('When it was created'),
-      completed_at: nullable(seconds('When it was completed')),
+      created_at: seconds('When the response was created'),
+      completed_at: nullable(seconds('When the response was completed')),
       model: STRING,
       error: { ...object({ code: STRING, message: STRING }), type: ['object', 'null'] },
       incomplete_details: { ...object({ reason: STRING }), type: ['object', 'null'] },
@@ -44,18 +46,21 @@ export const ResponseSchema = nameSchema(
       presence_penalty: nullable(NUMBER),
       frequency_penalty: nullable(NUMBER),
       tool_choice: { description: 'A mode, or an object that names a tool' },
-      tools: array(typedObject('The kind of tool')),
+      tools: array(typedObject('The type of the tool')),
       max_output_tokens: nullable(COUNT),
       previous_response_id: nullable(STRING),
       reasoning: object({ effort: nullable(STRING), summary: nullable(STRING) }),
       text: object({ format: ANY_OBJECT, verbosity: STRING }, ['verbosity']),
-      store: { ...BOOLEAN, description: 'Whether it is stored' },
+      store: { ...BOOLEAN, description: 'Whether the response is stored' },
       truncation: STRING,
       top_logprobs: COUNT,
       user: STRING,
       output: array(typedObject('message, reasoning, function_call …')),
-      output_text: text('The text of the whole output'),
-      usage: { anyOf: [ResponseUsage, NULL], description: 'Null until it is completed, and when nothing was charged' },
+      output_text: text('The complete text of the output'),
+      usage: {
+        anyOf: [ResponseUsage, NULL],
+        description: 'Null until the response is completed, and if nothing was charged',
+      },
     },
     ['user', 'top_logprobs'],
   ),
@@ -63,7 +68,7 @@ export const ResponseSchema = nameSchema(
 
 export const ResponseStreamEvent = nameSchema('ResponseStreamEvent', {
   ...typedObject('response.created, response.output_text.delta … and last response.completed with the usage'),
-  description: 'The data of one event; `type` is also the event’s name.',
+  description: 'The data of one SSE event; `type` is also the name of the event.',
 });
 
 export const ResponseTokens = nameSchema(
@@ -76,8 +81,8 @@ export const CompactedResponse = nameSchema(
   object({
     id: text('The id of the compaction', { pattern: '^resp_' }),
     object: { const: 'response.compaction' },
-    created_at: seconds('When it was made'),
-    output: array(typedObject('message, and last compaction')),
+    created_at: seconds('When the compaction was created'),
+    output: array(typedObject('message; the last item is a compaction')),
     usage: ResponseUsage,
   }),
 );

@@ -24,8 +24,8 @@ const MODELS = [
   createTestModel('test/equals', [offer('One', 'openai', '0.15'), offer('Other', 'openai', '0.15')]),
 ];
 
-/** A router behind us, which remembers what it was sent. */
 const sent: Readonly<Record<string, unknown>>[] = [];
+/** Simulates a router, and records in `sent` the bodies that it receives. */
 const router = createServer(async (request, response) => {
   let text = '';
   for await (const piece of request) text += piece;
@@ -58,13 +58,13 @@ async function lastCharge() {
   return settled.at(-1)?.data.charge;
 }
 
-/** Dearer endpoints than those that are listed may be asked. */
-/** What Gemini 2.5 Pro is sold for, in USD for a million tokens. */
+/** The prices of Gemini 2.5 Pro in USD per million tokens. */
 const OF_PRO = { prompt: 1.31875, completion: 10.55 };
+/** Allows endpoints that are more expensive than the listed price. */
 const ANY = { provider: { allow_fallbacks: true } };
 
 describe('a request', () => {
-  test('goes on to the next endpoint when the first does not answer, and the charge names both', async () => {
+  test('falls back to the next endpoint if the first one is unavailable, and the charge names both', async () => {
     const answer = await ask('test/falls-back', ANY);
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({ model: 'test/falls-back', provider: 'There' });
@@ -77,18 +77,18 @@ describe('a request', () => {
     });
   });
 
-  test('leaves an endpoint alone that failed a moment ago', async () => {
+  test('avoids an endpoint that failed recently', async () => {
     await ask('test/falls-back', ANY);
     expect((await lastCharge())?.attempts).toMatchObject([{ provider: 'there', outcome: 'ok' }]);
   });
 
-  test('streams from the next endpoint as well', async () => {
+  test('falls back to the next endpoint for streams as well', async () => {
     const answer = await ask('test/falls-back', { stream: true, provider: { order: ['gone'] } });
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('"provider":"There"');
   });
 
-  test('fails when fallbacks are not allowed, and is charged nothing', async () => {
+  test('fails without a charge if fallbacks are not allowed', async () => {
     const balance = await world.fetchBalance(account);
     const answer = await ask('test/falls-back', { provider: { only: ['gone'], allow_fallbacks: false } });
     expect(answer.status).toBe(503);
@@ -96,7 +96,7 @@ describe('a request', () => {
   });
 
   test.each([false, true])(
-    'with an order and no fallbacks is served by those that are listed, and by no other when they fail (stream: %s)',
+    'is served only by the listed providers if it has an order and allows no fallbacks (stream: %s)',
     async (stream) => {
       const order = async (...names: string[]) =>
         ask('test/falls-back', { stream, provider: { order: names, allow_fallbacks: false } });
@@ -106,22 +106,24 @@ describe('a request', () => {
       expect((await order('gone', 'there')).text).toContain('"provider":"There"');
       const { status, body } = await order('nobody', 'none');
       expect([status, body.error.param]).toEqual([404, 'provider']);
-      expect(body.message).toMatch(/: gone is not in the order.*; nobody does not have it; none does not have it$/);
+      expect(body.message).toMatch(
+        /: gone is not in the order.*; nobody does not serve this model; none does not serve this model$/,
+      );
     },
   );
 
-  test('for providers that only a router behind us can know is refused when it does not know them either', async () => {
+  test('is rejected if the router has none of the requested providers', async () => {
     const balance = await world.fetchBalance(account);
     for (const provider of [{ only: ['nobody'] }, { order: ['nobody'], allow_fallbacks: false }]) {
       const { status, body } = await ask('test/routed', { provider });
       expect([status, body.error.param, body.error.code]).toEqual([404, 'provider', 'no_endpoints_found']);
-      expect(body.message).toContain('router has none of the providers');
+      expect(body.message).toContain('router has none of the requested providers');
     }
     expect((await ask('test/routed', { provider: { only: ['somebody'] } })).status).toBe(200);
     expect(await world.fetchBalance(account)).not.toBe(balance);
   });
 
-  test('that says nothing of providers is charged no more than is listed, also when the cheapest fails', async () => {
+  test('costs at most the listed price without provider preferences, even if the cheapest endpoint fails', async () => {
     expect((await ask('test/falls-back')).status).toBe(503);
     for (const model of ['test/two', 'test/equals', 'test/few', 'deepseek/deepseek-r1']) {
       const { pricing } = (await world.get(`/v1/models/${model}`)).body;
@@ -132,27 +134,27 @@ describe('a request', () => {
     }
   });
 
-  test('for several choices goes to who gives them, and is refused where nobody does', async () => {
+  test('is sent for several choices to an endpoint that supports them, and is rejected if none does', async () => {
     const { body } = await ask('test/few', { n: 2 });
     expect([body.provider, body.choices.length]).toEqual(['Many', 2]);
     const facts = (await world.listEvents()).length;
     for (const model of ['anthropic/claude-haiku-4.5', 'google/gemini-2.5-pro', 'openai/gpt-5-codex']) {
       const refused = await ask(model, { n: 2 });
       expect([refused.status, refused.body.error.param]).toEqual([400, 'n']);
-      expect(refused.body.message).toContain('gives one choice');
+      expect(refused.body.message).toContain('returns one choice only');
       expect((await ask(model, { n: 1 })).status).toBe(200);
     }
     expect((await world.listEvents()).length).toBe(facts + 2 * 3);
   });
 
-  test('is charged by the prices of the endpoint that served it', async () => {
+  test('is charged with the prices of the endpoint that served it', async () => {
     await ask('test/two', { provider: { order: ['dear'] } });
     expect(await lastCharge()).toMatchObject({ items: [{ provider: 'dear' }] });
     await ask('test/two:floor');
     expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }] });
   });
 
-  test('is served by one of those that cost the same, and the next one perhaps by another', async () => {
+  test('is distributed among endpoints with equal prices', async () => {
     const served = new Set<string>();
     for (let i = 0; i < 100 && served.size < 2; i++) served.add((await ask('test/equals')).body.provider);
     expect(served).toEqual(new Set(['One', 'Other']));
@@ -160,7 +162,7 @@ describe('a request', () => {
       expect((await ask('test/equals', { provider: { order: ['other'] } })).body.provider).toBe('Other');
   });
 
-  test('keeps no data only without a search, where a model’s search needs endpoints that keep it', async () => {
+  test('drops zdr for a web search if the model has the routing rule webSearchDropsZdr', async () => {
     const provider = { zdr: true };
     expect((await ask('claude-opus-4.6', { provider })).status).toBe(404);
     expect((await ask('claude-opus-4.6:online', { provider })).status).toBe(200);
@@ -176,7 +178,7 @@ describe('a request', () => {
       { ignore: ['google-ai-studio'], max_price: { prompt: 0.3165, completion: 2.6375 } },
     ],
   ])(
-    'for %s with %j is passed on to a router behind us with its own preferences, under our rules, at no higher price than ours',
+    'for %s with %j is forwarded to the router with these preferences, limits of the gateway and a maximum price',
     async (name, provider, expected) => {
       const preferences = Object.keys(provider).length > 0 ? { provider } : {};
       expect((await ask(name, preferences)).status).toBe(200);
@@ -184,18 +186,18 @@ describe('a request', () => {
     },
   );
 
-  test('is not tried elsewhere when its own content is refused', async () => {
+  test('does not fall back if the provider rejects its content', async () => {
     const answer = await ask('test/two', { temperature: 2, logit_bias: 'nonsense' });
     expect(answer.status).toBe(400);
   });
 
   test.each([
     ['a model without an endpoint that retains nothing', 'test/two', { provider: { zdr: true } }, 404],
-    ['a variant that is not there', 'test/two:extended', {}, 404],
+    ['an unknown variant', 'test/two:extended', {}, 404],
     ['a model that does not exist', 'test/none:nitro', {}, 404],
-    ['preferences that cannot be understood', 'test/two', { provider: { sort: 'best' } }, 400],
+    ['invalid preferences', 'test/two', { provider: { sort: 'best' } }, 400],
     ['a private model', 'private/any', {}, 400],
-  ])('for %s is refused before anything is held', async (_, name, more, status) => {
+  ])('is rejected for %s before money is held', async (_, name, more, status) => {
     const facts = (await world.listEvents()).length;
     const answer = await ask(name, more);
     expect(answer.status).toBe(status);
@@ -207,27 +209,28 @@ describe('a request', () => {
     [{}, 200],
     [{ temperature: 1, usage: { include: true }, max_completion_tokens: 9, seed: null }, 200],
     [{ top_k: 1 }, 404],
-  ])('with %j requires of an endpoint the parameters that it names, and no others', async (more, status) => {
+  ])('with %j and require_parameters needs an endpoint that supports all set parameters', async (more, status) => {
     const answer = await ask('test/two', { ...more, provider: { require_parameters: true } });
     expect(answer.status).toBe(status);
-    if (status === 404) expect(answer.body.message).toMatch(/dear does not know top_k; cheap does not know top_k$/);
+    if (status === 404)
+      expect(answer.body.message).toMatch(/dear does not support top_k; cheap does not support top_k$/);
   });
 
-  test('goes to the cheapest endpoint, whatever parameters it has that the request does not name', async () => {
+  test('uses the cheapest endpoint, even if that does not support a parameter of the request', async () => {
     expect((await ask('test/few')).body.provider).toBe('Few');
     expect((await ask('test/few', { temperature: 1 })).body.provider).toBe('Few');
     expect((await ask('test/few', { temperature: 1, ...ANY })).body.provider).toBe('Many');
   });
 
-  test('reaches a variant by its suffix', async () => {
+  test('selects a variant by its suffix', async () => {
     expect((await ask('test/falls-back:thinking')).body.model).toBe('test/two');
   });
 
   test.each([false, true])(
-    'passes an unknown suffix on to the upstreams, and is refused when none knows it (stream: %s)',
+    'forwards an unknown suffix to the providers, and is rejected if none supports it (stream: %s)',
     async (stream) => {
       const balance = await world.fetchBalance(account);
-      const answer = await ask('test/two:beta', { stream }); // the upstream has no gpt-4o-mini:beta
+      const answer = await ask('test/two:beta', { stream }); // the provider has no gpt-4o-mini:beta
       expect(answer.status).toBe(404);
       expect(answer.body.error).toMatchObject({ message: 'No endpoints found for test/two:beta', param: 'model' });
       expect(await world.fetchBalance(account)).toBe(balance);
@@ -236,22 +239,22 @@ describe('a request', () => {
     },
   );
 
-  test('with an unknown suffix leaves the endpoint in its place for all others', async () => {
+  test('does not count an unknown suffix as a failure of the endpoint', async () => {
     await ask('test/two:beta');
     await ask('test/two', { provider: { sort: 'price' } });
     expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }], attempts: [{ outcome: 'ok' }] });
   });
 });
 
-describe('the catalogue, edited while the service runs', () => {
+describe('a catalogue that is edited while the gateway runs', () => {
   const file = () => path.join(String(world.foundation.settings.catalogueDir), TEST_MODELS);
   const write = async (content: string) => {
     await writeFile(file(), content);
     const later = new Date(Date.now() + 5_000);
-    await utimes(file(), later, later); // however coarse the clock of the file system is
+    await utimes(file(), later, later); // a clear difference, because the clock of the file system may be coarse
   };
 
-  test('is in force soon, and its prices are a fact before they are charged', async () => {
+  test('takes effect soon, and its prices are published before they are charged', async () => {
     const changed = [...MODELS, createTestModel('test/new', [offer('Cheap', 'openai', '0.33')])];
     await write(JSON.stringify(changed));
     await world.waitUntil(async () => (await world.get('/v1/models/test/new')).status === 200);
@@ -261,7 +264,7 @@ describe('the catalogue, edited while the service runs', () => {
     expect(lists.map(({ data }) => (data as { version: string }).version)).toContain(priceList);
   });
 
-  test('stays as it was when a file has a mistake', async () => {
+  test('stays unchanged if a file is invalid', async () => {
     const before = await readFile(file(), 'utf8');
     await write('[{]');
     expect((await world.get('/v1/models/test/new')).status).toBe(200);

@@ -61,7 +61,7 @@ const ask = (directive: string, more: object = {}) =>
 
 const searchesBilled = async () => (await world.bill.fetchLines()).filter((line) => line.model === 'exa/search').length;
 
-/** The one charge of the account, settled or borne by the house, once there is one. */
+/** Waits for the only charge of the account, settled or absorbed, and returns it. */
 async function charged(): Promise<{ readonly type: string; readonly charge: Charge }> {
   const charges = async () =>
     (await world.listEvents(account)).flatMap((fact) =>
@@ -75,7 +75,7 @@ async function charged(): Promise<{ readonly type: string; readonly charge: Char
   return all[0] as { type: string; charge: Charge };
 }
 
-/** What the upstreams invoice is what the books owe, and the price list explains it. */
+/** Checks that the recorded cost is what the providers invoice, and that the price list explains the charge. */
 async function assertBooksAreTheBill(): Promise<void> {
   const { charge } = await charged();
   expect(formatTotalCost([charge])).toBe((await world.bill.fetchTotal()).total_usd);
@@ -85,18 +85,18 @@ async function assertBooksAreTheBill(): Promise<void> {
   expect(isExplained(charge, list?.lines ?? [])).toBe(true);
 }
 
-/** How many calls of the model and searches a charge has, and whether any is an estimate. */
+/** Returns the number of model calls and searches of a charge, and whether it has an estimate. */
 const counts = (charge: Charge) => ({
   calls: listCallItems(charge).length,
   searches: listExtraItems(charge).length,
   estimated: isEstimated(charge),
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: chunks of every shape
+// biome-ignore lint/suspicious/noExplicitAny: chunks of any shape
 const textOf = (events: readonly any[]) => events.map((each) => each.choices?.[0]?.delta?.content ?? '').join('');
 
-describe('a model that may search', () => {
-  test.each([false, true])('and does not, costs what it costs without (stream: %p)', async (stream) => {
+describe('a model with a search tool', () => {
+  test.each([false, true])('costs no extra fee if it does not search (stream: %p)', async (stream) => {
     expect((await ask('tokens=4', { stream })).status).toBe(200);
     const { charge } = await charged();
     expect(counts(charge)).toEqual({ calls: 1, searches: 0, estimated: false });
@@ -111,8 +111,8 @@ describe('a model that may search', () => {
     ['its older name', MODEL, { type: 'openrouter:web_search', parameters: { engine: 'exa', max_results: 5 } }],
     ['a price for each call', FLAT, TOOL],
     ['endpoints that fall back', OPEN, TOOL],
-    ['a vendor that searches by itself, by another engine', 'anthropic/claude-haiku-4.5', { ...TOOL, engine: 'exa' }],
-  ])('and does, is answered with what was found: %s', async (_, model, tool) => {
+    ['another engine for a model with native search', 'anthropic/claude-haiku-4.5', { ...TOOL, engine: 'exa' }],
+  ])('receives the search results if it searches: %s', async (_, model, tool) => {
     const answer = await ask(SEARCH, { model, tools: [tool] });
     const [choice] = answer.body.choices;
     expect(choice.finish_reason).toBe('stop');
@@ -131,7 +131,7 @@ describe('a model that may search', () => {
     await assertBooksAreTheBill();
   });
 
-  test.each([false, true])('searches as often as it is let (stream: %p)', async (stream) => {
+  test.each([false, true])('searches at most three times by default (stream: %p)', async (stream) => {
     const answer = await ask(`${SEARCH} tool_times=9`, { stream });
     expect(answer.status).toBe(200);
     expect(counts((await charged()).charge)).toMatchObject({ calls: 4, searches: 3 });
@@ -141,7 +141,7 @@ describe('a model that may search', () => {
     await assertBooksAreTheBill();
   });
 
-  test('ends where the limit leaves less than an upstream makes, and is an answer', async () => {
+  test('ends with finish reason length if the remaining output is below the minimum of the provider', async () => {
     const tools = [{ ...TOOL, engine: 'exa' }];
     const answer = await ask(SEARCH, { model: 'openai/gpt-5-codex', tools, max_completion_tokens: 20 });
     expect(answer.status).toBe(200);
@@ -151,29 +151,29 @@ describe('a model that may search', () => {
     await assertBooksAreTheBill();
   });
 
-  test('searches as often as the request lets it', async () => {
+  test('searches at most max_uses times', async () => {
     await ask(`${SEARCH} tool_times=9`, { tools: [{ ...TOOL, parameters: { max_uses: 1 } }] });
     expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 1 });
   });
 
   test.each([
-    ['that names the search', { tool_choice: { type: 'web_search' } }, 1],
-    ['for any tool, where there is no other', { tool_choice: 'required' }, 1],
-    ['against all tools', { tool_choice: 'none' }, 0],
-  ])('follows a choice %s', async (_, more, searches) => {
+    ['of the search', { tool_choice: { type: 'web_search' } }, 1],
+    ['of any tool if there is no other tool', { tool_choice: 'required' }, 1],
+    ['of no tool', { tool_choice: 'none' }, 0],
+  ])('respects a tool choice %s', async (_, more, searches) => {
     expect((await ask('tokens=4', more)).status).toBe(200);
     expect(await searchesBilled()).toBe(searches);
     await assertBooksAreTheBill();
   });
 
-  test('that calls a function of the client’s leaves the answer to it', async () => {
+  test('returns a call of a function of the client to the client', async () => {
     const answer = await ask('tool=book', { tools: [TOOL, BOOK] });
     const [{ message, finish_reason }] = answer.body.choices;
     expect([finish_reason, message.tool_calls[0].function.name]).toEqual(['tool_calls', 'book']);
     expect(counts((await charged()).charge)).toMatchObject({ calls: 1 });
   });
 
-  test('searches beside a function of the same name', async () => {
+  test('searches even if a function of the client has the name of the search tool', async () => {
     const own = { type: 'function', function: { ...BOOK.function, name: 'web_search' } };
     const answer = await ask('tool=web_search_2', { tools: [TOOL, own] });
     expect(answer.body.choices[0].message.annotations).toHaveLength(5);
@@ -181,7 +181,7 @@ describe('a model that may search', () => {
     expect(other.body.choices[0].message.tool_calls[0].function.name).toBe('web_search');
   });
 
-  test.each([false, true])('and thinks, gets its thoughts back with what was found (stream: %p)', async (stream) => {
+  test.each([false, true])('receives its reasoning together with the search results (stream: %p)', async (stream) => {
     const model = 'anthropic/claude-haiku-4.5';
     const more = {
       model,
@@ -191,14 +191,14 @@ describe('a model that may search', () => {
       max_tokens: 4_000,
     };
     expect((await ask(`${SEARCH} reasoning=8`, more)).status).toBe(200);
-    // It goes on thinking only if its thoughts are there.
+    // The model continues to reason only if it receives its earlier reasoning.
     const { charge } = await charged();
     expect(counts(charge)).toMatchObject({ calls: 2, searches: 1 });
     expect(sumUsage(charge).reasoning).toBe(16);
     await assertBooksAreTheBill();
   });
 
-  test('is limited over all rounds together', async () => {
+  test('has one output limit for all rounds together', async () => {
     const answer = await ask(SEARCH, { max_tokens: 12 });
     const { output } = sumUsage((await charged()).charge);
     expect(output).toBe(12);
@@ -206,14 +206,14 @@ describe('a model that may search', () => {
     await assertBooksAreTheBill();
   });
 
-  test('cannot, without tools: the web is searched before it answers', async () => {
+  test('searches before the first call if the model does not support tools', async () => {
     const answer = await ask('tokens=4', { model: 'test/toolless', tools: [TOOL, BOOK], tool_choice: 'required' });
     expect(answer.body.choices[0].message.annotations).toHaveLength(5);
     expect(listExtraItems((await charged()).charge)).toEqual([FEE]);
     await assertBooksAreTheBill();
   });
 
-  test('cannot, when it costs nothing: nothing is searched, and nothing is said of it', async () => {
+  test('does not search and returns no error if the model is free', async () => {
     const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'unknown' }] };
     const answer = await ask('tokens=4', { model: 'test/free:online', ...settings });
     expect([answer.status, answer.body.usage.cost]).toEqual([200, 0]);
@@ -224,7 +224,7 @@ describe('a model that may search', () => {
 });
 
 describe('a stream with searches', () => {
-  test('is one stream: one role, one end, one usage that is the sum', async () => {
+  test('has one role, one end and one usage, which is the sum of all rounds', async () => {
     const { events } = await ask(`${SEARCH} tool_times=2`, { stream: true });
     expect(events.at(-1)).toBe('[DONE]');
     const chunks = events.slice(0, -1);
@@ -252,12 +252,12 @@ describe('a stream with searches', () => {
     await assertBooksAreTheBill();
   });
 
-  test('is put together by OpenAI’s client', async () => {
+  test('is read by OpenAI’s client', async () => {
     const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
     const stream = client.chat.completions.stream({
       model: MODEL,
       messages: [{ role: 'user', content: `What is new? [[sandbox ${SEARCH}]]` }],
-      // Not a type that OpenAI's chat has.
+      // The types of OpenAI's chat do not have this tool.
       tools: [TOOL as never],
     });
     const chat = await stream.finalChatCompletion();
@@ -267,11 +267,11 @@ describe('a stream with searches', () => {
   });
 });
 
-describe('what goes wrong', () => {
+describe('a failure during searches', () => {
   const failing = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox fault=500 at=exa]]' }))}`;
 
   test.each([false, true])(
-    'a search that fails costs nothing, and the model learns of it (stream: %p)',
+    'adds no fee if a search fails, and is reported to the model (stream: %p)',
     async (stream) => {
       expect((await ask(failing, { stream })).status).toBe(200);
       expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 0 });
@@ -279,7 +279,7 @@ describe('what goes wrong', () => {
     },
   );
 
-  test('an upstream that fails after a search: the answer is an error, and the house bears what it took', async () => {
+  test('returns an error if the provider fails after a search, and the operator absorbs the cost', async () => {
     const balance = await world.fetchBalance(account);
     expect((await ask(`${SEARCH} fault=500 fault_round=2`)).status).toBe(502);
     const { type, charge } = await charged();
@@ -288,7 +288,7 @@ describe('what goes wrong', () => {
     await assertBooksAreTheBill();
   });
 
-  test('the same in a stream, of which nothing was said', async () => {
+  test('costs nothing if a stream fails after a search and before any text; the operator absorbs the cost', async () => {
     const balance = await world.fetchBalance(account);
     const { events } = await ask(`${SEARCH} fault=500 fault_round=2`, { stream: true });
     expect(events.filter((event) => event.error)).toHaveLength(1);
@@ -298,7 +298,7 @@ describe('what goes wrong', () => {
     await assertBooksAreTheBill();
   });
 
-  test('a stream that breaks off in its words is paid for as far as it came', async () => {
+  test('leads to a charge for what was delivered if a stream ends early in its text', async () => {
     const { events } = await ask(`${SEARCH} fault=cut fault_round=2`, { stream: true });
     expect(textOf(events)).toMatch(/^every coin/);
     const { type, charge } = await charged();
@@ -306,14 +306,14 @@ describe('what goes wrong', () => {
     expect(counts(charge)).toEqual({ calls: 2, searches: 1, estimated: true });
   });
 
-  test('the first round that breaks off costs nothing', async () => {
+  test('costs nothing if the first round ends early', async () => {
     const balance = await world.fetchBalance(account);
     await ask(`${SEARCH} fault=cut fault_round=1`, { stream: true });
     expect(await charged()).toMatchObject({ type: 'ChargeAbsorbed', charge: { items: [{ estimated: true }] } });
     expect(await world.fetchBalance(account)).toBe(balance);
   });
 
-  test('usage that is not reported is counted, of every round', async () => {
+  test('leads to an estimate for every round if the provider reports no usage', async () => {
     await ask(`${SEARCH} fault=no_usage`);
     const { charge } = await charged();
     expect(counts(charge)).toMatchObject({ calls: 2, estimated: true });
@@ -321,8 +321,8 @@ describe('what goes wrong', () => {
   });
 });
 
-describe('rounds that are cut short', () => {
-  /** An answer by a gateway of other limits; `reached` is the text after which it is stopped. */
+describe('rounds that are aborted', () => {
+  /** Returns the response of a new gateway, which is closed once the text `reached` has arrived, or at the end. */
   async function cutShort(settings: object, directive: string, reached?: string) {
     const gateway = await world.startGateway(settings);
     const response = await fetch(`${gateway.api}/v1/chat/completions`, {
@@ -346,7 +346,7 @@ describe('rounds that are cut short', () => {
     return text;
   }
 
-  test('by the end of the gateway, are paid for as far as they came', async () => {
+  test('are charged for what was delivered if the gateway shuts down', async () => {
     const text = await cutShort({ shutdownTimeoutMs: 50 }, `${SEARCH} chunks=16 chunk_delay=50`, '"every ');
     expect(text).toContain('The gateway is shutting down');
     const { type, charge } = await charged();
@@ -355,11 +355,11 @@ describe('rounds that are cut short', () => {
     expect(sumUsage(charge).output).toBeLessThan(40);
   });
 
-  test('by the time that an answer may take, while nothing was said, are the house’s', async () => {
+  test('are absorbed by the operator if they time out before any text', async () => {
     const balance = await world.fetchBalance(account);
     const query = JSON.stringify(JSON.stringify({ query: '[[sandbox latency=5000 at=exa]]' }));
     const text = await cutShort({ totalTimeoutMs: 300 }, `${SEARCH} text=${query}`);
-    expect(text).toContain('The answer took too long');
+    expect(text).toContain('The response took too long');
     const { type, charge } = await charged();
     expect([type, charge.errorCode]).toEqual(['ChargeAbsorbed', 'timeout']);
     expect(counts(charge)).toMatchObject({ searches: 0, estimated: false });
@@ -367,7 +367,7 @@ describe('rounds that are cut short', () => {
   });
 });
 
-describe('a client that hangs up during a search', () => {
+describe('a client that disconnects during a search', () => {
   const slow = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox latency=150 at=exa]]' }))}`;
   const request = (more: object = {}) => ({
     method: 'POST',
@@ -380,13 +380,13 @@ describe('a client that hangs up during a search', () => {
     }),
   });
 
-  /** Leaves when the first event is there: the search has started then, or is about to. */
+  /** Disconnects after the first event, when the search has started or is about to start. */
   async function leave(more?: object): Promise<void> {
     const response = await fetch(`${world.api}/v1/chat/completions`, request(more));
     for await (const _ of response.body ?? []) break;
   }
 
-  test('pays for what was used, and nothing more is started', async () => {
+  test('pays for what was used, and no further call is started', async () => {
     await leave();
     const { charge, type } = await charged();
     expect([type, charge.errorCode]).toEqual(['HoldSettled', 'client_disconnected']);
@@ -394,7 +394,7 @@ describe('a client that hangs up during a search', () => {
     await assertBooksAreTheBill();
   });
 
-  test('finds its answer when it comes again with the same idempotency key', async () => {
+  test('receives the complete response if it repeats the request with the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'again' };
     await leave(headers);
     const { charge } = await charged();
@@ -409,15 +409,15 @@ describe('a client that hangs up during a search', () => {
   });
 });
 
-describe('money', () => {
-  /** A key of the account's that may spend no more than this: a balance so small cannot be paid in. */
+describe('the hold for searches', () => {
+  /** Creates a key with a spending limit, because a top-up must not be as small as this amount. */
   async function keyWith(usd: number): Promise<TestAccount> {
     const headers = { 'x-credit-id': account.creditId };
     const { body } = await world.send('POST', '/keys', { headers, body: { name: `${usd}`, usage_limit_usd: usd } });
     return { creditId: account.creditId, apiKey: body.data.api_key };
   }
 
-  test('that is enough for an answer without a search is enough: then there is none', async () => {
+  test('may cover only a response without a search; then the model does not search', async () => {
     const key = await keyWith(0.01);
     const more = { model: MODEL, tools: [TOOL], max_tokens: 64 };
     expect((await world.sendChat(key, '', { ...more, plugins: [{ id: 'web' }] })).status).toBe(402);
@@ -427,7 +427,7 @@ describe('money', () => {
     await assertBooksAreTheBill();
   });
 
-  test('is shared by requests at once: each holds what its next search needs before it is offered', async () => {
+  test('is extended before each search of concurrent requests that share a balance', async () => {
     account = await world.createAccount(1.05);
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_, i) => ask(`${SEARCH} tool_times=2 id=${i}`, { stream: i % 2 === 0 })),
@@ -441,7 +441,7 @@ describe('money', () => {
     expect(facts.some(({ type }) => type === 'HoldExtended')).toBe(true);
   });
 
-  test('that is used up midway ends the searches, not the answer', async () => {
+  test('ends the searches and not the response when the money is used up', async () => {
     const more = { model: MODEL, tools: [TOOL], max_tokens: 500 };
     const answer = await world.sendChat(await keyWith(0.0265), `${SEARCH} tool_times=3`, more);
     expect([answer.status, answer.body.choices[0].finish_reason]).toEqual([200, 'stop']);
@@ -450,7 +450,7 @@ describe('money', () => {
     await assertBooksAreTheBill();
   });
 
-  test('is held for all rounds, and never more than is there', async () => {
+  test('covers the first search, but less than three searches', async () => {
     await ask(SEARCH, { max_tokens: 100 });
     const held = (await world.listEvents(account)).find(({ type }) => type === 'FundsHeld');
     if (held?.type !== 'FundsHeld') throw new Error('nothing was held');
@@ -461,11 +461,11 @@ describe('money', () => {
 
 test.each([
   ['too many results', { max_results: 100 }],
-  ['no number of uses', { max_uses: 0 }],
+  ['zero uses', { max_uses: 0 }],
   ['an unknown engine', { engine: 'altavista' }],
-  ['a search of its own where the model has none', { engine: 'native' }],
-  ['domains that are no list', { filters: { allowed_domains: 'a.example' } }],
-])('%s: 400, and nothing is asked', async (_, options) => {
+  ['native search with a model that has none', { engine: 'native' }],
+  ['domains that are not a list', { filters: { allowed_domains: 'a.example' } }],
+])('rejects %s without a call to a provider', async (_, options) => {
   expect((await ask('', { tools: [{ ...TOOL, ...options }] })).status).toBe(400);
   expect(await world.bill.fetchLines()).toHaveLength(0);
 });
@@ -473,7 +473,7 @@ test.each([
 test.each([
   ['anthropic/', 'web_search_anthropic'],
   ['openai/gpt-5', 'web_search_openai'],
-])('every model %s… in the catalogue that ships searches by itself', async (prefix, fee) => {
+])('finds one native search fee for all models %s… in the shipped catalogue', async (prefix, fee) => {
   const read = async (file: string) => JSON.parse(await readFile(path.join(getShippedCatalogueDir(), file), 'utf8'));
   const models = (await read('models.json')) as readonly { id: string; endpoints: readonly { searchFee?: string }[] }[];
   const family = models.filter(({ id }) => id.startsWith(prefix));

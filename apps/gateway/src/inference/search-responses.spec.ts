@@ -21,13 +21,13 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 type Item = { readonly type: string; readonly [field: string]: unknown };
-// biome-ignore lint/suspicious/noExplicitAny: events of every shape
+// biome-ignore lint/suspicious/noExplicitAny: events of any shape
 type Event = any;
 
 const streamed = async (body: object): Promise<readonly Event[]> =>
   (await world.post('/v1/responses', { stream: true, ...body }, account)).events.filter((event) => event !== '[DONE]');
 
-/** What a client would make of the events: items by their index, filled as they are reported. */
+/** Checks that a client can assemble the items from the events, by their index. */
 function assertCoherent(events: readonly Event[]): void {
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, i) => i));
   const open = new Map<number, string>();
@@ -51,8 +51,8 @@ describe.each([
   ['a plugin', { model: GPT, plugins: [{ id: 'web' }], input: 'What is new?' }, 1],
   [':online', { model: `${GPT}:online`, input: 'What is new?' }, 1],
   ['a model that searches by itself', { model: CLAUDE, tools: TOOLS, input: SEARCHING }, 2],
-])('a response with searches, by %s', (_, body, searches) => {
-  test('has an item for each before the message, which has the sources', async () => {
+])('a response with searches by %s', (_, body, searches) => {
+  test('has an item for each search before the message, which has the sources', async () => {
     const { output } = (await world.post('/v1/responses', body, account)).body;
     const items = output as readonly Item[];
     expect(items.map(({ type }) => type)).toEqual([...Array(searches).fill('web_search_call'), 'message']);
@@ -65,7 +65,7 @@ describe.each([
     expect(items.at(-1)).toMatchObject({ content: [{ annotations: expect.arrayContaining([expect.anything()]) }] });
   });
 
-  test('reports each as it is made', async () => {
+  test('streams the events of each search', async () => {
     const events = await streamed(body);
     assertCoherent(events);
     const items = events.at(-1).response.output as readonly Item[];
@@ -81,7 +81,7 @@ describe.each([
     ]);
   });
 
-  test('is put together by OpenAI’s client', async () => {
+  test('is read by OpenAI’s client', async () => {
     const stream = client.responses.stream(body as never);
     const response = await stream.finalResponse();
     expect(response.output.filter(({ type }) => type === 'web_search_call')).toHaveLength(searches);
@@ -89,7 +89,7 @@ describe.each([
   });
 });
 
-test('a search that fails is reported as failed', async () => {
+test('returns a failed search with the status failed', async () => {
   const body = { model: GPT, tools: TOOLS, input: FAILING };
   const { output } = (await world.post('/v1/responses', body, account)).body;
   expect(output[0]).toMatchObject({ type: 'web_search_call', status: 'failed' });
@@ -98,7 +98,7 @@ test('a search that fails is reported as failed', async () => {
   expect(events.some(({ type }) => type === 'response.web_search_call.completed')).toBe(false);
 });
 
-test('the next response can continue from one with searches', async () => {
+test('continues a response with searches', async () => {
   const first = await client.responses.create({ model: GPT, tools: TOOLS, input: SEARCHING });
   const next = await client.responses.create({ model: GPT, input: 'And?', previous_response_id: first.id });
   expect(next.status).toBe('completed');
@@ -113,14 +113,14 @@ describe('the AI SDK', () => {
     return { model: openai.responses(GPT), prompt: SEARCHING, tools, maxRetries: 0 };
   };
 
-  test('gets the searches and sources of an answer', async () => {
+  test('receives the searches and sources of a response', async () => {
     const { text, toolCalls, sources } = await generateText(options());
     expect(text).toMatch(/^every coin/);
     expect(toolCalls.map(({ toolName }) => toolName)).toEqual(['web_search', 'web_search']);
     expect(sources.length).toBeGreaterThan(0);
   });
 
-  test('gets them from a stream', async () => {
+  test('receives searches from a stream', async () => {
     const result = streamText(options());
     const errors: unknown[] = [];
     for await (const part of result.fullStream) if (part.type === 'error') errors.push(part.error);

@@ -1,11 +1,11 @@
 /**
- * Whatever a request has that we do not know, at every level of it: no vendor receives any of it, on any surface. What is
- * asked for by the type of a tool or of a part is refused by its name: hosted-tools.spec.ts.
+ * Unknown fields at every level of a request are never forwarded to a provider, by any API. For unknown types of tools
+ * and content parts, which are rejected, see hosted-tools.spec.ts.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount } from '#testing';
 
-/** Vendors' own words for what changes a bill, and one that is nobody's. */
+/** Parameters of providers that change a bill, and one that no provider has. */
 const WORDS = [
   ...[
     'planted',
@@ -42,10 +42,10 @@ const WORDS = [
   ],
 ];
 const MARK = 'planted-by-the-caller';
-/** What the model reads, or a table of the caller's own. */
+/** Fields with content for the model, or with names that the caller chooses. */
 const FREE: ReadonlySet<string> = new Set(['parameters', 'schema', 'input_schema', 'metadata', 'logit_bias', 'input']);
 
-/** The same with all words at every level of it. */
+/** Returns the value with all `WORDS` added as fields at every level. */
 function planted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(planted);
   if (typeof value !== 'object' || value === null) return value;
@@ -113,7 +113,7 @@ const RESPONSE = {
   reasoning: { effort: 'low' },
 };
 const MESSAGE = {
-  ...{ container: null, mcp_servers: null }, // refused by name: messages/request.spec.ts
+  ...{ container: null, mcp_servers: null }, // rejected by name: messages/request.spec.ts
   max_tokens: 64,
   system: [{ type: 'text', text: 'Be brief' }],
   messages: [
@@ -148,7 +148,7 @@ test.each<[string, string, object]>([
   ['/v1/audio/speech', 'deepgram_aura_2', { input: 'Hi' }],
   ['/v1/audio/speech', 'eleven_v3', { input: 'Hi' }],
   ['/v1/audio/speech', 'openai/tts-1', { input: 'Hi' }],
-])('%s with %s', async (path, model, body) => {
+])('forwards no unknown field from %s to the provider of %s', async (path, model, body) => {
   const { world, tap } = tapped;
   tap.takeReceived();
   const { status, text } = await world.post(path, { ...(planted(body) as object), model }, account);
@@ -162,7 +162,7 @@ test.each([
   ['/v1/images/edits', { model: 'google/nano-banana-2', prompt: 'At night', image: '@image' }],
   ['/v1/audio/transcriptions', { model: 'nova-3', file: '@file' }],
   ['/v1/audio/transcriptions', { model: 'openai/whisper-1', file: '@file' }],
-])('%s with %j', async (path, form) => {
+])('forwards no unknown field of a form from %s with %j', async (path, form) => {
   const { world, tap } = tapped;
   tap.takeReceived();
   const words = Object.fromEntries(WORDS.map((word) => [word, MARK]));

@@ -12,7 +12,7 @@ import {
 
 const MODEL = 'openai/gpt-4.1-mini';
 const OPEN = 'openai/gpt-oss-120b';
-/** Of the zdr tier, with an endpoint that keeps data, and is the cheaper one. */
+/** A model of the zdr tier whose cheaper endpoint retains data. */
 const KEEPING = 'test/keeping';
 const MODELS = [
   createTestModel(
@@ -24,7 +24,7 @@ const MODELS = [
     { privacy: 'zdr' },
   ),
 ];
-/** A search by Exa. */
+/** The charge item of a search by Exa. */
 const SEARCHED = {
   ...{
     of: 'web_search',
@@ -54,7 +54,7 @@ const web = (more: object = {}) => ({ plugins: [{ id: 'web', ...more }] });
 
 const charges = async () => listCharges(await world.listEvents(account));
 
-/** What one of the charges has beside its model. */
+/** Returns the items of a charge except that of its model. */
 async function beside(nr = 0) {
   const charge = (await charges())[nr];
   return charge && listExtraItems(charge);
@@ -63,12 +63,12 @@ async function beside(nr = 0) {
 describe('a chat with web search', () => {
   test.each([
     ['the plugin', web()],
-    ['the tool, where it must be called', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
+    ['the tool with a required call', { tools: [{ type: 'web_search' }], tool_choice: 'required' }],
     ['OpenAI’s option', { web_search_options: { search_context_size: 'medium' } }],
-    ['OpenAI’s older tool, where it must be called', { tools: [PREVIEW], tool_choice: PREVIEW }],
+    ['OpenAI’s older tool with a required call', { tools: [PREVIEW], tool_choice: PREVIEW }],
     [':online', { model: `${MODEL}:online` }],
     [':online after an alias', { model: 'gpt-4.1-mini:online' }],
-  ])('by %s has sources, a fee of its own, and is marked', async (_, more) => {
+  ])('has sources, a fee and a mark in the history if it is requested by %s', async (_, more) => {
     const answer = await ask(more);
     expect(answer.status).toBe(200);
     const [choice] = answer.body.choices;
@@ -85,7 +85,7 @@ describe('a chat with web search', () => {
     expect(history.body.data[0]).toMatchObject({ isOnline: true, model: MODEL });
   });
 
-  test('gives the model what was found, in front of the question', async () => {
+  test('adds the search results to the input of the model', async () => {
     await ask({});
     await ask(web());
     await ask(web({ max_results: 1 }));
@@ -96,7 +96,7 @@ describe('a chat with web search', () => {
     expect(inputs[2]).toBeGreaterThan((inputs[0] as number) + 30);
   });
 
-  test('sends a stream’s client the sources before the answer', async () => {
+  test('streams the sources before the text', async () => {
     const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
     const stream = await client.chat.completions.create({
       model: `${MODEL}:online`,
@@ -112,7 +112,7 @@ describe('a chat with web search', () => {
     expect(await beside()).toEqual([SEARCHED]);
   });
 
-  test('searches only the domains that are named', async () => {
+  test('searches only the requested domains', async () => {
     const answer = await ask(web({ max_results: 2, include_domains: ['books.example'] }));
     const urls = answer.body.choices[0].message.annotations.map(
       ({ url_citation }: { url_citation: { url: string } }) => url_citation.url,
@@ -120,13 +120,13 @@ describe('a chat with web search', () => {
     expect(urls).toEqual([expect.stringContaining('//books.example/'), expect.stringContaining('//books.example/')]);
   });
 
-  test('keeps the tools that are the caller’s', async () => {
+  test('forwards the other tools of the caller', async () => {
     const tool = { type: 'function', function: { name: 'book', parameters: { type: 'object', properties: {} } } };
     const answer = await ask({ tools: [{ type: 'web_search' }, tool] }, 'tool=book');
     expect(answer.body.choices[0].message.tool_calls[0].function.name).toBe('book');
   });
 
-  test('is left to models that search by themselves, unless another engine is named', async () => {
+  test('uses the native search of a model unless another engine is requested', async () => {
     await ask({ model: 'perplexity/sonar', ...web() });
     expect(await beside()).toEqual([]);
     await ask({ model: 'perplexity/sonar', ...web({ engine: 'exa' }) });
@@ -135,7 +135,7 @@ describe('a chat with web search', () => {
     expect(history.body.data.map(({ isOnline }: { isOnline: boolean }) => isOnline)).toEqual([true, true]);
   });
 
-  test('asks nobody who keeps the question where nothing may be kept', async () => {
+  test('is rejected with zdr if the search provider retains data', async () => {
     const open = { model: OPEN, provider: { zdr: true } };
     expect((await ask(open)).status).toBe(200);
     for (const more of [web(), { tools: [{ type: 'web_search' }] }, { web_search_options: {} }]) {
@@ -145,7 +145,7 @@ describe('a chat with web search', () => {
     expect((await world.bill.fetchLines()).map(({ model }) => model)).not.toContain('exa/search');
   });
 
-  test('over the web application keeps nothing with models of the zdr tier, and is as ever with others', async () => {
+  test('uses only endpoints that retain nothing for models of the zdr tier in the web application', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'x-query-source': 'ui' };
     const asUi = (body: object) =>
       world.send('POST', '/v1/chat/completions', {
@@ -161,14 +161,14 @@ describe('a chat with web search', () => {
     expect((await ask({ model: KEEPING })).body.provider).toBe('Keeper');
   });
 
-  test('by a disabled plugin is none', async () => {
+  test('does not search with a disabled plugin', async () => {
     await ask(web({ enabled: false }));
     expect(await beside()).toEqual([]);
   });
 });
 
-describe('money', () => {
-  test('is held for the fee and the results as well', async () => {
+describe('the charge for a search', () => {
+  test('is held together with the price of the search results as input', async () => {
     const poor = await world.createAccount(0.105);
     const messages = [{ role: 'user', content: '[[sandbox tokens=1]]' }];
     const body = { model: 'anthropic/claude-opus-4.5', max_tokens: 3_700, messages };
@@ -177,7 +177,7 @@ describe('money', () => {
     expect((await world.post('/v1/chat/completions', body, poor)).status).toBe(200);
   });
 
-  test('is not taken when the search fails', async () => {
+  test('is not made if the search fails', async () => {
     const balance = await world.fetchBalance(account);
     for (const fault of ['500', 'refuse', 'malformed']) {
       const answer = await ask(web(), `fault=${fault} at=exa`);
@@ -188,7 +188,7 @@ describe('money', () => {
     expect(await charges()).toEqual([]);
   });
 
-  test('for a search is borne by the house when the model fails after it', async () => {
+  test('is absorbed by the operator if the model fails after the search', async () => {
     const balance = await world.fetchBalance(account);
     expect((await ask(web(), 'fault=500 at=openai')).status).toBe(502);
     expect(await world.fetchBalance(account)).toBe(balance);
@@ -197,7 +197,7 @@ describe('money', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.005');
   });
 
-  test('for a search is taken when the vendor refuses the request itself, once, whoever asks again', async () => {
+  test('is made once if the provider rejects the request after the search, even if the client repeats it', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     for (const _ of ['asked', 'asked again'])
       expect((await asked(world.api, 'fault=400 at=openai', { headers })).status).toBe(400);
@@ -208,7 +208,7 @@ describe('money', () => {
     expect(history.body.data[0]).toMatchObject({ error_code: 'invalid_request', price_in_usd: 0.02 });
   });
 
-  test('for a search is taken from a client that leaves before the model answers', async () => {
+  test('is made if the client disconnects before the model responds', async () => {
     const api = await world.addGateway({ drainTimeoutMs: 50 });
     const leaving = new AbortController();
     const left = asked(api, 'latency=60000', { signal: leaving.signal }).catch(() => 'left');
@@ -220,7 +220,7 @@ describe('money', () => {
     expect(await world.fetchBalance(account)).toBe('0.98');
   });
 
-  test('that the house bears is bounded for an account at all gateways together: then nothing is asked for it', async () => {
+  test('is absorbed up to a limit per account and hour for all gateways together; then requests are rejected', async () => {
     const limit = { absorbedPerHour: parseUsd('0.005') };
     const apis = await Promise.all([world.addGateway(limit), world.addGateway(limit)]);
     const failing = async (api: string) => {
@@ -229,7 +229,7 @@ describe('money', () => {
     };
     const outcomes = [];
     for (const api of apis) outcomes.push(...(await failing(api)));
-    // What ran when the limit was reached had its money held: that is the most that can be lost beyond it.
+    // Requests in progress when the limit is reached may exceed it by at most the money that they hold.
     expect(outcomes).toEqual([
       [502, false],
       [502, false],
@@ -248,13 +248,13 @@ function asked(api: string, directive: string, more: RequestInit = {}): Promise<
 }
 
 test.each([
-  ['plugins that are no list', { plugins: 'web' }],
+  ['plugins that are not a list', { plugins: 'web' }],
   ['too many results', web({ max_results: 100 })],
-  ['results that are no number', web({ max_results: 'many' })],
+  ['a number of results that is not a number', web({ max_results: 'many' })],
   ['an unknown engine', web({ engine: 'altavista' })],
-  ['a search of its own where the model has none', web({ engine: 'native' })],
-  ['domains that are no list', web({ include_domains: 'a.example' })],
-])('%s: 400, and nothing is searched', async (_, more) => {
+  ['native search with a model that has none', web({ engine: 'native' })],
+  ['domains that are not a list', web({ include_domains: 'a.example' })],
+])('rejects %s without a search', async (_, more) => {
   expect((await ask(more)).status).toBe(400);
   expect((await world.bill.fetchTotal()).lines).toBe(0);
 });

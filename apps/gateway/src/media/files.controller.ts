@@ -1,4 +1,4 @@
-/** Files that are opened by their signed addresses, without a credential. */
+/** Serves stored files by their signed URLs, without a credential. */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Controller, Get, Req, Res } from '@nestjs/common';
@@ -9,7 +9,7 @@ import { Operation } from '../openapi/operation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { parseRange } from './ranges.ts';
 
-/** A file is shown and nothing in it runs, wherever it is opened. */
+/** Lets a browser display a file, but run nothing that the file contains. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
@@ -32,12 +32,12 @@ const FILE_CONTENT = Object.fromEntries(
   Object.keys(EXTENSIONS).map((contentMediaType) => [contentMediaType, { type: 'string', contentMediaType }]),
 );
 
-/** What a signed address carries beside its path. */
+/** The query parameters of a signed URL. */
 class SignatureQuery {
-  @Field({ type: 'string', description: 'When the address ends, in seconds since 1970' }, true)
+  @Field({ type: 'string', description: 'When the URL expires, in Unix seconds' }, true)
   exp!: string;
 
-  @Field({ type: 'string', description: 'The signature' }, true)
+  @Field({ type: 'string', description: 'The signature of the URL' }, true)
   sig!: string;
 }
 
@@ -52,13 +52,13 @@ export class FilesController {
   @Operation({
     id: 'getMedia',
     tag: 'Media',
-    summary: 'Returns a file, by an address that another answer had',
+    summary: 'Returns a file by its signed URL',
     description:
-      'The address is signed, good for GET and HEAD, and needs no credential. It ends at most 24 hours after it was given out. Ranges are served.',
+      'The signed URL comes from another response. It is valid for GET and HEAD, needs no credential, and expires at most 24 hours after it was issued. Range requests are supported.',
     auth: 'public',
     params: {
-      id: { description: 'The id of what was made', example: 'gen_0a1b2c00112233445566778899aabbccddeeff' },
-      n: { description: 'Which of its files, from 0', example: '0' },
+      id: { description: 'The id of the generated result', example: 'gen_0a1b2c00112233445566778899aabbccddeeff' },
+      n: { description: 'The index of the file, from 0', example: '0' },
     },
     query: SignatureQuery,
     response: FILE_CONTENT,
@@ -69,9 +69,11 @@ export class FilesController {
     const { id, n } = request.params as { readonly id: string; readonly n: string };
     const checked = this.signer.check('file', toFilePath(id, n), request.query as object);
     if (!checked.ok)
-      throw new ForbiddenError(checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid');
+      throw new ForbiddenError(
+        checked.reason === 'expired' ? 'The signed URL has expired' : 'The signed URL is invalid',
+      );
     const file = await this.files.find({ id, n: Number(n) });
-    if (file === undefined) throw new NotFoundError('This file is not there any more');
+    if (file === undefined) throw new NotFoundError('The file no longer exists');
     sendFile(request, reply, { file, name: `${id}-${n}`, seconds: checked.seconds });
   }
 }
@@ -79,7 +81,7 @@ export class FilesController {
 interface FileDelivery {
   readonly file: StoredFile;
   readonly name: string;
-  /** How long the address is good for. */
+  /** Remaining lifetime of the signed URL. */
   readonly seconds: number;
 }
 
@@ -93,7 +95,7 @@ function sendFile(
   const requestedRange = parseRange(headers.range, headers['if-range'] as string | undefined, etag, size);
   if (requestedRange.kind === 'none') {
     reply.header('content-range', `bytes */${size}`);
-    throw new RangeNotSatisfiableError(`The file has ${size} bytes only`);
+    throw new RangeNotSatisfiableError(`The file has only ${size} bytes`);
   }
   reply.headers({
     etag,
@@ -114,7 +116,7 @@ function sendFile(
   reply.send(method === 'HEAD' ? Readable.from([]) : Readable.from(file.read(range), { objectMode: false }));
 }
 
-/** A file does not change once its address is given out. */
+/** The content is not needed for the tag, because a file never changes after its URL was issued. */
 function toEtag(name: string, { size, mediaType }: StoredFile): string {
   return `"${createHash('sha256').update(`${name} ${size} ${mediaType}`).digest('base64url').slice(0, 22)}"`;
 }

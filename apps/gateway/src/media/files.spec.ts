@@ -1,11 +1,11 @@
-/** Signed addresses: what they open, and what they do not. */
+/** Signed URLs: which files they open, and which requests they do not allow. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { FileStore, LinkSigner, MediaLinks, toStatusPath } from '#application';
 import { TestWorld } from '#testing';
 
 const BYTES = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 11) % 253));
 const HOUR = 3_600_000;
-/** Headers that differ from answer to answer. */
+/** Headers that differ between responses. */
 const OF_ITS_OWN = ['date', 'x-request-id', 'connection', 'keep-alive'];
 
 let world: TestWorld;
@@ -19,8 +19,8 @@ afterAll(() => world.close());
 const ask = (address: string, init: RequestInit = {}) => fetch(`${world.api}${address}`, init);
 const bytesOf = async (answer: Response) => Buffer.from(await answer.arrayBuffer());
 
-describe('a signed address', () => {
-  test.each(['/v1', ''])('opens its file without a credential, below "%s"', async (prefix) => {
+describe('a signed URL', () => {
+  test.each(['/v1', ''])('opens its file without a credential, with the path prefix "%s"', async (prefix) => {
     const answer = await ask(signed.replace('/v1', prefix));
     expect(answer.status).toBe(200);
     expect((await bytesOf(answer)).equals(BYTES)).toBe(true);
@@ -40,8 +40,8 @@ describe('a signed address', () => {
     expect(Number(seconds)).toBeLessThanOrEqual(24 * 3_600);
   });
 
-  test('answers to HEAD as to GET', async () => {
-    const goOn = world.stopClock(); // how long it may be kept is counted from now
+  test('returns the same headers for HEAD as for GET', async () => {
+    const goOn = world.stopClock(); // max-age depends on the current time
     for (const range of ['', 'bytes=0-9', 'bytes=-0']) {
       const init = { headers: range ? { range } : {} };
       const [got, head] = await Promise.all([ask(signed, init), ask(signed, { ...init, method: 'HEAD' })]);
@@ -65,7 +65,7 @@ describe('a signed address', () => {
     expect((await bytesOf(answer)).equals(BYTES.subarray(start, end + 1))).toBe(true);
   });
 
-  test('says which ranges there are, and serves all where several are wanted or the file is another', async () => {
+  test('returns 416 for an unsatisfiable range, and the complete file for several ranges or a changed file', async () => {
     const none = await ask(signed, { headers: { range: 'bytes=300000-' } });
     expect([none.status, none.headers.get('content-range')]).toEqual([416, 'bytes */300000']);
     expect(await none.json()).toMatchObject({ status: 'error', statusCode: 416 });
@@ -84,7 +84,7 @@ describe('a signed address', () => {
     expect([known.status, (await bytesOf(known)).length]).toEqual([304, 0]);
   });
 
-  test('may be read in part and left', async () => {
+  test('continues to serve files after a client has read only a part and disconnected', async () => {
     const large = await world.storeFile(Buffer.alloc(20_000_000), 'video/mp4');
     const answer = await ask(large);
     const reader = answer.body?.getReader();
@@ -94,14 +94,14 @@ describe('a signed address', () => {
   });
 });
 
-describe('nothing but its own file is opened', () => {
-  const expectForbidden = async (answer: Response, message = 'This address is not valid') => {
+describe('the check of a signed URL', () => {
+  const expectForbidden = async (answer: Response, message = 'The signed URL is invalid') => {
     const body = (await answer.json()) as { message: string };
     expect([answer.status, body.message]).toEqual([403, message]);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
   };
 
-  test('by an address with any changed byte', async () => {
+  test('rejects a URL with any changed byte', async () => {
     const [address = '', query = ''] = signed.split('?');
     const changed = (text: string, at: number) => {
       const other = text[at] === 'a' ? 'b' : 'a';
@@ -119,25 +119,25 @@ describe('nothing but its own file is opened', () => {
   });
 
   test.each<[string, (address: string) => string]>([
-    ['a longer time', (address) => address.replace(/exp=(\d+)/, (_, exp) => `exp=${Number(exp) + 1}`)],
-    ['a time in other words', (address) => address.replace('exp=', 'exp=0')],
-    ['no time', (address) => address.replace(/exp=\d+&/, '')],
-    ['two times', (address) => `${address}&exp=99999999999`],
+    ['a later expiry', (address) => address.replace(/exp=(\d+)/, (_, exp) => `exp=${Number(exp) + 1}`)],
+    ['an expiry in another notation', (address) => address.replace('exp=', 'exp=0')],
+    ['no expiry', (address) => address.replace(/exp=\d+&/, '')],
+    ['two expiries', (address) => `${address}&exp=99999999999`],
     ['no signature', (address) => address.replace(/&sig=.*/, '')],
     ['an empty signature', (address) => address.replace(/sig=.*/, 'sig=')],
     ['two signatures', (address) => `${address}&sig=x`],
-    ['a signature with more behind it', (address) => `${address}A`],
+    ['a signature with an extra character', (address) => `${address}A`],
     ['a padded signature', (address) => `${address}=`],
     ['no query', (address) => address.replace(/\?.*/, '')],
     ['another number', (address) => address.replace('/0?', '/1?')],
-    ['another spelling of its number', (address) => address.replace('/0?', '/00?')],
+    ['another notation of its number', (address) => address.replace('/0?', '/00?')],
     ['another id', (address) => address.replace('gen_', 'req_')],
     ['the parent of an id', (address) => address.replace(/gen_\w+/, '%2e%2e%2fsecret')],
-  ])('by one with %s', async (_, change) => {
+  ])('rejects a URL with %s', async (_, change) => {
     await expectForbidden(await ask(change(signed)));
   });
 
-  test('by the signature of another file, or one for a status', async () => {
+  test('rejects the signature of another file or of a status', async () => {
     const other = await world.storeFile(Buffer.from('other'), 'image/png');
     await expectForbidden(await ask(`${signed.split('?')[0]}?${other.split('?')[1]}`));
     const signer = world.getService(LinkSigner);
@@ -147,26 +147,26 @@ describe('nothing but its own file is opened', () => {
     expect(signer.check('status', toStatusPath('gen_x'), Object.fromEntries(forFile)).ok).toBe(false);
   });
 
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE'])('by %s', async (method) => {
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE'])('rejects the method %s', async (method) => {
     const status = `${toStatusPath('gen_x')}?${world.getService(LinkSigner).createQuery('status', toStatusPath('gen_x'), Date.now() + HOUR)}`;
     for (const address of [signed, status])
-      await expectForbidden(await ask(address, { method }), 'A signed address is for GET and HEAD only');
+      await expectForbidden(await ask(address, { method }), 'A signed URL supports GET and HEAD only');
   });
 
-  test('after its time', async () => {
+  test('rejects an expired URL', async () => {
     const [address = ''] = signed.split('?');
     const query = world.getService(LinkSigner).createQuery('file', address, Date.now() - 1);
-    await expectForbidden(await ask(`${address}?${query}`), 'This address has expired');
+    await expectForbidden(await ask(`${address}?${query}`), 'The signed URL has expired');
   });
 
-  test('for longer than 24 hours, whatever is asked for', async () => {
+  test('limits the lifetime of a URL to 24 hours', async () => {
     const query = new URLSearchParams(
       world.getService(LinkSigner).createQuery('file', '/x', Date.now() + 1_000 * HOUR),
     );
     expect(Number(query.get('exp')) * 1000).toBeLessThanOrEqual(Date.now() + 24 * HOUR);
   });
 
-  test('that is not there any more, which is said only to who has an address for it', async () => {
+  test('returns 404 for a deleted file only if the URL is valid', async () => {
     const gone = await world.storeFile(Buffer.from('gone'), 'image/png');
     await world.getService(FileStore).remove(/gen_\w+/.exec(gone)?.[0] ?? '');
     const answer = await ask(gone);
@@ -175,7 +175,7 @@ describe('nothing but its own file is opened', () => {
   });
 });
 
-test('an address begins with the one that clients reach the API at, whatever host is asked for', async () => {
+test('signs URLs below the public base URL, whatever the host of the request', async () => {
   const links = world.getService(MediaLinks);
   expect(links.createFileUrl('gen_a', 1, Date.now() + HOUR)).toMatch(
     /^https:\/\/api\.example\.dev\/v1\/media\/gen_a\/1\?exp=\d+&sig=[\w-]{43}$/,

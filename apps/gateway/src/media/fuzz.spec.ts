@@ -1,6 +1,6 @@
 /**
- * Whatever is sent to where pictures, films and sound are made: the answer is documented and never a 500, an error costs
- * nothing, and neither held money nor a temporary file is left.
+ * Random requests to the routes for images, videos and audio. Every status is documented, and none is 500. An error
+ * costs nothing. No hold and no temporary file remains.
  */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -37,7 +37,7 @@ function routes(type: string): readonly Route[] {
   });
 }
 
-/** The fields of a body, and an example of it. */
+/** Returns the field names of a body and its documented example. */
 function contentOf({ operation }: Route, type: string) {
   const { schema = {}, example = {} } = operation.requestBody?.content[type] ?? {};
   const { properties = {} } = document.components.schemas[String(schema.$ref).split('/').at(-1) ?? ''] ?? {};
@@ -60,7 +60,7 @@ const odd = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<unknown>('x'.repeat(70_000), '🎉'.repeat(10_000)) },
 );
 
-/** An example with some of its fields changed, left out or added. */
+/** Generates the fields of an example, some of them changed, omitted or added. */
 function spoilt(names: readonly string[], example: object): fc.Arbitrary<readonly (readonly [string, unknown])[]> {
   const name = fc.constantFrom(...names, 'unknown', 'constructor', '__proto__', 'image[]', '');
   return fc
@@ -74,7 +74,7 @@ function spoilt(names: readonly string[], example: object): fc.Arbitrary<readonl
     );
 }
 
-/** A second of it. */
+/** A WAV file of one second with zeros only. */
 const SILENCE = Buffer.concat([
   Buffer.from(
     'RIFF\xa4\x3e\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x80\x3e\0\0',
@@ -104,7 +104,7 @@ const file = fc.tuple(
 
 const BOUNDARY = 'boundary';
 
-/** A form as it goes over the wire, with what FormData would never write. */
+/** Serialises a form, including names and values that `FormData` would escape. */
 function written(parts: readonly (readonly [string, unknown])[]): Buffer {
   const pieces = parts.flatMap(([name, value]) => {
     const [bytes, filename] = Array.isArray(value) && value[0] instanceof Uint8Array ? value : [asText(value)];
@@ -145,7 +145,7 @@ async function send({ path: at, operation }: Route, type: string, body: string |
   const before = await money();
   const answer = await world.send('POST', at, { headers, body: body as string });
   expectDecent(answer, operation);
-  // A video that is being made may fail meanwhile.
+  // While money is held, the balance may change: a video in progress may fail and release its hold.
   if (answer.status >= 400 && before.held_usd === 0) expect(await money()).toEqual(before);
   return answer.status;
 }
@@ -160,7 +160,7 @@ function expectDecent({ status, text, body }: TestResponse, { operationId, respo
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
 
-/** Nothing is held, and nothing lies there, once all answers have ended. */
+/** Checks that no money is held and no uploaded file remains after all responses have ended. */
 async function expectNothingLeft(): Promise<void> {
   await world.waitUntil(async () => (await money()).held_usd === 0);
   const uploads = path.join(world.foundation.settings.dataDir, 'uploads');
@@ -171,7 +171,7 @@ async function expectNothingLeft(): Promise<void> {
 
 const options = { numRuns: RUNS, seed: SEED, endOnFailure: true };
 
-test('any JSON is answered as documented, and leaves nothing', async () => {
+test('responds as documented to any JSON body, and leaves no hold or file', async () => {
   const seen = new Set<number>();
   const all = routes('application/json');
   expect(all.length).toBeGreaterThan(0);
@@ -187,7 +187,7 @@ test('any JSON is answered as documented, and leaves nothing', async () => {
   await expectNothingLeft();
 }, 60_000);
 
-test('any form is answered as documented, and leaves nothing', async () => {
+test('responds as documented to any form, and leaves no hold or file', async () => {
   const seen = new Set<number>();
   const all = routes('multipart/form-data');
   expect(all.length).toBeGreaterThan(0);

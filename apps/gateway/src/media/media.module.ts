@@ -12,7 +12,6 @@ import { VideoWebhooksController } from './videos/video-webhooks.controller.ts';
 import { VideosController } from './videos/videos.controller.ts';
 import { videoProviders } from './videos/videos.providers.ts';
 
-/** Images, videos and sound, and the files that come of them. */
 @Module({
   imports: [EdgeModule, CatalogueModule, FilesModule, ProvidersModule, SecretsModule],
   controllers: [FilesController, ImagesController, AudioController, VideosController, VideoWebhooksController],

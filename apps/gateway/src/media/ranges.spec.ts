@@ -27,11 +27,11 @@ test.each<[string | undefined, object]>([
   ['bytes=0x1-2', whole],
   ['lines=1-2', whole],
   ['bytes=1-99999999999999999999', whole],
-])('of 100 bytes, %s is %j', (range, wanted) => {
+])('parses the range "%s" of a file of 100 bytes as %j', (range, wanted) => {
   expect(parseRange(range, undefined, '"e"', 100)).toEqual(wanted);
 });
 
-test('of no bytes there is no range', () => {
+test('finds no satisfiable range in an empty file', () => {
   expect(parseRange('bytes=0-', undefined, '"e"', 0)).toEqual(none);
   expect(parseRange('bytes=-5', undefined, '"e"', 0)).toEqual(none);
   expect(parseRange(undefined, undefined, '"e"', 0)).toEqual(whole);
@@ -42,6 +42,6 @@ test.each([
   ['"other"', whole],
   ['W/"e"', whole],
   ['Sun, 22 Nov 2026 12:00:00 GMT', whole],
-])('a range of a file that is not %s any more is all of it', (ifRange, wanted) => {
+])('evaluates If-Range %s, and returns the complete file unless it is the current tag', (ifRange, wanted) => {
   expect(parseRange('bytes=1-2', ifRange, '"e"', 100)).toEqual(wanted);
 });

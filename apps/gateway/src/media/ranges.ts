@@ -1,4 +1,4 @@
-/** Parts of a file that a client asks for (RFC 9110, section 14). */
+/** Range requests (RFC 9110, section 14). */
 import type { ByteRange } from '#application';
 
 const ONE_RANGE = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i;
@@ -9,8 +9,9 @@ export type RequestedRange =
   | { readonly kind: 'none' };
 
 /**
- * What to send of a file of `size` bytes. Several ranges at once are answered with the whole file, as is what is no range,
- * and a range of a file that has changed since (`If-Range`).
+ * Returns which part of a file of `size` bytes to send. It is the complete file for several ranges, for an invalid
+ * range, and for a range of a file that has changed (`If-Range`).
+ * @returns kind `none` if the range is not satisfiable
  */
 export function parseRange(
   range: string | undefined,

@@ -1,4 +1,4 @@
-/** The schemas and responses that the OpenAPI document names once and refers to from its operations. */
+/** The schemas and responses that the OpenAPI document defines once and its operations reference. */
 import { STATUS_CODES } from 'node:http';
 import type { ErrorFormatName } from '../edge/errors/error-formats.ts';
 import { getResponseHeaders, type ResponseHeaderOptions } from './headers.ts';
@@ -11,15 +11,15 @@ export interface DocumentedResponse {
   readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
-/** How an error is described, by its shape: what its name begins with, and what it is. */
+/** For each error format, the prefix of its component names and its content. */
 const ERROR_CONTENT: Readonly<Record<ErrorFormatName, { readonly prefix: string; readonly content: Content }>> = {
   openai: { prefix: '', content: jsonContent(ErrorSchema) },
   openrouter: { prefix: '', content: jsonContent(ErrorSchema) },
   anthropic: { prefix: 'Anthropic', content: jsonContent(AnthropicErrorSchema) },
-  page: { prefix: 'Page', content: { 'text/html': text('A page that says what went wrong') } },
+  page: { prefix: 'Page', content: { 'text/html': text('A page that describes the error') } },
 };
 
-/** What the document refers to by name. */
+/** Collects the components that the document references. */
 export class Components {
   readonly schemas: Record<string, JsonSchema> = {};
   readonly responses: Record<string, DocumentedResponse> = {};
@@ -60,7 +60,7 @@ export class Components {
     };
   }
 
-  /** The schema with every named one in it, itself included, replaced by a reference. */
+  /** Returns the schema with every named schema in it, itself included, replaced by a reference. */
   registerSchema(schema: JsonSchema): JsonSchema {
     const name = getSchemaName(schema);
     if (name === undefined) return this.registerNestedSchemas(schema);

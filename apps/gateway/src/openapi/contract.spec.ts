@@ -1,4 +1,4 @@
-/** The document and the service say the same: every documented route is asked, every answer checked. */
+/** The document and the service agree: every documented route is called, and every response is validated. */
 import { createHmac } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -21,7 +21,7 @@ let world: TestWorld;
 let account: TestAccount;
 let document: OpenApiDocument;
 let places: readonly Place[];
-/** What Fastify serves, as it says itself: `GET /keys/:id`. */
+/** The routes that Fastify reports, such as `GET /keys/:id`. */
 const served = new Set<string>();
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ function watch(message: unknown): void {
   });
 }
 
-// --- what an answer must be ----------------------------------------------------------------------------------------
+// --- validation of responses ----------------------------------------------------------------------------------------
 
 let ajv: Ajv2020;
 beforeAll(() => {
@@ -54,7 +54,7 @@ beforeAll(() => {
   ajv.addSchema({ $id: 'document', components: strictly(document.components) } as object, 'document');
 });
 
-/** Here, a field that is not documented is a mistake; and references lead into the document. */
+/** Rejects fields that are not documented, and resolves references in the document. */
 function strictly(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(strictly);
   if (typeof value !== 'object' || value === null) return value;
@@ -66,7 +66,7 @@ function strictly(value: unknown): unknown {
   return { ...closed, ...Object.fromEntries(entries) };
 }
 
-/** By schemas of the document: each is compiled once. */
+/** By schema of the document, so that each schema is compiled once. */
 const compiled = new WeakMap<object, ValidateFunction>();
 
 function mistakes(schema: unknown, value: unknown): readonly ErrorObject[] {
@@ -81,7 +81,7 @@ function documented({ responses }: PathOperation, status: number): DocumentedRes
   return response as DocumentedResponse | undefined;
 }
 
-/** Fails unless the document has this answer, to its last field. */
+/** Fails unless the document describes this response, to its last field. */
 function expectDocumented({ method, path, operation }: Place, answer: TestResponse): void {
   const where = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 500)}`;
   const response = documented(operation, answer.status);
@@ -95,7 +95,7 @@ function expectDocumented({ method, path, operation }: Place, answer: TestRespon
   expectHeadersDocumented(where, response, answer);
 }
 
-/** What HTTP itself says of an answer, and CORS, and what is meant for proxies and browsers. */
+/** Headers of HTTP itself and of CORS, and headers for proxies and browsers. */
 const OF_HTTP =
   /^(content-(type|length|range|disposition|security-policy)|accept-ranges|etag|cross-origin-resource-policy|transfer-encoding|trailer|connection|keep-alive|date|vary|cache-control|referrer-policy|x-(accel-buffering|content-type-options|frame-options)|access-control-.*)$/;
 
@@ -116,9 +116,9 @@ function bodyOf({ body, text }: TestResponse): unknown {
   return body === undefined ? text : body;
 }
 
-// --- how an operation is asked -------------------------------------------------------------------------------------
+// --- calls of operations --------------------------------------------------------------------------------------------
 
-/** Ids that only exist once they have been made, by operation. Everything else is asked with the document's examples. */
+/** Creates ids that must exist, by operation. All other operations are called with the examples of the document. */
 const IDS: Readonly<Record<string, () => Promise<string>>> = {
   getKey: newKey,
   updateKey: newKey,
@@ -134,7 +134,7 @@ const IDS: Readonly<Record<string, () => Promise<string>>> = {
   },
 };
 
-/** It takes a while, and may be looked at as often as one likes. */
+/** Created once, because it takes a while. It can be polled any number of times. */
 let video: Promise<string> | undefined;
 async function newVideo(): Promise<string> {
   const body = { model: 'kling/kling-2.5-turbo', prompt: 'A harbour' };
@@ -160,23 +160,23 @@ async function newResponse(): Promise<string> {
   return body.id;
 }
 
-/** The credential that a scheme of the document stands for. */
+/** Returns the header for a security scheme of the document. */
 function credential(scheme: string): Record<string, string> {
   if (scheme === 'bearer') return { authorization: `Bearer ${account.apiKey}` };
   return { [scheme]: scheme === 'x-credit-id' ? account.creditId : account.apiKey };
 }
 
-/** Whether a request is paid for by itself where no account's credential comes. */
+/** Whether a request without the credential of an account gets a challenge. */
 function asksForPayment({ operation }: Place): boolean {
   return JSON.stringify(operation.responses['402'] ?? {}).includes('Challenge');
 }
 
-/** The proof that a video was made for is shown in its own tests. */
+/** Skips reading a video with a proof of payment, which has its own tests. */
 function isShown({ path }: Place): (scheme: string) => boolean {
   return (scheme) => scheme !== 'payment' || !path.endsWith('/videos/{id}');
 }
 
-/** Pays for a request what it is asked for; where nothing is, for another one. */
+/** Pays the challenge of this request, or of another request if this one gets no challenge. */
 async function proofFor(place: Place, example: Parameters<typeof ask>[2]): Promise<Record<string, string>> {
   const images = { body: { model: 'black-forest-labs/flux-1-schnell', prompt: 'A counting house' } };
   const asked = asksForPayment(place) ? ask(place, {}, example) : world.send('POST', '/v1/images/generations', images);
@@ -214,12 +214,12 @@ function exampleOf({ requestBody }: PathOperation): unknown {
   return Object.values(requestBody?.content ?? {})[0]?.example;
 }
 
-/** A body as its operation takes it. */
+/** Converts fields to a body of the operation. */
 function asBody({ requestBody }: PathOperation, fields: unknown): unknown {
   return requestBody?.content['multipart/form-data'] ? createForm(fields as Record<string, string>) : fields;
 }
 
-/** Web hooks are signed by who sends them, and taken as the bytes that came. */
+/** Webhooks are signed by their senders, and received as raw bytes. */
 const HOOK = '{}';
 const HOOK_HEADERS = {
   'btcpay-sig': `sha256=${createHmac('sha256', 'sandbox').update(HOOK).digest('hex')}`,
@@ -241,7 +241,7 @@ async function askInSecret({ method, path, operation }: Place, headers: Record<s
   });
 }
 
-/** A body that is encrypted is anything. */
+/** An encrypted body may contain anything. */
 function isSealed({ operation }: Place): boolean {
   return operation.requestBody?.content['application/octet-stream'] !== undefined;
 }
@@ -264,7 +264,10 @@ function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, u
   return document.components.schemas[$ref?.split('/').at(-1) ?? ''] ?? {};
 }
 
-/** Names are taken once: an example that has one gets another each time, and a wallet that is there. */
+/**
+ * An example with a name gets another name each time, because names are unique. One with a wallet gets an existing
+ * wallet.
+ */
 async function freshExample({ operation }: Place): Promise<unknown> {
   const example = exampleOf(operation) as Record<string, unknown> | undefined;
   if (example && 'nwc_url' in example) return { ...example, nwc_url: (await world.createNwcWallet()).nwc_url };
@@ -275,15 +278,15 @@ function successOf({ operation }: Place): number {
   return Number(Object.keys(operation.responses).find((status) => status.startsWith('2')));
 }
 
-// --- the document: what breaks a rule, which nothing may ------------------------------------------------------------
+// --- the document: each rule lists its violations -------------------------------------------------------------------
 
 const SAYS_WHAT = ['type', 'enum', 'const', '$ref', 'oneOf', 'anyOf'];
 const nameless = (route: string) => route.replaceAll(/\{\w+\}|:\w+|\*/g, '{}');
 
 test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
-  ['is OpenAPI 3.1 in its structure', () => mistakesOf(OPENAPI_STRUCTURE, document)],
+  ['has the structure of OpenAPI 3.1', () => mistakesOf(OPENAPI_STRUCTURE, document)],
   [
-    'has every route that is served, and no other',
+    'has every served route and no other',
     () => {
       const documentedRoutes = places.map(({ method, path }) => nameless(`${method} ${path}`));
       const servedRoutes = [...served].filter((route) => !route.startsWith('HEAD ')).map(nameless);
@@ -296,14 +299,14 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
     () => Object.values(document.components.schemas).flatMap((schema) => compileError(strictly(schema) as object)),
   ],
   [
-    'has no reference that leads nowhere',
+    'has no dangling reference',
     () =>
       [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)]
         .map(([, reference = '']) => reference)
         .filter((reference) => valueAt(reference) === undefined),
   ],
   [
-    'has no schema that nothing refers to',
+    'has no unused schema',
     () => {
       const text = JSON.stringify(document);
       const names = Object.keys(document.components.schemas);
@@ -311,14 +314,14 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
     },
   ],
   [
-    'gives every operation an id of its own',
+    'gives every operation a unique id',
     () => {
       const ids = places.map(({ operation }) => operation.operationId);
       return ids.filter((id, i) => !/^[a-z][A-Za-z0-9]+$/.test(id) || ids.indexOf(id) !== i);
     },
   ],
   [
-    'names every parameter that is in a path, and no other',
+    'names every path parameter and no other',
     () =>
       places.filter(({ path, operation }) => {
         const names = operation.parameters.filter(({ in: where }) => where === 'path').map(({ name }) => name);
@@ -326,7 +329,7 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
       }),
   ],
   [
-    'says of every field of a request what it is',
+    'specifies the type of every request field',
     () =>
       places.flatMap(({ operation }) => {
         const fields = [
@@ -338,7 +341,7 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
       }),
   ],
   [
-    'has examples that are what it asks for',
+    'has examples that match their schemas',
     () =>
       places.flatMap(({ operation }) => {
         const [content] = Object.values(operation.requestBody?.content ?? {});
@@ -350,14 +353,14 @@ test.each<readonly [rule: string, broken: () => readonly unknown[]]>([
       }),
   ],
   [
-    'names the one address that clients reach the API at',
+    'has the base URL of the API',
     () => [...new Set(document.servers.map(({ url }) => url)).symmetricDifference(new Set([world.api]))],
   ],
 ])('the document %s', (_, broken) => {
   expect(broken()).toEqual([]);
 });
 
-test('the document derives the fields of requests from the rules that check them', () => {
+test('the document derives request schemas from the validation rules', () => {
   expect(document.components.schemas.NewKey).toMatchObject({
     required: ['name'],
     properties: {
@@ -391,26 +394,26 @@ function valueAt(reference: string): unknown {
   return reference.split('/').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], document);
 }
 
-// --- every operation: what it is sent, and the status that it documents for that -----------------------------------
+// --- every operation: requests and the documented status of each ----------------------------------------------------
 
-/** A request to an operation, and what else must be so of its answer. */
+/** A request to an operation, and what is expected of its response. */
 interface Probe {
   readonly send: () => Promise<TestResponse>;
   readonly status: number;
   readonly param?: string;
 }
 
-/** Its address says whether it is one before anything is looked for. */
+/** An invalid signature in the URL is rejected before the id is looked up. */
 const isSigned = ({ path }: Place) => path.includes('/media/');
 
 const takesBody = (place: Place) => (place.method === 'POST' || place.method === 'PATCH') && !isHook(place);
 
 test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], atLeast: number]>([
   [
-    'answers to its example, with each credential that it takes',
+    'responds to its example with each accepted credential',
     (place) => {
       const schemes = schemesOf(place.operation);
-      // That of a vendor is for a video of its own, which the vendor signs: it is not known here.
+      // The webhook of a provider belongs to a video that does not exist here.
       if (isHook(place)) return [{ send: () => ask(place, HOOK_HEADERS, HOOK), status: isVendors(place) ? 404 : 200 }];
       return (schemes.length > 0 ? schemes : ['none']).filter(isShown(place)).map((scheme) => ({
         send: async () => {
@@ -424,7 +427,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     20,
   ],
   [
-    'refuses a credential that is missing or wrong, exactly where one is needed',
+    'rejects a missing or invalid credential exactly if one is required',
     (place) => {
       const [scheme] = schemesOf(place.operation);
       if (scheme === undefined) return [];
@@ -441,12 +444,12 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     20,
   ],
   [
-    'refuses an address with a NUL',
+    'rejects a URL with a NUL',
     (place) => [{ send: async () => world.send(place.method, `${await pathOf(place)}?x=%00`), status: 400 }],
     20,
   ],
   [
-    'refuses a body that is no JSON',
+    'rejects a body that is not JSON',
     (place) => {
       const wrong = { body: '{"broken', headers: allCredentials() };
       return takesBody(place) && !place.operation.requestBody?.content['multipart/form-data']
@@ -456,7 +459,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     5,
   ],
   [
-    'refuses a body of another type',
+    'rejects a body of another media type',
     (place) => {
       const wrong = { body: 'x', headers: { ...allCredentials(), 'content-type': 'text/plain' } };
       return takesBody(place) && !isSealed(place)
@@ -466,7 +469,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     5,
   ],
   [
-    'does not find an id that does not exist',
+    'responds with 404 to an unknown id',
     (place) => {
       if (!place.path.includes('{') || isSigned(place)) return [];
       const address = place.path.replaceAll(/\{\w+\}/g, 'nothing');
@@ -476,7 +479,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     6,
   ],
   [
-    'refuses each required field that is missing',
+    'rejects a body without one of its required fields',
     (place) =>
       ((bodySchemaOf(place.operation).required ?? []) as string[]).map((name) => {
         const { [name]: _, ...body } = exampleOf(place.operation) as Record<string, unknown>;
@@ -506,9 +509,9 @@ async function pathOf(place: Place): Promise<string> {
   return (await addressOf(place)).split('?')[0] ?? '';
 }
 
-// --- answers that need more than an example ---------------------------------------------------------------------------
+// --- responses that need more than an example -----------------------------------------------------------------------
 
-describe('answers that need more than an example', () => {
+describe('responses that need more than an example', () => {
   const placeOf = (id: string) => places.find(({ operation }) => operation.operationId === id) as Place;
   const chat = (directive: string, more: object = {}) => world.sendChat(account, directive, more);
 
@@ -518,16 +521,16 @@ describe('answers that need more than an example', () => {
 
   test.each<[string, string, number, () => Promise<TestResponse>]>([
     ['a stream', 'createChatCompletion', 200, () => chat('tokens=4', { stream: true })],
-    ['a stream that breaks off', 'createChatCompletion', 200, () => chat('tokens=8 fault=cut', { stream: true })],
-    ['an answer with reasoning', 'createChatCompletion', 200, () => chat('reasoning=8')],
+    ['an interrupted stream', 'createChatCompletion', 200, () => chat('tokens=8 fault=cut', { stream: true })],
+    ['a completion with reasoning', 'createChatCompletion', 200, () => chat('reasoning=8')],
     ['an unknown model', 'createChatCompletion', 404, () => chat('', { model: 'nope' })],
     ['an empty account', 'createChatCompletion', 402, async () => world.sendChat(await world.createAccount())],
     ['a key that was used for another request', 'createChatCompletion', 409, () => again({ n: 1 }, { n: 2 })],
-    ['an answer that was given before', 'createChatCompletion', 200, () => again({ n: 3 }, { n: 3 })],
-    ['a refusal of the upstream', 'createChatCompletion', 400, () => chat('fault=400')],
-    ['an upstream with too much to do', 'createChatCompletion', 429, () => chat('fault=429')],
-    ['an upstream that fails', 'createChatCompletion', 502, () => chat('fault=500')],
-    ['an upstream that hangs up', 'createChatCompletion', 503, () => chat('fault=refuse')],
+    ['a saved response', 'createChatCompletion', 200, () => again({ n: 3 }, { n: 3 })],
+    ['a rejection by the provider', 'createChatCompletion', 400, () => chat('fault=400')],
+    ['a provider with too many requests', 'createChatCompletion', 429, () => chat('fault=429')],
+    ['a provider that fails', 'createChatCompletion', 502, () => chat('fault=500')],
+    ['a provider that closes the connection', 'createChatCompletion', 503, () => chat('fault=refuse')],
     ['a streamed response', 'createResponse', 200, () => world.post('/v1/responses', streamed, account)],
     ['a name that is taken', 'createKey', 409, () => manage('POST', '/keys', { name: 'Default' })],
     ['a limit that is too small', 'createKey', 400, () => manage('POST', '/keys', { name: 'x', usage_limit_usd: 0 })],
@@ -535,7 +538,7 @@ describe('answers that need more than an example', () => {
     ['a key with a limit', 'createKey', 201, () => manage('POST', '/keys', limited)],
     ['too large an amount', 'createTopup', 400, () => world.post('/topup/create/btc-lightning', tooLarge, account)],
     ['the history of the account', 'getHistory', 200, () => world.get('/queries/history?all_keys=true', account)],
-    ['a page that is no number', 'getHistory', 400, () => world.get('/queries/history?page=x', account)],
+    ['a page that is not a number', 'getHistory', 400, () => world.get('/queries/history?page=x', account)],
     ['all models', 'listModels', 200, () => world.get('/v1/models?type=all')],
   ])('such as %s (%s) are documented', async (_, id, status, asked) => {
     const answer = await asked();
@@ -543,7 +546,7 @@ describe('answers that need more than an example', () => {
     expectDocumented(placeOf(id), answer);
   });
 
-  test('such as what is paid for have the id of what was made, and say when they are replayed', async () => {
+  test('such as those of paid requests have a generation id, and report that they are replayed', async () => {
     const { headers } = await again({ n: 4 }, { n: 4 });
     expect([headers.get('x-generation-id'), headers.get('idempotent-replayed')]).toEqual([
       expect.stringMatching(/^gen-/),
@@ -551,7 +554,7 @@ describe('answers that need more than an example', () => {
     ]);
   });
 
-  test('such as those to an Idempotency-Key are documented wherever one is taken, and nowhere else', () => {
+  test('such as replays are documented for every operation with an Idempotency-Key and no other', () => {
     const takers = places.filter(({ operation }) =>
       operation.parameters.some(({ name }) => name === 'idempotency-key'),
     );
@@ -574,7 +577,7 @@ describe('answers that need more than an example', () => {
     }
   });
 
-  /** Two requests under one Idempotency-Key; the answer to the second. */
+  /** Sends two requests with one Idempotency-Key, and returns the response to the second. */
   async function again(...changes: readonly [object, object]): Promise<TestResponse> {
     const example = exampleOf(placeOf('createChatCompletion').operation) as object;
     const headers = { ...credential('bearer'), 'idempotency-key': `used twice ${JSON.stringify(changes)}` };
@@ -587,9 +590,9 @@ describe('answers that need more than an example', () => {
     world.send(method, route, { headers: { 'x-credit-id': account.creditId }, body });
 });
 
-// --- the last, since nothing comes back from it ------------------------------------------------------------------------
+// --- the last test, because the database does not come back ---------------------------------------------------------
 
-/** The database takes no connection any more, and those that there were have ended. */
+/** Makes the database reject connections, and terminates the existing ones. */
 async function loseDatabase(): Promise<void> {
   const url = new URL(world.databaseUrl);
   const name = url.pathname.slice(1);
@@ -600,15 +603,15 @@ async function loseDatabase(): Promise<void> {
   await client.end();
 }
 
-/** Of those that are sent a body. */
+/** Read operations with a body. */
 const READS: ReadonlySet<string> = new Set(['getBalance', 'countMessageTokens']);
-/** What needs neither an account nor the books. */
+/** Routes that need neither an account nor stored data. */
 const NEED_NONE = [
   ...['/topup/payment-methods', '/topup/card', '/media/{id}/{n}', '/audio/voices', '/audio/models'],
   ...['/data/endpoints', '/private/attestation', '/health/live', '/openapi.json', '/docs'],
 ];
 
-test('while PostgreSQL is away, every read answers as documented: what needs none as ever, and all else with 503', async () => {
+test('every read responds as documented without PostgreSQL: with 503 if it needs stored data', async () => {
   const isPaid = ({ operation }: Place) => operation.responses['402'] !== undefined;
   const needsProof = (place: Place) => schemesOf(place.operation).join() === 'payment';
   const asked = places

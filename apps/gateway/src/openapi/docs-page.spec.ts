@@ -36,7 +36,7 @@ describe('the page', () => {
   });
   afterAll(() => world.close());
 
-  test('may load and run nothing, and its one style is the one that is allowed', () => {
+  test('loads and runs nothing except its own style', () => {
     const policy = page.headers.get('content-security-policy') ?? '';
     expect(policy).toMatch(
       /^default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'; frame-/,
@@ -48,7 +48,7 @@ describe('the page', () => {
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
   });
 
-  test('has a section for each operation and each shape, and every link leads somewhere', () => {
+  test('has a section for each operation and each schema, and every link has a target', () => {
     const ids = [...page.text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
     expect(new Set(ids).size).toBe(ids.length);
     const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
@@ -64,7 +64,7 @@ describe('the page', () => {
     expect(page.text).toContain('authorization: Bearer sk-…');
   });
 
-  test('is tidy HTML: every element that is opened is closed', () => {
+  test('closes every HTML element', () => {
     const open: string[] = [];
     for (const [, slash, name = ''] of page.text.matchAll(/<(\/?)([a-z][a-z0-9]*)/g)) {
       if (name === 'meta') continue;
@@ -74,7 +74,7 @@ describe('the page', () => {
     expect(open).toEqual([]);
   });
 
-  test('escapes whatever the document says', () => {
+  test('escapes all text of the document', () => {
     const nasty = renderDocsPage(documentOf({}));
     expect(nasty).not.toContain('<script');
     expect(nasty).toContain('&lt;script&gt;alert(&quot;1 &amp; &#39;x&#39;&quot;)&lt;/script&gt;');
@@ -83,7 +83,7 @@ describe('the page', () => {
 });
 
 describe('html', () => {
-  test('escapes what is put in, unless it is HTML', () => {
+  test('escapes values, except for HTML', () => {
     const bold = html`<b>${'<&>'}</b>`;
     expect(html`<p title="${`"'`}">${bold}${[bold, 1]}${undefined}</p>`.text).toBe(
       '<p title="&quot;&#39;"><b>&lt;&amp;&gt;</b><b>&lt;&amp;&gt;</b>1</p>',
@@ -92,7 +92,7 @@ describe('html', () => {
 });
 
 describe('a document', () => {
-  test('gives other paths of a route ids of their own', () => {
+  test('gives other paths of a route operation ids of their own', () => {
     const { paths } = documentOf({}, ['/v1/things/:id', '/things/:id', '/old/*']);
     expect(Object.entries(paths).map(([path, { get }]) => [path, get?.operationId, get?.['x-alias-of']])).toEqual([
       ['/v1/things/{id}', 'doIt', undefined],
@@ -101,13 +101,13 @@ describe('a document', () => {
     ]);
   });
 
-  test('cannot have two schemas of one name', () => {
+  test('cannot have two schemas with one name', () => {
     const one = nameSchema('Same', object({ a: text('a') }));
     const other = nameSchema('Same', object({ b: text('b') }));
     expect(() => documentOf({ response: jsonContent(object({ one, other })) })).toThrow('two schemas are called Same');
   });
 
-  test('asks for a credential, or for none where the account’s id may come in a field', () => {
+  test('lists the accepted credentials, which are optional if the credit id may be sent in a field', () => {
     class Claim {
       @Field(text('The account'))
       credit_id?: unknown;
@@ -138,7 +138,7 @@ describe('the schema of a request', () => {
     unchecked?: unknown;
   }
 
-  test('is made of its rules and of what is said of its fields, those of its parents included', () => {
+  test('combines the rules and the descriptions of its fields, including those of base classes', () => {
     expect(createRequestSchema(Special)).toEqual({
       type: 'object',
       properties: {

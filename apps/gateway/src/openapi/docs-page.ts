@@ -1,4 +1,4 @@
-/** The document as one page for people, without scripts or external resources. */
+/** Renders the OpenAPI document as one page, without scripts or external resources. */
 import { createHash } from 'node:crypto';
 import { Html, html } from '../edge/pages/html.ts';
 import type { DocumentedResponse } from './components.ts';
@@ -20,7 +20,7 @@ section { border-top: 1px solid var(--line); margin-top: 2rem; }
 .note { opacity: 0.75; }
 `;
 
-/** Nothing may be loaded or run; the one style is known by its hash. */
+/** Nothing may be loaded or run. The only style is allowed by its hash. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
@@ -33,7 +33,7 @@ interface OperationEntry {
   readonly method: string;
   readonly path: string;
   readonly operation: PathOperation;
-  /** Other paths of the same operation. */
+  /** Other paths of the operation. */
   readonly aliases: readonly string[];
 }
 
@@ -56,11 +56,11 @@ export function renderDocsPage(document: OpenApiDocument): string {
 <body>
 <h1>${title} API ${version}</h1>
 ${description.split('\n\n').map((paragraph) => html`<p>${paragraph}</p>`)}
-<p>Base address: <code>${url}</code>. For programs: <a href="/openapi.json">openapi.json</a>.</p>
+<p>Base URL: <code>${url}</code>. Machine-readable: <a href="/openapi.json">openapi.json</a>.</p>
 <nav>${tags.map((tag) => html`<h3>${tag.name}</h3><ul>${tag.entries.map(renderLink)}</ul>`)}</nav>
 <section id="credentials"><h2>Credentials</h2>${renderCredentials(document)}</section>
 ${tags.map((tag) => html`<section><h2>${tag.name}</h2><p>${tag.description}</p></section>${tag.entries.map((entry) => renderOperation(entry, document, url))}`)}
-<section><h2>Shapes</h2></section>
+<section><h2>Schemas</h2></section>
 ${Object.entries(document.components.schemas).map(([name, schema]) => html`<section id="${toSchemaAnchor(name)}"><h3>${name}</h3>${renderSchema(schema)}</section>`)}
 </body>
 </html>
@@ -110,7 +110,7 @@ ${aliases.map((alias) => html`<p class="note">Also at <code>${alias}</code></p>`
 ${parameters.length > 0 ? html`<h4>Parameters</h4><ul class="fields">${parameters.map(renderParameter)}</ul>` : undefined}
 ${content ? html`<h4>Body${requestBody?.required ? '' : ', optional'}</h4>${renderSchema(resolveSchema(content.schema, document))}` : undefined}
 <h4>Example</h4><pre>${formatCurlCommand(method, path, operation, url)}</pre>
-<h4>Answers</h4><ul class="fields">${Object.entries(responses).map(([status, response]) => renderResponse(status, response, document))}</ul>
+<h4>Responses</h4><ul class="fields">${Object.entries(responses).map(([status, response]) => renderResponse(status, response, document))}</ul>
 </section>
 `;
 }
@@ -118,7 +118,7 @@ ${content ? html`<h4>Body${requestBody?.required ? '' : ', optional'}</h4>${rend
 function renderCredential({ security }: PathOperation): Html {
   const names = security.flatMap((requirement) => Object.keys(requirement));
   if (names.length === 0) return html`No credential is needed.`;
-  if (isEmpty(security[0])) return html`No credential is needed; one that is sent must be valid.`;
+  if (isEmpty(security[0])) return html`No credential is needed. If one is sent, it must be valid.`;
   const inFields = security.some(isEmpty);
   return html`<a href="#credentials">Credential</a>: ${names.join(' or ')}${inFields ? ', or the field credit_id' : ''}.`;
 }
@@ -145,12 +145,12 @@ function resolveResponse(
   return components.responses[getRefName(response.$ref)] as DocumentedResponse;
 }
 
-/** What a reference leads to. */
+/** Returns the schema that a reference points to. */
 function resolveSchema(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
   return components.schemas[getRefName(String(schema.$ref))] ?? schema;
 }
 
-/** The fields of an object; the type of everything else. */
+/** Renders the fields of an object, or the type of any other schema. */
 function renderSchema(schema: JsonSchema): Html {
   const { description, properties, required = [], items } = schema;
   if (!properties) return items ? html`${renderType(schema)}` : html`<p>${renderType(schema)} ${description}</p>`;
@@ -180,10 +180,10 @@ const CONSTRAINT_LABELS: Readonly<Record<string, string>> = {
   minimum: 'at least',
   exclusiveMinimum: 'above',
   maximum: 'at most',
-  minLength: 'shortest',
-  maxLength: 'longest',
-  minItems: 'items at least',
-  maxItems: 'items at most',
+  minLength: 'min length',
+  maxLength: 'max length',
+  minItems: 'min items',
+  maxItems: 'max items',
   default: 'by default',
 };
 
@@ -192,7 +192,7 @@ function formatConstraints(schema: JsonSchema): string {
   return bounds.map(([keyword, label]) => `, ${label} ${schema[keyword]}`).join('');
 }
 
-/** A call that can be copied into a shell. */
+/** Returns a curl command that can be copied into a shell. */
 export function formatCurlCommand(method: string, path: string, operation: PathOperation, url: string): string {
   const { parameters, security, requestBody } = operation;
   const query = parameters.filter(({ in: where, example }) => where === 'query' && example !== undefined);
@@ -218,7 +218,6 @@ function formatBodyArguments(type: string, example: unknown): readonly string[] 
   return Object.entries(example as object).map(([name, value]) => `-F ${quoteForShell(`${name}=${value}`)}`);
 }
 
-/** For a shell. */
 function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -10,7 +10,7 @@ import { listControllerRoutes } from './routes.ts';
 
 @Controller()
 export class DocsController {
-  /** Every reader gets the same bytes, however slowly he reads. */
+  /** Rendered once: slow readers share the same bytes. */
   private rendered?: { readonly document: Buffer; readonly page: Buffer };
 
   constructor(
@@ -23,7 +23,7 @@ export class DocsController {
   @Operation({
     id: 'getOpenApi',
     tag: 'Service',
-    summary: 'Returns the OpenAPI document of this interface',
+    summary: 'Returns the OpenAPI document of this API',
     auth: 'public',
     response: jsonContent(OpenApiContent),
   })
@@ -38,7 +38,7 @@ export class DocsController {
   @Operation({
     id: 'getDocs',
     tag: 'Service',
-    summary: 'Returns the documentation of this interface as a page',
+    summary: 'Returns the documentation of this API as a page',
     auth: 'public',
     response: { 'text/html': HtmlPageContent },
   })
@@ -47,7 +47,7 @@ export class DocsController {
     return this.getDocs().page;
   }
 
-  /** Made on the first request: before the API listens, its address is not known. */
+  /** Rendered on the first request, because the base URL is unknown until the API listens. */
   private getDocs() {
     this.rendered ??= this.renderDocs();
     return this.rendered;

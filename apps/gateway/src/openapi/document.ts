@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, computed from the routes and what they say about themselves. */
+/** Creates the OpenAPI 3.1 document from the routes and their operation options. */
 import type { UploadOptions } from '../edge/uploads/upload.ts';
 import { Components, type DocumentedResponse } from './components.ts';
 import { IDEMPOTENCY_KEY_PARAMETER, QUERY_SOURCE_PARAMETER, RESPONSE_HEADERS } from './headers.ts';
@@ -6,12 +6,13 @@ import { type Auth, type Dto, type JsonSchema, nameSchema, type OperationOptions
 import { createRequestSchema } from './request-schema.ts';
 import type { ControllerRoute } from './routes.ts';
 
-/** The version of the interface, not of the program. */
+/** The version of the API, not of the software. */
 const API_VERSION = '1.0.0';
 const DESCRIPTION = `A prepaid gateway to many AI models, compatible with OpenAI's API: change a client's base URL and its key.
 
-Every amount of money is a bare JSON number in plain decimals. Unknown fields in requests are ignored, and answers
-may contain further fields in the future. Every error has one shape; a known path with another method is answered with 405 and \`Allow\`.`;
+Every amount of money is a JSON number in plain decimal notation. Unknown fields in requests are ignored, and responses
+may contain further fields in the future. All operations of a protocol share one error format.
+A known path with an unsupported method returns 405 and \`Allow\`.`;
 
 const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An API key' },
@@ -21,13 +22,13 @@ const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'header',
     name: 'x-credit-id',
-    description: 'The credit_id of the account itself',
+    description: 'The credit_id of the account',
   },
   payment: {
     type: 'http',
     scheme: 'Payment',
     description:
-      'The proof of a payment for this one request, also as L402: without any credential the answer is 402, and says in WWW-Authenticate what is to be paid',
+      'The proof of a payment for this one request, or an L402 credential. Without any credential the response is 402, and WWW-Authenticate contains the challenge to pay',
   },
 } as const;
 
@@ -41,13 +42,13 @@ const CREDENTIALS: Readonly<Record<Auth, readonly (keyof typeof SECURITY_SCHEMES
 /** Statuses of every operation. */
 const COMMON_STATUSES = [400, 500];
 const CREDENTIAL_STATUSES = [401, 429, 503];
-/** Of what is given for nothing. */
+/** Statuses of operations that are rate-limited because they are free. */
 const RATE_LIMIT_STATUSES = [429, 503];
 const BODY_STATUSES = [413, 415];
 const UPLOAD_STATUSES = [408];
-/** Of who pays by the request: one that was tried too often is served no more. */
+/** Statuses of operations with pay-per-request: a payment whose request was attempted too often is rejected. */
 const PAYMENT_STATUSES = [403];
-/** A body that is nobody's but its sender's. */
+/** The body of a streamed operation, which the gateway does not parse. */
 const BINARY_REQUEST_BODY = {
   required: true,
   content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
@@ -72,7 +73,7 @@ export interface PathOperation {
   readonly tags: readonly string[];
   readonly summary: string;
   readonly description?: string;
-  /** The operation that this is another address of. */
+  /** The operation that this one is an alias of. */
   readonly 'x-alias-of'?: string;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
@@ -121,7 +122,7 @@ export function createOpenApiDocument(routes: readonly ControllerRoute[], url: s
   };
 }
 
-/** `/keys/:id` is `/keys/{id}`; a wildcard gets the name that the operation gives it. */
+/** Converts `/keys/:id` to `/keys/{id}`. A wildcard gets its name from the options of the operation. */
 function toPathTemplate(path: string, { params = {} }: OperationOptions): string {
   const names = Object.keys(params);
   let next = 0;
@@ -143,7 +144,7 @@ function toPathOperation(route: ControllerRoute, options: OperationOptions, comp
     tags: [tag],
     summary,
     ...(description ? { description } : {}),
-    // No credential in a header is needed where the account's id may come in a field.
+    // No header is required if the credit id may be sent in a field.
     security: [
       ...(options.auth === 'optional' ? [{}] : []),
       ...listSecuritySchemes(options).map((scheme) => ({ [scheme]: [] })),
@@ -160,7 +161,7 @@ function toPathOperation(route: ControllerRoute, options: OperationOptions, comp
   };
 }
 
-/** Models are paid for with a key. */
+/** Omits x-credit-id for paid operations, which require an API key. */
 function listSecuritySchemes({
   auth,
   paid,
@@ -177,7 +178,7 @@ function listPathParameters({ params = {} }: OperationOptions): Parameter[] {
   });
 }
 
-/** What comes as a stream is not known again, so it has no key of its own. */
+/** A streamed body cannot be compared with that of an earlier request, so it has no Idempotency-Key. */
 function listHeaderParameters({ paid, creates, streamed, headers = {} }: OperationOptions): Parameter[] {
   const ownParameters = Object.entries(headers).map(([name, { description, example }]) => {
     return { name, in: 'header' as const, required: true, description, schema: { type: 'string' }, example };
@@ -203,7 +204,7 @@ function listQueryParameters({ query, example }: OperationOptions, components: C
   }));
 }
 
-/** Query parameters have no null. */
+/** Query parameters cannot be null. */
 function removeNull(schema: JsonSchema): JsonSchema {
   const { type, enum: values } = schema;
   const [only, ...otherTypes] = [type].flat().filter((typeName) => typeName !== 'null');
@@ -226,7 +227,7 @@ function toRequestBody(body: Dto, { example, upload }: OperationOptions, compone
   return { required: schema.required !== undefined, content: { [type]: content } };
 }
 
-/** A form with files. */
+/** Adds the files of an upload to the schema of its fields. */
 function addFileProperties({ properties, required = [], ...schema }: JsonSchema, upload: UploadOptions): JsonSchema {
   const file = {
     type: 'string',
@@ -244,7 +245,7 @@ function listRequiredFiles({ files, optional = [] }: UploadOptions): readonly st
   return files.filter((name) => !optional.includes(name));
 }
 
-/** As curl writes that a file is sent. */
+/** Formats the required files in the notation of curl, such as `@image`. */
 function toExampleFiles(upload: UploadOptions): Readonly<Record<string, string>> {
   return Object.fromEntries(listRequiredFiles(upload).map((name) => [name, `@${name}`]));
 }

@@ -1,6 +1,6 @@
 /**
- * Malformed requests: made from the document's own schemas and then spoilt. Whatever is sent, the answer is one
- * that is documented and never a 500, and an error costs nothing.
+ * Malformed requests, generated from the schemas of the document and then corrupted. Every response is documented and
+ * never a 500, and an error costs nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -9,7 +9,7 @@ import { createForm, type TestAccount, type TestResponse, TestWorld } from '#tes
 import type { OpenApiDocument, PathOperation } from './document.ts';
 import type { JsonSchema } from './operation.ts';
 
-/** Of the sandbox; those that are answered at once. */
+/** Faults that the sandbox applies without a delay. */
 const FAULTS = ['400', 'cut', 'malformed', 'no_usage', 'zero'];
 const FUNDED = 1.05;
 const RUNS = 30;
@@ -33,7 +33,7 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => world.close());
 
-// --- what is sent --------------------------------------------------------------------------------------------------
+// --- generated requests ---------------------------------------------------------------------------------------------
 
 const ODD_TEXT = [
   '',
@@ -71,13 +71,13 @@ const odd = fc.oneof(
 );
 const anything = fc.oneof({ weight: 7, arbitrary: odd }, { weight: 1, arbitrary: large });
 
-/** What JSON makes of a value: it has no NaN, no function and no cycle. */
+/** Converts a value to one that JSON can represent, without NaN and functions. */
 function asJson(value: unknown): unknown {
   const text = JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each));
   return text === undefined ? null : JSON.parse(text);
 }
 
-/** Values that a schema allows. */
+/** Generates values that a schema allows. */
 function allowed(schema: JsonSchema): fc.Arbitrary<unknown> {
   const { $ref, type, enum: values, const: constant } = schema;
   if (typeof $ref === 'string') return allowed(document.components.schemas[$ref.split('/').at(-1) ?? ''] ?? {});
@@ -106,7 +106,7 @@ const OF_TYPE: Readonly<Record<string, (schema: JsonSchema) => fc.Arbitrary<unkn
   },
 };
 
-/** A good body, or one with some of its fields spoilt, left out or added; or no object at all. */
+/** Generates a valid body, a body with some fields corrupted, removed or added, or a value that is not an object. */
 function bodies(schema: JsonSchema, example: object): fc.Arbitrary<unknown> {
   const made = allowed(schema) as fc.Arbitrary<Record<string, unknown>>;
   const kept = fc.subarray(Object.entries(example)).map((entries) => Object.fromEntries(entries));
@@ -125,7 +125,7 @@ function bodies(schema: JsonSchema, example: object): fc.Arbitrary<unknown> {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Mostly one that is right. */
+/** Generates credentials, most of them valid. */
 function credentials({ security }: PathOperation): fc.Arbitrary<Headers> {
   const key = { authorization: `Bearer ${account.apiKey}` };
   const id = { 'x-credit-id': account.creditId };
@@ -147,14 +147,14 @@ const segment = fc.oneof(
   fc.constantFrom(...ODD_TEXT, 'a/b', '..'),
 );
 
-// --- what is expected ----------------------------------------------------------------------------------------------
+// --- expectations ---------------------------------------------------------------------------------------------------
 
-/** For people. */
+/** Whether the response is an HTML page. */
 function isPage({ headers, text }: TestResponse): boolean {
   return headers.get('content-type') === 'text/html; charset=utf-8' && text.startsWith('<!doctype html>');
 }
 
-/** Documented, in the one shape, and not our fault. */
+/** Expects a documented response, in an error format if it is an error, and no 500. */
 function expectDecent(answer: TestResponse, operation: PathOperation | undefined): void {
   const about = `${answer.status} ${answer.text.slice(0, 300)}`;
   expect(answer.status === 500 ? about : '').toBe('');
@@ -167,9 +167,9 @@ async function money(): Promise<{ readonly balance: number; readonly held_usd: n
   return (await world.post('/credits/balance', undefined, account)).body;
 }
 
-/** Nothing is held any more, and who got an error has what he had. */
+/** Expects that no hold is open, and that an error has not changed the balance. */
 async function expectFair({ status }: TestResponse, before: number): Promise<void> {
-  // What is made behind the answer holds money until it is there.
+  // A job that outlives its response holds money until it has ended.
   if (status === 202) await world.waitUntil(async () => (await money()).held_usd === 0);
   const { balance, held_usd } = await money();
   expect(held_usd).toBe(0);
@@ -181,7 +181,7 @@ const places = () =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
 
-/** Operations with bodies of a type, each at one of its paths. */
+/** Operations with a body of this type, each at one of its paths. */
 const firstOfAll = (type: string) =>
   places().filter(({ operation }) => operation.requestBody?.content[type] && !operation['x-alias-of']);
 
@@ -199,8 +199,8 @@ const contentOf = ({ requestBody }: PathOperation, type = JSON_TYPE) => {
   return { schema: document.components.schemas[name] ?? {}, example: example as object };
 };
 
-describe('whatever is sent', () => {
-  test('as a body gets a documented answer, and an error costs nothing and holds nothing', async () => {
+describe('any input', () => {
+  test('as a body gets a documented response, and an error neither costs nor holds money', async () => {
     const first = firstOfAll(JSON_TYPE);
     expect(first.length).toBeGreaterThan(4);
     const key = await newKey();
@@ -227,7 +227,7 @@ describe('whatever is sent', () => {
     expect([...seen]).toEqual(expect.arrayContaining(reached));
   }, 60_000);
 
-  test('as a form gets a documented answer, and an error costs nothing and holds nothing', async () => {
+  test('as a form gets a documented response, and an error neither costs nor holds money', async () => {
     const forms = firstOfAll(FORM);
     expect(forms.length).toBeGreaterThan(0);
     for (const { path, operation } of forms) {
@@ -253,10 +253,10 @@ describe('whatever is sent', () => {
     }
   }, 60_000);
 
-  test('as a conversation gets a documented answer, and an error costs nothing and holds nothing', async () => {
+  test('as a conversation gets a documented response, and an error neither costs nor holds money', async () => {
     const place = document.paths['/v1/chat/completions']?.post as PathOperation;
     const { example } = contentOf(place);
-    // One thing is wrong at a time, or nothing: what is wrong in many ways is refused for the first of them.
+    // Few parts are corrupted at a time, because a request is rejected for its first error.
     const content = fc.oneof(
       {
         weight: 6,
@@ -307,7 +307,7 @@ describe('whatever is sent', () => {
     );
   }, 60_000);
 
-  test('as a message of Anthropic’s gets a documented answer, and an error costs nothing and holds nothing', async () => {
+  test('as an Anthropic message gets a documented response, and an error neither costs nor holds money', async () => {
     const place = document.paths['/v1/messages']?.post as PathOperation;
     const { example } = contentOf(place);
     const result = { type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'fine' }] };
@@ -316,7 +316,7 @@ describe('whatever is sent', () => {
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } };
     const document_ = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' }, title: 'T' };
     const found = { type: 'search_result', source: 'x', title: 'T', content: [{ type: 'text', text: 'fine' }] };
-    /** A good one, or one whose member at some place is something else. */
+    /** Generates the value, unchanged or with one member replaced. */
     const perhapsSpoilt = (value: unknown) =>
       fc.oneof(
         { weight: 1, arbitrary: fc.constant(value) },
@@ -372,7 +372,7 @@ describe('whatever is sent', () => {
     expect([...seen].toSorted()).toEqual([200, 400]);
   }, 60_000);
 
-  test('as text that is hardly JSON gets a documented answer', async () => {
+  test('as malformed or unusual JSON gets a documented response', async () => {
     const first = places().filter(({ operation }) => operation.requestBody && !operation['x-alias-of']);
     const texts = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 50 }),
@@ -403,7 +403,7 @@ describe('whatever is sent', () => {
     }
   }, 60_000);
 
-  test('in a path or a query gets a documented answer', async () => {
+  test('in a path or a query gets a documented response', async () => {
     for (const { method, path, operation } of places()) {
       const query = operation.parameters.filter(({ in: where }) => where === 'query');
       if (query.length === 0 && !path.includes('{')) continue;
@@ -419,7 +419,7 @@ describe('whatever is sent', () => {
             const search = fields.map(([key, value]) => `${key}=${encoded(value)}`).join('&');
             const address = `${path.replace(/\{\w+\}/g, encoded(id))}?${search}`;
             const answer = await world.send(method, address, { headers, body });
-            // A segment of dots, or of nothing, is another path.
+            // A segment that is empty or consists of dots makes another path.
             expectDecent(answer, /^\.{0,2}$/.test(id) ? undefined : operation);
           },
         ),
@@ -428,10 +428,11 @@ describe('whatever is sent', () => {
     }
   }, 60_000);
 
-  test('leaves the books in order: every hold has ended', async () => {
+  test('leaves no hold open', async () => {
     expect((await money()).held_usd).toBe(0);
     const facts = await world.listEvents(account);
-    // Whatever was sent, texts of 100,000 characters as well: EventStoreDB takes 1 MiB, and price lists are the largest by far.
+    // Events stay small, although texts of 100,000 characters were sent: EventStoreDB accepts 1 MiB. Price lists are
+    // the largest events by far.
     const isLarge = (fact: (typeof facts)[number]) =>
       sizeOf(fact) > (fact.type === 'PriceListPublished' ? 256 : 16) * 1024;
     expect((await world.listEvents()).filter(isLarge)).toEqual([]);
@@ -446,7 +447,7 @@ function sizeOf({ data }: { readonly data: unknown }): number {
   return Buffer.byteLength(JSON.stringify(data));
 }
 
-/** A value whose member at a place, counted through all of it, is another. */
+/** Replaces the member at a position, counted through the entire value. */
 function replacedAt(value: unknown, at: number, instead: unknown): unknown {
   let left = at;
   const walk = (each: unknown): unknown => {
@@ -458,7 +459,7 @@ function replacedAt(value: unknown, at: number, instead: unknown): unknown {
   return walk(value);
 }
 
-/** Percent-encoded, with what cannot be as it is. */
+/** Percent-encodes a text, with replacement characters for unpaired surrogates. */
 function encoded(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }

@@ -1,73 +1,73 @@
-/** Headers beside those of HTTP itself: those of answers, and those of paid requests. */
+/** Headers of this API in addition to those of HTTP: of responses, and of paid requests. */
 
 import type { OperationOptions } from './operation.ts';
 
-/** Statuses of what is not there yet, and of temporary errors. */
+/** Statuses of responses that are not final yet, and of temporary errors. */
 const RETRYABLE_STATUSES = [202, 409, 429, 502, 503, 504];
 
 export const RESPONSE_HEADERS = {
   'x-request-id': { description: 'The id of this request', schema: { type: 'string', format: 'uuid' } },
   'request-id': {
-    description: 'The same, where Anthropic’s clients look for it',
+    description: 'Same as x-request-id, for Anthropic’s clients',
     schema: { type: 'string', format: 'uuid' },
   },
   'x-generation-id': {
-    description: 'The id of the generation: `gen-` and the id of the request',
+    description: 'The id of the generation: `gen-` followed by the id of the request',
     schema: { type: 'string', pattern: '^gen-' },
   },
   'idempotent-replayed': {
     description:
-      'This is the answer to an earlier request with the same Idempotency-Key, or the same proof of payment; it was charged once',
+      'The response was saved for an earlier request with the same Idempotency-Key or the same proof; it was charged once',
     schema: { const: 'true' },
   },
   'payment-receipt': {
-    description: 'The receipt for a request that was paid for by itself: JSON in base64url',
+    description: 'The receipt of a pay-per-request payment: JSON in base64url',
     schema: { type: 'string', pattern: '^[\\w-]+$' },
   },
   'www-authenticate': {
     description:
-      'What is to be paid, where no account’s credential came: two headers, in the words of the `Payment` scheme and of L402',
+      'The challenge to pay, for a request without the credential of an account: one header for the `Payment` scheme and one for L402',
     schema: { type: 'string', pattern: '^(Payment|L402) ' },
   },
   'x-books-behind': {
-    description: 'The answer may be older than the last change, which could not be read in time',
+    description: 'The response may not include the latest changes, which were not available in time',
     schema: { const: 'true' },
   },
   'x-cost-usd': {
-    description: 'What was charged, in USD: a plain decimal, never an exponent',
+    description: 'The amount that was charged, in USD: a plain decimal without exponent',
     schema: { type: 'string', pattern: '^\\d+(\\.\\d+)?$' },
   },
   'ehbp-response-nonce': {
-    description: 'What the answer is opened with, beside what only the sender of the request has',
+    description: 'The nonce with which the client decrypts the response, together with its own secret',
     schema: { type: 'string', pattern: '^[0-9a-f]{64}$' },
   },
   'x-tinfoil-usage-metrics': {
-    description: 'What the enclave says that it has used, here or in the trailer of this name',
+    description: 'The usage that the enclave reports, in this header or in the trailer with this name',
     schema: { type: 'string', pattern: '^prompt=' },
   },
   'retry-after': {
     description: 'Seconds to wait before the next attempt, if known',
     schema: { type: 'string', pattern: '^\\d+$' },
   },
-  'x-should-retry': { description: 'The same request would get the same answer', schema: { const: 'false' } },
+  'x-should-retry': { description: 'Repeating the request would return the same response', schema: { const: 'false' } },
 };
 
-/** A header of requests that are paid for, or that create something. */
+/** For paid requests, and requests that create something. */
 export const IDEMPOTENCY_KEY_PARAMETER = {
   name: 'idempotency-key',
   in: 'header' as const,
   required: false,
   description:
-    'Any printable ASCII characters. For 24 hours the same request with the same key is served and charged once, and repeats get the same answer.',
+    '1 to 255 printable ASCII characters. For 24 hours a request with this key is served and charged once; repeats get the same response.',
   schema: { type: 'string', pattern: '^[\\x20-\\x7e]{1,255}$' },
 };
 
-/** A header of requests that are paid for. */
+/** For paid requests. */
 export const QUERY_SOURCE_PARAMETER = {
   name: 'x-query-source',
   in: 'header' as const,
   required: false,
-  description: 'The source that the history shows; anything but `ui` is `api`',
+  description: 'The source of the query in the history; any value except `ui` counts as `api`',
   schema: { type: 'string' },
 };
 
@@ -76,7 +76,7 @@ export type ResponseHeaderOptions = Pick<
   'paid' | 'payPerRequest' | 'creates' | 'readsAccountEvents' | 'priced' | 'streamed' | 'errorFormat'
 >;
 
-/** Headers that an answer may have. */
+/** Lists the headers that a response can have. */
 export function getResponseHeaders(
   status: number,
   {

@@ -1,4 +1,7 @@
-/** A body with one member that is malformed, at every depth and for every protocol behind us: never our fault, never charged. */
+/**
+ * A body with one malformed member, at every depth and for every provider protocol: it never causes a 5xx, and is never
+ * charged.
+ */
 
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -7,7 +10,7 @@ import { type JsonObject } from '#kernel';
 import { generateMalformed, type Malformed, type TestAccount, TestWorld } from '#testing';
 import type { OpenApiDocument } from './document.ts';
 
-/** OpenAI's protocol, one that is translated to Anthropic's, and one to Responses. */
+/** Models with OpenAI's protocol, with a translation to Anthropic's, and with a translation to Responses. */
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex'];
 const AT_ONCE = 16;
 const PIXEL =
@@ -129,7 +132,7 @@ afterAll(() => world.close());
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
 
-/** The answers that are neither a success nor the client's fault. */
+/** Returns the responses that are neither a success nor a 4xx. */
 async function faults(route: string, bodies: Iterable<Malformed>): Promise<readonly string[]> {
   const found: string[] = [];
   const left = bodies[Symbol.iterator]();
@@ -144,27 +147,27 @@ async function faults(route: string, bodies: Iterable<Malformed>): Promise<reado
   return found;
 }
 
-describe('one malformed member is a clear answer', () => {
+describe('one malformed member causes no server error', () => {
   test.each(MODELS)(
-    'of a chat with %s',
+    'in a chat with %s',
     async (model) => {
       expect(await faults('/v1/chat/completions', generateMalformed({ ...CHAT, model }))).toEqual([]);
     },
     60_000,
   );
 
-  test('of embeddings', async () => {
+  test('in embeddings', async () => {
     const body = { model: 'openai/text-embedding-3-small', input: ['one', 'two'], dimensions: 8, user: 'someone' };
     const more = { provider: { order: ['openai'] }, encoding_format: 'float' };
     expect(await faults('/v1/embeddings', generateMalformed({ ...body, ...more }))).toEqual([]);
     expect(await faults('/v1/embeddings', generateMalformed({ ...body, input: [[1, 2], [3]] }))).toEqual([]);
   }, 60_000);
 
-  test('of a response', async () => {
+  test('in a response', async () => {
     expect(await faults('/v1/responses', generateMalformed(RESPONSE))).toEqual([]);
   }, 60_000);
 
-  test('of a message', async () => {
+  test('in a message', async () => {
     expect(await faults('/v1/messages', generateMalformed(MESSAGE))).toEqual([]);
   }, 60_000);
 
@@ -174,7 +177,7 @@ describe('one malformed member is a clear answer', () => {
 });
 const spoken = (message: JsonObject) => ({ messages: [{ role: 'user', content: 'Hello' }, message] });
 
-describe('what is malformed is named by its place, for every model alike:', () => {
+describe('the error names the path of what is malformed, for every model alike:', () => {
   test.each<readonly [path: string, must: string, JsonObject]>([
     ['model', 'a non-empty string', { model: '' }],
     ['messages', 'a non-empty array', { messages: [] }],
@@ -205,7 +208,7 @@ describe('what is malformed is named by its place, for every model alike:', () =
     expect((await world.listEvents()).length).toBe(before);
   });
 
-  test('tags that are nested 5,000 deep', async () => {
+  test('tags that are nested 5,000 levels deep', async () => {
     const metadata = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
     for (const model of MODELS) {
       const body = `{"model":"${model}","messages":[{"role":"user","content":"Hello"}],"metadata":${metadata}}`;
@@ -217,17 +220,14 @@ describe('what is malformed is named by its place, for every model alike:', () =
     }
   });
 
-  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
-    'a model without a name at %s',
-    async (route) => {
-      const answer = await world.post(
-        route,
-        { model: '', messages: [{ role: 'user', content: 'x' }], input: 'x' },
-        account,
-      );
-      expect([answer.status, answer.body.error.param]).toEqual([400, 'model']);
-    },
-  );
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('an empty model name at %s', async (route) => {
+    const answer = await world.post(
+      route,
+      { model: '', messages: [{ role: 'user', content: 'x' }], input: 'x' },
+      account,
+    );
+    expect([answer.status, answer.body.error.param]).toEqual([400, 'model']);
+  });
 });
 
 describe('a private model', () => {
@@ -262,12 +262,12 @@ describe('a private model', () => {
   ];
 
   test.each(routes)(
-    'is refused at %s in the same words, by any of its names, and is sold to nobody',
+    'is rejected at %s with the same message, under each of its names, and is never sold',
     async (route, body) => {
       const { length: before } = await world.listEvents();
       for (const model of ['private/gpt-oss-120b', 'private/gpt-oss-120b:nitro', 'private/no-such']) {
         const answer = await world.post(route, body(model), account);
-        const { param = 'model', message } = answer.body.error; // Anthropic's shape has no place for the field
+        const { param = 'model', message } = answer.body.error; // Anthropic's format has no param
         expect([answer.status, param, message]).toEqual(refused);
       }
       const stranger = await world.post(route, body('private/gpt-oss-120b'));
@@ -278,8 +278,8 @@ describe('a private model', () => {
   );
 });
 
-describe('every operation that takes a body', () => {
-  /** More than who pays for one request may send: files of his go to disk. */
+describe('every operation with a body', () => {
+  /** More bytes than an anonymous caller may send, with or without files. */
   const LARGE = 100 * 1024 * 1024;
   let operations: readonly { method: string; path: string; isPublic: boolean; type: string; asks: boolean }[];
   beforeAll(async () => {
@@ -296,7 +296,7 @@ describe('every operation that takes a body', () => {
     );
   });
 
-  /** The status for a body of which nothing is ever sent. */
+  /** Returns the status for a body that is never sent. */
   async function unsent(method: string, path: string, headers: object): Promise<number | undefined> {
     const sent = request(`${world.api}${path}`, { method, headers: { ...headers }, agent: false });
     sent.on('error', () => {});
@@ -306,7 +306,7 @@ describe('every operation that takes a body', () => {
     return answer.statusCode;
   }
 
-  test('refuses a large one of a stranger before a byte of it is read', async () => {
+  test('rejects a large body of an anonymous caller before a byte of it is read', async () => {
     expect(operations.length).toBeGreaterThan(30);
     const asked = operations.flatMap((each) => [
       { ...each, length: { 'content-length': LARGE } },
@@ -319,7 +319,7 @@ describe('every operation that takes a body', () => {
     expect(read).toEqual([]);
   });
 
-  test('refuses JSON that is nested deeper than 64 levels', async () => {
+  test('rejects JSON that is nested deeper than 64 levels', async () => {
     const body = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`;
     const credentials = { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': account.creditId };
     const headers = { 'content-type': 'application/json', ...credentials };

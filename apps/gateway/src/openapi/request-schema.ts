@@ -1,4 +1,4 @@
-/** The schema of a request, read from the rules that it is checked by. */
+/** Derives the JSON Schema of a request from its validation rules. */
 import { getMetadataStorage } from 'class-validator';
 import type { Dto, JsonSchema } from './operation.ts';
 
@@ -22,18 +22,18 @@ const KEYWORDS_BY_RULE: Readonly<Record<string, Keywords>> = {
   arrayMaxSize: ([maxItems]) => ({ type: 'array', maxItems }),
 };
 
-/** What is known of a field beyond class-validator's rules. */
+/** What describes a field in addition to its class-validator rules. */
 interface FieldDescription {
   readonly schema: JsonSchema;
-  /** Whether it must be there, where something else than these rules checks that. */
+  /** Whether the field is required, if no class-validator rule checks that. */
   readonly required?: boolean | undefined;
 }
 
 const descriptions = new WeakMap<object, Map<string, FieldDescription>>();
 
 /**
- * Describes a field beyond its rules: its meaning, or its type where something else checks it.
- * @param required whether it must be there and not null; left out where its rules say so
+ * Describes a field in addition to its rules: its meaning, or its type if other code checks it.
+ * @param required whether the field must be present and not null; omitted if its rules determine that
  */
 export function Field(schema: JsonSchema, required?: boolean): PropertyDecorator {
   return (prototype, property) => {
@@ -62,15 +62,15 @@ export function createRequestSchema(type: Dto): JsonSchema {
   }
   for (const name of nullableFields) properties[name] = allowNull(properties[name] ?? {});
   const required = Object.keys(properties).filter((name) => validatedFields.has(name) && !optional.has(name));
-  // What nothing is said of may have any fields.
+  // A class without described fields accepts any fields.
   if (Object.keys(properties).length === 0) return { type: 'object' };
   if (required.length === 0) return { type: 'object', properties };
-  // What must be there is what a reader looks for first.
+  // Required fields come first for the reader.
   const inOrder = Object.fromEntries(required.map((name) => [name, properties[name]]));
   return { type: 'object', properties: { ...inOrder, ...properties }, required };
 }
 
-/** The class and its base classes, the nearest last. */
+/** Lists the descriptions of the class and its base classes. Those of the class come last and take precedence. */
 function listDescriptions(type: Dto): [string, FieldDescription][] {
   const all: [string, FieldDescription][] = [];
   for (let prototype = type.prototype; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {

@@ -4,18 +4,18 @@ import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { getOperationOptions, type OperationOptions } from './operation.ts';
 
 export interface ControllerRoute {
-  /** Where it is declared: `KeysController.list`. */
+  /** The declaring method, such as `KeysController.list`. */
   readonly handler: string;
   /** In lower case. */
   readonly method: string;
-  /** As Nest has them, with `:name` and `*`; the first is the usual one. */
+  /** In Nest's notation, with `:name` and `*`. The first is the primary one. */
   readonly paths: readonly string[];
-  /** Of an answer to a request that succeeds. */
+  /** Of the response to a successful request. */
   readonly status: number;
   readonly options: OperationOptions | undefined;
 }
 
-/** Every route of every controller, whether it is documented or not. */
+/** Lists every route of every controller, documented or not. */
 export function listControllerRoutes(modules: ModulesContainer): ControllerRoute[] {
   const controllers = [...modules.values()].flatMap(({ controllers }) => [...controllers.values()]);
   return controllers.flatMap(({ metatype }) => {

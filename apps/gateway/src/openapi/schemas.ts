@@ -3,20 +3,21 @@ import { toAnthropicErrorType } from '../edge/errors/error-formats.ts';
 import { ERROR_DEFINITIONS } from '../edge/errors/errors.ts';
 import { type JsonSchema, nameSchema } from './operation.ts';
 
-/** An object with these fields, all of which are there except the optional ones. Further fields may come later. */
+/**
+ * An object whose properties are required except for the `optional` ones. It may get further properties in the future.
+ */
 export function object(properties: Readonly<Record<string, JsonSchema>>, optional: readonly string[] = []): JsonSchema {
   const required = Object.keys(properties).filter((name) => !optional.includes(name));
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) };
 }
 
-/** What comes from elsewhere may have more fields than are named here. */
+/** For objects of third parties, which may have more fields than described. */
 export const withExtraFields = (schema: JsonSchema): JsonSchema => ({ ...schema, additionalProperties: true });
 
 export function array(items: JsonSchema): JsonSchema {
   return { type: 'array', items };
 }
 
-/** Text, with its meaning. */
 export function text(description: string, extra: JsonSchema = {}): JsonSchema {
   return { type: 'string', description, ...extra };
 }
@@ -30,9 +31,9 @@ export const STRING: JsonSchema = { type: 'string' };
 export const BOOLEAN: JsonSchema = { type: 'boolean' };
 export const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
 
-/** An amount of USD that cannot be negative. */
+/** An amount in USD that cannot be negative. */
 export function usd(description: string): JsonSchema {
-  return { type: 'number', minimum: 0, description: `${description}, in USD: a plain decimal, never an exponent` };
+  return { type: 'number', minimum: 0, description: `${description}, in USD: a plain decimal without exponent` };
 }
 
 export function instant(description: string): JsonSchema {
@@ -43,28 +44,28 @@ export function seconds(description: string): JsonSchema {
   return { type: 'integer', description: `${description}, in Unix seconds` };
 }
 
-/** A field of a request that takes a date, with or without a time. */
+/** A request field with a date or a date and time. */
 export function dateOrTime(description: string): JsonSchema {
-  return { type: 'string', description: `${description}: ISO 8601, in UTC unless it names a time zone` };
+  return { type: 'string', description: `${description}: ISO 8601, UTC unless a time zone is specified` };
 }
 
-export const CREDIT_ID = text('The credit_id of the account, instead of a credential in a header', { format: 'uuid' });
+export const CREDIT_ID = text('The credit_id of the account, if no credential is sent in a header', { format: 'uuid' });
 
 const ERROR: Readonly<Record<string, JsonSchema>> = {
   status: { const: 'error' },
   statusCode: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status' },
-  message: text('What went wrong, for people', { minLength: 1 }),
+  message: text('A description of the error', { minLength: 1 }),
   error: object(
     {
-      message: text('The same message, where OpenAI’s clients look for it', { minLength: 1 }),
-      type: text('What went wrong, for programs', { enum: [...new Set(ERROR_DEFINITIONS.map(([, type]) => type))] }),
+      message: text('Same as message, for OpenAI’s clients', { minLength: 1 }),
+      type: text('The type of the error', { enum: [...new Set(ERROR_DEFINITIONS.map(([, type]) => type))] }),
       code: {
         type: ['string', 'integer'],
-        description: 'What went wrong, in OpenAI’s words; for `@openrouter/sdk` the HTTP status',
+        description: 'The error code as OpenAI defines it; for `@openrouter/sdk` the HTTP status',
       },
-      param: { type: ['string', 'null'], description: 'The field that is wrong, where it is one' },
+      param: { type: ['string', 'null'], description: 'The field that caused the error, if there is one' },
       metadata: {
-        ...object({ error_type: text('OpenRouter’s word for the kind of error', { pattern: '^[a-z_]+$' }) }),
+        ...object({ error_type: text('The error type as OpenRouter defines it', { pattern: '^[a-z_]+$' }) }),
         additionalProperties: STRING,
       },
     },
@@ -74,16 +75,18 @@ const ERROR: Readonly<Record<string, JsonSchema>> = {
 
 export const ErrorSchema = nameSchema('Error', object(ERROR));
 
-/** Of 402 where the request can be paid for by itself: an account that has too little is told nothing of it. */
+/**
+ * Additional fields of a 402 response that contains a challenge. A 402 for the balance of an account has none of them.
+ */
 const PAYMENT: Readonly<Record<string, JsonSchema>> = {
-  type: text('What was wrong with the proof of payment, or that there is none (RFC 9457)', { format: 'uri' }),
-  title: text('The same, for people'),
+  type: text('A URI for the problem with the proof, or for its absence (RFC 9457)', { format: 'uri' }),
+  title: text('The problem as text'),
   detail: text('What to do'),
-  challengeId: text('The id of what is to be paid for', { pattern: '^[\\w-]{43}$' }),
-  invoice: text('What to pay: a Lightning invoice (BOLT 11)'),
-  payment_hash: text('Its payment hash', { pattern: '^[0-9a-f]{64}$' }),
-  amount_sats: { type: 'integer', minimum: 1, description: 'Its amount in satoshis' },
-  expires_at: instant('When it expires'),
+  challengeId: text('The id of the challenge', { pattern: '^[\\w-]{43}$' }),
+  invoice: text('The Lightning invoice to pay (BOLT 11)'),
+  payment_hash: text('The payment hash of the invoice', { pattern: '^[0-9a-f]{64}$' }),
+  amount_sats: { type: 'integer', minimum: 1, description: 'The amount of the invoice in satoshis' },
+  expires_at: instant('When the invoice expires'),
 };
 
 export const PaymentRequiredSchema = nameSchema(
@@ -96,12 +99,12 @@ export const AnthropicErrorSchema = nameSchema(
   object({
     type: { const: 'error' },
     error: object({
-      type: text('What went wrong, in Anthropic’s words', {
+      type: text('The error type as Anthropic defines it', {
         enum: [...new Set(ERROR_DEFINITIONS.map(([status, type]) => toAnthropicErrorType({ status, type })))],
       }),
-      message: text('What went wrong, for people', { minLength: 1 }),
+      message: text('A description of the error', { minLength: 1 }),
       details: {
-        ...object({ error_code: text('What went wrong, in the words of the other operations') }),
+        ...object({ error_code: text('The error code that other operations return') }),
         additionalProperties: STRING,
       },
     }),

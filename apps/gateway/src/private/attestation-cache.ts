@@ -1,6 +1,6 @@
 /**
- * What enclaves give as the evidence of what they are, as they gave it a moment ago. Nobody here judges it: who encrypts for an
- * enclave does, and trusts nothing else that we say.
+ * Caches the attestation evidence of enclaves for a short time. The gateway does not verify it: a client that encrypts
+ * for an enclave must verify the evidence itself and trust no other statement of the gateway.
  */
 import {
   type CatalogueService,
@@ -12,26 +12,28 @@ import {
 } from '#application';
 import { type Endpoint, isPrivate } from '#catalogue';
 
-/** How old evidence may be. An enclave that starts anew has another key, which those see who use the old one. */
+/**
+ * Maximum age of cached evidence. A restarted enclave has a new key. It rejects requests that are encrypted for the old
+ * key, and the evidence is then evicted.
+ */
 const CACHE_TTL_MS = 30_000;
-/** An enclave is not asked sooner again, whoever wants it and however it failed. */
+/** Minimum time between two requests to an enclave, also for callers that need fresh evidence and after a failure. */
 const MIN_REFRESH_INTERVAL_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** What came of asking, at an instant. */
+/** A result with its time in Unix milliseconds: the start of a successful request, or the end of a failed one. */
 type Timestamped<T> = T & { readonly at: number };
 
-/** What is known of an enclave. */
 interface EnclaveEntry {
-  /** It is being asked. */
+  /** The request in progress, shared by all waiting callers. */
   pending?: Promise<string>;
-  /** In JSON: it may be long, and is written often. */
+  /** `evidence` is serialised JSON, because it may be long and is sent often. */
   cached?: Timestamped<{ readonly evidence: string }>;
   failure?: Timestamped<{ readonly error: unknown }>;
 }
 
 export class AttestationCache {
-  /** By the enclave: as many as the catalogue has. */
+  /** By upstream and enclave; there are at most as many entries as the catalogue has enclaves. */
   private readonly entries = new Map<string, EnclaveEntry>();
 
   constructor(
@@ -42,17 +44,17 @@ export class AttestationCache {
   ) {}
 
   /**
-   * The evidence of the enclave that serves a model, in JSON.
-   * @param name such as `private/gpt-oss-120b`; not needed where there is one private model
-   * @param freshness whether it may be as old as it may be, or not older than a second
-   * @throws InvalidRequestError 404 for no private model; 400 where it is open which one is meant
-   * @throws UpstreamError
+   * Returns the evidence of the enclave that serves a model, as JSON.
+   * @param name such as `private/gpt-oss-120b`; optional if the catalogue has exactly one private model
+   * @param freshness `any` accepts evidence that is up to 30 s old, `fresh` evidence that is up to 1 s old
+   * @throws InvalidRequestError 404 if no private model has this name; 400 if `name` is missing and needed
+   * @throws UpstreamError if the enclave returns no usable evidence
    */
   async loadEvidence(name: string | undefined, freshness: 'any' | 'fresh' = 'any'): Promise<string> {
     const endpoint = this.resolveEndpoint(name);
     const entry = this.entries.get(toCacheKey(endpoint)) ?? {};
     this.entries.set(toCacheKey(endpoint), entry);
-    // A failure for those who want it fresh is none for all others: anybody may ask for it fresh.
+    // The cache comes first: anyone may request fresh evidence, and a failure to get it must not affect other callers.
     if (this.isYoungerThan(entry.cached, freshness === 'any' ? CACHE_TTL_MS : MIN_REFRESH_INTERVAL_MS))
       return entry.cached.evidence;
     if (entry.pending) return entry.pending;
@@ -61,13 +63,13 @@ export class AttestationCache {
     return entry.pending;
   }
 
-  /** The enclave of a model does not have the key any more that its evidence is about. */
+  /** Removes the evidence of a model's enclave after the enclave has rejected the key that the evidence attests. */
   evict(name: string): void {
     const endpoint = this.catalogues.current.findModel(name)?.endpoints[0];
     if (endpoint) this.entries.delete(toCacheKey(endpoint));
   }
 
-  /** Where it is forgotten meanwhile, nothing is kept but what those get who have waited. */
+  /** If the entry is evicted during the request, the waiting callers get the result, but it is not cached. */
   private async refresh(endpoint: Endpoint, entry: EnclaveEntry): Promise<string> {
     const at = this.clock.nowMs();
     try {
@@ -82,16 +84,16 @@ export class AttestationCache {
     }
   }
 
-  /** Whether it was within the last so many milliseconds. */
+  /** Checks whether the entry is younger than `milliseconds`. An entry from the future counts as too old. */
   private isYoungerThan<T>(entry: Timestamped<T> | undefined, milliseconds: number): entry is Timestamped<T> {
     const age = this.clock.nowMs() - (entry?.at ?? Number.NaN);
     return age >= 0 && age < milliseconds;
   }
 
-  /** For all who wait for it: none of them can break it off. */
+  /** All waiting callers share the request, so only its timeout aborts it, and not the disconnect of a caller. */
   private async requestEvidence({ upstream, enclave = '' }: Endpoint): Promise<string> {
     const timeout = new AbortController();
-    const onTimeout = () => timeout.abort(new UpstreamError('timeout', 'The enclave took too long'));
+    const onTimeout = () => timeout.abort(new UpstreamError('timeout', 'The enclave took too long to respond'));
     const timer = setTimeout(onTimeout, this.responseTimeoutMs);
     try {
       return serializeBundle(await this.providers.getAttestation(upstream)(enclave, timeout.signal));
@@ -105,7 +107,11 @@ export class AttestationCache {
     if (name !== undefined) return resolvePrivateModel(name, current).endpoint;
     const [only, another] = current.models.filter((model) => isPrivate(model) && model.endpoints.length > 0);
     if (only && !another) return resolvePrivateModel(only.id, current).endpoint;
-    throw new InvalidRequestError(400, 'model must say which one is meant, such as private/gpt-oss-120b', 'model');
+    throw new InvalidRequestError(
+      400,
+      'model must be the id of a private model, such as private/gpt-oss-120b',
+      'model',
+    );
   }
 }
 
@@ -113,7 +119,7 @@ function serializeBundle(bundle: object): string {
   try {
     return JSON.stringify(bundle);
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The enclave gives evidence that is nested too deeply', { cause });
+    throw new UpstreamError('upstream_error', 'The enclave returned evidence that is nested too deeply', { cause });
   }
 }
 

@@ -2,35 +2,35 @@ import { jsonContent, nameSchema, type OperationOptions } from '../openapi/opera
 import { nullable, object, STRING, text, withExtraFields } from '../openapi/schemas.ts';
 import { AttestationQuery } from './attestation.requests.ts';
 
-/** As Tinfoil's enclaves give it; others may add to it. */
+/** The bundle that Tinfoil's enclaves return; other enclaves may add fields. */
 const FIELDS = {
   domain: STRING,
   enclaveAttestationReport: withExtraFields(
     object({
-      format: text('How the report is to be read; `simulated` proves nothing'),
-      body: text('The report, in base64'),
+      format: text('The format of the report; a `simulated` report is no evidence'),
+      body: text('The report in base64'),
     }),
   ),
-  digest: text('The SHA-256 of the release that is measured'),
+  digest: text('The SHA-256 digest of the measured release'),
   sigstoreBundle: nullable(
-    withExtraFields({ type: 'object', description: 'Who signed that release, and its measurement' }),
+    withExtraFields({ type: 'object', description: 'The signature of that release and its measurement' }),
   ),
-  vcek: text("The certificate of the processor's key, in base64"),
-  enclaveCert: text('The certificate of the enclave, in PEM'),
+  vcek: text("The certificate of the processor's key in base64"),
+  enclaveCert: text('The certificate of the enclave in PEM'),
 };
 
 const Attestation = nameSchema('Attestation', {
   ...withExtraFields(object(FIELDS, Object.keys(FIELDS))),
-  description: 'The evidence as the enclave gives it. It is not checked here: its reader must not trust this service.',
+  description: 'The evidence as the enclave returned it. The gateway does not verify it; the client must do so.',
 });
 
 export const getAttestation: OperationOptions = {
   id: 'getAttestation',
   tag: 'Private models',
-  summary: 'Returns the evidence of what the enclave of a private model is, and of its key',
+  summary: 'Returns the attestation evidence for the enclave and the key of a private model',
   description: [
-    'For programs that encrypt requests themselves; the local proxy is one. ',
-    'It may be 30 seconds old, or one second where the request says `Cache-Control: no-cache`: ask so again after a 422.',
+    'For clients that encrypt requests themselves, such as the local proxy. ',
+    'The evidence is at most 30 seconds old, or one second with `Cache-Control: no-cache`: send this header after a 422.',
   ].join(''),
   auth: 'public',
   query: AttestationQuery,

@@ -17,10 +17,10 @@ class StoppedClock extends Clock {
 const GPT = 'private/gpt-oss-120b';
 const KIMI = 'private/kimi-k3';
 
-describe('the evidence of an enclave', () => {
+describe('the attestation cache', () => {
   let time: StoppedClock;
   let attestations: AttestationCache;
-  /** What was asked, and what ends it. */
+  /** The requests to enclaves in order; `answer` settles a request. */
   let asked: { readonly enclave: string; readonly answer: PromiseWithResolvers<object> }[];
   const providers = {
     getAttestation: () => (enclave: string) => {
@@ -43,7 +43,7 @@ describe('the evidence of an enclave', () => {
     attestations = servedBy(readCatalogue());
   });
 
-  test('is asked for once, however many want it, and again after half a minute', async () => {
+  test('requests evidence once for concurrent callers, and again after 30 seconds', async () => {
     const [first, second] = [attestations.loadEvidence(GPT), attestations.loadEvidence(GPT, 'fresh')];
     await answered(first, 'a');
     expect(await second).toBe(await first);
@@ -56,7 +56,7 @@ describe('the evidence of an enclave', () => {
     expect(asked.map(({ enclave }) => enclave)).toEqual(['/gpt-oss-120b', '/gpt-oss-120b', '/kimi-k3']);
   });
 
-  test('is asked for anew by who wants it fresh, though not twice within a second', async () => {
+  test('requests evidence again for a caller that needs it fresh, at most once a second', async () => {
     await answered(attestations.loadEvidence(GPT), 'a');
     await attestations.loadEvidence(GPT, 'fresh');
     later(1_000);
@@ -64,7 +64,7 @@ describe('the evidence of an enclave', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('is not what an enclave gave before its key was refused, also where it was still giving it', async () => {
+  test('discards evicted evidence, also when its request is still in progress', async () => {
     await answered(attestations.loadEvidence(GPT), 'a');
     attestations.evict(GPT);
     const before = attestations.loadEvidence(GPT);
@@ -77,7 +77,7 @@ describe('the evidence of an enclave', () => {
     attestations.evict('private/no-such');
   });
 
-  test('that cannot be had is not asked for again within a second', async () => {
+  test('does not request evidence again within one second of a failure', async () => {
     const refused = attestations.loadEvidence(GPT);
     asked[0]?.answer.reject(new UpstreamError('upstream_unavailable', 'away'));
     await expect(refused).rejects.toThrow('away');
@@ -87,7 +87,7 @@ describe('the evidence of an enclave', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('stays for who takes any, where who wants it fresh does not get it', async () => {
+  test('still returns cached evidence to other callers when a request for fresh evidence fails', async () => {
     await answered(attestations.loadEvidence(GPT), 'a');
     later(2_000);
     const fresh = attestations.loadEvidence(GPT, 'fresh');
@@ -100,7 +100,7 @@ describe('the evidence of an enclave', () => {
     ]);
   });
 
-  test('is not waited for without an end: the enclave is told, and the caller that it took too long', async () => {
+  test('rejects with a timeout if the enclave does not respond, and aborts the request to the enclave', async () => {
     const silent = (_enclave: string, signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     const hasSilent = { getAttestation: () => silent } as unknown as ProviderRegistry;
@@ -108,7 +108,7 @@ describe('the evidence of an enclave', () => {
     await expect(impatient.loadEvidence(GPT)).rejects.toMatchObject({ code: 'timeout' });
   });
 
-  test('is that of the only private model where none is named', async () => {
+  test('returns the evidence of the only private model if no model is named', async () => {
     await expect(attestations.loadEvidence(undefined)).rejects.toMatchObject({ status: 400, param: 'model' });
     const all = readCatalogue();
     const models = all.models.filter((model) => !isPrivate(model) || model.id === KIMI);
@@ -143,7 +143,7 @@ describe('GET /private/attestation', () => {
   });
   const get = (query: string) => world.get(`/private/attestation${query}`);
 
-  test('returns what the enclave gives, to anybody, and tells the enclave nothing of who asks', async () => {
+  test('returns the evidence without a credential, and sends the enclave nothing about the caller', async () => {
     const bundle = { enclaveAttestationReport: { format: 'x', body: 'eA==' }, own: { of: ['it', null, 1.5] } };
     answer = (response) => response.end(JSON.stringify(bundle));
     const headers = { cookie: 'a=b', 'x-marked': 'marked', 'user-agent': 'marked', origin: 'https://page.example' };
@@ -162,17 +162,25 @@ describe('GET /private/attestation', () => {
   });
 
   test.each<[string, (response: ServerResponse) => void, number]>([
-    ['something that is no JSON', (response) => response.end('<html>'), 502],
-    ['no object', (response) => response.end('["evidence"]'), 502],
+    ['invalid JSON', (response) => response.end('<html>'), 502],
+    ['a JSON array', (response) => response.end('["evidence"]'), 502],
     ['more than 1 MiB', (response) => response.end(JSON.stringify({ digest: 'x'.repeat(1024 * 1024) })), 502],
-    ['more than 1 MiB without an end', (response) => void response.write('{"a":"'.padEnd(1024 * 1024 + 9, 'x')), 502],
-    ['what is nested too deeply', (response) => response.end('{"a":'.repeat(99_999) + 1 + '}'.repeat(99_999)), 502],
-    ['half of it', (response) => void response.write('{', () => response.destroy()), 502],
+    [
+      'an endless body of more than 1 MiB',
+      (response) => void response.write('{"a":"'.padEnd(1024 * 1024 + 9, 'x')),
+      502,
+    ],
+    [
+      'JSON that is nested too deeply',
+      (response) => response.end('{"a":'.repeat(99_999) + 1 + '}'.repeat(99_999)),
+      502,
+    ],
+    ['a body that ends early', (response) => void response.write('{', () => response.destroy()), 502],
     ['a redirect', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), 502],
-    ['that it knows no such address, in words of its own', (response) => response.writeHead(404).end('words'), 502],
-    ['that it is broken', (response) => response.writeHead(500).end('words'), 502],
-    ['nothing, and hangs up', (response) => response.destroy(), 503],
-  ])('is an error in the documented shape where the enclave gives %s', async (_, given, expected) => {
+    ['status 404 with a text of its own', (response) => response.writeHead(404).end('words'), 502],
+    ['status 500', (response) => response.writeHead(500).end('words'), 502],
+    ['no response and closes the connection', (response) => response.destroy(), 503],
+  ])('returns a documented error if the enclave returns %s', async (_, given, expected) => {
     answer = given;
     const { status, body, text } = await get(`?model=${GPT}`);
     expect([status, body]).toEqual([expected, expect.objectContaining({ status: 'error', statusCode: expected })]);
@@ -190,7 +198,7 @@ describe('GET /private/attestation', () => {
     [`?model=${GPT}:nitro`, 404],
     ['?model=private/../kimi-k3', 404],
     ['?model=PRIVATE/GPT-OSS-120B', 404],
-  ])('asks nobody for %s', async (query, expected) => {
+  ])('rejects the query "%s" without a request to an enclave', async (query, expected) => {
     const { status, body } = await get(query);
     expect([status, body.error.param, received.length]).toEqual([expected, 'model', 0]);
   });

@@ -6,7 +6,7 @@ import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 const USAGE_HEADER = 'x-tinfoil-usage-metrics';
 const COST_HEADER = 'x-cost-usd';
 
-/** A client that receives an encrypted answer. What is known only at its end is in its trailers. */
+/** Writes an encrypted response. Usage and cost that are known only at its end are sent as trailers. */
 export class CiphertextHttpWriter extends HttpStreamWriter implements CiphertextWriter {
   private trailerUsage: string | undefined;
 
@@ -18,7 +18,7 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
       'x-content-type-options': 'nosniff',
       [RESPONSE_NONCE_HEADER]: nonce,
       ...(usageText === undefined ? {} : { [USAGE_HEADER]: usageText }),
-      // HTTP/1.0 has none: its answers end with their connection.
+      // HTTP/1.0 has no trailers: the response ends when the connection closes.
       ...(this.response.useChunkedEncodingByDefault ? { trailer: `${USAGE_HEADER}, ${COST_HEADER}` } : {}),
     });
     this.response.flushHeaders();
@@ -28,9 +28,9 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
     this.trailerUsage = usage;
   }
 
-  /** What is not whole ends with its connection: nothing in the ciphertext would tell. */
+  /** Sends the trailers, or aborts an incomplete response: its ciphertext alone does not show that it is incomplete. */
   end(receipt: Receipt | undefined, failure?: unknown): void {
-    if (!this.hasStarted) return; // a failure that is answered with its own status
+    if (!this.hasStarted) return; // the failure is sent with its own HTTP status
     if (failure !== undefined || !receipt) {
       this.abort();
       return;

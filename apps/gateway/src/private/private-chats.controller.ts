@@ -42,17 +42,17 @@ export class PrivateChatsController {
   }
 }
 
-/** What nobody reads any more of a body must not stand before the next request of its connection. */
+/** Reads and drops the rest of the body. Unread bytes would block the next request on the same connection. */
 function discardUnreadBody({ raw }: FastifyRequest): void {
   if (!raw.complete) raw.unpipe().resume();
 }
 
-/** @throws BadRequestError, before anything is held */
+/** @throws BadRequestError for a missing or invalid header or body, before money is held */
 function parseChatRequest({ headers, body }: FastifyRequest) {
   if (headers['idempotency-key'] !== undefined)
-    throw new BadRequestError('A request that is encrypted anew cannot be known again', 'Idempotency-Key');
+    throw new BadRequestError('Idempotency-Key is not supported for encrypted requests', 'Idempotency-Key');
   const model = headers['x-private-model'];
-  if (typeof model !== 'string') throw new BadRequestError('The header X-Private-Model is missing', 'X-Private-Model');
+  if (typeof model !== 'string') throw new BadRequestError('Missing header X-Private-Model', 'X-Private-Model');
   const encapsulatedKey = headers[ENCAPSULATED_KEY_HEADER];
   if (typeof encapsulatedKey !== 'string' || !isHeaderValue(encapsulatedKey))
     throw new BadRequestError(
@@ -60,12 +60,12 @@ function parseChatRequest({ headers, body }: FastifyRequest) {
       'Ehbp-Encapsulated-Key',
     );
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
-  if (body === undefined || length === 0) throw new BadRequestError('The body is missing');
+  if (body === undefined || length === 0) throw new BadRequestError('Missing request body');
   const stream = /\btext\/event-stream\b/i.test(headers.accept ?? '');
   return { model, encapsulatedKey, stream, contentLength: length, body: body as Readable };
 }
 
-/** As the enclave wrote it: only its client can read it, or it says to ask for the key again. */
+/** Sends the enclave's error response: encrypted, so that only the client can read it, or a key mismatch (422). */
 function sendEncryptedError(reply: FastifyReply, { head, body }: EncryptedErrorResponse): void {
   const { status, mediaType, nonce } = head;
   reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE_HEADER]: nonce }) });

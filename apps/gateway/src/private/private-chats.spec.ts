@@ -1,4 +1,4 @@
-/** Private chats through the gateway, with an enclave that does what a test wants. */
+/** Private chats through the gateway, with an enclave that each test scripts. */
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -67,7 +67,7 @@ function ask({
   return sendPrivateRequest({ url, publicKey: enclave.keys.publicKey, headers: all, body, ...more });
 }
 
-/** What followed in the books, and what of it the client was charged with. */
+/** Runs `act` and returns its result, the events that it appended to the account, and the charges of settled holds. */
 async function bookedBy<T>(act: () => Promise<T>, by = account) {
   const before = (await world.listEvents(by)).length;
   const result = await act();
@@ -75,7 +75,7 @@ async function bookedBy<T>(act: () => Promise<T>, by = account) {
   return { result, facts, charges: listCharges(facts.filter(({ type }) => type === 'HoldSettled')) };
 }
 
-/** A key of the account that may spend no more. */
+/** Creates a key of the account with a spending limit. */
 async function capped(usd: number, of = account): Promise<TestAccount> {
   const headers = { 'x-credit-id': of.creditId };
   const { body } = await world.send('POST', '/keys', { body: { name: `${usd} USD`, usage_limit_usd: usd }, headers });
@@ -86,7 +86,7 @@ async function settled(by: TestAccount, count: number): Promise<void> {
   await world.waitUntil(async () => listCharges(await world.listEvents(by)).length >= count);
 }
 
-test('a chat passes unread in both directions, and costs what the enclave reports', async () => {
+test('relays a chat encrypted in both directions, and charges the usage that the enclave reports', async () => {
   const { result, charges } = await bookedBy(() => ask({ headers: { 'x-query-source': 'ui', cookie: 'a=b' } }));
   expect([result.status, result.isComplete, result.text]).toEqual([
     200,
@@ -119,7 +119,7 @@ test('a chat passes unread in both directions, and costs what the enclave report
   expect(row.price_in_usd).toBe(Number(result.trailers['x-cost-usd']));
 });
 
-test('a whole answer has its usage in a header, and costs the same', async () => {
+test('returns the usage of a non-streaming response in a header, and charges the same price', async () => {
   enclave.handler = ({ sealer, response }) => {
     const head = { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce };
     response.writeHead(200, { ...head, [USAGE]: 'prompt=74,completion=3,total=77' });
@@ -136,20 +136,20 @@ test('a whole answer has its usage in a header, and costs the same', async () =>
   ]);
 });
 
-describe('nobody pays less by what he says', () => {
-  test('a request that is encrypted for a dear model opens nothing under a cheap name', async () => {
+describe('the relay of private chats', () => {
+  test('returns 422 for a request that is encrypted for the key of another enclave, and releases the hold', async () => {
     const other = await generateKeys();
     const { result, facts } = await bookedBy(() => ask({ publicKey: other.publicKey }));
     expect([result.status, facts.map(({ type }) => type)]).toEqual([422, ['FundsHeld', 'HoldReleased']]);
   });
 
-  test('each model has the address of its own enclave, and its own price', async () => {
+  test('calls the enclave of the named model, and charges the price of this model', async () => {
     const { charges } = await bookedBy(() => ask({ model: DEAR }));
     expect(enclave.received.map(({ url }) => url)).toEqual(['/kimi-k3/v1/chat/completions']);
     expect(charges[0]?.items[0]).toMatchObject({ of: DEAR });
   });
 
-  test('a limit in the clear is not heeded: what comes is held for', async () => {
+  test('ignores output limits in unencrypted headers, and extends the hold for all that is generated', async () => {
     const words = Array.from({ length: 3_000 }, () => createChatEvent(' word'));
     enclave.handler = respondWithEvents([...words, DONE], 'prompt=74,completion=3000,total=3074');
     const headers = { 'x-private-max-tokens': '10', 'x-max-tokens': '10', 'max-tokens': '10' };
@@ -157,13 +157,13 @@ describe('nobody pays less by what he says', () => {
     expect([result.isComplete, sumUsage(charges[0] as never).output]).toEqual([true, 3_000]);
   });
 
-  test('an answer in one piece is held for as if it were as long as it can be, before it is asked for', async () => {
+  test('rejects a non-streaming request before calling the enclave if the longest completion is unaffordable', async () => {
     const poor = await capped(1.3);
     const { status } = await ask({ by: poor, model: DEAR, headers: { accept: 'application/json' } });
     expect([status, enclave.received]).toEqual([402, []]);
   });
 
-  test('who announces a stream, and asks for an answer in one piece, is taken at his word once', async () => {
+  test('rejects the second request of a client that announced a stream but requested a non-streaming response', async () => {
     const liar = await world.createAccount(10);
     enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
@@ -174,7 +174,7 @@ describe('nobody pays less by what he says', () => {
     expect(ends.map(({ status }) => status)).toEqual([200, 402]);
   });
 
-  test('who says so of many at once has only as much of them as there is money for', async () => {
+  test('completes none of several concurrent requests that wrongly announce a stream and exceed the limit of the key', async () => {
     const liar = await capped(0.02, await world.createAccount(10));
     enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
@@ -186,7 +186,7 @@ describe('nobody pays less by what he says', () => {
     expect(all.filter((each) => each?.status === 200 && each.isComplete)).toEqual([]);
   });
 
-  test('usage that lies up is charged up to what its bytes allow, within the hold', async () => {
+  test('limits overstated usage to what the bytes of the response allow, within the hold', async () => {
     enclave.handler = respondWithEvents(
       [createChatEvent('one'), DONE],
       'prompt=900000,completion=900000,total=1800000',
@@ -199,7 +199,7 @@ describe('nobody pays less by what he says', () => {
     expect(ended?.data).toMatchObject({ charged: charge?.price });
   });
 
-  test('usage that lies up where there is no more money costs what there is, and the house nothing', async () => {
+  test('charges overstated usage up to the limit of the key, without an overrun', async () => {
     const poor = await capped(0.011);
     const words = Array.from({ length: 20 }, () => createChatEvent(' word'));
     enclave.handler = respondWithEvents([...words, DONE], 'prompt=74,completion=1500,total=1574');
@@ -209,7 +209,7 @@ describe('nobody pays less by what he says', () => {
     expect(Number(charged)).toBeLessThanOrEqual(0.011e12);
   });
 
-  test('usage that lies down is estimated', async () => {
+  test('estimates understated usage', async () => {
     const words = Array.from({ length: 200 }, () => createChatEvent(' word'));
     enclave.handler = respondWithEvents([...words, DONE], 'prompt=1,completion=1,total=2');
     const { charges } = await bookedBy(() => ask());
@@ -217,20 +217,20 @@ describe('nobody pays less by what he says', () => {
     expect([input > 20, output >= 200, isEstimated(charges[0] as never)]).toEqual([true, true, true]);
   });
 
-  test('usage that is not told is estimated, and is marked as that', async () => {
+  test('estimates usage that is not reported, and marks the charge as an estimate', async () => {
     enclave.handler = respondWithEvents([createChatEvent('one'), createChatEvent('two'), DONE]);
     const { charges } = await bookedBy(() => ask());
     expect(isEstimated(charges[0] as never)).toBe(true);
     expect(sumUsage(charges[0] as never).output).toBeGreaterThanOrEqual(3);
   });
 
-  test('a report that is none counts as none', async () => {
+  test('treats an invalid usage report as a missing one', async () => {
     enclave.handler = respondWithEvents([createChatEvent('one'), DONE], 'prompt=-1,completion=1e9,total=x');
     const { result, charges } = await bookedBy(() => ask());
     expect([isEstimated(charges[0] as never), result.trailers[USAGE]]).toEqual([true, undefined]);
   });
 
-  test('where the money ends, the enclave is stopped, and the answer breaks off', async () => {
+  test('aborts the request to the enclave and the response when the money is used up', async () => {
     const poor = await capped(0.01);
     enclave.handler = async ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
@@ -250,7 +250,7 @@ describe('nobody pays less by what he says', () => {
     await world.waitUntil(async () => enclave.abandonedCount === 1);
   });
 
-  test('a client that leaves stops the enclave, and pays for what was made', async () => {
+  test('aborts the request to the enclave when the client disconnects, and charges what was generated', async () => {
     const leaves = new AbortController();
     enclave.handler = async ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
@@ -269,7 +269,7 @@ describe('nobody pays less by what he says', () => {
   const report = 'prompt=74,completion=3,total=77';
   test.each<[string, (leave: () => void) => TestEnclave['handler'], object]>([
     [
-      'behind the last event, and before the report',
+      'after the last event and before the usage report',
       (leave) =>
         ({ sealer, response }) => {
           response.writeHead(200, { ...head, 'ehbp-response-nonce': sealer.nonce });
@@ -282,7 +282,7 @@ describe('nobody pays less by what he says', () => {
       { usage: { input: 74, output: 3 }, estimated: false },
     ],
     [
-      'before an answer that comes whole',
+      'before a non-streaming response',
       (leave) =>
         ({ sealer, response }) => {
           leave();
@@ -295,11 +295,11 @@ describe('nobody pays less by what he says', () => {
       { usage: { input: 74, output: 3 }, estimated: false },
     ],
     [
-      'before an answer that does not come in time',
+      'before a response that does not arrive in time',
       (leave) => () => leave(),
       { usage: { input: 36 }, estimated: true },
     ],
-  ])('a client that leaves %s pays', async (_, answering, item) => {
+  ])('charges a client that disconnects %s', async (_, answering, item) => {
     const leaves = new AbortController();
     enclave.handler = answering(() => setTimeout(() => leaves.abort(), 20));
     const before = listCharges(await world.listEvents(account)).length;
@@ -309,7 +309,7 @@ describe('nobody pays less by what he says', () => {
   });
 });
 
-describe('what an enclave does wrong', () => {
+describe('the relay of private chats to a faulty enclave', () => {
   const plain = (status: number, headers: Record<string, string> = {}) =>
     ((opened) => {
       opened.response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -317,23 +317,26 @@ describe('what an enclave does wrong', () => {
     }) as TestEnclave['handler'];
 
   test.each([
-    ['answers in plain text', 200, 502],
-    ['refuses in plain text', 400, 400],
-    ['does not know its path', 404, 502],
-    ['does not know us', 401, 502],
+    ['responds in plain text', 200, 502],
+    ['rejects in plain text', 400, 400],
+    ['does not know the path', 404, 502],
+    ['rejects the credential', 401, 502],
     ['fails', 500, 502],
-    ['is too busy', 429, 429],
-    ['is away', 503, 503],
-  ])('it %s (%i): %i, none of its words, nothing charged', async (_, status, answered) => {
-    enclave.handler = plain(status);
-    const { result, facts, charges } = await bookedBy(() => ask());
-    expect([result.status, charges]).toEqual([answered, []]);
-    expect(result.text + JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
-    expect(facts.map(({ type }) => type).slice(0, 2)).toEqual(['FundsHeld', 'HoldReleased']);
-    expect(enclave.received).toHaveLength(1);
-  });
+    ['limits the rate', 429, 429],
+    ['is unavailable', 503, 503],
+  ])(
+    'handles an enclave that %s (%i): returns %i without its text, and charges nothing',
+    async (_, status, answered) => {
+      enclave.handler = plain(status);
+      const { result, facts, charges } = await bookedBy(() => ask());
+      expect([result.status, charges]).toEqual([answered, []]);
+      expect(result.text + JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
+      expect(facts.map(({ type }) => type).slice(0, 2)).toEqual(['FundsHeld', 'HoldReleased']);
+      expect(enclave.received).toHaveLength(1);
+    },
+  );
 
-  test('an encrypted refusal passes as it came, and is not charged', async () => {
+  test('relays an encrypted error response unchanged, and charges nothing', async () => {
     enclave.handler = ({ sealer, response }) => {
       response.writeHead(400, { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce });
       response.end(sealer.seal(Buffer.from(`{"error":{"message":"no ${SECRET}"}}`)));
@@ -342,7 +345,7 @@ describe('what an enclave does wrong', () => {
     expect([result.status, result.text, charges]).toEqual([400, `{"error":{"message":"no ${SECRET}"}}`, []]);
   });
 
-  test('another key: 422 as the protocol has it, not charged', async () => {
+  test('returns a key mismatch as the 422 of the protocol, and charges nothing', async () => {
     const problem = { type: 'urn:ietf:params:ehbp:error:key-config', title: SECRET };
     enclave.handler = ({ response }) => {
       response.writeHead(422, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
@@ -359,7 +362,7 @@ describe('what an enclave does wrong', () => {
 
   test.each<[string, TestEnclave['handler']]>([
     [
-      'breaks the connection',
+      'closes the connection',
       ({ sealer, response }) => {
         response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
         response.write(sealer.seal(Buffer.from(createChatEvent('one'))), () => response.destroy());
@@ -380,7 +383,7 @@ describe('what an enclave does wrong', () => {
         setTimeout(() => response.end(Buffer.alloc(64, 0xff)), 20);
       },
     ],
-  ])('it %s: the connection to the client breaks, and is charged once', async (_, answer) => {
+  ])('handles an enclave that %s: closes the connection to the client, and charges once', async (_, answer) => {
     enclave.handler = answer;
     const before = listCharges(await world.listEvents(account)).length;
     const answered = await ask().then(
@@ -392,7 +395,7 @@ describe('what an enclave does wrong', () => {
     expect(listCharges(await world.listEvents(account))).toHaveLength(before + 1);
   });
 
-  test('it announces more than it sends: what has come is charged', async () => {
+  test('charges what was received if the enclave sends less than it announced', async () => {
     enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
       response.write(Buffer.from([1, 0, 0, 0]), () => response.destroy());
@@ -403,7 +406,7 @@ describe('what an enclave does wrong', () => {
     expect(sumUsage(listCharges(await world.listEvents(account)).at(-1) as never).output).toBe(1);
   });
 
-  test.each([200, 302, 399, 999])('it says %i where nothing of a kind can be: 502', async (status) => {
+  test.each([200, 302, 399, 999])('returns 502 for an invalid response with status %i', async (status) => {
     enclave.handler = ({ sealer, response }) => {
       const head = { 'ehbp-response-nonce': sealer.nonce, location: `http://a/${SECRET}`, 'x-request-id': SECRET };
       response.writeHead(status, status === 200 ? { 'x-request-id': SECRET } : head).end(SECRET);
@@ -413,7 +416,7 @@ describe('what an enclave does wrong', () => {
     expect(JSON.stringify(facts.map(({ data }) => data))).not.toContain(SECRET);
   });
 
-  test('it calls its answer by a word: no fact has it', async () => {
+  test('does not store the request id of the enclave in an event', async () => {
     enclave.handler = (opened) => {
       opened.response.setHeader('x-request-id', SECRET);
       return respondWithEvents([createChatEvent('one'), DONE], 'prompt=74,completion=2,total=76')(opened);
@@ -424,7 +427,7 @@ describe('what an enclave does wrong', () => {
   });
 });
 
-test('a client of HTTP/1.0, which has no trailers, gets its answer', async () => {
+test('serves an HTTP/1.0 client, which cannot receive trailers', async () => {
   const sealed = await sealRequest(enclave.keys.publicKey, Buffer.from(JSON.stringify(QUESTION)));
   const body = Buffer.concat(sealed.frames);
   const { hostname, port } = new URL(world.api);
@@ -438,7 +441,7 @@ test('a client of HTTP/1.0, which has no trailers, gets its answer', async () =>
   expect(answer.split('\r\n\r\n').slice(1).join('').length).toBeGreaterThan(300);
 });
 
-describe('what is refused before anything is held', () => {
+describe('the check of a private chat before money is held', () => {
   const post = async (headers: Record<string, string>, body: string | null) => {
     const all = { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json', ...headers };
     const { statusCode, body: answer } = await request(`${world.api}/private/v1/chat/completions`, {
@@ -463,7 +466,7 @@ describe('what is refused before anything is held', () => {
     ],
     ['no encapsulated key', { 'x-private-model': CHEAP }, 'x', 400, 'Ehbp-Encapsulated-Key'],
     [
-      'one in capitals',
+      'an encapsulated key in capitals',
       { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': 'A'.repeat(64) },
       'x',
       400,
@@ -491,19 +494,19 @@ describe('what is refused before anything is held', () => {
       401,
       null,
     ],
-  ])('%s', async (_, headers, body, status, param) => {
+  ])('rejects a request with %s', async (_, headers, body, status, param) => {
     const { result, facts } = await bookedBy(() => post(headers, body));
     expect([result, facts, enclave.received]).toEqual([[status, param], [], []]);
   });
 
-  test('without money: 402, and nothing reaches the enclave', async () => {
+  test('returns 402 without money, and sends nothing to the enclave', async () => {
     const { status, text } = await ask({ by: await world.createAccount(0) });
     expect([status, JSON.parse(text).message]).toEqual([402, expect.stringContaining('Insufficient balance')]);
     expect(enclave.received).toEqual([]);
   });
 });
 
-test('a body beyond the limit is refused, and one that outgrows the money is', async () => {
+test('rejects a body that exceeds the size limit or the available money', async () => {
   const sealed = await sealRequest(enclave.keys.publicKey, Buffer.alloc(26 * 1024 * 1024, 0x20));
   const send = async (by: TestAccount) => {
     const answer = await request(`${world.api}/private/v1/chat/completions`, {
@@ -525,7 +528,7 @@ test('a body beyond the limit is refused, and one that outgrows the money is', a
   await world.waitUntil(async () => (await world.listEvents(poor)).at(-1)?.type === 'HoldReleased');
 });
 
-test('what is refused while it still comes does not stand in the way of what follows on its connection', async () => {
+test('serves the next request of a connection after rejecting a request whose body was still being sent', async () => {
   const client = new Client(world.api, { pipelining: 1 });
   const head = { authorization: `Bearer ${account.apiKey}`, 'x-private-model': 'private/none' };
   const refused = await client.request({
@@ -539,7 +542,7 @@ test('what is refused while it still comes does not stand in the way of what fol
   await client.close();
 });
 
-test('with all of that, the books are at drift 0', async () => {
+test('leaves the ledger at drift 0 after all of these requests', async () => {
   const lines: string[] = [];
   await verify(world.foundation, (line) => lines.push(line));
   expect(lines.at(-1)).toBe('drift 0');

@@ -6,7 +6,6 @@ import { AttestationController } from './attestation.controller.ts';
 import { AttestationCache } from './attestation-cache.ts';
 import { PrivateChatsController } from './private-chats.controller.ts';
 
-/** Private models: what is passed on between their clients and enclaves, unread. */
 @Module({
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
   controllers: [AttestationController, PrivateChatsController],

@@ -1,6 +1,6 @@
 /**
- * The page on which a payment by card begins. Its script sends the key in a header, so that it is in no address, no history
- * and no log; it needs scripts as the page of the card processor does.
+ * The page on which a card payment starts. Its script sends the key in a header, so the key is in no URL, history or
+ * log. The page requires scripts, as the page of the card processor does.
  */
 import { html } from '../edge/pages/html.ts';
 import { getPageHeaders, renderPage } from '../edge/pages/page.ts';
@@ -48,7 +48,7 @@ const SCRIPT = `
     try {
       await pay();
     } catch (error) {
-      refuse(error instanceof TypeError ? 'The service cannot be reached. Please try again.' : error.message);
+      refuse(error instanceof TypeError ? 'The service is unreachable. Please try again.' : error.message);
       key = random();
       button.disabled = false;
       button.textContent = asks;
@@ -64,18 +64,18 @@ const SCRIPT = `
 
 export const CARD_HEADERS = getPageHeaders(SCRIPT);
 
-/** @param limits of one payment, in USD */
+/** @param limits of one payment in USD */
 export function renderCardPage({ min, max }: { readonly min: string; readonly max: string }): string {
   const body = html`<main>
 <p class="brand">Countinghouse</p>
 <h1>Top up by card</h1>
-<p class="soft">You pay on the page of the card processor. We never see your card.</p>
-<noscript><div class="status refused"><p>Paying by card needs JavaScript, also on the page of the card processor.</p></div></noscript>
+<p class="soft">You pay on the page of the card processor. Countinghouse never receives your card details.</p>
+<noscript><div class="status refused"><p>Card payments require JavaScript, also on the page of the card processor.</p></div></noscript>
 <form>
 <label for="amount">Amount in USD</label>
 <input id="amount" name="amount" type="number" inputmode="decimal" min="${min}" max="${max}" step="0.01" required autocomplete="off" aria-describedby="limits">
 <p id="limits" class="soft">From ${min} to ${max} USD</p>
-<label for="credential">API key or account id</label>
+<label for="credential">API key or credit id</label>
 <input id="credential" name="credential" type="password" required maxlength="200" spellcheck="false" autocomplete="current-password">
 <div id="refusal" class="status refused" role="alert" hidden></div>
 <div class="actions"><button class="button">Continue to payment</button></div>

@@ -13,7 +13,7 @@ import * as operations from './topups.operations.ts';
 import { NewCardSession } from './topups.requests.ts';
 import { toCheckoutUrl, toInvoiceHeader } from './topups-wire.ts';
 
-/** Payment by card, for people: it is not on the public list of methods. */
+/** Card payments, for use in a browser. They are not in the public list of payment methods. */
 @Controller('topup')
 export class CardController {
   constructor(
@@ -42,7 +42,7 @@ export class CardController {
   @Operation(operations.getCardPage)
   getPage(@Res({ passthrough: true }) reply: FastifyReply) {
     const limits = this.paymentMethods.findMethod(CARD_METHOD)?.terms.limits.USD;
-    if (!limits) throw new NotFoundError('Cards are not taken here');
+    if (!limits) throw new NotFoundError('Card payments are not supported');
     reply.headers(CARD_HEADERS);
     return renderCardPage(limits);
   }

@@ -1,4 +1,4 @@
-/** Payments by card, against Stripe's library and a simulated Stripe: what is credited, kept and taken back, to the cent. */
+/** Card payments with Stripe's library and a simulated Stripe: what is credited, retained and reversed, to the cent. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type DomainEvent, toPostings } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Tells the simulated Stripe. */
+/** Controls the simulated Stripe. */
 async function tell(path: string, body: object): Promise<{ readonly events: readonly StripeEvent[] }> {
   const response = await fetch(world.sandbox + path, { method: 'POST', body: JSON.stringify(body) });
   if (!response.ok) throw new Error(await response.text());
@@ -47,7 +47,7 @@ const act = ({ payment_page }: Session, what: string, more: object = {}) =>
   tell(`/stripe/sessions/${payment_page.split('/').at(-1)}`, { do: what, ...more });
 const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/status/${invoice_id}`)).body.status;
 
-/** What the books have of a session: the balance, what Stripe owes, what it kept. */
+/** Returns the ledger entries of a session: the balance, what Stripe owes, and what it retained. */
 async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
   for (const fact of await world.listEvents()) {
@@ -67,7 +67,7 @@ interface Played {
   readonly status: string;
 }
 
-/** Plays a story until the books are as they should be. The stories go on beside each other, each with its own account. */
+/** Runs a scenario until the ledger is as expected. The scenarios run concurrently, each with its own account. */
 async function play(steps: readonly Step[], expected: string, status: string): Promise<Played> {
   const made = await session();
   for (const [what, more] of steps) await act(made, what, more);
@@ -88,30 +88,35 @@ const later = (report: string): readonly Step[] => [
 ];
 
 const STORIES: readonly (readonly [story: string, steps: readonly Step[], books: string, status: string])[] = [
-  ['is paid, and a web hook says so once', now('once'), PAID, 'Settled'],
-  ['is paid, and a web hook says so twice', now('twice'), PAID, 'Settled'],
-  ['is paid, and web hooks say so at once', now('at once'), PAID, 'Settled'],
+  ['is paid, and a webhook reports it once', now('once'), PAID, 'Settled'],
+  ['is paid, and a webhook reports it twice', now('twice'), PAID, 'Settled'],
+  ['is paid, and concurrent webhooks report it', now('at once'), PAID, 'Settled'],
   [
-    'is paid, and its web hook comes in the wrong order',
+    'is paid, and its webhooks arrive out of order',
     [...now('reordered'), ['refund', { amount: 1 }]],
     'balance 24.99, clearing 23.96, fees 1.03',
     'Settled',
   ],
-  ['is paid, and only somebody else says so', now('forged'), PAID, 'Settled'],
-  ['is paid, and nobody says so', now('never'), PAID, 'Settled'],
-  ['is paid later, and a web hook says so once', later('once'), PAID, 'Settled'],
-  ['is paid later, and a web hook says so twice', later('twice'), PAID, 'Settled'],
-  ['is paid later, and web hooks say so at once', later('at once'), PAID, 'Settled'],
+  ['is paid, and only a forged webhook reports it', now('forged'), PAID, 'Settled'],
+  ['is paid, and no webhook reports it', now('never'), PAID, 'Settled'],
+  ['is paid later, and a webhook reports it once', later('once'), PAID, 'Settled'],
+  ['is paid later, and a webhook reports it twice', later('twice'), PAID, 'Settled'],
+  ['is paid later, and concurrent webhooks report it', later('at once'), PAID, 'Settled'],
   [
-    'is paid later, and web hooks come in the wrong order',
+    'is paid later, and its webhooks arrive out of order',
     [['pay_later', { report: 'reordered' }], ['succeed']],
     PAID,
     'Settled',
   ],
-  ['is paid later, and only somebody else says so', later('forged'), PAID, 'Settled'],
-  ['is paid later, and nobody says so', later('never'), PAID, 'Settled'],
+  ['is paid later, and only a forged webhook reports it', later('forged'), PAID, 'Settled'],
+  ['is paid later, and no webhook reports it', later('never'), PAID, 'Settled'],
   ['is complete and unpaid', [['pay_later']], NOTHING, 'Processing'],
-  ['is complete and unpaid, at once', [['pay_later', { report: 'at once' }]], NOTHING, 'Processing'],
+  [
+    'is complete and unpaid, and concurrent webhooks report it',
+    [['pay_later', { report: 'at once' }]],
+    NOTHING,
+    'Processing',
+  ],
   [
     'is complete and fails',
     [
@@ -124,13 +129,13 @@ const STORIES: readonly (readonly [story: string, steps: readonly Step[], books:
   ['is closed', [['expire']], NOTHING, 'New'],
   ['is refunded in part', [['pay'], ['refund', { amount: 1_000 }]], 'balance 15, clearing 13.97, fees 1.03', 'Settled'],
   [
-    'is refunded as a whole, in two parts',
+    'is refunded in full, in two parts',
     [['pay'], ['refund', { amount: 1_000 }], ['refund', { report: 'twice' }]],
     'balance 0, clearing -1.03, fees 1.03',
     'Invalid',
   ],
   [
-    'is refunded, and nobody says so',
+    'is refunded, and no webhook reports it',
     [
       ['pay', { report: 'never' }],
       ['refund', { report: 'never' }],
@@ -146,13 +151,13 @@ const STORIES: readonly (readonly [story: string, steps: readonly Step[], books:
     'Invalid',
   ],
   [
-    'is refunded in part, and disputed as a whole',
+    'is refunded in part, and disputed in full',
     [['pay'], ['refund', { amount: 1_000 }], ['dispute']],
     'balance -10, clearing -26.03, fees 16.03',
     'Invalid',
   ],
-  ['is paid with less than was asked for', [['pay', { total: 2_000 }]], NOTHING, 'New'],
-  ['is paid with more than was asked for', [['pay', { total: 3_000 }]], NOTHING, 'New'],
+  ['is paid with less than the requested amount', [['pay', { total: 2_000 }]], NOTHING, 'New'],
+  ['is paid with more than the requested amount', [['pay', { total: 3_000 }]], NOTHING, 'New'],
 ];
 
 describe('a session that', () => {
@@ -166,17 +171,17 @@ describe('a session that', () => {
     expect([end?.books, end?.status]).toEqual([expected, status]);
   });
 
-  test('has come to its end stays there, whatever is said again, and the books are at drift 0', async () => {
+  test('has ended does not change when its webhooks are repeated, and the ledger has no drift', async () => {
     const ends = await Promise.all(played);
     await Promise.all(ends.map(({ session: made }) => replay(made)));
-    expect((await play([['pay']], PAID, 'Settled')).books).toBe(PAID); // by then what was said before has been looked at
+    expect((await play([['pay']], PAID, 'Settled')).books).toBe(PAID); // by then the repeated webhooks are processed
     for (const [i, { session: made }] of ends.entries()) expect([i, await books(made)]).toEqual([i, STORIES[i]?.[2]]);
     const lines: string[] = [];
     await verify(world.foundation, (line) => lines.push(line));
     expect(lines.at(-1)).toBe('drift 0');
   });
 
-  /** A web hook of ours, signed a moment ago, of which nothing is believed but that the session is worth a look. */
+  /** Sends a webhook with a valid signature. Its content is not trusted: it only triggers a poll of the session. */
   async function replay({ payment_page }: Session): Promise<void> {
     const { Stripe } = await import('stripe');
     const object = { id: payment_page.split('/').at(-1), payment_status: 'paid', amount_total: 1_000_000 };
@@ -187,8 +192,8 @@ describe('a session that', () => {
   }
 });
 
-describe('below zero', () => {
-  test('nothing is sold, until it is paid back', async () => {
+describe('an account below zero', () => {
+  test('cannot buy anything until it has been topped up', async () => {
     const first = await session();
     const { account } = first;
     for (const step of ['pay', 'dispute']) await act(first, step);
@@ -202,28 +207,28 @@ describe('below zero', () => {
   });
 });
 
-describe('step by step,', () => {
+describe('a card payment, step by step', () => {
   const follow = async (made: Session, what: string, expected: string, more: object = {}) => {
     const { events } = await act(made, what, more);
     await world.waitUntil(async () => (await books(made)) === expected);
     return events;
   };
 
-  test('a refund that fails leaves the credit as it was', async () => {
+  test('restores the credit after a refund has failed', async () => {
     const made = await session();
     await follow(made, 'pay', PAID);
     const [refund] = await follow(made, 'refund', 'balance 15, clearing 13.97, fees 1.03', { amount: 1_000 });
     await follow(made, 'fail_refund', PAID, { refund: refund?.data.object.id });
   });
 
-  test('a dispute takes the credit when it begins, and gives it again when it is won', async () => {
+  test('takes back the credit when a dispute starts, and restores it when the dispute is won', async () => {
     const made = await session();
     await follow(made, 'pay', PAID);
     await follow(made, 'dispute', 'balance 0, clearing -16.03, fees 16.03');
     await follow(made, 'win', 'balance 25, clearing 8.97, fees 16.03');
   });
 
-  test('a fee that is known later is booked later', async () => {
+  test('records a fee as soon as the fee is known', async () => {
     const made = await session();
     await follow(made, 'pay', 'balance 25, clearing 25, fees 0', { fee_later: true });
     await follow(made, 'book', PAID);
@@ -231,7 +236,7 @@ describe('step by step,', () => {
 });
 
 describe('a request for a session', () => {
-  test('is answered with a page of the card processor, and one of ours to come back to', async () => {
+  test('returns a page of the card processor, and a page of the gateway to return to', async () => {
     const account = await world.createAccount();
     const { status, body } = await request({ amount: 12.5 }, account);
     expect(status).toBe(201);
@@ -255,12 +260,12 @@ describe('a request for a session', () => {
     [{ amount: 5.001 }, 400, 'amount'],
     [{ amount: '25' }, 400, 'amount'],
     [{ amount: 25, currency: 'EUR' }, 400, 'currency'],
-  ])('of %p is refused, and nothing is asked of Stripe', async (body, status, param) => {
+  ])('of %p is rejected without a request to Stripe', async (body, status, param) => {
     const answer = await request(body, await world.createAccount());
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });
 
-  test('needs a credential, and is not on the public list', async () => {
+  test('requires a credential, and is not in the public list', async () => {
     expect((await request({ amount: 25 })).status).toBe(401);
     const { creditId } = await world.createAccount();
     expect((await request({ amount: 25, credit_id: creditId })).status).toBe(201);
@@ -268,7 +273,7 @@ describe('a request for a session', () => {
     expect(body.data.map(({ method }: { method: string }) => method)).not.toContain('card');
   });
 
-  test('has limits that are settings, and is refused where no card is taken', async () => {
+  test('has limits from the settings, and is rejected if cards are not supported', async () => {
     const account = await world.createAccount();
     const other = await world.startGateway({ cardMinUsd: 1, cardMaxUsd: 2, stripeKey: undefined });
     const none = await world.post('/topup/card/session', { amount: 2 }, account, other.api);
@@ -286,17 +291,17 @@ describe('a request for a session', () => {
   });
 });
 
-describe('the page on which a card payment begins', () => {
-  test('asks for an amount within the limits, and loads nothing', async () => {
+describe('the page on which a card payment starts', () => {
+  test('has a field for an amount within the limits, and loads nothing', async () => {
     const { status, headers, text } = await world.get('/topup/card');
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-/);
     expect(text).toContain('min="5" max="1000"');
-    expect(text).not.toMatch(/<link|<img|\sstyle=|\son\w+=|\ssrc=|action=/); // the key is in no address
+    expect(text).not.toMatch(/<link|<img|\sstyle=|\son\w+=|\ssrc=|action=/); // the key is in no URL
   });
 });
 
-test('a web hook that is not signed by Stripe is refused', async () => {
+test('rejects a webhook that is not signed by Stripe', async () => {
   const body = JSON.stringify({ type: 'checkout.session.completed', data: { object: { id: 'cs_1' } } });
   expect((await world.send('POST', HOOKS, { body, headers: { 'stripe-signature': 't=1,v1=00' } })).status).toBe(401);
   expect((await world.send('POST', HOOKS, { body })).status).toBe(401);

@@ -1,4 +1,4 @@
-/** The page on which a top-up is paid: what to pay and where, and what has become of it. */
+/** The page on which a top-up is paid: what to pay, where, and the state of the payment. */
 import { encodeQR } from 'qr';
 import { type CoinTerms, formatCoins } from '#domain';
 import type { TopupView } from '#projections';
@@ -9,13 +9,16 @@ import { toPaymentUri } from './topups-wire.ts';
 
 export const CHECKOUT_HEADERS = getPageHeaders(CHECKOUT_SCRIPT);
 
-/** A top-up, and the name of its method as customers know it. */
+/** A top-up with the display name of its payment method. */
 export type CheckoutView = Pick<
   TopupView,
   'topupId' | 'requested' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
 > & { readonly coin: CoinTerms; readonly displayName: string };
 
-/** `partial`: more is due, and there is time; `short`: there is none. `reduced`: a part was taken back. */
+/**
+ * `partial`: the rest is due. `short`: the rest is no longer due, after expiry or because an invoice can be paid only
+ * once. `reduced`: a part was reversed after it was credited.
+ */
 type CheckoutState = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'reduced' | 'expired' | 'invalid';
 
 const STATE_BY_STATUS: Readonly<Record<CheckoutView['status'], CheckoutState>> = {
@@ -29,7 +32,7 @@ const STATE_BY_STATUS: Readonly<Record<CheckoutView['status'], CheckoutState>> =
 const FINAL_STATES: ReadonlySet<CheckoutState> = new Set(['settled', 'reduced', 'invalid']);
 const PAYABLE_STATES: ReadonlySet<CheckoutState> = new Set(['waiting', 'partial']);
 
-/** @param now the time that the page is of. ISO 8601. */
+/** @param now the time for which the page is rendered, in ISO 8601 */
 export function renderCheckoutPage(topup: CheckoutView, now: string): string {
   const { displayName, topupId, destination } = topup;
   const methodText = destination.kind === 'page' ? `by ${displayName.toLowerCase()}` : `with ${displayName}`;
@@ -61,43 +64,43 @@ function describeState(state: CheckoutState, topup: CheckoutView): readonly [tit
     case 'partial':
       return [
         'Partly paid',
-        `${paid} came and is credited. ${formatCoinAmount(topup, calculateDueUnits(topup))} is still due.`,
+        `${paid} was received and credited. ${formatCoinAmount(topup, calculateDueUnits(topup))} is still due.`,
       ];
     case 'short':
       return [
         'Partly paid',
-        `${paid} came and is credited. ${topup.destination.kind === 'address' ? LATER_PAYMENT_TEXT : ''}`,
+        `${paid} was received and credited. ${topup.destination.kind === 'address' ? LATER_PAYMENT_TEXT : ''}`,
       ];
     case 'processing':
       return ['Payment seen', 'It is credited as soon as it is confirmed. You may close this page.'];
     case 'settled':
       return ['Paid', 'The amount is in your balance.'];
     case 'reduced':
-      return ['Paid, and partly taken back', `${paid} of it still counts. The rest was refunded or disputed.`];
+      return ['Paid, partly reversed', `${paid} is still credited. The rest was refunded or disputed.`];
     case 'expired':
       return ['Expired', AFTER_EXPIRY[topup.destination.kind]];
     case 'invalid':
-      return ['Payment taken back', 'It was refunded, disputed or undone by its network, and so was the credit.'];
+      return ['Payment reversed', 'It was refunded, disputed or reversed by its network, and so was the credit.'];
     default:
       return state satisfies never;
   }
 }
 
-const AWAITING_PAYMENT_TEXT = 'Your balance is credited once the payment has come.';
-const CARD_PAYMENT_TEXT = 'You pay on the page of the card processor, and come back here.';
-const LATER_PAYMENT_TEXT = 'What comes later is credited as well.';
-const EXCHANGE_RATE_TEXT = 'at the exchange rate of the time it comes';
+const AWAITING_PAYMENT_TEXT = 'Your balance is credited once the payment has arrived.';
+const CARD_PAYMENT_TEXT = 'You pay on the page of the card processor, and then return here.';
+const LATER_PAYMENT_TEXT = 'Later payments are credited as well.';
+const EXCHANGE_RATE_TEXT = 'at the exchange rate when it arrives';
 const AFTER_EXPIRY: Readonly<Record<CheckoutView['destination']['kind'], string>> = {
   bolt11: `Please do not pay this invoice any more. A payment that is under way is still credited, ${EXCHANGE_RATE_TEXT}.`,
-  address: `Please do not pay to this address any more. What comes late is still credited, ${EXCHANGE_RATE_TEXT}.`,
-  page: 'No payment has come in time. One that is under way is still credited.',
+  address: `Please do not pay to this address any more. A late payment is still credited, ${EXCHANGE_RATE_TEXT}.`,
+  page: 'No payment arrived in time. A payment that is under way is still credited.',
 };
 
-/** What is replaced when the status changes, and what the script is told. */
+/** The part of the page that is replaced when the status changes, with the data that the script reads. */
 function renderPayment(topup: CheckoutView, state: CheckoutState, now: string): Html {
   const { status, paidUnits, coin } = topup;
   const hasFinalState = isFinal(state, topup);
-  const statusKey = `${status} ${Number(formatCoins(paidUnits, coin))}`; // as a script reads the JSON
+  const statusKey = `${status} ${Number(formatCoins(paidUnits, coin))}`; // as the script computes it from the JSON
   return html`<div id="payment" data-shown="${statusKey}" data-final="${hasFinalState}" data-expired="${topup.expiresAt <= now}">
 ${renderAmounts(topup, state)}
 ${PAYABLE_STATES.has(state) ? renderPaymentOptions(topup, now) : undefined}
@@ -105,7 +108,7 @@ ${hasFinalState ? undefined : html`<noscript><p class="actions"><a class="button
 </div>`;
 }
 
-/** Nothing more can come that the page would show. */
+/** Whether no later payment would change the page. */
 function isFinal(state: CheckoutState, { destination }: CheckoutView): boolean {
   return FINAL_STATES.has(state) || (state === 'short' && destination.kind !== 'address');
 }
@@ -136,7 +139,7 @@ function renderWalletOptions({ destination, coin, ...topup }: CheckoutView): Htm
   const amount = formatCoins(calculateDueUnits(topup), coin);
   const isInvoice = kind === 'bolt11';
   const uri = isInvoice ? `lightning:${value}` : (toPaymentUri(value, coin, amount) ?? value);
-  // In upper case an invoice needs a code of fewer, larger squares.
+  // An upper-case invoice is encoded in fewer, larger squares.
   const code = encodeQR(isInvoice ? uri.toUpperCase() : uri, 'svg', { ecc: 'low', border: 2 });
   const destinationLabel = isInvoice ? 'Lightning invoice' : `${coin.name} address`;
   return html`<div class="qr" role="img" aria-label="QR code of the ${destinationLabel}">${new Html(code)}</div>
@@ -173,7 +176,7 @@ function formatCoinAmount({ coin }: CheckoutView, units: bigint): string {
   return formatAmount(formatCoins(units, coin), coin.code);
 }
 
-/** Dollars have cents, also where there are none. */
+/** Amounts in USD always have cents. */
 function formatAmount(amount: string, currency: string): string {
   const [integerPart, part = ''] = amount.split('.');
   return currency === 'USD' ? `${integerPart}.${part.padEnd(2, '0')} USD` : `${amount} ${currency}`;

@@ -1,9 +1,9 @@
 /**
- * What a checkout page does in a browser: copies, counts down, and follows the status. What it shows is always what the
- * server wrote: when the status has changed, the page is fetched again and its parts are replaced.
+ * The script of the checkout page: copies, counts down, and follows the status. The server renders everything that the
+ * page shows: when the status changes, the script fetches the page again and replaces its parts.
  */
 const POLL_INTERVAL_MS = 400;
-/** While the page is not looked at, or after the expiry, when a payment is unlikely. */
+/** While the page is hidden, or after expiry, when a payment is unlikely. */
 const IDLE_POLL_INTERVAL_MS = 15_000;
 
 export const CHECKOUT_SCRIPT = `
@@ -71,7 +71,7 @@ export const CHECKOUT_SCRIPT = `
       copied = false;
     }
     const { textContent } = button;
-    said.textContent = copied ? 'Copied' : 'It is selected: copy it with your keyboard or menu';
+    said.textContent = copied ? 'Copied' : 'The text is selected: copy it with your keyboard or menu';
     if (!copied || button.dataset.busy) return;
     button.dataset.busy = 'true';
     button.textContent = 'Copied';

@@ -16,12 +16,12 @@ export class CheckoutController {
     private readonly clock: Clock,
   ) {}
 
-  /** Readable with the id alone, as is the status. */
+  /** Requires no credential: the id is sufficient, as for the status of a top-up. */
   @Get('checkout/:id')
   @Operation(operations.getCheckout)
   async getCheckout(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply) {
     const topup = TOPUP_ID.test(id) ? await this.readModels.findTopup(id) : undefined;
-    if (!topup) throw new NotFoundError('There is no such invoice');
+    if (!topup) throw new NotFoundError('Invoice not found');
     const displayName = this.paymentMethods.getDisplayName(topup.method);
     const coin = this.paymentMethods.getCoin(topup.coin);
     reply.headers(CHECKOUT_HEADERS);

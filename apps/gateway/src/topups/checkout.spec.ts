@@ -38,39 +38,39 @@ const EXPIRED = { status: 'Expired', expiresAt: '2026-11-20T11:00:00.000Z' } as 
 describe('the checkout page of a top-up', () => {
   test.each<[state: string, html: string, says: string, pays: boolean, follows: boolean]>([
     ['is new', pageOf({}), 'Waiting for payment', true, true],
-    ['has been seen', pageOf({ status: 'Processing' }), 'Payment seen', false, true],
+    ['has an unconfirmed payment', pageOf({ status: 'Processing' }), 'Payment seen', false, true],
     ['is paid', pageOf({ status: 'Settled', paidUnits: 25_000_000n }), 'The amount is in your balance', false, false],
-    ['has expired', pageOf(EXPIRED), 'is still credited, at the exchange rate of the time it comes', false, true],
+    ['has expired', pageOf(EXPIRED), 'is still credited, at the exchange rate when it arrives', false, true],
     [
-      'was taken back in part',
+      'was reversed in part',
       pageOf({ status: 'Settled', paidUnits: 15_000_000n }),
-      '0.00015 BTC of it still counts',
+      '0.00015 BTC is still credited',
       false,
       false,
     ],
-    ['was taken back', pageOf({ status: 'Invalid' }), 'refunded, disputed or undone', false, false],
+    ['was reversed', pageOf({ status: 'Invalid' }), 'refunded, disputed or reversed', false, false],
     [
-      'is paid in part by an invoice, which is paid once',
+      'is paid in part by an invoice, which can be paid only once',
       pageOf({ paidUnits: 5_000_000n }),
-      '0.00005 BTC came and is credited',
+      '0.00005 BTC was received and credited',
       false,
       false,
     ],
     [
       'is paid in part to an address',
       pageOf({ paidUnits: 40_000_000_000n }, monero),
-      '0.04 XMR came and is credited. 0.06 XMR is still due',
+      '0.04 XMR was received and credited. 0.06 XMR is still due',
       true,
       true,
     ],
     [
-      'is paid in part to an address, and the time is over',
+      'is paid in part to an address, and has expired',
       pageOf({ ...EXPIRED, paidUnits: 40_000_000_000n }, monero),
-      'What comes later is credited as well',
+      'Later payments are credited as well',
       false,
       true,
     ],
-  ])('that %s says so', (_, html, says, pays, follows) => {
+  ])('that %s shows its state', (_, html, says, pays, follows) => {
     expect(html).toContain(says);
     expect(html.includes('<svg')).toBe(pays);
     expect(html.includes('data-final="false"')).toBe(follows);
@@ -78,7 +78,7 @@ describe('the checkout page of a top-up', () => {
     expect(html.split('<script>')[0]).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  test('of an invoice shows it to copy, and as a link to a wallet', () => {
+  test('of an invoice shows the invoice to copy, and as a link to a wallet', () => {
     const html = pageOf({});
     expect(html).toContain('25.00 USD');
     expect(html).toContain('0.00025 BTC');
@@ -87,25 +87,25 @@ describe('the checkout page of a top-up', () => {
     expect(html).toContain('data-seconds="600"');
   });
 
-  test('of an address asks for what is still due', () => {
+  test('of an address requests the amount that is still due', () => {
     const html = pageOf({ paidUnits: 40_000_000_000n }, monero);
     expect(html).toContain('href="monero:8AAAAA?tx_amount=0.06"');
     expect(html).toContain('value="0.06"');
   });
 
-  test('of an address on a chain of many assets says which', () => {
+  test('of an address on a chain with many assets names the asset', () => {
     const html = pageOf({ coin: coinOf('LBTC'), units: 50_000n }, monero);
     expect(html).toMatch(/href="liquidnetwork:8AAAAA\?amount=0.0005&amp;assetid=6f[0-9a-f]{62}"/);
   });
 
-  test('of a payment page leads there', () => {
+  test('of a payment page links to that page', () => {
     const destination = { kind: 'page', value: 'https://checkout.example/c/pay/cs_1' } as const;
     const html = pageOf({ destination });
     expect(html).toContain('<a class="button" href="https://checkout.example/c/pay/cs_1">');
     expect(html).not.toContain('<textarea');
   });
 
-  test('escapes whatever it shows', () => {
+  test('escapes everything that it shows', () => {
     const nasty = `"><script>alert('x')</script>`;
     const html = pageOf({
       displayName: nasty,
@@ -134,12 +134,12 @@ describe('the route of the page', () => {
     return { url, invoice: body.lightning_invoice as string, answer: await world.get(url) };
   }
 
-  test('is where an invoice says it can be paid', () => {
+  test('is the checkout_url of an invoice', () => {
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(answer.text).toContain('Waiting for payment');
   });
 
-  test('may load and run nothing but its own style and script', () => {
+  test('loads and runs nothing except its own style and script', () => {
     const hash = (tag: string) => {
       const source = answer.text.match(new RegExp(`<${tag}>(.*?)</${tag}>`, 's'))?.[1] ?? '';
       return `'sha256-${createHash('sha256').update(source).digest('base64')}'`;
@@ -150,27 +150,30 @@ describe('the route of the page', () => {
     expect(answer.text).not.toMatch(/<link|<img|\sstyle=|\son\w+=|\ssrc=|url\(/);
   });
 
-  test('is neither stored nor passed on, and reveals nothing of the account', () => {
+  test('is neither cached nor sent as referrer, and reveals nothing about the account', () => {
     const headers = ['cache-control', 'referrer-policy', 'x-content-type-options'];
     expect(headers.map((name) => answer.headers.get(name))).toEqual(['no-store', 'no-referrer', 'nosniff']);
     expect(answer.text).not.toContain(account.creditId);
     expect(answer.text).not.toContain('sk-');
   });
 
-  test('follows the payment', async () => {
+  test('shows that the payment has arrived', async () => {
     const { url, invoice } = await created();
     await world.payInvoice(invoice);
     await world.waitUntil(async () => (await world.get(url)).text.includes('The amount is in your balance'));
   });
 
-  test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'x', "'%20or%201=1"])('of no invoice (%s) is a page as well', async (id) => {
-    const { status, headers, text } = await world.get(`/topup/checkout/${id}`);
-    expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
-    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(text).toContain('There is no such invoice');
-  });
+  test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'x', "'%20or%201=1"])(
+    'responds to an unknown invoice (%s) with a page',
+    async (id) => {
+      const { status, headers, text } = await world.get(`/topup/checkout/${id}`);
+      expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+      expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(text).toContain('Invoice not found');
+    },
+  );
 
-  test('asks for a moment while the books cannot be reached', async () => {
+  test('offers a retry while the event store is unavailable', async () => {
     const { url } = await created();
     const away = jest.spyOn(world.foundation.store, 'read').mockImplementation(() => {
       throw new StoreUnavailableError('away');

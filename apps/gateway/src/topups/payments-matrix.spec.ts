@@ -1,6 +1,6 @@
 /**
- * Back end × method × what happens with the payment × how that is reported. Adding a back end is adding its lines to
- * `CELLS`; each credit is a literal in USD.
+ * Payment backend × method × scenario of a payment × how the payment is reported. To add a backend, add its lines to
+ * `CELLS`. Each credit is a literal in USD.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,20 +26,20 @@ import { verify } from '../../../ledger/src/verify.ts';
 interface Cells {
   readonly backend: string;
   readonly method: string;
-  /** USD. */
+  /** In USD. */
   readonly asked: number;
-  /** What is credited at the end of each story. */
+  /** The credit at the end of each scenario, in USD. */
   readonly credits: Partial<Readonly<Record<ScenarioName, string>>>;
-  /** Stories that take too long here, and where they are told. */
+  /** Scenarios that are not tested here, with the reason or the place of their test. */
   readonly toldElsewhere?: Partial<Readonly<Record<ScenarioName, string>>>;
-  /** Nothing reports what comes, so it is found by looking alone. */
+  /** Payments are not reported, so only polls find them. */
   readonly unreported?: true;
 }
 
-/** 5 % are given on top over Lightning. */
+/** Lightning top-ups have a bonus of 5 %. */
 const LIGHTNING = { exact: '10.5', overpayment: '21', afterExpiry: '10.5' };
 
-/** A coin and a way to pay that do not ship: data alone, on a back end that is there. */
+/** A coin and a method that are not shipped: they consist of data only, and use an existing backend. */
 const SIXTH: PaymentTerms = {
   coins: [
     {
@@ -69,7 +69,7 @@ const SIXTH: PaymentTerms = {
 };
 const USD_PER_DOGE = '0.25';
 
-/** Back ends that no setting names are in the sandbox only as long as none is named. */
+/** The sandbox provides backends without settings only as long as no backend has settings. */
 const BACKENDS = {
   LND_REST_URL: 'sandbox:/lnd',
   ...{ BTCPAY_URL: 'sandbox:/btcpay', BTCPAY_STORE_ID: 'sandbox', BTCPAY_API_KEY: 'sandbox' },
@@ -87,7 +87,7 @@ const CELLS: readonly Cells[] = [
   {
     ...{ backend: 'nwc', method: 'btc-lightning', asked: 10, unreported: true },
     credits: { exact: '10.5', afterExpiry: '10.5' },
-    toldElsewhere: { overpayment: 'a wallet says what its invoice is for, and not what came' },
+    toldElsewhere: { overpayment: 'a wallet reports the amount of its invoice, not of the payment' },
   },
   {
     ...{ backend: 'btcpay', method: 'btc', asked: 20 },
@@ -123,7 +123,7 @@ const CELLS: readonly Cells[] = [
       ...{ exact: '6', partial: '1.5', overpayment: '12', afterExpiry: '6', twice: '7.5' },
       ...{ lowFee: '0', replacement: '1.5', doubleSpend: '0' },
     },
-    toldElsewhere: { reversal: 'is believed after ten more blocks: monero.spec.ts, npm run prove:money' },
+    toldElsewhere: { reversal: 'is accepted after ten more blocks: monero.spec.ts, npm run prove:money' },
   },
   {
     ...{ backend: 'btcpay', method: 'doge', asked: 4 },
@@ -134,12 +134,12 @@ const CELLS: readonly Cells[] = [
   },
 ];
 
-/** Stories that cannot be, by the kind of destination, and why. */
+/** Impossible scenarios, by method, with the reason. */
 const CANNOT_BE: Readonly<Record<string, Partial<Readonly<Record<ScenarioName, string>>>>> = {
   'btc-lightning': {
-    partial: 'a node takes nothing less than its invoice asks for',
+    partial: 'a node accepts no less than the amount of its invoice',
     twice: 'an invoice is paid once',
-    lowFee: 'a payment is final when it has come',
+    lowFee: 'a payment is final when it arrives',
     replacement: 'as above',
     doubleSpend: 'as above',
     reversal: 'as above',
@@ -148,13 +148,13 @@ const CANNOT_BE: Readonly<Record<string, Partial<Readonly<Record<ScenarioName, s
 
 type Report = NonNullable<PayOptions['report']>;
 
-/** Found by looking alone; by web hooks and subscriptions and by looking; and with hints that are worth little. */
+/** `never`: only polls find the payment. `once`: webhooks and subscriptions report it as well. */
 const REPORTS: readonly Report[] = ['never', 'once'];
 const POOR_REPORTS: readonly Report[] = ['twice', 'reordered', 'forged'];
-/** What is tried with poor hints. */
+/** Scenarios that are tested with unreliable reports. */
 const REPORTED_POORLY: readonly ScenarioName[] = ['exact', 'reversal'];
 
-/** Nobody says so when a payment is gone, so these are found by looking alone. */
+/** A lost payment is never reported, so only polls find it. */
 const NEVER_HINTED: readonly ScenarioName[] = ['doubleSpend', 'reversal'];
 
 interface Row extends Cells {
@@ -172,17 +172,17 @@ const rows = (reportsOf: (story: ScenarioName) => readonly Report[]): readonly R
     }),
   );
 
-/** While time goes on. */
+/** With a running clock. */
 const ROWS = rows((story) => (REPORTED_POORLY.includes(story) ? [...REPORTS, ...POOR_REPORTS] : REPORTS));
-/** While time stands still, so that nothing is looked at but what was hinted at. */
+/** With a stopped clock, so that only reports trigger polls. */
 const HINTED_ROWS = rows((story) => {
   if (NEVER_HINTED.includes(story)) return [];
   return story === 'exact' ? ['once', 'twice', 'reordered'] : ['once'];
 });
-/** The same, where nobody hints at it who can be believed: what is paid is found when time goes on. */
+/** With a stopped clock, and without a trusted report: the payment is found when the clock runs again. */
 const UNHINTED_ROWS = rows((story) => (story === 'exact' ? ['never', 'forged'] : []));
 
-/** A few seconds, and more on a machine that has other things to do. */
+/** The scenarios take a few seconds, and longer on a busy host. */
 const TOLD_WITHIN_MS = 90_000;
 
 const outcomes = new Map<Row, ScenarioOutcome | Error>();
@@ -217,14 +217,14 @@ beforeAll(async () => {
   const unhinted = await Promise.all(UNHINTED_ROWS.map(async (row) => [row, await ask(row, apiOf(row))] as const));
   await tellAll(HINTED_ROWS);
   const found = Promise.all(unhinted.map(([row, asked]) => tell(row, Promise.resolve(asked))));
-  await tellAll(HINTED_ROWS.filter(({ story }) => story === 'exact')); // so long they would have had
+  await tellAll(HINTED_ROWS.filter(({ story }) => story === 'exact')); // long enough for the others
   foundUnhinted = UNHINTED_ROWS.filter((row) => outcomes.has(row));
   goOn();
   await found;
 }, TOLD_WITHIN_MS);
 afterAll(() => opened.disposeAsync());
 
-/** A gateway that prefers a back end, for each of them. */
+/** Starts a gateway for each backend, which prefers this backend. */
 async function gatewaysBy(backends: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
   const opening = [...backends].map(async (name) => {
     const methods = CELLS.filter(({ backend }) => backend === name).map(({ method }) => [method, name]);
@@ -243,7 +243,7 @@ async function tell(row: Row, asked: Promise<RequestedTopup>): Promise<void> {
   outcomes.set(row, await told.catch((error: Error) => error));
 }
 
-describe('every story of a method is told or cannot be', () => {
+describe('every scenario of a method is tested or impossible', () => {
   test.each(CELLS)('$method by $backend', ({ method, credits, toldElsewhere = {} }) => {
     const told = [credits, toldElsewhere, CANNOT_BE[method] ?? {}].flatMap(Object.keys);
     expect(told.toSorted()).toEqual(Object.keys(SCENARIOS).toSorted());
@@ -257,29 +257,29 @@ async function isAsItShould(row: Row): Promise<void> {
   expect(outcome.recorded).toBe(outcome.paid);
 }
 
-test('a sixth coin is offered as data alone', async () => {
+test('supports a sixth coin with data only', async () => {
   const { supported_methods } = (await world.get('/topup/payment-methods')).body;
   expect(supported_methods.map((each: { method: string }) => each.method)).toContain('doge');
   const asked = outcomes.get(ROWS.find(({ method, story }) => method === 'doge' && story === 'exact') as Row);
   expect(asked).toMatchObject({ topup: { units: 1_600_000_000n }, recorded: 1_600_000_000n });
 });
 
-describe('what is credited', () => {
+describe('the credit', () => {
   test.each(ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
 });
 
-describe('what is credited by hints alone', () => {
+describe('the credit after reports only', () => {
   test.each(HINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
 });
 
-describe('what is credited once it is looked for, and not by hints', () => {
+describe('the credit after polls, but not after reports', () => {
   test.each(UNHINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', async (row) => {
     expect(foundUnhinted).not.toContain(row);
     await isAsItShould(row);
   });
 });
 
-test('the books say so themselves', async () => {
+test('has no drift in the ledger', async () => {
   const lines: string[] = [];
   expect(await verify(world.foundation, (line) => lines.push(line))).toBe(true);
   expect(lines.join('\n')).toContain('drift');

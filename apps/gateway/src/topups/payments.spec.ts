@@ -34,7 +34,7 @@ const hashOf = ({ lightning_invoice }: Invoice) => {
 };
 
 describe('a payment that is reversed', () => {
-  test('takes its credit back, also below zero, and then nothing is sold', async () => {
+  test('reverses its credit, even below zero; then requests are rejected with 402', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
@@ -56,7 +56,7 @@ describe('a paid top-up', () => {
   test.each([
     ['USD', 1, '1.05'],
     ['USD', 0.1, '0.105'],
-    ['USD', 0.1001, '0.105105'], // 101 satoshis are asked for, and what was wanted is credited
+    ['USD', 0.1001, '0.105105'], // 101 satoshis are requested, and the requested amount is credited
     ['SATS', 1000, '1.05'],
     ['SATS', 1_000_000, '1050'],
     ['BTC', 0.0001, '10.5'],
@@ -67,7 +67,7 @@ describe('a paid top-up', () => {
     expect(await world.fetchBalance(account)).toBe(balance);
   });
 
-  test('is new, and then settled, with the credit already in the balance', async () => {
+  test('is New and then Settled, with the credit already in the balance', async () => {
     const { account, invoice } = await invoiced(2);
     expect((await status(invoice)).status).toBe('New');
     await world.payInvoice(invoice.lightning_invoice);
@@ -76,7 +76,7 @@ describe('a paid top-up', () => {
     expect(await status(invoice)).toMatchObject({ status: 'Settled', amount_paid: 0.00002, amount_due: 0, amount: 2 });
   });
 
-  test('is three facts of the top-up and one credit, under the hash of the payment', async () => {
+  test('appends three events of the top-up and one credit, under the hash of the payment', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
@@ -93,7 +93,7 @@ describe('a paid top-up', () => {
     });
   });
 
-  test('books the payment, the bonus, and the debt to the customer', async () => {
+  test('posts the payment, the bonus, and the debt to the customer', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);
@@ -130,14 +130,14 @@ describe('a paid top-up', () => {
     expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);
   });
 
-  test('that the node never reports is found all the same', async () => {
+  test('that the node never reports is still found', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice, { report: 'never' });
     await settled(invoice);
     expect(await world.fetchBalance(account)).toBe('1.05');
   });
 
-  test('that was overpaid is credited with all that was paid', async () => {
+  test('that was overpaid is credited in full', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice, { amount_msat: '2500000' });
     await settled(invoice);
@@ -145,7 +145,7 @@ describe('a paid top-up', () => {
     expect(await status(invoice)).toMatchObject({ amount: 1, amount_paid: 0.000025, amount_due: 0 });
   });
 
-  test('of one account leaves all others as they are', async () => {
+  test('of one account does not affect other accounts', async () => {
     const [paid, open] = [await invoiced(1), await invoiced(1)];
     await world.payInvoice(paid.invoice.lightning_invoice);
     await settled(paid.invoice);
@@ -153,7 +153,7 @@ describe('a paid top-up', () => {
     expect((await status(open.invoice)).status).toBe('New');
   });
 
-  test('is credited once each when many are paid at once', async () => {
+  test('is credited once if many are paid concurrently', async () => {
     const account = await world.createAccount();
     const invoices: Invoice[] = await Promise.all(
       Array.from(
@@ -168,7 +168,7 @@ describe('a paid top-up', () => {
 });
 
 describe('a payment that settles after the invoice expired', () => {
-  test('is worth what the market says by then, also where that is the same', async () => {
+  test('is credited at the exchange rate of that time, even if the rate is unchanged', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 30 });
     await settled(invoice);

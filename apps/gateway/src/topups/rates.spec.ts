@@ -14,14 +14,14 @@ async function setRates(rates: object): Promise<void> {
   expect((await world.send('PUT', '/rates', { api: world.sandbox, body: rates })).status).toBe(200);
 }
 
-/** By a gateway that has not asked for a rate yet. */
+/** Creates a top-up on a gateway that has not requested a rate yet. */
 async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gateway?: string) {
   const api = gateway ?? (await world.addGateway());
   return world.post(`/topup/create/${method}`, { amount, currency }, account, api);
 }
 
-// A process keeps a rate for a while. Here the one that credits asks for none but this.
-test('a payment that settles later than a minute after the invoice expired is worth the rate of its time', async () => {
+// A process caches a rate for a while. The process that credits payments has not requested one before this test.
+test('credits a payment that settles over a minute after its expiry at the rate of that time', async () => {
   const { body: invoice } = await topUp();
   await setRates({ btc_usd: '50000' });
   await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
@@ -38,14 +38,14 @@ test('a payment that settles later than a minute after the invoice expired is wo
 });
 
 describe('a top-up', () => {
-  test('is sold at the rate of the market', async () => {
+  test('is quoted at the market rate', async () => {
     await setRates({ btc_usd: '64000' });
     expect((await topUp()).body.crypto_amount_due).toBe(0.00001563);
     await setRates({ btc_usd: '0.5' });
     expect((await topUp()).body.crypto_amount_due).toBe(2);
   });
 
-  test('is sold at the one in the middle, and at what two agree on while a third says something else or nothing', async () => {
+  test('uses the middle rate, or the rate on which two sources agree while the third deviates or is unavailable', async () => {
     await setRates({ kraken: '100000', coinbase: '101900', coingecko: '101000' });
     expect((await topUp('USD', 101)).body.crypto_amount_due).toBe(0.001);
     await setRates({ kraken: '1000000000' });
@@ -59,9 +59,9 @@ describe('a top-up', () => {
   const THREE = { kraken: '100000', coinbase: '50000', coingecko: '200000' };
   test.each([
     ['contradict each other', THREE, /: the sources of exchange rates contradict each other$/],
-    ['are all away', { kraken: null, coinbase: null, coingecko: null }, /: no source of exchange rates answers$/],
-    ['are away but for one', { kraken: null, coinbase: null }, /: only one source of exchange rates answers$/],
-  ])('waits while the sources %s, in whatever currency, and no invoice is made', async (_, rates, message) => {
+    ['are all offline', { kraken: null, coinbase: null, coingecko: null }, /: no source of exchange rates responds$/],
+    ['are offline except for one', { kraken: null, coinbase: null }, /: only one source of exchange rates responds$/],
+  ])('is rejected while the sources %s, in every currency, and no invoice is created', async (_, rates, message) => {
     await setRates(rates);
     const before = await world.listEvents();
     const gateway = await world.addGateway();
@@ -73,13 +73,13 @@ describe('a top-up', () => {
       const { status, body, headers } = await topUp(currency, amount, 'btc-lightning', gateway);
       expect([status, Number(headers.get('retry-after')) >= 1]).toEqual([503, true]);
       expect(body).toMatchObject({ status: 'error', statusCode: 503, message: expect.stringMatching(message) });
-      expect(body.message).toMatch(/^No exchange rate can be believed at the moment/);
+      expect(body.message).toMatch(/^No exchange rate is available at the moment/);
       expect(body.error).toMatchObject({ code: 'upstream_unavailable', type: 'upstream_unavailable' });
     }
     expect(await world.listEvents()).toEqual(before);
   });
 
-  test('in monero waits while one of its two sources is down, and goes on at what both say', async () => {
+  test('in Monero requires both of its sources', async () => {
     expect((await topUp('USD', 10, 'xmr')).body.crypto_amount_due).toBe(0.05);
     await setRates({ coingecko: { XMR: null } });
     expect((await topUp('USD', 10, 'xmr')).status).toBe(503);
@@ -87,7 +87,7 @@ describe('a top-up', () => {
   });
 });
 
-test('the operator names the sources, and at least two of them as soon as a coin can be paid in', async () => {
+test('requires at least two sources of exchange rates if a coin is accepted', async () => {
   const one = { krakenUrl: undefined, coinbaseUrl: undefined };
   await expect(world.startGateway(one)).rejects.toThrow(
     'Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set',

@@ -1,6 +1,6 @@
 /**
- * Secrets of back ends and wallets are planted, money comes in by all of them, and then they fail and repeat in their
- * errors what they were sent. None of it may show in logs, answers, facts or read models.
+ * Secrets of payment backends and wallets are seeded, and payments are received through all of them. Then the backends
+ * fail, and repeat in their errors what they received. No secret may appear in logs, responses, events or read models.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
@@ -94,7 +94,7 @@ async function payByAll(): Promise<void> {
   if (preimage !== undefined) secrets.set('preimage of the wallet', preimage);
 }
 
-/** Forged, true and broken web hooks. */
+/** Sends forged, valid and malformed webhooks. */
 async function hook(): Promise<void> {
   for (const [name, header, key] of [
     ['btcpay', 'btcpay-sig', 'BTCPAY_WEBHOOK_SECRET'],
@@ -110,7 +110,7 @@ async function hook(): Promise<void> {
   }
 }
 
-/** In the place of all back ends: an error that repeats everything it was asked with. */
+/** Replaces all backends with a server whose errors repeat everything that it received. */
 async function breakAll(): Promise<void> {
   const { port } = new URL(sandbox.url);
   await sandbox.close();
@@ -129,7 +129,7 @@ async function breakAll(): Promise<void> {
   await keep(world.send('DELETE', '/nwc-auto-topup/connection', { headers: { 'x-credit-id': account.creditId } }));
 }
 
-/** A secret as it is, and as it may hide. */
+/** Returns a secret in its original form and in encodings that may hide it. */
 function spellingsOf(planted: string): readonly string[] {
   const bytes = Buffer.from(planted);
   const raw = /^[0-9a-f]+$/.test(planted) ? [Buffer.from(planted, 'hex').toString('base64')] : [];
@@ -137,7 +137,7 @@ function spellingsOf(planted: string): readonly string[] {
   return [planted, `:${planted}`, ...raw, ...encoded].map((each) => each.toLowerCase());
 }
 
-/** By every way in that the account itself may take, also in vain. */
+/** Authenticates in every way that the `credit_id` allows, in requests that succeed and in requests that fail. */
 async function askAsAccount(): Promise<void> {
   const { creditId } = account;
   const headers = { 'x-credit-id': creditId };
@@ -148,7 +148,7 @@ async function askAsAccount(): Promise<void> {
   await keep(world.get(`/topup/status/x?credit_id=${creditId}`));
 }
 
-test('no planted secret shows anywhere, whatever happens', async () => {
+test('reveals no seeded secret anywhere', async () => {
   await askAsAccount();
   await payByAll();
   await hook();
@@ -158,7 +158,7 @@ test('no planted secret shows anywhere, whatever happens', async () => {
   expect(log.text).toContain('"level"');
   expect(secrets.size).toBeGreaterThanOrEqual(Object.keys(PLANTED).length + LIGHTNING.length + 1);
   const places = { stored, logged: log.text, answers: answers.join('\n') };
-  // What may show is found, and what was to fail did.
+  // These checks ensure that the search works, and that the intended failures have happened.
   expect(stored).toContain(world.getAccountId(account));
   expect(places.answers).toContain('lnbcrt');
   expect(answers.filter((each) => /"statusCode":50[23]/.test(each)).length).toBeGreaterThanOrEqual(

@@ -6,12 +6,11 @@ import type { PublicBaseUrl } from '../edge/network/public-base-url.ts';
 
 export const TOPUP_ID = new RegExp(`^[A-Za-z0-9]{${TOPUP_ID_LENGTH}}$`);
 
-/** The page of a top-up. */
 export function toCheckoutUrl({ url }: PublicBaseUrl, topupId: string): string {
   return `${url}/topup/checkout/${topupId}`;
 }
 
-/** The amount is echoed exactly as it was sent; times are whole Unix seconds. */
+/** Returns the amount exactly as it was requested; times are integers in Unix seconds. */
 export function toInvoiceHeader({
   topupId,
   requested,
@@ -27,7 +26,7 @@ export function toInvoiceHeader({
   };
 }
 
-/** The destination under the names that clients look for. */
+/** Returns the destination in the field that clients expect for its kind. */
 export function toDestinationFields({ kind, value }: Destination) {
   switch (kind) {
     case 'bolt11':
@@ -41,7 +40,7 @@ export function toDestinationFields({ kind, value }: Destination) {
   }
 }
 
-/** The destination in a form that wallets accept. */
+/** Returns the destination in every form that wallets accept. */
 export function toPaymentFields(destination: Destination, coin: CoinTerms, due: string) {
   const { kind, value } = destination;
   const destinationFields = toDestinationFields(destination);
@@ -50,7 +49,10 @@ export function toPaymentFields(destination: Destination, coin: CoinTerms, due: 
   return uri === undefined ? destinationFields : { ...destinationFields, payment_uri: uri };
 }
 
-/** An address and the whole coins that are due, as a link for wallets; undefined for a coin without such links. */
+/**
+ * Returns a payment link for wallets; undefined for a coin without such links.
+ * @param due the amount in the main unit of the coin, such as bitcoins
+ */
 export function toPaymentUri(address: string, { link }: CoinTerms, due: string): string | undefined {
   return link && `${link.scheme}:${address}?${new URLSearchParams({ [link.amount]: due, ...link.parameters })}`;
 }

@@ -52,7 +52,7 @@ export class TopupsController {
     };
   }
 
-  /** Readable with the id alone, which cannot be guessed; reveals nothing of the account. */
+  /** Requires only the id, which cannot be guessed. Reveals nothing about the account. */
   @Get('status/:id')
   @Operation(operations.getTopup)
   async getStatus(@Param('id') id: string) {

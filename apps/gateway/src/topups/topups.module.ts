@@ -12,7 +12,6 @@ import { CheckoutController } from './checkout.controller.ts';
 import { TopupsController } from './topups.controller.ts';
 import { PaymentWebhooksController } from './webhooks.controller.ts';
 
-/** Funding an account. */
 @Module({
   imports: [EdgeModule, PaymentsModule],
   controllers: [TopupsController, CardController, CheckoutController, PaymentWebhooksController],
@@ -23,7 +22,7 @@ import { PaymentWebhooksController } from './webhooks.controller.ts';
 })
 export class TopupsModule {}
 
-/** Sagas find what is due in a moment, whichever process they run in. */
+/** Makes top-ups due at once. The saga process finds them in the schedule, whichever process that is. */
 function createTopupPollTrigger({ pool, freshnessCheck }: ReadModelReader, clock: Clock): TopupPollTrigger {
   const schedule = new PostgresWorkflowSchedule(pool);
   const topups = new TopupFinder(pool, freshnessCheck);
@@ -31,7 +30,7 @@ function createTopupPollTrigger({ pool, freshnessCheck }: ReadModelReader, clock
     async wake(backend, references) {
       const { ids, isComplete: complete } = await topups.find(backend, references, READ_MODEL_WAIT_MS);
       if (ids.size > 0) await schedule.wake(topupWorkflow.name, [...ids.values()], clock.now());
-      if (!complete) throw new ReadModelLaggingError(); // then the back end says it again
+      if (!complete) throw new ReadModelLaggingError(); // the backend then repeats its webhook
     },
   };
 }

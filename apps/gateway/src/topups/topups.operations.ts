@@ -39,7 +39,7 @@ export const getCheckout: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Returns the page on which an invoice is paid',
   description:
-    'For people: amount, QR code, time left and status. It works without scripts, and loads nothing from elsewhere.',
+    'For a browser: amount, QR code, remaining time and status. Works without scripts and loads no external resources.',
   auth: 'public',
   errorFormat: 'page',
   params: { id: { description: 'The id of an invoice', example: '8vy58fo1Z8DYdFkUxp9yJd' } },
@@ -50,9 +50,9 @@ export const getCheckout: OperationOptions = {
 export const createCardSession: OperationOptions = {
   id: 'createCardSession',
   tag: 'Top-ups',
-  summary: 'Creates a payment by card',
+  summary: 'Creates a card payment',
   description:
-    'The customer pays on a page of the card processor. The account is credited as soon as that has happened.',
+    'The customer pays on the page of the card processor. The account is credited as soon as the payment succeeds.',
   auth: 'key',
   creditIdLocation: 'body',
   body: NewCardSession,
@@ -65,8 +65,9 @@ export const createCardSession: OperationOptions = {
 export const getCardPage: OperationOptions = {
   id: 'getCardPage',
   tag: 'Top-ups',
-  summary: 'Returns the page on which a payment by card begins',
-  description: 'For people: an amount, and a key or the id of the account. It leads to the page of the card processor.',
+  summary: 'Returns the page on which a card payment starts',
+  description:
+    'For a browser: the customer enters an amount and an API key or credit id, then pays on the card processor’s page.',
   auth: 'public',
   errorFormat: 'page',
   response: { 'text/html': CheckoutContent },
@@ -76,12 +77,12 @@ export const getCardPage: OperationOptions = {
 export const receivePaymentWebhook: OperationOptions = {
   id: 'receivePaymentHook',
   tag: 'Top-ups',
-  summary: 'Receives a web hook of a back end that takes payments',
+  summary: 'Receives a webhook of a payment backend',
   description:
-    'For BTCPay Server and its like, signed with the secret that both sides have. It only has an invoice looked at.',
+    'For BTCPay Server and similar backends, signed with a shared secret. A webhook only triggers a check of the payments of an invoice.',
   auth: 'public',
   raw: true,
-  params: { backend: { description: 'The back end', example: 'btcpay' } },
+  params: { backend: { description: 'The payment backend', example: 'btcpay' } },
   response: jsonContent(WebhookReceivedSchema),
   errors: [401, 404, 413, 503],
 };

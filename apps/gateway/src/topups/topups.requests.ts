@@ -27,7 +27,7 @@ export class NewCardSession {
   )
   amount!: number;
 
-  @Field({ description: 'USD, which is the default' })
+  @Field({ description: 'USD, which is the only supported currency and the default' })
   @IsOptional()
   @IsString({ message: 'currency must be a string' })
   currency?: string | null;

@@ -7,13 +7,13 @@ const HEAD = {
   invoice_id: text('The id to query the status with'),
   amount: { ...POSITIVE, description: 'The requested amount' },
   currency: STRING,
-  created_at: seconds('When it was created'),
-  expires_at: seconds('When it expires'),
+  created_at: seconds('When the invoice was created'),
+  expires_at: seconds('When the invoice expires'),
 };
-const COIN_AMOUNT = 'in whole coins, such as bitcoins';
+const COIN_AMOUNT = 'in the main unit of the coin, such as bitcoins';
 const INVOICE = text('The invoice to pay (BOLT 11)', { pattern: '^ln' });
 
-/** One of these, by the payment method. */
+/** The payment method determines which of these fields a response has. */
 const DESTINATION = {
   lightning_invoice: INVOICE,
   address: text('The address to pay to'),
@@ -25,10 +25,10 @@ export const TopupInvoice = nameSchema(
   object(
     {
       ...HEAD,
-      checkout_url: text('The page on which it can be paid', { format: 'uri' }),
+      checkout_url: text('The page on which the invoice can be paid', { format: 'uri' }),
       ...DESTINATION,
       payment_request: INVOICE,
-      payment_uri: text('The address and the amount in one, for wallets', { format: 'uri' }),
+      payment_uri: text('A link with address and amount, for wallets', { format: 'uri' }),
       crypto_amount_due: { ...POSITIVE, description: `The amount to pay, ${COIN_AMOUNT}` },
     },
     [...Object.keys(DESTINATION), 'payment_request', 'payment_uri'],
@@ -39,7 +39,7 @@ export const CardSession = nameSchema(
   'CardSession',
   object({
     ...HEAD,
-    checkout_url: text('The page that shows its status, to which the customer comes back', { format: 'uri' }),
+    checkout_url: text('The page that shows the status, to which the customer returns', { format: 'uri' }),
     payment_page: DESTINATION.payment_page,
   }),
 );
@@ -72,7 +72,7 @@ const METHOD = nameSchema(
     supported_currencies: array(STRING),
     limits: {
       type: 'object',
-      description: 'Smallest and largest amount by currency',
+      description: 'Minimum and maximum amount for each currency',
       additionalProperties: object({ min: POSITIVE, max: POSITIVE }),
     },
     expiration_minutes: { type: 'integer', minimum: 1 },
@@ -93,4 +93,4 @@ export const PaymentMethods = nameSchema(
   }),
 );
 
-export const CheckoutContent = text('A page');
+export const CheckoutContent = text('An HTML page');

@@ -21,7 +21,9 @@ function read(invoice: string): Record<string, unknown> {
   );
 }
 
-/** The gateway and the node each say when it was, in whole seconds: what took from one into the next is done again. */
+/**
+ * The gateway and the node each record the time in seconds, so a call that crosses into the next second is repeated.
+ */
 async function withinOneSecond<T>(create: () => Promise<T>): Promise<{ readonly before: number; readonly created: T }> {
   const now = () => Math.floor(Date.now() / 1000);
   for (;;) {
@@ -32,7 +34,7 @@ async function withinOneSecond<T>(create: () => Promise<T>): Promise<{ readonly 
 }
 
 describe('a Lightning top-up', () => {
-  test('is an invoice that any wallet can read, with every field clients look for', async () => {
+  test('is an invoice that any wallet can parse, with every field that clients expect', async () => {
     const { before, created } = await withinOneSecond(() => create({ amount: 25, currency: 'USD' }));
     const { status, body } = created;
     expect(status).toBe(201);
@@ -57,7 +59,7 @@ describe('a Lightning top-up', () => {
     });
   });
 
-  test('begins as new, with nothing paid', async () => {
+  test('starts as New, with nothing paid', async () => {
     const { body } = await create({ amount: 1000, currency: 'SATS' });
     const { invoice_id, amount, currency, created_at, expires_at, lightning_invoice } = body;
     expect((await world.get(`/topup/status/${invoice_id}`)).body).toEqual({
@@ -82,7 +84,7 @@ describe('a Lightning top-up', () => {
     ['BTC', 0.01, '1000000000', '0.01'],
     ['BTC', 0.00000123, '123000', '0.00000123'],
     ['sats', 100, '100000', '0.000001'],
-  ])('of %s %d asks for %s msat, and echoes the amount as it came', async (currency, amount, msat, coins) => {
+  ])('of %s %d requests %s msat, and returns the amount as it was sent', async (currency, amount, msat, coins) => {
     const { status, body, text } = await create({ amount, currency });
     expect(status).toBe(201);
     expect([body.amount, body.currency]).toEqual([amount, currency.toUpperCase()]);
@@ -107,31 +109,31 @@ describe('a Lightning top-up', () => {
     ['USD', undefined],
     ['USD', [5]],
     ['USD', 1e300],
-  ])('of %s %p is refused, and the refusal names the amount', async (currency, amount) => {
+  ])('of %s %p is rejected with the name of the field', async (currency, amount) => {
     const { status, body } = await create({ amount, currency });
     expect([status, body.error.param, body.error.type]).toEqual([400, 'amount', 'invalid_request_error']);
   });
 
   test.each(['EUR', 'LTC', '', 'constructor', null, undefined, 5, ['USD']])(
-    'in %p is refused, and the refusal names the currency',
+    'in %p is rejected with the name of the field',
     async (currency) => {
       const { status, body } = await create({ amount: 5, currency });
       expect([status, body.error.param]).toEqual([400, 'currency']);
     },
   );
 
-  test.each(['cash', 'card', 'BTC-LIGHTNING', 'constructor'])('is not to be had by the method %s', async (method) => {
+  test.each(['cash', 'card', 'BTC-LIGHTNING', 'constructor'])('is not available by the method %s', async (method) => {
     expect((await create({ amount: 25, currency: 'USD' }, `/topup/create/${method}`)).status).toBe(404);
   });
 
-  test('that was refused asks neither the node nor the books', async () => {
+  test('appends no event if it is rejected', async () => {
     const before = await world.listEvents();
     await create({ amount: 5000, currency: 'USD' });
     await world.send('POST', LIGHTNING, { body: { amount: 5, currency: 'USD' } });
     expect(await world.listEvents()).toEqual(before);
   });
 
-  test('is one fact, with the rate and the source it was made with', async () => {
+  test('appends one event, with the rate and its sources', async () => {
     const { body } = await create({ amount: 5, currency: 'USD' });
     const issued = (await world.listEvents()).at(-1);
     expect(issued?.stream).toBe(`topup-${body.invoice_id}`);
@@ -166,20 +168,20 @@ describe('a Lightning top-up', () => {
       () => ({ headers: { 'api-key': account.apiKey }, body: { credit_id: account.creditId } }),
     ],
     [
-      'a key and the credit_id of another',
+      'a key and the credit_id of another account',
       400,
       () => ({ headers: { 'api-key': account.apiKey }, body: { credit_id: crypto.randomUUID() } }),
     ],
     [
-      'a key and the header of another',
+      'a key and the header of another account',
       400,
       () => ({ headers: { 'api-key': account.apiKey, 'x-credit-id': crypto.randomUUID() } }),
     ],
     ['nothing', 401, () => ({})],
     ['an unknown key', 401, () => ({ headers: { 'api-key': 'sk-x' } })],
-    ['the id of no account', 401, () => ({ headers: { 'x-credit-id': crypto.randomUUID() } })],
-    ['the id of no account in the body', 401, () => ({ body: { credit_id: crypto.randomUUID() } })],
-  ])('asked for with %s is answered with %i', async (_, status, sent) => {
+    ['an unknown credit id', 401, () => ({ headers: { 'x-credit-id': crypto.randomUUID() } })],
+    ['an unknown credit id in the body', 401, () => ({ body: { credit_id: crypto.randomUUID() } })],
+  ])('requested with %s gets %i', async (_, status, sent) => {
     const { headers = {}, body } = sent();
     const answer = await world.send('POST', LIGHTNING, { headers, body: { amount: 1, currency: 'USD', ...body } });
     expect(answer.status).toBe(status);
@@ -188,21 +190,21 @@ describe('a Lightning top-up', () => {
 
 describe('the status of a top-up', () => {
   test.each(['AAAAAAAAAAAAAAAAAAAAAA', 'x', '%F0%9F%8E%89', "'%20or%201=1"])(
-    'that is not there (%s) is not found',
+    'that does not exist (%s) is not found',
     async (id) => {
       const { status, body } = await world.get(`/topup/status/${id}`);
       expect([status, body.message]).toEqual([404, 'Invoice not found']);
     },
   );
 
-  test('reveals nothing of the account', async () => {
+  test('reveals nothing about the account', async () => {
     const { invoice_id } = (await create({ amount: 1, currency: 'USD' })).body;
     const { text } = await world.get(`/topup/status/${invoice_id}`);
     expect(text).not.toContain(account.creditId);
     expect(text).not.toContain('sk-');
   });
 
-  test('is expired once its time is over', async () => {
+  test('is Expired after its expiry', async () => {
     const id = 'ExpiredExpiredExpired1';
     const { body } = await create({ amount: 1, currency: 'USD' });
     const issued = (await world.listEvents()).findLast(({ type }) => type === 'InvoiceIssued')?.data ?? {};
@@ -219,9 +221,9 @@ describe('the status of a top-up', () => {
   });
 });
 
-describe('while the projector stands still', () => {
+describe('while the projector is paused, the gateway', () => {
   let lock: pg.Client;
-  /** Nothing moves a checkpoint while this connection holds the table. */
+  /** This connection locks the checkpoints, so that no read model advances. */
   const stand = () => lock.query('begin; lock table books.checkpoints in exclusive mode');
   const goOn = () => lock.query('rollback');
   const status = async (id: string) => {
@@ -234,7 +236,7 @@ describe('while the projector stands still', () => {
   });
   afterAll(() => lock.end());
 
-  test('a top-up is created, shown, paid and credited all the same', async () => {
+  test('creates, shows and credits a top-up', async () => {
     await stand();
     try {
       const { status: created, body } = await create({ amount: 1, currency: 'USD' });
@@ -250,7 +252,7 @@ describe('while the projector stands still', () => {
 });
 
 describe('the payment methods', () => {
-  test('are public, and say what they take', async () => {
+  test('are public, with their currencies and limits', async () => {
     const { status, headers, body } = await world.get('/topup/payment-methods');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json/);

@@ -6,8 +6,8 @@ import { Operation } from '../openapi/operation.ts';
 import * as operations from './topups.operations.ts';
 
 /**
- * Web hooks of the back ends that take payments. They are believed no more than that a top-up is worth a look, so one that
- * is repeated, late, reordered or replayed changes nothing.
+ * Webhooks of payment backends. A webhook only triggers a poll of the top-ups that it names, so one that is repeated,
+ * delayed, reordered or replayed changes nothing.
  */
 @Controller('topup')
 export class PaymentWebhooksController {
@@ -21,9 +21,9 @@ export class PaymentWebhooksController {
   @Operation(operations.receivePaymentWebhook)
   async receive(@Param('backend') name: string, @Req() { headers, body }: FastifyRequest) {
     const backend = this.backends.find(name);
-    if (!backend?.parseWebhook) throw new NotFoundError('There are no web hooks of such a back end');
+    if (!backend?.parseWebhook) throw new NotFoundError('No webhook for this payment backend');
     const references = await backend.parseWebhook({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
-    if (!references) throw new UnauthorizedError('The web hook is not signed as it must be');
+    if (!references) throw new UnauthorizedError('Invalid webhook signature');
     if (references.length > 0) await this.pollTrigger.wake(name, references);
     return { status: 'success' };
   }

@@ -1,4 +1,4 @@
-/** Web hooks of BTCPay Server, while nothing but them has anything looked at. */
+/** Webhooks of BTCPay Server, while nothing else triggers a poll. */
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -31,7 +31,7 @@ async function pay(asked: RequestedTopup): Promise<void> {
   await wallet.mine(bitcoin);
 }
 
-/** Until a later top-up has been looked at, paid and credited: so long others would have had. */
+/** Waits until a later top-up has been polled, paid and credited: other top-ups would have been by then. */
 async function another(): Promise<void> {
   const later = await ask();
   await pay(later);
@@ -39,7 +39,7 @@ async function another(): Promise<void> {
   await credited(later);
 }
 
-/** A top-up that is paid and confirmed, of which nobody has said so; it was looked at when it was new. */
+/** A top-up that is paid and confirmed, but not reported. It was polled when it was new. */
 async function paid(): Promise<RequestedTopup> {
   const asked = await ask();
   await another();
@@ -47,7 +47,7 @@ async function paid(): Promise<RequestedTopup> {
   return asked;
 }
 
-/** As BTCPay prints it. */
+/** The webhook in the format of BTCPay. */
 function event({ topupId }: RequestedTopup): Buffer {
   const [issued] = teller.getEvents(topupId);
   const invoiceId = issued?.type === 'InvoiceIssued' ? issued.data.reference.split('/')[2] : '';
@@ -70,8 +70,8 @@ async function post(body: Buffer, signature: string | undefined = signatureOf(bo
 const factsOf = ({ topupId }: RequestedTopup) => teller.getEvents(topupId).map(({ type }) => type);
 const credited = (asked: RequestedTopup) => world.waitUntil(async () => factsOf(asked).includes('TopupCredited'));
 
-describe('a web hook', () => {
-  test('that is signed has its top-up looked at, and what came is credited', async () => {
+describe('a webhook', () => {
+  test('with a valid signature triggers a poll of its top-up, and the payment is credited', async () => {
     const asked = await paid();
     expect(factsOf(asked)).toEqual(['InvoiceIssued']);
     expect(await post(event(asked))).toBe(200);
@@ -79,7 +79,7 @@ describe('a web hook', () => {
     expect(await world.fetchBalance(asked.account)).toBe('20');
   });
 
-  test('in which any byte is another, of the body or of the signature, is refused and has nothing looked at', async () => {
+  test('is rejected and triggers no poll if any byte of the body or the signature is changed', async () => {
     const asked = await paid();
     const body = event(asked);
     const signature = signatureOf(body);
@@ -98,7 +98,7 @@ describe('a web hook', () => {
     await credited(asked);
   });
 
-  test('that is replayed, also often and at once, changes nothing', async () => {
+  test('changes nothing when it is replayed, even often and concurrently', async () => {
     const asked = await paid();
     const body = event(asked);
     await post(body);
@@ -110,14 +110,14 @@ describe('a web hook', () => {
     expect(await world.fetchBalance(asked.account)).toBe('20');
   });
 
-  test('of a top-up that is not known is taken, and does nothing', async () => {
+  test('for an unknown top-up is accepted and does nothing', async () => {
     const asked = await paid();
     const body = Buffer.from(event(asked).toString().replaceAll(asked.topupId, 'x'.repeat(22)));
     expect(await post(body)).toBe(200);
     expect(factsOf(asked)).toEqual(['InvoiceIssued']);
   });
 
-  test('of a top-up that the read model does not show yet is to be sent again, and then has it looked at', async () => {
+  test('for a top-up that is not in the read model yet gets 503, and triggers a poll when it is repeated', async () => {
     const lock = new pg.Client({ connectionString: world.databaseUrl });
     await lock.connect();
     try {
@@ -136,15 +136,15 @@ describe('a web hook', () => {
   test.each<[string, () => Promise<number>, number]>([
     ['without a signature', () => post(Buffer.from('{}'), ''), 401],
     ['without a body', () => post(Buffer.alloc(0)), 401],
-    ['of a back end without web hooks', () => post(Buffer.from('{}'), undefined, '/topup/webhooks/lnd'), 404],
-    ['of no back end', () => post(Buffer.from('{}'), undefined, '/topup/webhooks/constructor'), 404],
-    ['that is larger than any', () => post(Buffer.alloc(2_000_000, ' ')), 413],
-  ])('%s is refused', async (_, send, status) => {
+    ['for a payment backend without webhooks', () => post(Buffer.from('{}'), undefined, '/topup/webhooks/lnd'), 404],
+    ['for an unknown payment backend', () => post(Buffer.from('{}'), undefined, '/topup/webhooks/constructor'), 404],
+    ['that is too large', () => post(Buffer.alloc(2_000_000, ' ')), 413],
+  ])('%s is rejected', async (_, send, status) => {
     expect(await send()).toBe(status);
   });
 });
 
-/** Another byte that can stand in a header. */
+/** Returns another byte that is valid in a header. */
 function turn(byte = 0): Buffer {
   return Buffer.from([byte === 0x30 ? 0x31 : 0x30]);
 }

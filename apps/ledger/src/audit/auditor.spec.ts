@@ -9,17 +9,17 @@ import { reduceFraction, roundUpToInteger } from './fraction.ts';
 const at = '2026-11-20T12:00:00.000Z';
 const query = { model: 'a/model', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 
-/** A fact as it was stored. */
+/** An event as it was stored. */
 interface Stored {
   readonly type: string;
   readonly data: unknown;
-  /** 1 where it is left out. */
+  /** 1 by default. */
   readonly version?: number;
-  /** The account's where it is left out. */
+  /** The stream of the account by default. */
   readonly stream?: string;
 }
 
-/** What an auditor says about one account's facts, as some program reads them: by default, this one. */
+/** Audits events of one account. @param readToday reads a stored event as the service does; upcasts it by default */
 function audit(facts: readonly Stored[], readToday = (stored: StoredEvent) => upcast(stored, EVENT_SCHEMA)) {
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
@@ -55,7 +55,7 @@ const extended = (holdId: string, amount: string, by: string): Stored => ({
 const ended = (holdId: string) => ({ holdId, keyId: null, held: '40', heldAt: at, query, at });
 const expired = (holdId: string): Stored => ({ type: 'HoldExpired', data: ended(holdId) });
 
-describe('an auditor who reads only the facts', () => {
+describe('an auditor', () => {
   const sold = { of: query.model, provider: 'a', creditor: 'router' };
   const published: Stored = {
     type: 'PriceListPublished',
@@ -76,7 +76,7 @@ describe('an auditor who reads only the facts', () => {
       at,
     },
   };
-  /** 10 × 1 + 5 × 2 pico-USD, sold for 10 × 1 + 5 × 4. */
+  /** Costs 10 × 1 + 5 × 2 pico-USD, and is sold for 10 × 1 + 5 × 4. */
   const item: ChargeItem = {
     ...sold,
     usage: { input: 10, output: 4, reasoning: 1 },
@@ -94,7 +94,7 @@ describe('an auditor who reads only the facts', () => {
     return { type: 'HoldSettled', version: 2, data: { ...ended(holdId), charged: '30', charge, ...money } };
   };
 
-  test('has nothing to say about books that are in order', () => {
+  test('reports no differences for correct events, and summarises them', () => {
     const { differences, summary } = audit([
       published,
       credited,
@@ -114,7 +114,7 @@ describe('an auditor who reads only the facts', () => {
     ]);
   });
 
-  test('accepts a job that ends as its hold did, and what a vendor has invoiced for one that failed', () => {
+  test('accepts a job that ends like its hold, and an invoiced cost of a failed job', () => {
     const closed = { of: 'a/model', provider: 'a', creditor: 'router', cost: '7', at };
     const facts: readonly Stored[] = [
       ...[published, credited, held('1'), kept('1'), settled('1'), done('30'), held('2'), kept('2'), expired('2')],
@@ -125,18 +125,21 @@ describe('an auditor who reads only the facts', () => {
     expect(audit(facts).differences).toEqual([]);
   });
 
-  test('accepts a credit that is taken back after it was spent, and nothing that is held then', () => {
+  test('accepts a reversed credit that was already spent, but no hold after it', () => {
     const spent = [credited, held('1'), reversed];
     expect(audit(spent).differences).toEqual([]);
     expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me falls below zero at position 3']);
   });
 
   test.each<[string, Partial<ChargeItem>]>([
-    ['of a size that has a price of its own', { usage: { input: 11 }, cost: '10', price: '14' }],
-    ['whose size the vendor counted', { usage: { input: 11 }, terms: { inputTokens: 10 }, cost: '11', price: '11' }],
-    ['of a unit that is sold and not billed', { usage: { image: 2 }, terms: { size: '2k' }, cost: '0', price: '14' }],
-    ['that the house bears', { absorbed: 'it failed', price: '0' }],
-  ])('can explain a charge %s', (_, differing) => {
+    ['for an input size that has its own price', { usage: { input: 11 }, cost: '10', price: '14' }],
+    ['whose terms state the input size', { usage: { input: 11 }, terms: { inputTokens: 10 }, cost: '11', price: '11' }],
+    [
+      'for a unit that is sold but not invoiced',
+      { usage: { image: 2 }, terms: { size: '2k' }, cost: '0', price: '14' },
+    ],
+    ['that the operator absorbs', { absorbed: 'it failed', price: '0' }],
+  ])('accepts a charge %s', (_, differing) => {
     const charged = { charged: differing.price };
     expect(audit([published, credited, held('1'), settled('1', differing, charged)]).differences).toEqual([]);
   });
@@ -149,53 +152,49 @@ describe('an auditor who reads only the facts', () => {
       ['credit lnd/topup was booked twice'],
     ],
     ['a reversal that was booked twice', [reversed, reversed], ['credit reversal r was booked twice']],
-    ['a hold that was made twice', [held('1'), held('1')], ['hold 1 was made twice']],
+    ['a hold that was placed twice', [held('1'), held('1')], ['hold 1 was placed twice']],
     ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
-    ['a hold that was never made', [settled('1')], ['hold 1 ended without being open']],
-    ['a hold that is kept for a job without being open', [kept('1')], ['hold 1 was kept for a job without being open']],
+    ['a hold that was never placed', [settled('1')], ['hold 1 ended without being open']],
+    ['a transfer of a hold that is not open', [kept('1')], ['hold 1 was transferred to a job without being open']],
     [
-      'a job that has ended and keeps its hold',
+      'a job that has ended before its hold',
       [held('1'), kept('1'), done('40')],
-      ['video-1 has ended, and its hold is open'],
+      ['video-1 has ended, but its hold is open'],
     ],
     [
-      'a job that has ended otherwise than its hold',
+      'a job that has ended with another charge than its hold',
       [held('1'), kept('1'), expired('1'), done('40')],
-      ['video-1 has ended with 40 pico-USD, and its hold with 0'],
+      ['video-1 has ended with 40 pico-USD, but its hold with 0'],
     ],
+    ['an extension of a hold that is not open', [extended('1', '41', '1')], ['hold 1 was extended without being open']],
     [
-      'a hold that is extended without being open',
-      [extended('1', '41', '1')],
-      ['hold 1 was extended without being open'],
-    ],
-    [
-      'a hold that is extended to more than it comes to',
+      'an extension to an amount that does not add up',
       [held('1', '39'), extended('1', '41', '1')],
-      ['hold 1 was extended to another amount than it comes to'],
+      ['hold 1 was extended to an amount that does not add up'],
     ],
     ['a balance below zero', [held('1', '101')], ['account me falls below zero at position 2']],
     [
-      'a hold that gives back more than it took',
+      'a hold that returns more than it held',
       [held('1', '39'), settled('1')],
-      ['hold 1 ended with another amount than it had'],
+      ['hold 1 ended with a different amount than it had'],
     ],
     [
       'a charge below the price',
       [held('1'), settled('1', {}, { charged: '29' })],
-      ['29 pico-USD were charged for 1, and 30 were due'],
+      ['29 pico-USD were charged for 1, but 30 were due'],
     ],
     [
-      'a charge above what was held',
+      'a charge above the hold',
       [held('1', '29'), settled('1', {}, { held: '29' })],
-      ['30 pico-USD were charged for 1, and 29 were due'],
+      ['30 pico-USD were charged for 1, but 29 were due'],
     ],
     [
-      'a price that is too high by a pico-USD',
+      'a price that is too high by one pico-USD',
       [held('1'), settled('1', { price: '31' }, { charged: '31' })],
       ['the charge of 1 does not follow from its usage and prices'],
     ],
     [
-      'a cost that is too low by a pico-USD',
+      'a cost that is too low by one pico-USD',
       [held('1'), settled('1', { cost: '19' })],
       ['the charge of 1 does not follow from its usage and prices'],
     ],
@@ -205,27 +204,27 @@ describe('an auditor who reads only the facts', () => {
       ['the charge of 1 does not follow from its usage and prices'],
     ],
     [
-      'something that was absorbed and is charged all the same',
+      'an absorbed item that is charged nonetheless',
       [held('1'), settled('1', { absorbed: 'it failed' })],
       ['the charge of 1 does not follow from its usage and prices'],
     ],
     [
-      'something that has no price',
+      'usage without a price',
       [held('1'), settled('1', { usage: { character: 5 } })],
-      ['the charge of 1 has something of a/model that has no price'],
+      ['the charge of 1 has usage of a/model without a price'],
     ],
     [
-      'a condition that is not met, where there is no other price',
+      'usage with only a price whose condition is not met',
       [held('1'), settled('1', { usage: { image: 1 }, terms: { size: '1k' } })],
-      ['the charge of 1 has something of a/model that has no price'],
+      ['the charge of 1 has usage of a/model without a price'],
     ],
     [
-      'a charge by a price list that was never published',
+      'a charge with a price list that was never published',
       [held('1'), settled('1', {}, {}, { priceList: 'v2' })],
       ['the charge of 1 names price list v2, which has no a/model'],
     ],
     [
-      'a debt to a vendor that does not invoice it',
+      'a debt to a provider that is not the creditor',
       [held('1'), settled('1', { creditor: 'another' })],
       ['the charge of 1 names price list v1, which has no a/model'],
     ],
@@ -235,38 +234,38 @@ describe('an auditor who reads only the facts', () => {
       ['the charge of 1 is not the sum of its items', 'the entry at position 3 sums to -1 pico-USD'],
     ],
     [
-      'a version that it cannot read',
+      'an event version that the auditor cannot read',
       [{ ...held('1'), version: 2 }],
       [
         'the auditor does not know version 2 of FundsHeld',
-        'the entry at position 2 books 40 as customer:available, and 0 are due',
-        'the entry at position 2 books -40 as customer:held, and 0 are due',
+        'the entry at position 2 has 40 as customer:available, but 0 are due',
+        'the entry at position 2 has -40 as customer:held, but 0 are due',
       ],
     ],
-  ])('finds %s', (_, facts, differences) => {
+  ])('reports %s', (_, facts, differences) => {
     const today = (stored: StoredEvent) => (stored.type === 'FundsHeld' ? stored : upcast(stored, EVENT_SCHEMA));
     expect(audit([published, credited, ...facts], today).differences).toEqual(differences);
   });
 
   test.each<[string, (stored: StoredEvent) => unknown, string]>([
     [
-      'a posting to the wrong account',
+      'a posting to an incorrect account',
       ({ data }) => ({ ...(data as object), query: { ...query, type: 'response' } }),
-      'the entry at position 3 books -30 as revenue:response, and 0 are due',
+      'the entry at position 3 has -30 as revenue:response, but 0 are due',
     ],
     [
-      'a posting that is not there',
+      'a missing posting',
       ({ data }) => ({ ...(data as object), charge: createCharge({}, { price: '30' }) }),
-      'the entry at position 3 books 0 as payable:router, and -20 are due',
+      'the entry at position 3 has 0 as payable:router, but -20 are due',
     ],
-  ])('finds %s, also where the entry sums to zero', (_, changed, difference) => {
+  ])('reports %s, even if the entry sums to zero', (_, changed, difference) => {
     const today = (stored: StoredEvent) =>
       stored.type === 'HoldSettled' ? { ...stored, data: changed(stored) } : upcast(stored, EVENT_SCHEMA);
     expect(audit([published, credited, held('1'), settled('1')], today).differences).toContain(difference);
   });
 });
 
-describe('an auditor of facts of version 1', () => {
+describe('an auditor of events of version 1', () => {
   const rates = {
     model: query.model,
     provider: 'a',
@@ -287,7 +286,7 @@ describe('an auditor of facts of version 1', () => {
       at,
     },
   };
-  /** 10 × 1 + 2 × 2 + 2 × 3 pico-USD, half of it on top, and a search. */
+  /** Costs 10 × 1 + 2 × 2 + 2 × 3 pico-USD, plus a margin of 50 % and a search. */
   const charge = {
     ...{ cost: '23', price: '34', provider: 'a', priceList: 'v1', fees: [fee], calls: 2, estimated: true },
     ...{ usage: { input: 10, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 }, attempts: [] },
@@ -300,7 +299,7 @@ describe('an auditor of facts of version 1', () => {
   };
   const history = [published, credited, held('1'), settled, held('2'), released, absorbed];
 
-  test('computes their charges again, and lists those that name no model', () => {
+  test('recomputes charges, and lists absorbed charges that name no model', () => {
     const { differences, summary } = audit(history);
     expect(differences).toEqual([]);
     expect(summary.slice(3)).toEqual([
@@ -309,7 +308,7 @@ describe('an auditor of facts of version 1', () => {
     ]);
   });
 
-  /** The program with a mistake in one of its upcasters. */
+  /** Returns how a build with a mistake in one of its upcasters reads a stored event. */
   function mistaken(type: string, mistake: Upcaster) {
     const right = EVENT_SCHEMA.upcasters[type]?.[0] as Upcaster;
     const upcasters = { ...EVENT_SCHEMA.upcasters, [type]: [(data: unknown) => mistake(right(data))] };
@@ -321,14 +320,14 @@ describe('an auditor of facts of version 1', () => {
     charge: { ...data.charge, items: data.charge.items.map((item) => ({ ...item, ...change(item) })) },
   });
   test.each<[string, string, Upcaster]>([
-    ['moves money', 'HoldSettled', changedIn(({ price }) => ({ price: `${BigInt(price) + 1n}` }))],
-    ['owes another vendor', 'HoldSettled', changedIn(() => ({ creditor: 'another' }))],
+    ['changes a price', 'HoldSettled', changedIn(({ price }) => ({ price: `${BigInt(price) + 1n}` }))],
+    ['names another creditor', 'HoldSettled', changedIn(() => ({ creditor: 'another' }))],
     ['loses tokens', 'HoldSettled', changedIn(() => ({ usage: {} }))],
-    ['calls an estimate a report', 'HoldSettled', changedIn(() => ({ estimated: false }))],
+    ['loses the mark of an estimate', 'HoldSettled', changedIn(() => ({ estimated: false }))],
     ['names a model that was not requested', 'ChargeAbsorbed', changedIn(() => ({ of: 'a/model' }))],
     ['loses a search', 'ChargeAbsorbed', changedIn(() => ({ beside: undefined }))],
-    ['changes what was held', 'HoldReleased', (data) => ({ ...data, held: '41' })],
-    ['calls a credit by another name', 'CreditAdded', (data) => ({ ...data, creditId: 'topup' })],
+    ['changes the held amount', 'HoldReleased', (data) => ({ ...data, held: '41' })],
+    ['changes the id of a credit', 'CreditAdded', (data) => ({ ...data, creditId: 'topup' })],
     ['loses prices', 'PriceListPublished', (data) => ({ ...data, lines: data.lines.slice(1) })],
     [
       'loses a margin',
@@ -341,20 +340,20 @@ describe('an auditor of facts of version 1', () => {
         })),
       }),
     ],
-  ])('finds an upcaster that %s', (_, type, mistake) => {
+  ])('reports an upcaster that %s', (_, type, mistake) => {
     const { differences } = audit(history, mistaken(type, mistake));
     const position = history.findIndex((each) => each.type === type);
-    expect(differences[0]).toBe(`the ${type} at position ${position} says something else once it is upcast`);
+    expect(differences[0]).toBe(`the ${type} at position ${position} has another meaning after upcasting`);
   });
 
-  test('finds a charge that was changed, whatever it is upcast to', () => {
+  test('reports a modified charge', () => {
     const dearer = { ...settled, data: { ...ended('1'), charged: '35', charge: { ...charge, price: '35' } } };
     const { differences } = audit([published, credited, held('1'), dearer]);
     expect(differences).toEqual(['the charge of 1 does not follow from its usage and prices']);
   });
 });
 
-test('fractions are in lowest terms, and rounded up once', () => {
+test('fractions are reduced to lowest terms and rounded up', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n }), (over, under) => {
       const fraction = reduceFraction(over, under);

@@ -13,27 +13,27 @@ import { recomputeCharge } from './recompute-charge.ts';
 interface OpenHold {
   readonly amount: bigint;
   readonly expiresAt: string;
-  /** The job that it is kept for. */
+  /** Stream of the job that the hold was transferred to. */
   readonly owner?: string;
 }
 
 /** Amounts by ledger account; a debit is positive. */
 type JournalEntry = ReadonlyMap<string, bigint>;
 
-/** The most holds that a difference names. */
+/** Maximum number of hold ids in a line of the summary. */
 const MAX_LISTED_HOLDS = 10;
 
 /**
- * Judges the facts as they were stored, with book-keeping, readers and arithmetic of its own. What the program makes of
- * the same facts, its upcasters and its postings, is compared with that.
+ * Audits the stored events with its own bookkeeping, event readers and arithmetic, which share no code with the
+ * service. The results are compared with those of the upcasters and postings of the service.
  */
 export class Auditor {
-  /** By streams. */
+  /** Balances by stream name. */
   private readonly balances = new Map<string, { available: bigint; held: bigint }>();
   private readonly credits = new Set<string>();
   private readonly fees = new Set<string>();
   private readonly openHolds = new Map<string, OpenHold>();
-  /** What jobs have paid whose own end has not been seen yet; undefined while their hold is open. */
+  /** Charge by stream of a job that has a hold and has not ended; undefined while the hold is open. */
   private readonly jobs = new Map<string, bigint | undefined>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, TariffReading>>();
   private readonly holdsWithoutModel: string[] = [];
@@ -48,12 +48,12 @@ export class Auditor {
     this.challengeAuditor = new ChallengeAuditor(report);
   }
 
-  /** @param current the same fact as the program reads it */
+  /** @param current the same event after upcasting by the service */
   auditEvent(stored: StoredEvent, current: StoredEvent<DomainEvent>): void {
     const reading = this.readOrReport(() => readStoredEvent(stored));
     const upcast = this.readOrReport(() => readUpcastEvent(stored, current));
     if (upcast && serializeReading(upcast) !== serializeReading(reading))
-      this.report(`the ${stored.type} at position ${stored.position} says something else once it is upcast`);
+      this.report(`the ${stored.type} at position ${stored.position} has another meaning after upcasting`);
     if (reading) {
       this.checkReading(reading, stored);
       if (isChallengeStream(stored)) this.challengeAuditor.check(stored.stream, reading);
@@ -93,7 +93,7 @@ export class Auditor {
     }
   }
 
-  /** The plain meaning of a fact for its account. */
+  /** Applies an event to the balances and open holds, and reports contradictions. */
   private checkReading(reading: EventReading, event: StoredEvent): void {
     switch (reading.kind) {
       case 'prices':
@@ -114,7 +114,7 @@ export class Auditor {
         break;
       case 'hold': {
         const { holdId, amount, expiresAt } = reading;
-        if (this.openHolds.has(holdId)) this.report(`hold ${holdId} was made twice`);
+        if (this.openHolds.has(holdId)) this.report(`hold ${holdId} was placed twice`);
         this.openHolds.set(holdId, { amount, expiresAt });
         this.adjustBalance(event, -amount, amount);
         break;
@@ -124,7 +124,7 @@ export class Auditor {
         const open = this.openHolds.get(holdId);
         if (!open) this.report(`hold ${holdId} was extended without being open`);
         else if (open.amount + by !== amount || by <= 0n)
-          this.report(`hold ${holdId} was extended to another amount than it comes to`);
+          this.report(`hold ${holdId} was extended to an amount that does not add up`);
         else this.openHolds.set(holdId, { ...open, amount });
         this.adjustBalance(event, -by, by);
         break;
@@ -132,7 +132,7 @@ export class Auditor {
       case 'kept': {
         const { holdId, owner, expiresAt } = reading;
         const open = this.openHolds.get(holdId);
-        if (!open) this.report(`hold ${holdId} was kept for a job without being open`);
+        if (!open) this.report(`hold ${holdId} was transferred to a job without being open`);
         else this.openHolds.set(holdId, { ...open, owner, expiresAt });
         this.jobs.set(owner, undefined);
         break;
@@ -141,13 +141,13 @@ export class Auditor {
         const { holdId, held, charged, charge } = reading;
         const open = this.openHolds.get(holdId);
         if (!open) this.report(`hold ${holdId} ended without being open`);
-        else if (open.amount !== held) this.report(`hold ${holdId} ended with another amount than it had`);
+        else if (open.amount !== held) this.report(`hold ${holdId} ended with a different amount than it had`);
         this.openHolds.delete(holdId);
         if (open?.owner !== undefined) this.jobs.set(open.owner, charged);
         this.adjustBalance(event, held - charged, -held);
         if (!charge) break;
         const due = charge.price < held ? charge.price : held;
-        if (charged !== due) this.report(`${charged} pico-USD were charged for ${holdId}, and ${due} were due`);
+        if (charged !== due) this.report(`${charged} pico-USD were charged for ${holdId}, but ${due} were due`);
         this.recompute(holdId, charge);
         break;
       }
@@ -171,15 +171,15 @@ export class Auditor {
     }
   }
 
-  /** A job whose hold was never kept paid nothing. */
+  /** A job to which no hold was transferred has paid nothing. */
   private endJob(job: string, charged: bigint): void {
     const paid = this.jobs.has(job) ? this.jobs.get(job) : 0n;
-    if (paid === undefined) this.report(`${job} has ended, and its hold is open`);
-    else if (paid !== charged) this.report(`${job} has ended with ${charged} pico-USD, and its hold with ${paid}`);
+    if (paid === undefined) this.report(`${job} has ended, but its hold is open`);
+    else if (paid !== charged) this.report(`${job} has ended with ${charged} pico-USD, but its hold with ${paid}`);
     this.jobs.delete(job);
   }
 
-  /** Only a credit that is taken back may leave less than nothing. */
+  /** Reports a negative available balance, which only a reversed credit may cause. */
   private adjustBalance({ stream, position }: StoredEvent, available: bigint, held: bigint, reversed = false): void {
     const before = this.balances.get(stream) ?? { available: 0n, held: 0n };
     const after = { available: before.available + available, held: before.held + held };
@@ -198,7 +198,7 @@ export class Auditor {
       const tariff = list?.get(toTariffKey(part));
       const expected = tariff && recomputeCharge(part, tariff.lines);
       if (!tariff) this.report(`the charge of ${holdId} names price list ${priceList}, which has no ${part.of}`);
-      else if (!expected) this.report(`the charge of ${holdId} has something of ${part.of} that has no price`);
+      else if (!expected) this.report(`the charge of ${holdId} has usage of ${part.of} without a price`);
       else if (expected.cost !== part.cost || expected.price !== part.price)
         this.report(`the charge of ${holdId} does not follow from its usage and prices`);
     }
@@ -207,7 +207,7 @@ export class Auditor {
       this.report(`the charge of ${holdId} is not the sum of its items`);
   }
 
-  /** What the program books of a fact, beside what the auditor does. */
+  /** Compares the postings of the service for an event with those of the auditor. */
   private compareEntry(expectedEntry: JournalEntry, event: StoredEvent<DomainEvent>): void {
     const actualEntry = new Map<string, bigint>();
     const owner = event.stream.replace(/^[^-]*-/, '');
@@ -224,12 +224,12 @@ export class Auditor {
     for (const name of new Set([...actualEntry.keys(), ...expectedEntry.keys()])) {
       const [actual, expected] = [actualEntry.get(name) ?? 0n, expectedEntry.get(name) ?? 0n];
       if (actual !== expected)
-        this.report(`the entry at position ${event.position} books ${actual} as ${name}, and ${expected} are due`);
+        this.report(`the entry at position ${event.position} has ${actual} as ${name}, but ${expected} are due`);
     }
   }
 }
 
-/** The auditor's own book-keeping. @param accountPrefix whose money the stream is about */
+/** Returns the postings that an event requires. @param accountPrefix the kind of payer that the stream belongs to */
 function toExpectedEntry(reading: EventReading, accountPrefix: 'customer' | 'challenge'): JournalEntry {
   const entry = new Map<string, bigint>();
   const book = (account: string, amount: bigint) => void entry.set(account, (entry.get(account) ?? 0n) + amount);

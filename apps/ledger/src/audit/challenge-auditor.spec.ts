@@ -23,7 +23,7 @@ const after = '2026-11-23T12:05:00.001Z';
 const query = { model: 'web/search', type: 'data_enrichment', source: 'api', online: false, free: false } as const;
 const sold = { of: query.model, provider: 'exa', creditor: 'exa' };
 
-/** A use costs as many pico-USD as it is sold for. */
+/** A charge whose cost is equal to its price. */
 const charge = (price: PicoUsd): Charge => {
   const amounts = { cost: price.toString(), price: price.toString() };
   return createCharge({ ...sold, usage: { character: Number(price) }, ...amounts }, { priceList: 'v1' });
@@ -43,7 +43,7 @@ const VERSIONS: Readonly<Record<string, number>> = {
   ChargeAbsorbed: 2,
 };
 
-/** What an auditor says of facts of one challenge. */
+/** Audits the events of one challenge. */
 function audit(facts: readonly Stored[]) {
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
@@ -56,7 +56,7 @@ function audit(facts: readonly Stored[]) {
   return { differences, summary: auditor.formatSummary() };
 }
 
-/** The facts that follow from a life. */
+/** Returns the events that result from a scenario. */
 function factsOf(life: ChallengeScenario): readonly Stored[] {
   const facts: Stored[] = [];
   const challenges = new Map<string, ChallengeState>();
@@ -82,7 +82,7 @@ function factsOf(life: ChallengeScenario): readonly Stored[] {
   return facts;
 }
 
-test('finds nothing, whatever happens to a challenge in whatever order', () => {
+test('reports no differences for random scenarios of a challenge', () => {
   fc.assert(
     fc.property(challengeScenarios, (life) => {
       expect(audit(factsOf(life)).differences).toEqual([]);
@@ -90,7 +90,7 @@ test('finds nothing, whatever happens to a challenge in whatever order', () => {
   );
 });
 
-/** 0.0115 USD at 85,000 USD for a coin: 14 satoshis, which are worth 0.0119. */
+/** 0.0115 USD at 85,000 USD per coin are 14 satoshis, rounded up, which are worth 0.0119 USD. */
 const [price, worth] = [parseUsd('0.0115').toString(), parseUsd('0.0119').toString()];
 const issued = (more: Partial<ChallengeIssued['data']> = {}): Stored => {
   return { type: 'ChallengeIssued', data: createIssuedChallenge(more) };
@@ -117,7 +117,7 @@ const forfeited = (amount = price, when = after): Stored => ({
 });
 
 describe('an auditor of challenges', () => {
-  test('counts those that were paid, and what is owed for them', () => {
+  test('counts paid challenges, and sums the amounts held and owed for them', () => {
     const part = parseUsd('0.01').toString();
     const facts = [issued(), paid(), held('1'), expired('1'), held('2'), settled('2', part)];
     const { differences, summary } = audit([...facts, overpaid('1000', '850000000')]);
@@ -127,74 +127,74 @@ describe('an auditor of challenges', () => {
   });
 
   test.each<[string, readonly Stored[], string]>([
-    ['one that was never issued', [paid()], 'was never issued'],
-    ['one that was issued twice', [issued(), issued()], 'was issued twice'],
-    ['one that was paid twice', [issued(), paid(), paid()], 'was paid twice'],
-    ['a payment of less', [issued(), paid({ units: '13000' })], 'was paid otherwise than was asked for'],
-    ['more than comes of a payment', [issued(), paid({ price: worth })], 'was paid otherwise than was asked for'],
+    ['a challenge that was never issued', [paid()], 'was never issued'],
+    ['a challenge that was issued twice', [issued(), issued()], 'was issued twice'],
+    ['a challenge that was paid twice', [issued(), paid(), paid()], 'was paid twice'],
+    ['an underpayment', [issued(), paid({ units: '13000' })], 'was paid with other amounts than required'],
+    ['a credit above the price', [issued(), paid({ price: worth })], 'was paid with other amounts than required'],
     [
-      'an overpayment that is worth more',
+      'an overpayment that is credited above its value',
       [issued(), paid(), overpaid('1000', '850000001')],
-      'was paid otherwise than was asked for',
+      'was paid with other amounts than required',
     ],
     [
-      'an overpayment of what was not paid',
+      'an overpayment before the payment',
       [issued(), overpaid('1000', '850000000')],
-      'was paid otherwise than was asked for',
+      'was paid with other amounts than required',
     ],
-    ['one that is claimed unpaid', [issued(), held('1')], 'was claimed before it was paid'],
+    ['a claim of an unpaid challenge', [issued(), held('1')], 'was claimed before it was paid'],
     [
-      'two claims at a time',
+      'two concurrent claims',
       [issued(), paid(), held('1'), held('2', '0')],
       'was claimed while a request that it pays for was running',
     ],
     [
-      'more that is charged than was paid',
+      'charges that exceed the payment',
       [issued(), paid(), held('1'), settled('1'), held('2'), settled('2')],
       'was charged more than was paid',
     ],
-    ['income while it runs', [issued(), paid(), held('1'), forfeited('0')], 'was forfeited while it could be used'],
+    ['a forfeiture during use', [issued(), paid(), held('1'), forfeited('0')], 'was forfeited while it could be used'],
     [
-      'income before its time',
+      'a forfeiture while the challenge is still usable',
       [issued(), paid(), forfeited(price, usableUntil)],
       'was forfeited while it could be used',
     ],
     [
-      'income that is not there',
+      'a forfeiture of more than the remaining amount',
       [issued(), paid(), forfeited(worth)],
-      'was forfeited with another amount than was left of it',
+      'was forfeited with another amount than the remaining one',
     ],
     [
-      'a claim of what became income',
+      'a claim after a forfeiture',
       [issued(), paid(), forfeited(), held('1', '0')],
       'was claimed after it was forfeited',
     ],
     [
-      'a satoshi too many',
+      'an amount with one satoshi too many',
       [issued({ units: '15000', worth: '12750000000' })],
-      'asks for something else than its price, rounded up to a satoshi',
+      'has an amount that is not its price rounded up to a satoshi',
     ],
     [
-      'a satoshi too few',
+      'an amount with one satoshi too few',
       [issued({ units: '13000', worth: '11050000000' })],
-      'asks for something else than its price, rounded up to a satoshi',
+      'has an amount that is not its price rounded up to a satoshi',
     ],
     [
-      'a part of a satoshi',
+      'an amount with a fraction of a satoshi',
       [issued({ units: '13600', worth: '11560000000' })],
-      'asks for something else than its price, rounded up to a satoshi',
+      'has an amount that is not its price rounded up to a satoshi',
     ],
-    ['another rate than it names', [issued({ worth: '11900000001' })], 'asks for something else than its rate says'],
+    ['a value at another rate', [issued({ worth: '11900000001' })], 'has an amount that does not match its rate'],
     [
-      'prices of another day',
+      'another price list',
       [issued({ priceList: 'v0' }), paid(), held('1'), settled('1')],
-      'was charged by price list v1, and issued by v0',
+      'was charged with price list v1, but issued with v0',
     ],
-  ])('finds %s', (_, facts, wrong) => {
+  ])('reports %s', (_, facts, wrong) => {
     expect(audit(facts).differences).toContain(`challenge-c ${wrong}`);
   });
 
-  test('finds what goes below zero', () => {
+  test('reports a negative amount', () => {
     expect(audit([issued(), paid(), held('1', worth)]).differences).toContain(
       'challenge c falls below zero at position 3',
     );

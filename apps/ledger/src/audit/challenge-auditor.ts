@@ -1,9 +1,9 @@
-/** The auditor's judgement of payment challenges: each pays for one request, with what was paid for it and nothing more. */
+/** Audits challenges: each pays for one request at a time, with at most the amount that was paid for it. */
 
 import type { ChallengeOffer, EventReading } from './event-readings.ts';
 import { reduceFraction } from './fraction.ts';
 
-/** What payments over Lightning are made in: a satoshi, in millisatoshis. */
+/** Challenges require integral satoshis; their units are millisatoshis. */
 const MSAT_PER_SATOSHI = 1_000n;
 const UNITS_PER_COIN: Readonly<Record<string, bigint>> = { BTC: 100_000_000n * MSAT_PER_SATOSHI };
 const PICO_USD_PER_USD = 10n ** 12n;
@@ -20,10 +20,10 @@ interface Challenge {
 export class ChallengeAuditor {
   private readonly challenges = new Map<string, Challenge>();
 
-  /** @param report is told what is wrong with which challenge */
+  /** @param report receives the contradictions, with the stream of the challenge */
   constructor(private readonly report: (difference: string) => void) {}
 
-  /** What is held or owed of those that were paid. */
+  /** Number of paid challenges, and the sum of their held and owed amounts in pico-USD. */
   get owedTotals(): { readonly paid: number; readonly amount: bigint } {
     const paid = [...this.challenges.values()].filter((challenge) => challenge.paid > 0n);
     return {
@@ -32,7 +32,7 @@ export class ChallengeAuditor {
     };
   }
 
-  /** @param stream of the challenge */
+  /** Applies an event to a challenge, and reports contradictions. @param stream the stream of the challenge */
   check(stream: string, reading: EventReading): void {
     const challenge = this.challenges.get(stream);
     const reportProblem = (what: string) => this.report(`${stream} ${what}`);
@@ -55,7 +55,7 @@ function checkReading(reading: EventReading, challenge: Challenge, reportProblem
   switch (reading.kind) {
     case 'payment':
       if (reading.isOverpayment ? !isProportionalOverpayment(reading, challenge) : !isExpectedPayment(reading, terms))
-        reportProblem('was paid otherwise than was asked for');
+        reportProblem('was paid with other amounts than required');
       if (!reading.isOverpayment && challenge.paid > 0n) reportProblem('was paid twice');
       challenge.paid += reading.owed;
       break;
@@ -72,11 +72,11 @@ function checkReading(reading: EventReading, challenge: Challenge, reportProblem
       challenge.charged += reading.charged;
       if (challenge.charged > challenge.paid) reportProblem('was charged more than was paid');
       if (reading.charge && reading.charge.priceList !== terms.priceList)
-        reportProblem(`was charged by price list ${reading.charge.priceList}, and issued by ${terms.priceList}`);
+        reportProblem(`was charged with price list ${reading.charge.priceList}, but issued with ${terms.priceList}`);
       break;
     case 'forfeit':
       if (reading.amount !== calculateRemaining(challenge))
-        reportProblem('was forfeited with another amount than was left of it');
+        reportProblem('was forfeited with another amount than the remaining one');
       if (openHoldIds.size > 0 || reading.at <= terms.usableUntil)
         reportProblem('was forfeited while it could be used');
       challenge.forfeited += reading.amount;
@@ -90,18 +90,18 @@ function calculateRemaining({ paid, held, charged, forfeited }: Challenge): bigi
   return paid - held - charged - forfeited;
 }
 
-/** What is asked for is the price in whole satoshis, rounded up, and worth what the rate says. */
+/** Checks that a challenge requires its price, rounded up to a satoshi and valued at its exchange rate. */
 function checkRounding({ coin, units, rate, worth, price }: ChallengeOffer, reportProblem: ReportProblem): void {
   const perCoin = UNITS_PER_COIN[coin];
   if (perCoin === undefined) {
-    reportProblem(`is paid in ${coin}`);
+    reportProblem(`is paid in the unknown coin ${coin}`);
     return;
   }
   const { numerator, denominator } = parseDecimal(rate);
   const calculateUsdValue = (quantity: bigint) => (quantity * numerator * PICO_USD_PER_USD) / (denominator * perCoin);
-  if (worth !== calculateUsdValue(units)) reportProblem('asks for something else than its rate says');
+  if (worth !== calculateUsdValue(units)) reportProblem('has an amount that does not match its rate');
   if (units % MSAT_PER_SATOSHI !== 0n || worth < price || calculateUsdValue(units - MSAT_PER_SATOSHI) >= price)
-    reportProblem('asks for something else than its price, rounded up to a satoshi');
+    reportProblem('has an amount that is not its price rounded up to a satoshi');
 }
 
 function isExpectedPayment(
@@ -111,7 +111,7 @@ function isExpectedPayment(
   return units === terms.units && worth === terms.worth && owed === terms.price;
 }
 
-/** What comes beyond that is owed at the same rate. */
+/** Checks that an overpayment is owed in full, at the rate of the challenge. */
 function isProportionalOverpayment(
   { units, worth, owed }: Extract<EventReading, { kind: 'payment' }>,
   { terms, paid }: Challenge,

@@ -1,14 +1,14 @@
 /**
- * What the facts that move money say, read by the auditor from what was stored, in the version in which it was stored.
- * None of this is shared with the code that decides, books and upcasts: a mistake in that shows as a difference.
+ * Reads the stored events that move money, each in its stored version. The readers share no code with the deciders, the
+ * postings and the upcasters of the service, so that a mistake there is found as a difference.
  */
 import type { StoredEvent } from '#kernel';
 import { type Fraction, reduceFraction } from './fraction.ts';
 
-/** What was used of one thing, and the amounts that were charged for it. */
+/** Usage of one model or service, and the amounts charged for it. */
 export interface ChargedPart {
   readonly of: string | null;
-  /** Sold in its own name, and not as what was asked for. */
+  /** True for usage that is sold under its own name, such as a web search, and not as the requested model. */
   readonly beside: boolean;
   readonly provider: string;
   readonly creditor: string;
@@ -27,7 +27,7 @@ export interface ChargeReading {
   readonly priceList: string;
 }
 
-/** A price of one unit; an amount that is not known is null. */
+/** Cost and price per unit. `cost` is null if no provider invoices the unit, and `price` is null if it is not sold. */
 export interface TariffLine {
   readonly unit: string;
   readonly cost: Fraction | null;
@@ -46,7 +46,7 @@ export type EventReading =
   | { readonly kind: 'prices'; readonly version: string; readonly tariffs: readonly TariffReading[] }
   | {
       readonly kind: 'credit';
-      /** Once for each payment, and once for each time that one was taken back. */
+      /** Unique for each payment and for each reversal. */
       readonly id: string;
       readonly reversed: boolean;
       readonly method: string;
@@ -56,7 +56,7 @@ export type EventReading =
   | {
       readonly kind: 'rate';
       readonly method: string;
-      /** What was credited, and what it was worth in the market. */
+      /** The credited amount, and the market value of the payment. */
       readonly credited: bigint;
       readonly market: bigint;
     }
@@ -64,7 +64,7 @@ export type EventReading =
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
   | { readonly kind: 'kept'; readonly holdId: string; readonly owner: string; readonly expiresAt: string }
-  /** A job is over: its hold ended before, and paid so much. */
+  /** A job ended after its hold had ended. `charged` is the amount that was charged from the hold. */
   | { readonly kind: 'job'; readonly charged: bigint }
   | { readonly kind: 'cost'; readonly provider: string; readonly creditor: string; readonly cost: bigint }
   | {
@@ -77,23 +77,24 @@ export type EventReading =
     }
   | { readonly kind: 'absorbed'; readonly holdId: string; readonly charge: ChargeReading }
   | ({ readonly kind: 'offer' } & ChallengeOffer)
-  /** What was asked for a challenge has come, or something beyond it. */
+  /** The payment of a challenge, or an overpayment. */
   | {
       readonly kind: 'payment';
       readonly isOverpayment: boolean;
       readonly method: string;
       readonly units: bigint;
-      /** What came is worth so much, and so much of it is owed. */
+      /**
+       * The value of the units at the rate of the challenge, and the amount owed to the payer for them, in pico-USD.
+       */
       readonly worth: bigint;
       readonly owed: bigint;
     }
   | { readonly kind: 'forfeit'; readonly amount: bigint; readonly at: string };
 
-/** What a payment challenge asks for. */
 export interface ChallengeOffer {
   readonly coin: string;
   readonly units: bigint;
-  /** USD for a coin. */
+  /** USD per coin. */
   readonly rate: string;
   readonly worth: bigint;
   readonly price: bigint;
@@ -101,11 +102,11 @@ export interface ChallengeOffer {
   readonly usableUntil: string;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: stored JSON, of a shape that its version says
+// biome-ignore lint/suspicious/noExplicitAny: stored JSON, in the format of its version
 type StoredData = any;
 type DataReader = (data: StoredData) => EventReading | undefined;
 
-/** A reader for each version of each type that moves money or says what it costs; the first is of version 1. */
+/** Readers for each version of every event type that moves money or publishes prices, starting with version 1. */
 const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   PriceListPublished: [readPricesV1, readPricesV2],
   CreditAdded: [(data) => readCredit({ ...data, creditId: `lnd/${data.creditId}` }), readCredit],
@@ -135,12 +136,12 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   ],
 };
 
-/** Undefined for facts that move nothing. @throws Error for a version that the auditor does not know */
+/** @returns undefined for events that move no money @throws Error for a version that the auditor does not know */
 export function readStoredEvent({ type, data, metadata }: StoredEvent): EventReading | undefined {
   return readVersion(type, metadata.version ?? 1, data);
 }
 
-/** What a fact says that was upcast; undefined where it was stored as it is. */
+/** Reads the latest version of an event after upcasting. @returns undefined if it was stored in that version */
 export function readUpcastEvent({ metadata }: StoredEvent, current: StoredEvent): EventReading | undefined {
   const latest = READERS[current.type]?.length ?? 1;
   return (metadata.version ?? 1) < latest ? readVersion(current.type, latest, current.data) : undefined;
@@ -198,7 +199,7 @@ function readSettledHold({ holdId, held, charged, query }: StoredData, charge: C
   return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, charge };
 }
 
-/** One part for all calls of the model together, with what the fees leave of the amounts, and one for each fee. */
+/** Returns one part for each fee, and one for all calls of the model with the remaining amounts. */
 function readChargeV1(charge: StoredData, of: string | null): ChargeReading {
   const { provider, usage, calls = 1, estimated, priceList, fees = [] } = charge;
   const [cost, price] = [BigInt(charge.cost), BigInt(charge.price)];
@@ -229,7 +230,7 @@ function readChargeV2({ items, cost, price, priceList }: StoredData): ChargeRead
   return { parts, cost: BigInt(cost), price: BigInt(price), priceList };
 }
 
-/** Quantities in one order and without those that are 0, so that what says the same looks the same. */
+/** Sorts the quantities and drops those that are 0, so that equal usages have equal representations. */
 function toPart(
   of: string | null,
   provider: string,
@@ -262,7 +263,7 @@ function readTokensV1({ model, provider, marginBasisPoints, ...rates }: StoredDa
   };
 }
 
-/** Units of before: what they are counted in, and how much of that they were. */
+/** Media units of version 1, each with its current unit and quantity. */
 const MEDIA_UNITS_V1: Readonly<Record<string, readonly [string, number]>> = {
   image: ['image', 1],
   second: ['videoSecond', 1],

@@ -21,7 +21,6 @@ export function sumFractions(fractions: readonly Fraction[]): Fraction {
   );
 }
 
-/** The next whole number, where it is none. */
 export function roundUpToInteger({ numerator, denominator }: Fraction): bigint {
   return numerator <= 0n ? numerator / denominator : (numerator + denominator - 1n) / denominator;
 }

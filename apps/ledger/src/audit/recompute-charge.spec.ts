@@ -18,23 +18,26 @@ const PART = {
   ...{ cost: 0n, price: 0n },
 };
 
-describe('the auditor, who has an arithmetic of his own,', () => {
-  test.each(ALL_UNITS)('falls back from %s to the price that the charge fell back to', (unit) => {
-    for (const quantity of [5, 11]) {
-      const used = { [unit]: quantity };
-      const again = recomputeCharge({ ...PART, usage: used }, lines);
-      let charged: unknown;
-      try {
-        charged = calculateCostAndPrice(used, prices);
-      } catch {
-        charged = undefined; // there is no price for it
+describe('the arithmetic of the auditor', () => {
+  test.each(ALL_UNITS)(
+    'calculates the same cost and price for %s as the service, with or without a fallback unit',
+    (unit) => {
+      for (const quantity of [5, 11]) {
+        const used = { [unit]: quantity };
+        const again = recomputeCharge({ ...PART, usage: used }, lines);
+        let charged: unknown;
+        try {
+          charged = calculateCostAndPrice(used, prices);
+        } catch {
+          charged = undefined; // the unit has no price
+        }
+        expect(again).toEqual(charged);
       }
-      expect(again).toEqual(charged);
-    }
-  });
+    },
+  );
 
   test.each<Usage>([{ lookup: 1, result: 4 }, { lookup: 1 }, {}])(
-    'comes to the same for %j, which is sold by the lookup and invoiced by the result',
+    'calculates the same as the service for %j, which is sold per lookup and invoiced per result',
     (used) => {
       const sold: readonly Price[] = [
         { unit: 'lookup', per: 1n, price: 172n },

@@ -1,9 +1,9 @@
-/** The auditor's own arithmetic: what was used, at the prices that were published. */
+/** Recomputes charges from the usage and the published prices, independently of the code that charges. */
 
 import type { ChargedPart, TariffLine } from './event-readings.ts';
 import { type Fraction, roundUpToInteger, sumFractions } from './fraction.ts';
 
-/** Units without a price of their own are priced as these. */
+/** Maps a unit to the unit whose price applies if the first one has no price. */
 const FALLBACK_UNITS: Readonly<Record<string, string>> = {
   cacheRead: 'input',
   cacheWrite: 'input',
@@ -14,7 +14,7 @@ const FALLBACK_UNITS: Readonly<Record<string, string>> = {
 };
 const INPUT_UNITS = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
 
-/** Cost and price, each rounded once; undefined when something was used that has no price. */
+/** Returns cost and price, each rounded up once. @returns undefined if a used unit has no price */
 export function recomputeCharge(
   part: ChargedPart,
   lines: readonly TariffLine[],
@@ -45,7 +45,11 @@ function calculateAmount(
   return roundUpToInteger(sumFractions(amounts));
 }
 
-/** Nothing for a unit that has only the other amount: what is billed by one unit may be sold by another. */
+/**
+ * Returns the cost or price per unit; 0 if the unit has only the other amount, since a provider may bill by another
+ * unit than the one that is sold.
+ * @returns undefined if the unit has no price at all
+ */
 function findUnitAmount(
   unit: string,
   lines: readonly TariffLine[],

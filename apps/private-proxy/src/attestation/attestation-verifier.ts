@@ -1,41 +1,41 @@
-/** Says whether what an enclave shows of itself proves which program it runs, and which key that program alone has. */
+/** Verifies the evidence of an enclave: which software it runs, and which key only that software holds. */
 export interface AttestationVerifier {
   /**
-   * @param bundle the JSON of `GET /private/attestation` as it came from the gateway, which is not trusted
-   * @throws AttestationError whatever is wrong with it; never another error
+   * @param bundle the JSON of `GET /private/attestation`, as the untrusted gateway returned it
+   * @throws AttestationError for every problem; never another error
    */
   verify(bundle: unknown): Promise<VerifiedEnclave>;
 }
 
-/** An enclave that requests may be encrypted to. */
+/** An enclave that requests may be encrypted for. */
 export interface VerifiedEnclave {
   /** X25519, 32 bytes. */
   readonly publicKey: Uint8Array;
-  /** Nothing was proven: the sandbox's enclave, accepted under `ALLOW_UNATTESTED=1` alone. */
+  /** True for an enclave without evidence, such as the sandbox's. Accepted only with `ALLOW_UNATTESTED=1`. */
   readonly isSimulated: boolean;
-  /** What was proven; undefined of a simulated enclave. */
+  /** Undefined for a simulated enclave. */
   readonly evidence?: EnclaveEvidence;
 }
 
-/** What was proven of an enclave, for its user to see. */
+/** What was verified about an enclave, for display to the user. */
 export interface EnclaveEvidence {
-  /** The processor's product line, such as `Genoa`. */
+  /** Product name of the processor, such as `EPYC 9004 (Genoa)`. */
   readonly processor: string;
-  /** The launch measurement, 96 hex digits: equal in the processor's report and in the signed release. */
+  /** Launch measurement, 96 hex digits. The processor's report and the signed release have the same one. */
   readonly measurement: string;
   readonly release: {
-    /** The GitHub repository, such as `owner/name`. */
+    /** GitHub repository, such as `owner/name`. */
     readonly repository: string;
     /** Such as `refs/tags/v1.2.3`. */
     readonly ref: string;
-    /** SHA-256 of what was released, 64 hex digits. */
+    /** SHA-256 of the released file, 64 hex digits. */
     readonly digest: string;
   };
 }
 
-/** An enclave that proves nothing: no byte of a request is sent to it. */
+/** The evidence of an enclave is missing or invalid. Nothing of a request may be sent to such an enclave. */
 export class AttestationError extends Error {
-  /** @param reason in plain English, for the user of the proxy; of what the bundle says it repeats only what is harmless */
+  /** @param reason for the user of the proxy, in plain English; quotes only harmless parts of the bundle */
   constructor(
     readonly reason: string,
     options?: ErrorOptions,
@@ -46,8 +46,8 @@ export class AttestationError extends Error {
 }
 
 /**
- * What `read` returns. Readers of what a stranger wrote throw many things: each of them becomes the reason.
- * @throws AttestationError
+ * Returns the result of `read`. Parsers of untrusted data throw many types of errors.
+ * @throws AttestationError instead of any other error of `read`, with this reason
  */
 export function withAttestationError<T>(reason: string, read: () => T): T {
   try {

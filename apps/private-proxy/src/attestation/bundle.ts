@@ -1,18 +1,18 @@
 import { gunzipSync } from 'node:zlib';
 import { AttestationError, withAttestationError } from './attestation-verifier.ts';
 
-/** What an enclave shows of itself, in Tinfoil's shape. Nothing in it is believed because it says so. */
+/** The evidence of an enclave, in Tinfoil's format. Untrusted until its signatures are verified. */
 export interface AttestationBundle {
   readonly report: { readonly format: string; readonly body: string };
-  /** Other fields, read by those formats that need them. */
+  /** Other fields, which only some report formats use. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** The most characters of a bundle's JSON. Real ones have some 17,000. */
+/** Maximum length of a bundle's JSON. Real bundles have about 17,000 characters. */
 const MAX_BUNDLE_CHARACTERS = 1024 * 1024;
 const MAX_DEPTH = 32;
 
-/** @throws AttestationError for what is no bundle, is too large or nested too deeply */
+/** @throws AttestationError if the value is not a bundle, is too large or is nested too deeply */
 export function parseBundle(value: unknown): AttestationBundle {
   const { enclaveAttestationReport, ...fields } = parseBundleObject(assertWithinLimits(value), 'the bundle');
   const { format, body } = parseBundleObject(enclaveAttestationReport, 'enclaveAttestationReport');
@@ -27,7 +27,7 @@ export function parseBundle(value: unknown): AttestationBundle {
 
 export function parseBundleObject(value: unknown, name: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new AttestationError(`${name} is no object`);
+    throw new AttestationError(`${name} is not an object`);
   return value as Readonly<Record<string, unknown>>;
 }
 
@@ -37,7 +37,7 @@ export function parseBundleText(value: unknown, name: string, maxLength = MAX_BU
   return value;
 }
 
-/** @throws AttestationError for anything but the one canonical spelling of at most `maxBytes` bytes */
+/** @throws AttestationError unless the value is canonical base64 of at most `maxBytes` bytes */
 export function parseBase64(value: unknown, name: string, maxBytes: number): Buffer {
   const text = parseBundleText(value, name, Math.ceil(maxBytes / 3) * 4);
   const bytes = Buffer.from(text, 'base64');
@@ -45,14 +45,17 @@ export function parseBase64(value: unknown, name: string, maxBytes: number): Buf
   return bytes;
 }
 
-/** @throws AttestationError for what is no gzip, or is longer than `maxBytes` bytes when it is unpacked */
+/** @throws AttestationError if `packed` is not gzip, or decompresses to more than `maxBytes` bytes */
 export function gunzip(packed: Uint8Array, name: string, maxBytes: number): Buffer {
   return withAttestationError(`${name} is not gzip of at most ${maxBytes} bytes`, () =>
     gunzipSync(packed, { maxOutputLength: maxBytes }),
   );
 }
 
-/** Bounds depth and size before anything walks the value; it comes from `JSON.parse`, so it has no cycles. */
+/**
+ * Limits depth and size before other code recurses into the value. The value comes from `JSON.parse`, so it has no
+ * cycles.
+ */
 function assertWithinLimits(value: unknown): unknown {
   let remaining = MAX_BUNDLE_CHARACTERS;
   const walk = (part: unknown, depth: number): void => {

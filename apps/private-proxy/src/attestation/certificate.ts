@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { X509Certificate } from '@sigstore/core';
 import { AttestationError, withAttestationError } from './attestation-verifier.ts';
 
-/** The most bytes that a certificate may have: AMD's have some 1,600. */
+/** Maximum length of a certificate. AMD's certificates have about 1,600 bytes. */
 export const MAX_CERTIFICATE_BYTES = 8192;
 
 const SEQUENCE = 0x30;
 const BIT_STRING = 0x03;
 
-/** @throws AttestationError for what is not exactly one X.509 version 3 certificate in its one true encoding (DER) */
+/** @throws AttestationError unless `der` is exactly one X.509 version 3 certificate in DER, the canonical encoding */
 export function parseCertificate(der: Buffer, name: string): X509Certificate {
   if (der.length > MAX_CERTIFICATE_BYTES) throw new AttestationError(`${name} is too long`);
-  return withAttestationError(`${name} is no X.509 certificate`, () => {
+  return withAttestationError(`${name} is not an X.509 certificate`, () => {
     const certificate = X509Certificate.parse(Buffer.from(der));
     if (!certificate.root.toDER().equals(der)) throw new Error('not DER');
     assertCanonicalForm(certificate, name);
@@ -20,8 +20,9 @@ export function parseCertificate(der: Buffer, name: string): X509Certificate {
 }
 
 /**
- * A signature covers what is in the first of a certificate's three parts. What is around it has but one form: the algorithm
- * is the one that is named in that part, and the signature has whole bytes.
+ * Requires the canonical form of the parts that a certificate's signature does not cover (RFC 5280, 4.1.1). The outer
+ * algorithm must equal the signed one, and the signature must have no unused bits. Without this check, bytes of these
+ * parts could be changed unnoticed.
  * @throws AttestationError
  */
 export function assertCanonicalForm({ root, version, tbsCertificate }: X509Certificate, name: string): void {
@@ -34,11 +35,11 @@ export function assertCanonicalForm({ root, version, tbsCertificate }: X509Certi
     !algorithm?.toDER().equals(signedAlgorithm ?? Buffer.of()) ||
     signature?.value[0] !== 0
   ) {
-    throw new AttestationError(`${name} is no X.509 certificate of version 3`);
+    throw new AttestationError(`${name} is not an X.509 certificate of version 3`);
   }
 }
 
-/** @throws AttestationError where it is not valid at that time */
+/** @throws AttestationError if the certificate is not valid at `now` */
 export function assertValidAt(certificate: X509Certificate, now: Date, name: string): void {
   if (now < certificate.notBefore) throw new AttestationError(`${name} is not valid yet`);
   if (now > certificate.notAfter) throw new AttestationError(`${name} has expired`);

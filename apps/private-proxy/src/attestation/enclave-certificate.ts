@@ -11,8 +11,8 @@ const DNS_NAME = 2;
 const BASE32_ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 
 /**
- * The certificate that the enclave shows on TLS connections. Its issuer is not checked, so it proves nothing: what does is
- * that the report holds the digest of its key. The rest shows that the bundle is of one piece.
+ * The certificate that the enclave presents on TLS connections. Its issuer is not checked. Trust comes from the report,
+ * which contains the digest of the certificate's key. The other checks show that the two belong together.
  */
 export interface EnclaveCertificate {
   /** SHA-256 of the public key (SubjectPublicKeyInfo). */
@@ -21,12 +21,12 @@ export interface EnclaveCertificate {
 }
 
 /**
- * @param value PEM; what follows the first certificate is not read
- * @throws AttestationError for what is no certificate, is not valid now, or is not for the domain
+ * @param value PEM; anything after the first certificate is ignored
+ * @throws AttestationError if `value` is not a certificate, is not valid at `now`, or is not for the domain
  */
 export function parseEnclaveCertificate(value: unknown, domain: string, now: Date): EnclaveCertificate {
   const [, base64] = PEM.exec(parseBundleText(value, CERTIFICATE_NAME, 4 * MAX_CERTIFICATE_BYTES)) ?? [];
-  if (base64 === undefined) throw new AttestationError(`${CERTIFICATE_NAME} is no PEM`);
+  if (base64 === undefined) throw new AttestationError(`${CERTIFICATE_NAME} is not PEM`);
   const certificate = parseCertificate(Buffer.from(base64.replaceAll(/\s/g, ''), 'base64'), CERTIFICATE_NAME);
   assertValidAt(certificate, now, CERTIFICATE_NAME);
   const dnsNames = getDnsNames(certificate);
@@ -37,9 +37,10 @@ export function parseEnclaveCertificate(value: unknown, domain: string, now: Dat
 }
 
 /**
- * What Tinfoil puts into names of the certificate: `00<base32>.<label>.<domain>`, `01<base32>.…`, base32 without padding.
- * @returns undefined where there are no such names
- * @throws AttestationError where they are there and cannot be read
+ * Decodes bytes that Tinfoil stores in DNS names of the certificate: `00<base32>.<label>.<domain>`, `01<base32>.…`,
+ * base32 without padding.
+ * @returns undefined if there are no such names
+ * @throws AttestationError if such names cannot be decoded
  */
 export function decodeDnsNames(dnsNames: readonly string[], label: string): Buffer | undefined {
   const parts = dnsNames
@@ -49,7 +50,7 @@ export function decodeDnsNames(dnsNames: readonly string[], label: string): Buff
     .sort();
   if (parts.length === 0) return undefined;
   if (parts.some((part, i) => part.slice(0, 2) !== String(i).padStart(2, '0'))) {
-    throw new AttestationError(`${CERTIFICATE_NAME} has names that cannot be read`);
+    throw new AttestationError(`${CERTIFICATE_NAME} has DNS names that cannot be decoded`);
   }
   return decodeBase32(parts.map((part) => part.slice(2)).join(''));
 }
@@ -60,7 +61,7 @@ function decodeBase32(text: string): Buffer {
   let value = 0;
   for (const letter of text) {
     const index = BASE32_ALPHABET.indexOf(letter);
-    if (index < 0) throw new AttestationError(`${CERTIFICATE_NAME} has names that cannot be read`);
+    if (index < 0) throw new AttestationError(`${CERTIFICATE_NAME} has DNS names that cannot be decoded`);
     value = ((value << 5) | index) & 0xfff;
     bits += 5;
     if (bits < 8) continue;

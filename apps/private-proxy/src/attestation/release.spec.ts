@@ -8,7 +8,7 @@ import vector from './vectors/sigstore-bundle.json' with { type: 'json' };
 
 const { sigstore } = loadPinnedAnchors();
 
-/** A text with something else in it: for what is base64, another byte at its start and in its middle. */
+/** Yields two copies of a text: with its first or its middle character changed, or that byte if it is base64. */
 function* otherTexts(text: string): Iterable<string> {
   const bytes = Buffer.from(text, 'base64');
   const isBase64 = text.length > 8 && bytes.toString('base64') === text;
@@ -19,7 +19,7 @@ function* otherTexts(text: string): Iterable<string> {
   }
 }
 
-/** Every way to change one text of a value: where it is, and the value then. */
+/** Yields copies of a value with one text changed, each with the path of the change. */
 function* changes(value: unknown, path = ''): Iterable<readonly [path: string, changed: unknown]> {
   if (typeof value === 'string') {
     for (const text of otherTexts(value)) yield [path, text];
@@ -43,12 +43,12 @@ function vouchedFor(bundle: unknown): boolean {
 
 const real = verifySignedStatement(vector.bundle, sigstore);
 
-test('the pinned root is the one that Sigstore’s own client comes with', () => {
+test('pins the root that Sigstore’s own client contains', () => {
   const { targets } = seeds['https://tuf-repo-cdn.sigstore.dev'];
   expect(sigstoreRoot).toEqual(JSON.parse(Buffer.from(targets['trusted_root.json'], 'base64').toString('utf8')));
 });
 
-test('a real signature of a workflow on GitHub is vouched for by that root, with who signed', () => {
+test('verifies a real signature of a GitHub workflow with the pinned root, and returns its signer', () => {
   expect(real).toMatchObject({
     issuer: 'https://token.actions.githubusercontent.com',
     repository: 'https://github.com/sigstore/sigstore-js',
@@ -58,19 +58,19 @@ test('a real signature of a workflow on GitHub is vouched for by that root, with
   });
 });
 
-test('a real signature is no release where it is for a branch, or another repository’s', () => {
+test('rejects a real signature that is for a branch or from a repository that is not trusted', () => {
   const by = (repository: string) => parseRelease(vector.bundle, '', { sigstore, repositories: [repository] });
   expect(() => by('sigstore/sigstore-js')).toThrow('its release is not signed for a tag');
   expect(() => by('sigstore/sigstore')).toThrow('is not signed by');
 });
 
-test('no text of a real bundle can be another, but those that nothing rests on', () => {
+test('rejects a real bundle with any text changed, except for texts that verification does not use', () => {
   const passed = [...changes(vector.bundle)].filter(([, bundle]) => vouchedFor(bundle));
   const entry = '/verificationMaterial/tlogEntries/0';
   expect(new Set(passed.map(([path]) => path))).toEqual(
     new Set([
-      '/dsseEnvelope/signatures/0/keyid', // a hint at a key, which the certificate has
-      `${entry}/inclusionProof/rootHash`, // repeated, as the next, in what the log has signed
+      '/dsseEnvelope/signatures/0/keyid', // a hint for the key, which is in the certificate
+      `${entry}/inclusionProof/rootHash`, // repeated in data that the log signed, like the tree size
       `${entry}/inclusionProof/treeSize`,
     ]),
   );

@@ -4,25 +4,25 @@ import { AttestationError, withAttestationError } from './attestation-verifier.t
 import { parseBundleObject, parseBundleText } from './bundle.ts';
 import { assertCanonicalForm } from './certificate.ts';
 
-/** What a workflow of a GitHub repository signed, by who Sigstore says that it was. */
+/** A statement that a workflow of a GitHub repository signed, with the identity that Sigstore certified. */
 export interface SignedStatement {
   readonly statement: Readonly<Record<string, unknown>>;
-  /** Who vouches for the workflow's identity. */
+  /** The OpenID Connect issuer that identified the workflow. */
   readonly issuer: string | undefined;
-  /** The page of the repository whose source it ran on, such as `https://github.com/owner/name`. */
+  /** URL of the repository on whose source the workflow ran, such as `https://github.com/owner/name`. */
   readonly repository: string | undefined;
   /** Such as `refs/tags/v1.2.3`. */
   readonly ref: string | undefined;
-  /** The workflow's own file, such as `https://github.com/owner/name/.github/workflows/release.yml@refs/tags/v1.2.3`. */
+  /** The workflow file, such as `https://github.com/owner/name/.github/workflows/release.yml@refs/tags/v1.2.3`. */
   readonly workflow: string | undefined;
 }
 
-/** A release of the program that an enclave should run. */
+/** A release of the software that an enclave should run. */
 export interface EnclaveRelease {
   readonly repository: string;
   readonly ref: string;
   readonly digest: string;
-  /** The digest of what an AMD guest is launched with, 96 hex digits. */
+  /** Launch digest of an AMD guest that runs the release, 96 hex digits. */
   readonly measurement: string;
 }
 
@@ -30,18 +30,21 @@ const GITHUB_ACTIONS = 'https://token.actions.githubusercontent.com';
 const IN_TOTO = 'application/vnd.in-toto+json';
 const STATEMENT = /^https:\/\/in-toto\.io\/Statement\/v(0\.1|1)$/;
 const MULTI_PLATFORM = 'https://tinfoil.sh/predicate/snp-tdx-multiplatform/v1';
-/** Of each kind of proof. Real releases have one or two, and each takes time to check. */
+/** Maximum number of log entries, and of timestamps. Real releases have one or two, and each takes time to verify. */
 const MAX_PROOFS = 4;
-/** One signature, one entry in a log, one time-stamp and one entry of the certificate in a log, each by who is pinned. */
+/**
+ * Requires one entry in the transparency log, one timestamp and one entry of the certificate in the certificate log,
+ * each signed by a pinned authority.
+ */
 const THRESHOLDS = { tlogThreshold: 1, timestampThreshold: 1, ctlogThreshold: 1 };
 
-/** @see https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md; UTF8String each */
+/** @see https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md; both are of type UTF8String */
 const SOURCE_REPOSITORY = '1.3.6.1.4.1.57264.1.12';
 const SOURCE_REF = '1.3.6.1.4.1.57264.1.14';
 const UTF8_STRING = 0x0c;
 
 /**
- * The release whose signed statement names `digest`, of a repository whose tags are trusted.
+ * Verifies that the bundle is the release with this digest, signed for a tag of a trusted repository.
  * @param bundle a Sigstore bundle, parsed from JSON
  * @throws AttestationError
  */
@@ -54,15 +57,15 @@ export function parseRelease(
   const { repository, ref } = verifyTaggedSource(signer, trusted.repositories);
   const { _type: type, predicateType, predicate, subject } = statement;
   if (typeof type !== 'string' || !STATEMENT.test(type))
-    throw new AttestationError('its release has a statement of another kind');
-  if (predicateType !== MULTI_PLATFORM) throw new AttestationError('its release says nothing about what it measures');
+    throw new AttestationError('the statement of its release has an unsupported type');
+  if (predicateType !== MULTI_PLATFORM) throw new AttestationError('its release does not state a measurement');
   const [firstSubject, ...otherSubjects] = Array.isArray(subject) ? subject : [];
   const { sha256 } = parseBundleObject(
     parseBundleObject(firstSubject, 'the subject of its release').digest,
     'the digest of its release',
   );
   if (otherSubjects.length > 0 || sha256 !== digest)
-    throw new AttestationError('its release is another than the bundle names');
+    throw new AttestationError('its release has another digest than the bundle');
   const measurement = parseBundleText(
     parseBundleObject(predicate, 'the measurement of its release').snp_measurement,
     'snp_measurement',
@@ -74,7 +77,8 @@ export function parseRelease(
 }
 
 /**
- * Whatever Sigstore vouches for. Whether its signer may sign releases is yet to be judged.
+ * Verifies a signature with Sigstore and returns the statement and its signer. The caller must check whether this
+ * signer may sign releases.
  * @throws AttestationError
  */
 export function verifySignedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
@@ -94,11 +98,11 @@ export function verifySignedStatement(bundle: unknown, sigstore: TrustMaterial):
 }
 
 function parseSignedEntity(value: unknown): { readonly entity: SignedEntity; readonly payload: Buffer } {
-  return withAttestationError('the signature of its release cannot be read', () => {
+  return withAttestationError('the signature of its release cannot be parsed', () => {
     const bundle = bundleFromJSON(parseBundleObject(value, 'sigstoreBundle'));
     if (!isBundleWithDsseEnvelope(bundle)) throw new AttestationError('its release has no signed statement');
     const { payloadType, payload } = bundle.content.dsseEnvelope;
-    if (payloadType !== IN_TOTO) throw new AttestationError('its release has a statement of another kind');
+    if (payloadType !== IN_TOTO) throw new AttestationError('the statement of its release has an unsupported type');
     const { tlogEntries, timestampVerificationData } = bundle.verificationMaterial;
     if (tlogEntries.length > MAX_PROOFS || (timestampVerificationData?.rfc3161Timestamps.length ?? 0) > MAX_PROOFS) {
       throw new AttestationError('the signature of its release has too many proofs');
@@ -110,20 +114,20 @@ function parseSignedEntity(value: unknown): { readonly entity: SignedEntity; rea
 function verifySigner(entity: SignedEntity, sigstore: TrustMaterial): Signer {
   if (entity.key.$case !== 'certificate') throw new AttestationError('its release is signed without a certificate');
   const { certificate } = entity.key;
-  return withAttestationError('Sigstore does not vouch for the signature of its release', () => {
+  return withAttestationError('Sigstore does not confirm the signature of its release', () => {
     assertCanonicalForm(certificate, 'the certificate of its release');
     return new Verifier(sigstore, THRESHOLDS).verify(entity);
   });
 }
 
 function parseStatement(payload: Buffer): Readonly<Record<string, unknown>> {
-  const statement: unknown = withAttestationError('the statement of its release is no JSON', () =>
+  const statement: unknown = withAttestationError('the statement of its release is not JSON', () =>
     JSON.parse(payload.toString('utf8')),
   );
   return parseBundleObject(statement, 'the statement of its release');
 }
 
-/** A tag of a trusted repository, built by a workflow of that repository as it is at the tag. */
+/** Requires a tag of a trusted repository, and a workflow file of that repository at the same tag. */
 function verifyTaggedSource(
   { issuer, repository: repositoryUrl, ref, workflow }: Omit<SignedStatement, 'statement'>,
   trusted: readonly string[],
@@ -134,7 +138,7 @@ function verifyTaggedSource(
   }
   if (!ref?.startsWith('refs/tags/')) throw new AttestationError('its release is not signed for a tag');
   if (!workflow?.startsWith(`${toRepositoryUrl(repository)}/.github/workflows/`) || !workflow.endsWith(`@${ref}`)) {
-    throw new AttestationError('its release is signed by a workflow of another place');
+    throw new AttestationError('its release is signed by a workflow of another repository or tag');
   }
   return { repository, ref };
 }

@@ -6,7 +6,7 @@ import sigstoreRoot from './data/sigstore-root.json' with { type: 'json' };
 import type { AmdRoot } from './snp/chip-key.ts';
 import type { FirmwareFloor } from './snp/policy.ts';
 
-/** What everything that is proven rests on. */
+/** What verification trusts unconditionally. */
 export interface TrustAnchors {
   readonly amd: readonly AmdRoot[];
   readonly floors: readonly FirmwareFloor[];
@@ -14,7 +14,10 @@ export interface TrustAnchors {
   now(): Date;
 }
 
-/** What this program comes with: no setting and nothing that is sent changes it. Where it is from is in docs/adr/0040. */
+/**
+ * Returns the trust anchors in this repository. No setting and no input changes them. Their sources are listed in
+ * docs/adr/0040.
+ */
 export function loadPinnedAnchors(): TrustAnchors {
   return {
     amd: amdRoots,

@@ -17,7 +17,7 @@ const anchors: TrustAnchors = {
 };
 const trust = { repositories: ['other/first', enclave.repository], allowUnattested: false };
 
-/** What a verifier says of a bundle: `attested`, or why not. */
+/** Returns `attested`, or the reason for which the verifier rejects the bundle. */
 async function said(bundle: unknown, { by = trust, on = anchors }: { by?: EnclaveTrust; on?: TrustAnchors } = {}) {
   try {
     await createEnclaveVerifier(by, on).verify(bundle);
@@ -28,7 +28,7 @@ async function said(bundle: unknown, { by = trust, on = anchors }: { by?: Enclav
   }
 }
 
-test('an enclave that proves its processor, its program and its key is attested', async () => {
+test('attests an enclave with evidence of its processor, its software and its key', async () => {
   await expect(createEnclaveVerifier(trust, anchors).verify(enclave.createBundle())).resolves.toEqual({
     publicKey: new Uint8Array(KEY),
     isSimulated: false,
@@ -48,20 +48,24 @@ const expired = new Date('2026-01-31T00:00:00Z');
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 
 test.each<[what: string, wish: EnclaveOverrides, reason: string]>([
-  ['it may be debugged', { report: { guestPolicy: 0xb_0000n } }, 'debug'],
-  ['it may be moved', { report: { guestPolicy: 0x7_0000n } }, 'another machine'],
-  ['it may use CXL memory', { report: { guestPolicy: 0x23_0000n } }, 'not protected'],
+  ['it can be debugged', { report: { guestPolicy: 0xb_0000n } }, 'debug'],
+  ['it can be migrated', { report: { guestPolicy: 0x7_0000n } }, 'another host'],
+  ['it can use CXL memory', { report: { guestPolicy: 0x23_0000n } }, 'not protected'],
   ['its policy lacks the bit that is always set', { report: { guestPolicy: 0x1_0000n } }, 'reserved bits'],
-  ['its policy has a bit that nobody knows', { report: { guestPolicy: 0x400_0000n | 0x3_0000n } }, 'reserved bits'],
-  ['its machine has a bit that nobody knows', { report: { platform: 0x127n } }, 'unknown bits'],
+  ['its policy has an unknown bit', { report: { guestPolicy: 0x400_0000n | 0x3_0000n } }, 'reserved bits'],
+  ['its host configuration has an unknown bit', { report: { platform: 0x127n } }, 'unknown bits'],
   ['its memory was not checked for aliases', { report: { platform: 0x07n } }, 'aliases'],
-  ['the host asked for the report', { report: { vmpl: 0xffff_ffff } }, 'VMPL'],
-  ['a lower level of the guest asked for it', { report: { vmpl: 1 } }, 'VMPL'],
+  ['the host requested the report', { report: { vmpl: 0xffff_ffff } }, 'VMPL'],
+  ['a lower privilege level of the guest requested the report', { report: { vmpl: 1 } }, 'VMPL'],
   ['its SNP firmware is old', { report: { tcb: levels.old }, chip: { levels: { 3: 22 } } }, 'too old'],
   ['its microcode is old', { report: { tcb: levels.oldMicrocode }, chip: { levels: { 8: 83 } } }, 'too old'],
-  ['its firmware may go back', { report: { committedTcb: levels.old } }, 'too old'],
+  ['its firmware can be rolled back', { report: { committedTcb: levels.old } }, 'too old'],
   ['it was launched on old firmware', { report: { launchTcb: levels.old } }, 'too old'],
-  ['it was launched on firmware to come', { report: { launchTcb: [10, 0, 0, 0, 0, 0, 24, 84] } }, 'too old'],
+  [
+    'it was launched on firmware that is newer than the current one',
+    { report: { launchTcb: [10, 0, 0, 0, 0, 0, 24, 84] } },
+    'too old',
+  ],
   ['its firmware has an old version', { report: { firmware: [39, 55, 1] } }, 'too old'],
   ['its processor is not on the list', { report: { cpuid: [0x19, 0xa0, 2] } }, 'not one that this proxy trusts'],
   ['its report does not name its processor', { report: { version: 2 } }, 'not one that this proxy trusts'],
@@ -71,58 +75,66 @@ test.each<[what: string, wish: EnclaveOverrides, reason: string]>([
     { report: { cpuid: [0x1a, 2, 1], tcb: Array(8).fill(0) } },
     'another product',
   ],
-  ['its chip is certified for other levels', { chip: { levels: { 3: 24 } } }, 'other levels'],
-  ['its chip has levels that nobody knows', { chip: { levels: { 5: 1 } } }, 'levels of firmware'],
+  ['its chip is certified for other firmware levels', { chip: { levels: { 3: 24 } } }, 'other firmware levels'],
+  ['its chip has an unknown firmware level', { chip: { levels: { 5: 1 } } }, 'firmware levels that'],
   ['another chip is certified', { chip: { hardwareId: Buffer.alloc(64, 1) } }, 'another chip'],
   ['its chip is certified as another product', { chip: { product: 'Milan-B0' } }, 'another product'],
   ['the certificate of its chip has expired', { chip: { until: expired } }, 'has expired'],
-  ['the certificate of its chip is a stranger’s', { chip: { issuerKey: stranger } }, 'signature of the certificate'],
   [
-    'its key is that of a cloud',
+    'the certificate of its chip was signed with another key',
+    { chip: { issuerKey: stranger } },
+    'signature of the certificate',
+  ],
+  [
+    'its report key belongs to a cloud provider',
     { chip: { extraExtensions: [createExtension('1.3.6.1.4.1.3704.1.5', der.ia5('cloud'))] } },
-    'not that of a chip',
+    'not for the key of a chip',
   ],
-  ['it runs something else', { report: { measurement: Buffer.alloc(48, 1) } }, 'does not run what'],
-  ['another digest was released', { statement: { subject: [{ digest: { sha256: '00'.repeat(32) } }] } }, 'another'],
-  ['more than one thing was released', { statement: { subject: [...subject, ...subject] } }, 'another'],
-  ['nothing was released', { statement: { subject: [] } }, 'subject'],
-  ['the statement is of another kind', { statement: { _type: 'https://in-toto.io/Statement/v2' } }, 'another kind'],
+  ['it runs other software', { report: { measurement: Buffer.alloc(48, 1) } }, 'does not run the software'],
   [
-    'the statement is about something else',
-    { statement: { predicateType: 'https://slsa.dev/provenance/v1' } },
-    'says nothing',
+    'the release has another digest',
+    { statement: { subject: [{ digest: { sha256: '00'.repeat(32) } }] } },
+    'another digest',
   ],
-  ['no measurement was released', { statement: { predicate: {} } }, 'snp_measurement'],
-  ['an empty measurement was released', { statement: { predicate: { snp_measurement: '' } } }, 'snp_measurement'],
-  ['the statement is not signed as one', { payloadType: 'text/plain' }, 'another kind'],
-  ['another issuer vouches for the signer', { signer: { issuer: 'https://accounts.test' } }, 'not signed by'],
+  ['the release has two subjects', { statement: { subject: [...subject, ...subject] } }, 'another digest'],
+  ['the release has no subject', { statement: { subject: [] } }, 'subject'],
+  ['the statement has another type', { statement: { _type: 'https://in-toto.io/Statement/v2' } }, 'unsupported type'],
+  [
+    'the statement has another predicate type',
+    { statement: { predicateType: 'https://slsa.dev/provenance/v1' } },
+    'does not state',
+  ],
+  ['the release has no measurement', { statement: { predicate: {} } }, 'snp_measurement'],
+  ['the release has an empty measurement', { statement: { predicate: { snp_measurement: '' } } }, 'snp_measurement'],
+  ['the signed payload is not marked as a statement', { payloadType: 'text/plain' }, 'unsupported type'],
+  ['another issuer identified the signer', { signer: { issuer: 'https://accounts.test' } }, 'not signed by'],
   ['another repository signed', { signer: { repository: 'other/name' } }, 'not signed by'],
   ['a repository with a longer name signed', { signer: { repository: `${enclave.repository}-2` } }, 'not signed by'],
   ['a branch was signed', { signer: { ref: 'refs/heads/main' } }, 'not signed for a tag'],
-  ['a workflow of another repository signed', { signer: { workflow: elsewhere } }, 'another place'],
-  ['its workflow is of another tag', { signer: { ref: 'refs/tags/v1' } }, 'another place'],
+  ['a workflow of another repository signed', { signer: { workflow: elsewhere } }, 'another repository or tag'],
+  ['its workflow is from another tag', { signer: { ref: 'refs/tags/v1' } }, 'another repository or tag'],
   ['its own certificate has expired', { certificateUntil: expired }, 'has expired'],
-  ['its certificate names another key', { names: { hpke: Buffer.alloc(32, 1) } }, 'another key'],
+  ['its certificate names another encryption key', { names: { hpke: Buffer.alloc(32, 1) } }, 'another encryption key'],
   ['its certificate is for another report', { names: { hatt: '00'.repeat(32) } }, 'another report'],
-])('an enclave is not attested where %s', async (_, wish, reason) => {
+])('rejects an enclave if %s', async (_, wish, reason) => {
   expect(await said(enclave.createBundle(wish))).toContain(reason);
   expect(await said(enclave.createBundle(wish), { by: { ...trust, allowUnattested: true } })).toContain(reason);
 });
 
-test('what another enclave shows proves nothing for this one', async () => {
+test('rejects a bundle with parts of another enclave’s bundle', async () => {
   const [mine, others] = [enclave.createBundle(), new AttestedEnclave(Buffer.alloc(32, 1), genoa).createBundle()];
-  expect(await said(others)).toContain('Sigstore does not vouch');
+  expect(await said(others)).toContain('Sigstore does not confirm');
   expect(await said({ ...mine, vcek: new TestProcessor().createCertificate().toString('base64') })).toContain(
     'signature',
   );
   expect(await said({ ...mine, enclaveCert: others.enclaveCert })).toContain('another key');
   expect(await said({ ...mine, enclaveAttestationReport: others.enclaveAttestationReport })).toContain('another key');
-  expect(await said({ ...mine, digest: 'd2'.repeat(32) })).toContain('another than the bundle names');
+  expect(await said({ ...mine, digest: 'd2'.repeat(32) })).toContain('another digest than the bundle');
   expect(await said({ ...mine, domain: 'elsewhere.test' })).toContain('another domain');
   expect(await said(mine, { by: { ...trust, repositories: ['other/name'] } })).toContain('not signed by other/name');
 });
 
-test('time counts: nothing is attested before or after what it rests on is valid', async () => {
+test('attests an enclave only while every certificate is valid', async () => {
   const bundle = enclave.createBundle();
   const at = (time: string) => said(bundle, { on: { ...anchors, now: () => new Date(time) } });
   expect(await at('2026-03-31T23:59:59Z')).toBe('attested');
@@ -131,15 +143,15 @@ test('time counts: nothing is attested before or after what it rests on is valid
   expect(await at('2045-01-01T00:00:00Z')).toBe("AMD's root for Genoa has expired");
 });
 
-test('nothing but what is pinned is trusted: this enclave is a stranger to AMD and to Sigstore', async () => {
+test('rejects an enclave if the pinned roots of AMD or Sigstore did not sign its evidence', async () => {
   expect(await said(enclave.createBundle(), { on: { ...loadPinnedAnchors(), now: anchors.now } })).toContain(
     'not issued by AMD for a product',
   );
   const { sigstore } = loadPinnedAnchors();
-  expect(await said(enclave.createBundle(), { on: { ...anchors, sigstore } })).toContain('Sigstore does not vouch');
+  expect(await said(enclave.createBundle(), { on: { ...anchors, sigstore } })).toContain('Sigstore does not confirm');
 });
 
-test('a processor of the Turin line is attested by its own layout of levels and its shorter id', async () => {
+test('attests an enclave on a Turin processor, which has other firmware levels and a shorter chip id', async () => {
   const turin = new TestProcessor('Turin');
   const newer = new AttestedEnclave(KEY, turin);
   const on = { ...anchors, amd: [genoa.root, turin.root], sigstore: newer.sigstore.trust };
@@ -153,7 +165,9 @@ test('a processor of the Turin line is attested by its own layout of levels and 
       },
     ),
   ).toContain('too old');
-  expect(await said(newer.createBundle({ report, chip: { levels: { 9: 2 } } }), { on })).toContain('other levels');
+  expect(await said(newer.createBundle({ report, chip: { levels: { 9: 2 } } }), { on })).toContain(
+    'other firmware levels',
+  );
   expect(await said(newer.createBundle({ report, chip: { hardwareId: Buffer.alloc(8) } }), { on })).toContain(
     'another chip',
   );
@@ -164,9 +178,9 @@ const simulated = (body: unknown) => ({
 });
 const lenient = { ...trust, allowUnattested: true };
 
-test('a simulated enclave is refused unless the user allows it, and then says that it is', async () => {
+test('rejects a simulated enclave unless the user allows it, and marks it as simulated if so', async () => {
   const bundle = simulated({ hpke_public_key: 'ab'.repeat(32) });
-  expect(await said(bundle)).toMatch(/^it is simulated and proves nothing; ALLOW_UNATTESTED=1 /);
+  expect(await said(bundle)).toMatch(/^it is simulated and has no evidence; ALLOW_UNATTESTED=1 /);
   await expect(createEnclaveVerifier(lenient).verify(bundle)).resolves.toEqual({
     publicKey: new Uint8Array(KEY),
     isSimulated: true,
@@ -178,13 +192,13 @@ const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024)).toString('base64');
 const nested = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
 const sealed = { ...(enclave.createBundle().sigstoreBundle as { verificationMaterial: { tlogEntries: unknown[] } }) };
 test.each<[what: string, bundle: unknown]>([
-  ['nothing', undefined],
+  ['undefined', undefined],
   ['null', null],
   ['a list', []],
   ['no report', { domain: 'enclave.test' }],
   ['an unknown format', { ...enclave.createBundle(), enclaveAttestationReport: { ...report, format: 'other' } }],
   [
-    'a report of Intel',
+    'a report from an Intel processor',
     {
       ...enclave.createBundle(),
       enclaveAttestationReport: { ...report, format: 'https://tinfoil.sh/predicate/tdx-guest/v2' },
@@ -193,30 +207,36 @@ test.each<[what: string, bundle: unknown]>([
   ['a key of another length', simulated({ hpke_public_key: 'ab' })],
   ['a key in capitals', simulated({ hpke_public_key: 'AB'.repeat(32) })],
   ['a body that is a list', simulated([])],
-  ['a body that is no JSON', { enclaveAttestationReport: { format: 'simulated', body: 'AAAA' } }],
-  ['base64 with a blank', { enclaveAttestationReport: { format: 'simulated', body: ' AAAA' } }],
-  ['a report that unpacks to more', { ...enclave.createBundle(), enclaveAttestationReport: { ...report, body: bomb } }],
-  ['a report that is not packed', { ...enclave.createBundle(), enclaveAttestationReport: { ...report, body: 'AAAA' } }],
-  ['a report that is short', enclave.createBundleWithReport(Buffer.alloc(1183))],
+  ['a body that is not JSON', { enclaveAttestationReport: { format: 'simulated', body: 'AAAA' } }],
+  ['base64 with a space', { enclaveAttestationReport: { format: 'simulated', body: ' AAAA' } }],
+  [
+    'a report that decompresses to too many bytes',
+    { ...enclave.createBundle(), enclaveAttestationReport: { ...report, body: bomb } },
+  ],
+  [
+    'a report that is not compressed',
+    { ...enclave.createBundle(), enclaveAttestationReport: { ...report, body: 'AAAA' } },
+  ],
+  ['a report that is too short', enclave.createBundleWithReport(Buffer.alloc(1183))],
   ['a report of zeros', enclave.createBundleWithReport(Buffer.alloc(1184))],
   ['a certificate that is a number', { ...enclave.createBundle(), vcek: 5 }],
   ['a certificate that is no certificate', { ...enclave.createBundle(), vcek: 'MAMCAQE=' }],
-  ['an enclave certificate without borders', { ...enclave.createBundle(), enclaveCert: 'AAAA' }],
+  ['an enclave certificate without PEM markers', { ...enclave.createBundle(), enclaveCert: 'AAAA' }],
   [
-    'an enclave certificate of nothing',
+    'an enclave certificate that is empty',
     { ...enclave.createBundle(), enclaveCert: '-----BEGIN CERTIFICATE-----AAAA-----END CERTIFICATE-----' },
   ],
   ['a Sigstore bundle that is a list', { ...enclave.createBundle(), sigstoreBundle: [] }],
-  ['a Sigstore bundle of nothing', { ...enclave.createBundle(), sigstoreBundle: {} }],
+  ['an empty Sigstore bundle', { ...enclave.createBundle(), sigstoreBundle: {} }],
   [
-    'no entry in a log',
+    'no log entry',
     {
       ...enclave.createBundle(),
       sigstoreBundle: { ...sealed, verificationMaterial: { ...sealed.verificationMaterial, tlogEntries: [] } },
     },
   ],
   [
-    'the same entry often',
+    'the same log entry 200 times',
     {
       ...enclave.createBundle(),
       sigstoreBundle: {
@@ -230,6 +250,6 @@ test.each<[what: string, bundle: unknown]>([
   ],
   ['deep nesting', { ...enclave.createBundle(), more: nested }],
   ['more than a mebibyte', { ...enclave.createBundle(), more: 'x'.repeat(1024 * 1024) }],
-])('what is no whole bundle is not attested, whatever is allowed: %s', async (_, bundle) => {
+])('rejects a malformed bundle even if simulated enclaves are allowed: %s', async (_, bundle) => {
   expect(await said(bundle, { by: lenient })).not.toBe('attested');
 });

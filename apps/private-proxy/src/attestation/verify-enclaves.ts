@@ -18,7 +18,7 @@ import { loadPinnedAnchors, type TrustAnchors } from './trust-anchors.ts';
 export interface EnclaveTrust {
   /** GitHub repositories whose releases are trusted, such as `owner/name`. */
   readonly repositories: readonly string[];
-  /** Accepts enclaves that say themselves that they prove nothing (`ALLOW_UNATTESTED`). All others are checked as ever. */
+  /** Accepts enclaves that are marked as simulated (`ALLOW_UNATTESTED`). All others are still verified. */
   readonly allowUnattested: boolean;
 }
 
@@ -26,8 +26,9 @@ const SEV_SNP_FORMAT = 'https://tinfoil.sh/predicate/sev-snp-guest/v2';
 const TDX_FORMAT_PATTERN = /^https:\/\/tinfoil\.sh\/predicate\/tdx-guest\//;
 
 /**
- * Checks each bundle by the format of its report. What is trusted is in this program and in `trust`, never in a bundle.
- * @param anchors others than the pinned ones are for tests alone
+ * Creates a verifier that checks each bundle by the format of its report. It trusts `trust` and `anchors`, and nothing
+ * in a bundle.
+ * @param anchors the pinned ones, except in tests
  */
 export function createEnclaveVerifier(
   trust: EnclaveTrust,
@@ -35,7 +36,7 @@ export function createEnclaveVerifier(
 ): AttestationVerifier {
   return {
     async verify(value) {
-      return withAttestationError('what it shows of itself cannot be read', () =>
+      return withAttestationError('its evidence cannot be parsed', () =>
         verifyBundle(parseBundle(value), trust, anchors),
       );
     },
@@ -46,17 +47,21 @@ function verifyBundle(bundle: AttestationBundle, trust: EnclaveTrust, anchors: T
   const { format } = bundle.report;
   if (format === SEV_SNP_FORMAT) return verifySevSnpEnclave(bundle, trust, anchors);
   if (TDX_FORMAT_PATTERN.test(format))
-    throw new AttestationError('it runs on an Intel processor, which this proxy cannot check');
-  if (format !== SIMULATED_FORMAT) throw new AttestationError('the format of its report is not known');
+    throw new AttestationError('it runs on an Intel processor, which this proxy does not support');
+  if (format !== SIMULATED_FORMAT) throw new AttestationError('the format of its report is unknown');
   if (!trust.allowUnattested) {
     throw new AttestationError(
-      'it is simulated and proves nothing; ALLOW_UNATTESTED=1 accepts such enclaves, whose gateway can read everything',
+      'it is simulated and has no evidence; ALLOW_UNATTESTED=1 accepts it, but the gateway can then read everything',
     );
   }
   return parseSimulatedEnclave(bundle);
 }
 
-/** The key of an enclave that runs a release of the trusted repository on a genuine, safe AMD processor. */
+/**
+ * Verifies that an enclave runs a release of a trusted repository, on a genuine AMD processor with firmware that is
+ * recent enough. The signed report also authenticates the keys of the enclave.
+ * @throws AttestationError
+ */
 function verifySevSnpEnclave(
   { report: presentedReport, fields }: AttestationBundle,
   trust: EnclaveTrust,
@@ -77,7 +82,7 @@ function verifySevSnpEnclave(
   });
   const measurement = report.measurement.toString('hex');
   if (measurement !== release.measurement)
-    throw new AttestationError(`it does not run what ${release.repository} released`);
+    throw new AttestationError(`it does not run the software that ${release.repository} released`);
 
   assertMatchingCertificate(report, {
     certificate: fields.enclaveCert,
@@ -100,17 +105,19 @@ interface PresentedCertificate {
   readonly now: Date;
 }
 
-/** The certificate is of the key in the report, and where it repeats key and report in its names, of just these. */
+/**
+ * Requires that the certificate has the TLS key that the report names. If its DNS names contain the encryption key or a
+ * digest of the report, these must match as well.
+ */
 function assertMatchingCertificate(
   report: SnpReport,
   { certificate, domain, presentedReport, now }: PresentedCertificate,
 ): void {
   const { keyDigest, dnsNames } = parseEnclaveCertificate(certificate, domain, now);
   const keys = getReportKeys(report);
-  if (!keyDigest.equals(keys.tlsDigest))
-    throw new AttestationError('its certificate is of another key than its report');
+  if (!keyDigest.equals(keys.tlsDigest)) throw new AttestationError('its certificate has another key than its report');
   if (decodeDnsNames(dnsNames, 'hpke')?.equals(keys.encryption) === false) {
-    throw new AttestationError('its certificate names another key to encrypt to than its report');
+    throw new AttestationError('its certificate names another encryption key than its report');
   }
   const digest = createHash('sha256').update(presentedReport.format).update(presentedReport.body).digest('hex');
   if (decodeDnsNames(dnsNames, 'hatt')?.equals(Buffer.from(digest)) === false) {
@@ -118,7 +125,7 @@ function assertMatchingCertificate(
   }
 }
 
-/** What the guest says in its report: the digest of its TLS key, and the key (X25519) that requests are encrypted to. */
+/** Returns the keys that the guest put into its report: a digest of its TLS key, and its encryption key (X25519). */
 function getReportKeys({ reportData }: SnpReport): { readonly tlsDigest: Buffer; readonly encryption: Buffer } {
   return { tlsDigest: reportData.subarray(0, 32), encryption: reportData.subarray(32) };
 }

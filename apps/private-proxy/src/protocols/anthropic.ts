@@ -1,4 +1,7 @@
-/** Anthropic's face: a message becomes a chat, and the chat's answer a message, in the words that the gateway has for both. */
+/**
+ * Anthropic's protocol: translates a Messages request into a chat, and the completion into a message, with the code
+ * that the gateway uses for both.
+ */
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -36,14 +39,14 @@ export const ANTHROPIC_PROTOCOL: ClientProtocol = {
   keepAlive: formatEvent({ type: 'ping' }),
 };
 
-/** What the edge of the gateway checks as well; what is in the fields is checked where they are read. */
+/** The same checks as at the edge of the gateway. The contents of the fields are checked when they are parsed. */
 const FIELD_CHECKS: readonly (readonly [
   field: keyof MessagesBody & string,
   is: (value: unknown) => boolean,
   requirement: string,
 ])[] = [
-  ['system', (value) => typeof value === 'string' || Array.isArray(value), 'text or an array of text blocks'],
-  ['max_tokens', (value) => Number.isSafeInteger(value) && (value as number) > 0, 'a whole number from 1'],
+  ['system', (value) => typeof value === 'string' || Array.isArray(value), 'a string or an array of text blocks'],
+  ['max_tokens', (value) => Number.isSafeInteger(value) && (value as number) > 0, 'a positive integer'],
   ['stream', (value) => typeof value === 'boolean', 'a boolean'],
   ['tools', Array.isArray, 'an array'],
   ['tool_choice', isJsonObject, 'an object'],
@@ -51,13 +54,13 @@ const FIELD_CHECKS: readonly (readonly [
   ['output_config', isJsonObject, 'an object'],
   ['metadata', isJsonObject, 'an object'],
   ['cache_control', isJsonObject, 'an object'],
-  ['stop_sequences', isNonEmptyTextArray, 'an array of strings that are not empty'],
+  ['stop_sequences', isNonEmptyTextArray, 'an array of non-empty strings'],
   ['temperature', isFraction, 'a number from 0 to 1'],
   ['top_p', isFraction, 'a number from 0 to 1'],
-  ['top_k', (value) => Number.isSafeInteger(value), 'a whole number'],
+  ['top_k', (value) => Number.isSafeInteger(value), 'an integer'],
 ];
 
-/** @throws ProxyError that names the field that is wrong */
+/** @throws ProxyError that names the invalid field */
 export function parseMessagesBody(body: JsonObject): MessagesBody {
   if (!Array.isArray(body.messages) || body.messages.length === 0) {
     throw new ProxyError(400, 'messages must be a non-empty array', { param: 'messages' });
@@ -70,7 +73,7 @@ export function parseMessagesBody(body: JsonObject): MessagesBody {
   return body as unknown as MessagesBody;
 }
 
-/** @throws ProxyError for what no enclave serves */
+/** @throws ProxyError for an invalid request, or one that enclaves do not support */
 export function createMessageExchange(body: JsonObject, model: ResolvedPrivateModel): TranslatedExchange {
   const request = parseMessagesBody(body);
   if (request.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
@@ -85,7 +88,7 @@ export function createMessageExchange(body: JsonObject, model: ResolvedPrivateMo
   };
 }
 
-/** An estimate: it is made here, and nobody hears of it. */
+/** Estimates the number of input tokens in this process, without a call to the gateway. @throws ProxyError */
 export async function estimateMessageTokens(body: MessagesBody): Promise<number> {
   const { chat } = parseRequest(body);
   return estimateInputTokens(chat).catch((error) => {
@@ -102,7 +105,7 @@ function parseRequest(body: MessagesBody): ParsedMessagesRequest {
 }
 
 function translateError(error: unknown): unknown {
-  // Of the stack, by what is nested as deep as no request is.
+  // The stack overflowed: the body is nested deeper than any valid request.
   if (error instanceof RangeError) return new ProxyError(400, 'The body is nested too deeply');
   if (!(error instanceof InvalidRequestError)) return error;
   return new ProxyError(error.status, error.message, error.param ? { param: error.param } : {});
@@ -117,7 +120,7 @@ async function collectMessage({ plaintext }: EnclaveResponse, draft: MessageBuil
   return JSON.stringify(draft.build(usage));
 }
 
-/** @throws ProxyError when the chat breaks off, after the events that it became: then there is no end */
+/** @throws ProxyError if the chat is interrupted: after the events so far, and without end events */
 async function* streamMessage({ plaintext }: EnclaveResponse, draft: MessageBuilder): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
   let output = formatEvent(draft.createStartEvent());
@@ -130,7 +133,7 @@ async function* streamMessage({ plaintext }: EnclaveResponse, draft: MessageBuil
   yield draft.createEndEvents(usage).map(formatEvent).join('');
 }
 
-/** Usage as chats count it, in Anthropic's words: what came from a cache stands beside the rest of the input. */
+/** Converts the usage of a chat to Anthropic's, which counts cached input separately from the other input. */
 function parseUsage(usage: unknown): MessageUsage | undefined {
   if (!isJsonObject(usage)) return undefined;
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = usage;

@@ -1,14 +1,14 @@
 import type { ProxyError } from '../proxy-error.ts';
 
-/** A protocol that callers speak: how errors are written in it. */
+/** A protocol that clients use: the format of its errors and keep-alive events. */
 export interface ClientProtocol {
   readonly name: string;
-  /** The headers in which its clients look for the id of a request. */
+  /** Response headers in which its clients expect the request id. */
   readonly idHeaders: readonly string[];
-  /** The body of an error. @param requestId where it is known */
+  /** Returns the body of an error response. @param requestId the gateway's id, if it is known */
   formatError(failure: ProxyError, requestId: string | undefined): object;
-  /** An event that ends a stream: its answer is not whole. */
+  /** Returns the event that ends an incomplete stream. */
   formatErrorEvent(failure: ProxyError, requestId: string | undefined): string;
-  /** An event that says nothing. */
+  /** An event without content, for a connection that would otherwise be idle. */
   readonly keepAlive: string;
 }

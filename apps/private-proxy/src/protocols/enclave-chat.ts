@@ -1,11 +1,14 @@
-/** A message's chat as an enclave takes it: without what only Claude, or a router, understands. */
+/** Converts a translated Messages request for enclaves: removes fields that only Claude or a router supports. */
 
 import { type ChatBody } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { ResolvedPrivateModel } from '../private-model-resolver.ts';
 import { ProxyError } from '../proxy-error.ts';
 
-/** What servers of open weights know. How hard to think is not among it: those whose model does not think refuse to hear of it. */
+/**
+ * Fields that servers of open-weight models support. The reasoning effort is omitted, because servers of models without
+ * reasoning reject it.
+ */
 const FIELDS = [
   'temperature',
   'top_p',
@@ -18,8 +21,9 @@ const FIELDS = [
 ] as const;
 
 /**
- * Agents demand more tokens than there are as a habit, and servers refuse that: such a limit is left out, as it says nothing.
- * @throws ProxyError for a search of the web, which an enclave cannot make
+ * Returns the chat for the enclave of a model. A token limit above the model's maximum is omitted: agents often send
+ * such limits, and servers reject them.
+ * @throws ProxyError for a web search tool
  */
 export function toEnclaveChat(
   chat: ChatBody,
@@ -42,7 +46,7 @@ function toEnclaveMessage({ cache_control, is_error, reasoning_details, content,
   return { ...message, content: Array.isArray(content) ? toEnclaveContent(content, message.role) : content };
 }
 
-/** One text where there is nothing else: not every template for chats takes parts of a system prompt, or of a result. */
+/** Joins text parts into one text: not every chat template supports parts in a system prompt or a tool result. */
 function toEnclaveContent(parts: readonly unknown[], role: unknown): unknown {
   const cleanParts = parts.filter(isJsonObject).map(({ cache_control, ...part }) => part as JsonObject);
   if (!cleanParts.every(({ type }) => type === 'text')) return cleanParts;
@@ -52,5 +56,5 @@ function toEnclaveContent(parts: readonly unknown[], role: unknown): unknown {
 function toEnclaveTool(tool: unknown, at: number): JsonObject {
   const { cache_control, ...cleanTool } = tool as JsonObject;
   if (cleanTool.type === 'function') return cleanTool;
-  throw new ProxyError(400, 'An enclave cannot search the web', { param: `tools[${at}]` });
+  throw new ProxyError(400, 'Private models do not support web search', { param: `tools[${at}]` });
 }

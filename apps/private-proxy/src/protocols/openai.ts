@@ -1,6 +1,6 @@
 /**
- * OpenAI's face: a chat goes to the enclave as it came but for the name of its model, and always as one that is streamed; its events
- * come back as they are, or as the answer in one piece that they come to.
+ * OpenAI's protocol: sends a chat to the enclave unchanged, except that it names the enclave's model and always
+ * requests a stream with usage. Forwards its events unchanged, or collects them into a non-streaming completion.
  */
 
 import { formatSseEvent } from '#application/messages';
@@ -31,7 +31,7 @@ export const OPENAI_PROTOCOL: ClientProtocol = {
   keepAlive: ': waiting\n\n',
 };
 
-/** @throws ProxyError that names the field that is wrong */
+/** @throws ProxyError that names the invalid field */
 export function createChatExchange(body: JsonObject, { id: model }: ResolvedPrivateModel): TranslatedExchange {
   const { messages, stream, stream_options } = body;
   if (!Array.isArray(messages)) throw new ProxyError(400, 'messages must be an array', { param: 'messages' });
@@ -52,7 +52,7 @@ export function createChatExchange(body: JsonObject, { id: model }: ResolvedPriv
   };
 }
 
-/** All but the chunk that has the usage and nothing else: clients that have not asked for it may look for a choice in each. */
+/** Returns false for a chunk with only usage: clients that did not request usage may expect a choice in every chunk. */
 function isNotUsageOnly({ chunk }: CompletionEvent): boolean {
   return !(chunk && isJsonObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0);
 }

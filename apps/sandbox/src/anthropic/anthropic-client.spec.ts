@@ -28,7 +28,7 @@ const weather: Anthropic.Tool = {
 const called = { type: 'tool_use', name: 'weather', input: { city: 'Zürich', days: 2 } };
 
 describe("Anthropic's own client", () => {
-  test('reads an answer', async () => {
+  test('reads a message', async () => {
     const { content, stop_reason, usage, model } = await client.messages.create(prompt('[[sandbox text=Yes]]'));
     expect(content).toEqual([{ type: 'text', text: 'Yes' }]);
     expect([stop_reason, model]).toEqual(['end_turn', 'claude-haiku-4-5-20251001']);
@@ -45,7 +45,7 @@ describe("Anthropic's own client", () => {
     expect([texts.length, stop_reason, usage.output_tokens]).toEqual([3, 'end_turn', 8]);
   });
 
-  test('reads thinking, whole and streamed, where the request allows it', async () => {
+  test('reads thinking, non-streaming or streamed, if the request enables it', async () => {
     const asked = {
       ...prompt('[[sandbox text=Yes reasoning=3]]'),
       thinking: { type: 'enabled' as const, budget_tokens: 1_024 },
@@ -61,7 +61,7 @@ describe("Anthropic's own client", () => {
     expect(content).toEqual([{ type: 'text', text: 'Yes' }]);
   });
 
-  test('is answered with a tool call, whole and streamed, and then with words', async () => {
+  test('receives a tool call, non-streaming or streamed, and then text', async () => {
     const asked = { ...prompt('[[sandbox tool=weather]]'), tools: [weather] };
     for (const message of [await client.messages.create(asked), await client.messages.stream(asked).finalMessage()]) {
       expect(message.content).toEqual([expect.objectContaining(called)]);
@@ -85,12 +85,12 @@ describe("Anthropic's own client", () => {
     [{ type: 'tool', name: 'weather' }, 'tool_use'],
     [{ type: 'auto' }, 'end_turn'],
     [{ type: 'none' }, 'end_turn'],
-  ])('is obeyed in its choice of a tool: %j', async (tool_choice, reason) => {
+  ])('gets a tool call only if the tool choice requires one: %j', async (tool_choice, reason) => {
     const { stop_reason } = await client.messages.create({ ...prompt('Hello'), tools: [weather], tool_choice });
     expect(stop_reason).toBe(reason);
   });
 
-  test('lists the models, and retrieves one', async () => {
+  test('lists the models and retrieves one', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     expect(ids.slice(0, 3)).toEqual(['claude-sonnet-4-6', 'claude-haiku-4-5', 'claude-opus-4-6']);
     expect(await client.models.retrieve('claude-opus-4-6')).toMatchObject({ display_name: 'Claude Opus 4.6' });
@@ -104,7 +104,7 @@ describe("Anthropic's own client", () => {
     ['overloaded', Anthropic.InternalServerError],
     ['error', Anthropic.InternalServerError],
     ['refuse', Anthropic.APIConnectionError],
-  ])('knows the fault %s as its own error', async (fault, error) => {
+  ])('maps the fault %s to its own error class', async (fault, error) => {
     await expect(client.messages.create(prompt(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
   });
 
@@ -113,7 +113,7 @@ describe("Anthropic's own client", () => {
     await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIError);
   });
 
-  test('reads searches, whole and streamed, which are on the bill', async () => {
+  test('reads web searches, non-streaming or streamed; each search is billed', async () => {
     const tools: Anthropic.WebSearchTool20250305[] = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }];
     const asked = { ...prompt('[[sandbox text=Yes tool=web_search tool_times=5]]'), tools };
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });

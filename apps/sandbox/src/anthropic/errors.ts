@@ -1,7 +1,7 @@
 import type { ErrorFault } from '../provider/faults.ts';
 import { type Call, HttpError } from '../router.ts';
 
-/** An error in Anthropic's shape. */
+/** Creates an error in Anthropic's format. */
 export function createError(
   status: number,
   type: string,
@@ -15,11 +15,11 @@ export function invalidRequestError(message: string): HttpError {
   return createError(400, 'invalid_request_error', message);
 }
 
-/** Versions of the protocol. The newer one takes no sampling parameters. */
+/** Protocol versions. The newer one has no sampling parameters. */
 const VERSIONS = ['2023-06-01', '2026-10-21'] as const;
 export type Version = (typeof VERSIONS)[number];
 
-/** Any key will do, but there must be one, and the version of the protocol. */
+/** Returns the requested protocol version. Any key is accepted, but one is required. @throws HttpError 401, 400 */
 export function assertHeaders({ request: { headers } }: Call): Version {
   if (!headers['x-api-key'] && !/^Bearer \S/.test(headers.authorization ?? '')) {
     throw createError(401, 'authentication_error', 'x-api-key header is required');
@@ -31,7 +31,7 @@ export function assertHeaders({ request: { headers } }: Call): Version {
   return version;
 }
 
-/** What Anthropic answers when the sandbox is instructed to fail. */
+/** Returns Anthropic's error response for a fault. */
 export function createFaultError(fault: ErrorFault): HttpError {
   switch (fault) {
     case '400':

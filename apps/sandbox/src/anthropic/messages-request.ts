@@ -1,4 +1,4 @@
-/** A Messages request as Anthropic would understand it, or refuse it. */
+/** Parses and validates a Messages request as Anthropic does. */
 import { type JsonObject } from '#kernel';
 import type { OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
@@ -10,18 +10,18 @@ import { type AnthropicModel, findModel } from './models.ts';
 import { assertModelSupports, assertParameters } from './parameters.ts';
 import { assertTurns, type MessageBlock, type MessageTurn, toBlocks } from './turns.ts';
 
-/** A request costs this many tokens, each turn this many, and each block that is not text this many. */
+/** Input tokens of each request, each turn, and each block that is not text. */
 const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_TURN = 4;
 const TOKENS_PER_ATTACHMENT = 85;
-/** Of one message, where the request does not say. */
+/** Maximum number of web searches per message, if the tool has no `max_uses`. */
 const MAX_SEARCHES = 10;
 
 export interface SandboxMessagesRequest extends ProtocolRequest<AnthropicModel> {
   readonly isThinkingVisible: boolean;
 }
 
-/** @throws HttpError in Anthropic's shape */
+/** @throws HttpError in Anthropic's error format */
 export function readMessagesRequest(text: string, version: Version): SandboxMessagesRequest {
   const body = parseObject(text);
   if (!body) throw invalidRequestError('The request body is not valid JSON');
@@ -93,7 +93,10 @@ function parseToolbox({ tools, tool_choice, thinking }: JsonObject, turns: reado
   };
 }
 
-/** How often tools were called and answered since the user last spoke: turns of the user's that have no words. */
+/**
+ * Returns the number of rounds of tool calls and results since the last user turn with text. Tool results are user
+ * turns without text.
+ */
 function countRounds(turns: readonly MessageTurn[]): number {
   const since = turns.slice(turns.findLastIndex((turn) => turn.role === 'user' && getText(turn.content) !== '') + 1);
   return since.at(-1)?.role === 'user' ? since.filter(({ role }) => role === 'user').length : 0;
@@ -155,7 +158,7 @@ function parseToolChoice({ type, name }: Choice, tools: readonly Tool[]): Toolbo
   return { name: tool.name };
 }
 
-/** Input tokens as the sandbox counts them: the system prompt counts as a turn, tools and schemas as their JSON. */
+/** Counts the input tokens: the system prompt counts as a turn, tools and schemas as their JSON. */
 function countPrompt({ system, tools, output_config }: JsonObject, turns: readonly MessageTurn[]): number {
   let tokens = TOKENS_PER_REQUEST;
   const contents = [...(system === undefined ? [] : [system]), ...turns.map(({ content }) => content)];
@@ -183,7 +186,7 @@ function countBlock(block: MessageBlock): number {
   }
 }
 
-/** Results of tools stand on the user's side as well, and are not the user's words. */
+/** Tool results are user turns as well, but not the user's text. */
 function getLastUserText(turns: readonly MessageTurn[]): string {
   const userTexts = turns.filter(({ role }) => role === 'user').map(({ content }) => getText(content));
   return userTexts.findLast((text) => text !== '') ?? '';

@@ -44,8 +44,8 @@ async function eventsOf(response: Response) {
   });
 }
 
-describe('an answer', () => {
-  test('is what Anthropic answers, and stands on the bill under its id', async () => {
+describe('a message', () => {
+  test("has Anthropic's format and is billed under its id", async () => {
     const response = await ask('[[sandbox tokens=4]]');
     expect(response.headers.get('request-id')).toMatch(/^req_\w+$/);
     const message = (await response.json()) as { id: string };
@@ -66,18 +66,18 @@ describe('an answer', () => {
         service_tier: 'standard',
       },
     });
-    // 15 × 3 USD and 4 × 15 USD for a million.
+    // 15 × 3 USD and 4 × 15 USD per million tokens
     const tokens = { input: 15, cached_input: 0, output: 4 };
     expect(await bill()).toMatchObject([{ id: message.id, model: 'claude-sonnet-4-6', tokens, usd: '0.000105' }]);
   });
 
-  test('whose input is half cached reports both halves', async () => {
+  test('with half of its input cached reports both halves', async () => {
     const { usage } = (await (await ask('[[sandbox fault=cached]]')).json()) as { usage: object };
     expect(usage).toMatchObject({ input_tokens: 8, cache_read_input_tokens: 7, output_tokens: 16 });
     expect(await bill()).toMatchObject([{ tokens: { input: 8, cached_input: 7, output: 16 } }]);
   });
 
-  test('is cut by max_tokens, and says so', async () => {
+  test('is truncated at max_tokens with that stop reason', async () => {
     const answer = await (await ask('[[sandbox tokens=9]]', { max_tokens: 2 })).json();
     expect(answer).toMatchObject({ content: [{ text: 'every coin ' }], stop_reason: 'max_tokens' });
   });
@@ -109,7 +109,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('with an error in its midst is billed as far as it came', async () => {
+  test('with an error in the middle is billed for what was delivered', async () => {
     const events = await eventsOf(await ask('[[sandbox tokens=8 chunks=8 fault=error]]', { stream: true }));
     expect(events.at(-1)).toEqual({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } });
     expect(await bill()).toMatchObject([{ tokens: { output: 4 } }]);
@@ -119,16 +119,16 @@ describe('a stream', () => {
 const opus = { model: 'claude-opus-4-7', max_tokens: 2_000 };
 const haiku = { model: 'claude-haiku-4-5' };
 
-describe('a request is refused as Anthropic refuses it', () => {
+describe("Anthropic's request validation", () => {
   const asked = { model: 'claude-sonnet-4-6', max_tokens: 100, messages: hello };
   const call = { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} };
   const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' };
   const format = (schema: object) => ({ output_config: { format: { type: 'json_schema', schema } } });
 
   test.each<[string, number, string, Record<string, string>]>([
-    ['without a key', 401, 'authentication_error', { 'anthropic-version': '2023-06-01' }],
-    ['without a version', 400, 'invalid_request_error', { 'x-api-key': 'any' }],
-    ['with an unknown version', 400, 'invalid_request_error', { ...HEADERS, 'anthropic-version': '1' }],
+    ['requires a key', 401, 'authentication_error', { 'anthropic-version': '2023-06-01' }],
+    ['requires a version', 400, 'invalid_request_error', { 'x-api-key': 'any' }],
+    ['rejects an unknown version', 400, 'invalid_request_error', { ...HEADERS, 'anthropic-version': '1' }],
   ])('%s: %p', async (_, status, type, headers) => {
     const response = await post(asked, headers);
     expect(response.status).toBe(status);
@@ -136,18 +136,21 @@ describe('a request is refused as Anthropic refuses it', () => {
     expect(await response.json()).toEqual({ type: 'error', error, request_id: expect.any(String) });
   });
 
-  test.each(['temperature', 'top_p', 'top_k'])('with %s in the version that has no sampling: 400', async (name) => {
-    const statusOf = async (version: string) =>
-      (await post({ ...asked, [name]: 1 }, { ...HEADERS, 'anthropic-version': version })).status;
-    expect([await statusOf('2023-06-01'), await statusOf('2026-10-21')]).toEqual([200, 400]);
-  });
+  test.each(['temperature', 'top_p', 'top_k'])(
+    'rejects %s with 400 in the protocol version without sampling parameters',
+    async (name) => {
+      const statusOf = async (version: string) =>
+        (await post({ ...asked, [name]: 1 }, { ...HEADERS, 'anthropic-version': version })).status;
+      expect([await statusOf('2023-06-01'), await statusOf('2026-10-21')]).toEqual([200, 400]);
+    },
+  );
 
-  test('for an unknown model: 404', async () => {
+  test('rejects an unknown model: 404', async () => {
     expect((await post({ ...asked, model: 'claude-sonnet-4.6' })).status).toBe(404);
   });
 
   test.each<[string, unknown, RegExp]>([
-    ['no JSON', '{', /not valid JSON/],
+    ['a body that is not JSON', '{', /not valid JSON/],
     ['no model', { max_tokens: 1, messages: hello }, /^model: Field required/],
     ['a tool that is null', { ...asked, tools: [null] }, /^tools\.0: Input should be an object/],
     [
@@ -155,74 +158,74 @@ describe('a request is refused as Anthropic refuses it', () => {
       { ...asked, messages: [{ role: 'user', content: [null] }] },
       /^messages\.0\.content\.0: Input should be an object/,
     ],
-    ['no limit', { model: 'claude-opus-4-6', messages: hello }, /^max_tokens: Field required/],
+    ['no max_tokens', { model: 'claude-opus-4-6', messages: hello }, /^max_tokens: Field required/],
     ['no messages', { model: 'claude-opus-4-6', max_tokens: 1 }, /^messages: Field required/],
     ['an empty list of messages', { ...asked, messages: [] }, /at least one message/],
-    ['more than the model can say', { ...asked, max_tokens: 64_001 }, /maximum allowed number of output tokens/],
-    ['a field of OpenAI', { ...asked, n: 1 }, /^n: Extra inputs are not permitted/],
+    ['max_tokens above the maximum', { ...asked, max_tokens: 64_001 }, /maximum allowed number of output tokens/],
+    ['a parameter of OpenAI', { ...asked, n: 1 }, /^n: Extra inputs are not permitted/],
     ['a system message', { ...asked, messages: [{ role: 'system', content: 'x' }] }, /top-level `system`/],
-    ['a message of a tool', { ...asked, messages: [{ role: 'tool', content: 'x' }] }, /Unexpected role "tool"/],
+    ['a tool message', { ...asked, messages: [{ role: 'tool', content: 'x' }] }, /Unexpected role "tool"/],
     ['an empty message', { ...asked, messages: [{ role: 'user', content: [] }] }, /non-empty content/],
     ['an empty text', { ...asked, messages: [{ role: 'user', content: [{ type: 'text', text: '' }] }] }, /non-empty/],
-    ['a part of OpenAI', { ...asked, messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, /expected tags/],
-    ['an image from nowhere', { ...asked, messages: [{ role: 'user', content: [{ type: 'image' }] }] }, /source/],
+    ['an OpenAI part', { ...asked, messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, /expected tags/],
+    ['an image without a source', { ...asked, messages: [{ role: 'user', content: [{ type: 'image' }] }] }, /source/],
     [
-      'a call without result',
+      'a call without a result',
       { ...asked, messages: [...hello, { role: 'assistant', content: [call] }, ...hello] },
       /toolu_1/,
     ],
     [
-      'a result without call',
+      'a result without a call',
       { ...asked, messages: [{ role: 'user', content: [result] }] },
       /unexpected `tool_use_id`/,
     ],
     ['a temperature above 1', { ...asked, temperature: 1.1 }, /range: 0\.\.1/],
     ['temperature and top_p', { ...asked, temperature: 1, top_p: 1 }, /cannot both be specified/],
     ['a blank stop sequence', { ...asked, stop_sequences: ['\n'] }, /non-whitespace/],
-    ['a choice among no tools', { ...asked, tool_choice: { type: 'any' } }, /while providing tools/],
+    ['a tool choice without tools', { ...asked, tool_choice: { type: 'any' } }, /while providing tools/],
     [
-      'a choice that is no tool',
+      'a tool choice that is not a tool',
       { ...asked, tools: [tool], tool_choice: { type: 'tool', name: 'g' } },
       /'g' not found/,
     ],
-    ['tools of one name', { ...asked, tools: [tool, tool] }, /unique/],
-    ['a search by another name', { ...asked, tools: [{ ...search, name: 'search' }] }, /web_search/],
-    ['a search of no use', { ...asked, tools: [{ ...search, max_uses: 0 }] }, /max_uses/],
-    ['a search with an unknown field', { ...asked, tools: [{ ...search, engine: 'x' }] }, /engine: Extra inputs/],
+    ['duplicate tool names', { ...asked, tools: [tool, tool] }, /unique/],
+    ['a web search with another name', { ...asked, tools: [{ ...search, name: 'search' }] }, /web_search/],
+    ['a web search with max_uses 0', { ...asked, tools: [{ ...search, max_uses: 0 }] }, /max_uses/],
+    ['a web search with an unknown field', { ...asked, tools: [{ ...search, engine: 'x' }] }, /engine: Extra inputs/],
     [
-      'a search inside and outside of domains',
+      'allowed and blocked domains together',
       { ...asked, tools: [{ ...search, allowed_domains: ['a.b'], blocked_domains: ['c.d'] }] },
       /only one/,
     ],
-    ['a tool in the shape of OpenAI', { ...asked, tools: [{ type: 'function', function: tool }] }, /^tools\.0/],
-    ['a small budget', { ...asked, max_tokens: 9_000, thinking: { ...thinking, budget_tokens: 9 } }, /budget_tokens/],
-    ['a budget beyond the limit', { ...asked, max_tokens: 1_024, thinking }, /must be greater than/],
-    ['a kind of thinking that is unknown', { ...asked, thinking: { type: 'deep' } }, /expected tags/],
+    ["a tool in OpenAI's format", { ...asked, tools: [{ type: 'function', function: tool }] }, /^tools\.0/],
     [
-      'a display that is unknown',
-      { ...asked, max_tokens: 2_000, thinking: { ...thinking, display: 'loud' } },
-      /display/,
+      'a budget below 1,024',
+      { ...asked, max_tokens: 9_000, thinking: { ...thinking, budget_tokens: 9 } },
+      /budget_tokens/,
     ],
+    ['a budget above max_tokens', { ...asked, max_tokens: 1_024, thinking }, /must be greater than/],
+    ['an unknown type of thinking', { ...asked, thinking: { type: 'deep' } }, /expected tags/],
+    ['an unknown display', { ...asked, max_tokens: 2_000, thinking: { ...thinking, display: 'loud' } }, /display/],
     [
       'a budget for adaptive thinking',
       { ...asked, ...opus, thinking: { ...thinking, type: 'adaptive' } },
       /Extra inputs/,
     ],
-    ['a budget for a model that decides by itself', { ...asked, ...opus, thinking }, /type\.adaptive/],
-    ['sampling of such a model', { ...asked, ...opus, temperature: 1 }, /deprecated/],
-    ['adaptive thinking of an older one', { ...asked, ...haiku, thinking: { type: 'adaptive' } }, /not supported/],
-    ['an effort of an older one', { ...asked, ...haiku, output_config: { effort: 'low' } }, /effort parameter/],
+    ['a budget for a model with adaptive thinking only', { ...asked, ...opus, thinking }, /type\.adaptive/],
+    ['a temperature for a model with adaptive thinking only', { ...asked, ...opus, temperature: 1 }, /deprecated/],
+    ['adaptive thinking for an older model', { ...asked, ...haiku, thinking: { type: 'adaptive' } }, /not supported/],
+    ['an effort for an older model', { ...asked, ...haiku, output_config: { effort: 'low' } }, /effort parameter/],
     ['an unknown effort', { ...asked, ...opus, output_config: { effort: 'minimal' } }, /output_config\.effort/],
-    ['thinking and heat', { ...asked, max_tokens: 2_000, thinking, temperature: 0 }, /only be set to 1/],
+    ['thinking with a temperature', { ...asked, max_tokens: 2_000, thinking, temperature: 0 }, /only be set to 1/],
     [
-      'thinking about a forced call',
+      'thinking with a forced call',
       { ...asked, max_tokens: 2_000, thinking, tools: [tool], tool_choice: { type: 'any' } },
       /forces tool use/,
     ],
     ['an open schema', { ...asked, ...format({ type: 'object' }) }, /additionalProperties/],
-    ['a directive that is nonsense', { ...asked, messages: [{ role: 'user', content: '[[sandbox x]]' }] }, /directive/],
+    ['an invalid directive', { ...asked, messages: [{ role: 'user', content: '[[sandbox x]]' }] }, /directive/],
     [
-      'a directive for a tool that is not there',
+      'a directive for a tool that is not offered',
       {
         ...asked,
         tools: [{ name: 'g', input_schema: { type: 'object' } }],
@@ -230,7 +233,7 @@ describe('a request is refused as Anthropic refuses it', () => {
       },
       /no tool "f"/,
     ],
-  ])('with %s: 400', async (_, body, words) => {
+  ])('rejects %s: 400', async (_, body, words) => {
     const response = await post(body);
     const { error } = (await response.json()) as { error: object };
     expect({ status: response.status, ...error }).toEqual({
@@ -240,7 +243,7 @@ describe('a request is refused as Anthropic refuses it', () => {
     });
   });
 
-  test('but turns of one side may follow each other, and results of tools may be followed by words', async () => {
+  test('accepts consecutive turns of one role, and text after tool results', async () => {
     const messages = [
       ...hello,
       ...hello,

@@ -1,4 +1,4 @@
-/** The models of the simulated Anthropic. */
+/** The models of the simulated Anthropic API. */
 import { createModels, type PriceInUsd, type SandboxModel } from '../provider/model.ts';
 import type { Routes } from '../router.ts';
 import { assertHeaders, createError } from './errors.ts';
@@ -8,7 +8,10 @@ interface AnthropicOffer {
   readonly snapshot: string;
   readonly context: number;
   readonly maxOutput: number;
-  /** Decides by itself how long it thinks: budgets and sampling are refused, and thoughts are shown on request only. */
+  /**
+   * The model decides how long it thinks. It rejects budgets and sampling parameters, and returns thinking only on
+   * request.
+   */
   readonly adaptive?: true;
   readonly usd: PriceInUsd;
 }
@@ -62,12 +65,12 @@ const OFFERS: Readonly<Record<string, AnthropicOffer>> = {
 export interface AnthropicModel extends SandboxModel, Omit<AnthropicOffer, 'usd'> {}
 
 const MODELS: ReadonlyMap<string, AnthropicModel> = createModels<AnthropicOffer>(OFFERS);
-/** A dated snapshot answers by its own name as well. */
+/** A dated snapshot is available under its own name as well. */
 const BY_SNAPSHOT: ReadonlyMap<string, AnthropicModel> = new Map(
   [...MODELS.values()].map((model) => [model.snapshot, model]),
 );
 
-/** The list wants a date, and nothing depends on it. */
+/** The list requires a date, and nothing depends on it. */
 const CREATED = '2025-10-01T00:00:00Z';
 
 export function findModel(id: string): AnthropicModel {

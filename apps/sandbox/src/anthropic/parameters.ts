@@ -1,4 +1,4 @@
-/** What Anthropic accepts in a Messages request, apart from the turns, and how it refuses everything else. */
+/** Validates the parameters of a Messages request, apart from the turns, as Anthropic does. */
 import { invalidRequestError, type Version } from './errors.ts';
 import type { AnthropicModel } from './models.ts';
 
@@ -28,7 +28,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
 
 const SAMPLING: ReadonlySet<string> = new Set(['temperature', 'top_p', 'top_k']);
 
-/** @throws HttpError */
+/** @throws HttpError 400 */
 export function assertParameters(body: Body, version: Version): void {
   for (const name of ['model', 'max_tokens', 'messages']) {
     if (body[name] === undefined) throw invalidRequestError(`${name}: Field required`);
@@ -50,7 +50,7 @@ export function assertParameters(body: Body, version: Version): void {
   assertFormat(body);
 }
 
-/** What differs between models. @throws HttpError */
+/** Validates what differs between models. @throws HttpError 400 */
 export function assertModelSupports(body: Body, { id, adaptive }: AnthropicModel): void {
   const { type } = (body.thinking ?? {}) as Body;
   if (adaptive && type === 'enabled') {

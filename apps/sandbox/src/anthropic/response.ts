@@ -1,4 +1,4 @@
-/** An answer as Anthropic gives it: a message of content blocks, whole or as server-sent events. */
+/** Creates Anthropic's response, a message of content blocks, non-streaming or as server-sent events. */
 
 import type { StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
@@ -8,7 +8,7 @@ import type { SandboxMessagesRequest } from './messages-request.ts';
 import { createSearchBlocks, type SearchBlock, toCitations } from './searches.ts';
 
 const ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
-/** Looks like a signature, and is none. */
+/** Stands for a signature; it is not a valid one. */
 const SIGNATURE = 'c2FuZGJveA==';
 
 const STOP_REASONS = { end: 'end_turn', length: 'max_tokens', tool: 'tool_use' } as const;
@@ -44,7 +44,7 @@ export function createMessage(
   };
 }
 
-/** Arguments that were cut are no JSON, and then none are given. */
+/** Truncated arguments are not JSON, so the input is then empty. */
 function createContentBlocks(output: SandboxModelOutput, text: string) {
   const citations = toCitations(output);
   if (output.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];
@@ -68,7 +68,7 @@ function createEmptyMessage(output: SandboxModelOutput) {
   };
 }
 
-/** Anthropic's `input_tokens` are those that were not cached. */
+/** Anthropic's `input_tokens` exclude cached tokens. */
 function toUsage({ input, cached, reasoning, visible, searches }: SandboxModelOutput, fault: Fault | undefined) {
   const zero = fault === 'zero';
   const searchCount = zero ? 0 : searches.filter(({ failed }) => !failed).length;
@@ -136,7 +136,7 @@ export function toEvents(
   };
 }
 
-/** The query of a search comes in a piece of its own, what it found at once. */
+/** A search query follows its block start as a delta; search results are part of the block start. */
 function createSearchEvents(block: SearchBlock, index: number): string {
   const isCall = block.type === 'server_tool_use';
   const start = isCall ? { ...block, input: {} } : block;

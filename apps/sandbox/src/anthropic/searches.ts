@@ -1,8 +1,8 @@
-/** Searches that the simulated Anthropic makes by itself, as they stand in its answers. */
+/** The content blocks of web searches that the simulated Anthropic API runs. */
 import type { ProviderSearch, SandboxModelOutput } from '../provider/model-output.ts';
 
 const RESULTS = 3;
-/** Looks encrypted, and is not. */
+/** Stands for encrypted content; it is not encrypted. */
 const ENCRYPTED = 'c2FuZGJveA==';
 
 export interface SearchBlock {
@@ -10,7 +10,7 @@ export interface SearchBlock {
   readonly [field: string]: unknown;
 }
 
-/** A call and its results for each search. */
+/** Returns a call block and a result block for each search. */
 export function createSearchBlocks({ serial, searches }: SandboxModelOutput): readonly SearchBlock[] {
   return searches.flatMap((search, at): SearchBlock[] => {
     const id = `srvtoolu_${serial}${at}`;
@@ -21,7 +21,7 @@ export function createSearchBlocks({ serial, searches }: SandboxModelOutput): re
   });
 }
 
-/** The first page that each search has found. */
+/** Cites the first page of each successful search. */
 export function toCitations({ searches }: SandboxModelOutput) {
   return searches.flatMap((search, at) => {
     const [first] = createPages(search, at);

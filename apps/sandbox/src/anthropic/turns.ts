@@ -1,4 +1,4 @@
-/** The conversation of a Messages request, and what Anthropic demands of it. */
+/** The conversation of a Messages request, validated as Anthropic does. */
 import { invalidRequestError } from './errors.ts';
 
 export interface MessageBlock {
@@ -33,7 +33,7 @@ const BLOCKS = [
 const SOURCES = ['base64', 'url', 'text', 'file'];
 const TOOL_ID = /^[a-zA-Z0-9_-]+$/;
 
-/** A text stands for one block of it. */
+/** Returns the blocks of a turn. A string is one text block. */
 export function toBlocks(content: unknown): readonly MessageBlock[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return Array.isArray(content) ? content : [];
@@ -97,7 +97,10 @@ function assertBlock(block: MessageBlock | null, name: string): void {
   }
 }
 
-/** Turns of one side that follow each other are one: each call has its result in the next one, and each result its call. */
+/**
+ * Checks that each call has its result in the next turn, and each result its call in the previous turn. Consecutive
+ * turns of one role count as one.
+ */
 function assertCallsMatchResults(turns: readonly MessageTurn[]): void {
   const joined: { readonly role: string; readonly blocks: MessageBlock[] }[] = [];
   for (const { role, content } of turns) {

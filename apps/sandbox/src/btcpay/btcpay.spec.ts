@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => opened.disposeAsync());
 
-// biome-ignore lint/suspicious/noExplicitAny: specs look into answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: specs read responses of every format
 type Json = any;
 
 const KEY = { authorization: 'token key' };
@@ -45,7 +45,7 @@ const payments = async (id: string) =>
   (await store(`invoices/${id}/payment-methods?onlyAccountedPayments=false`)).body[0].payments;
 
 describe('an invoice', () => {
-  test('is new, processing while what was paid waits, and settled when it is deep enough', async () => {
+  test('is new, then processing while its payment waits, and settled after enough confirmations', async () => {
     const { id, destination } = await invoice();
     expect(await state(id)).toEqual(['New', 'None', '0']);
     const { txid } = await send(destination, '0.001');
@@ -57,7 +57,7 @@ describe('an invoice', () => {
     expect(await state(id)).toEqual(['Settled', 'None', '0.001']);
   });
 
-  test('that is paid in parts, or with too much, says so', async () => {
+  test('with a partial payment or an overpayment has the corresponding status', async () => {
     const { id, destination } = await invoice();
     await send(destination, '0.0004');
     expect(await state(id)).toEqual(['New', 'PaidPartial', '0.0004']);
@@ -65,7 +65,7 @@ describe('an invoice', () => {
     expect(await state(id)).toEqual(['Processing', 'PaidOver', '0.0012']);
   });
 
-  test('that is paid late stays expired for ever', async () => {
+  test('that is paid after its expiry stays expired', async () => {
     const { id, destination, expires } = await invoice();
     await send(destination, '0.001', { received_at: expires + 60 });
     await mine(2);
@@ -73,17 +73,17 @@ describe('an invoice', () => {
     expect(await payments(id)).toMatchObject([{ status: 'Settled', receivedDate: expires + 60 }]);
   });
 
-  test('whose payment is replaced is new again, and shows both', async () => {
+  test('whose payment is replaced is new again and has both payments', async () => {
     const { id, destination } = await invoice();
     const { txid } = await send(destination, '0.001', { low_fee: true });
     await send(destination, '0.0003', { replaces: txid });
     expect(await state(id)).toEqual(['New', 'PaidPartial', '0.0003']);
     expect((await payments(id)).map((each: Json) => each.status)).toEqual(['Invalid', 'Processing']);
     const { body } = await store(`invoices?orderId=order BTC-CHAIN&includePaymentMethods=true`);
-    expect(body[0].paymentMethods[0].payments).toHaveLength(1); // lists leave out what does not count
+    expect(body[0].paymentMethods[0].payments).toHaveLength(1); // lists leave out payments that do not count
   });
 
-  test('looks no more at what it has settled', async () => {
+  test('does not check settled payments again', async () => {
     const { id, destination } = await invoice();
     const { txid } = await send(destination, '0.001');
     await mine(2);
@@ -96,13 +96,13 @@ describe('an invoice', () => {
     ['LTC', '1.5'],
     ['XMR', '0.123456789012'],
     ['DOGE', '10'],
-  ])('in %s is paid in it', async (coin, amount) => {
+  ])('in %s is paid in that coin', async (coin, amount) => {
     const { id, destination } = await invoice({}, `${coin}-CHAIN`, amount);
     await send(destination, amount, {}, coin);
     expect(await state(id)).toEqual(['Processing', 'None', amount]);
   });
 
-  test('over Lightning is settled at once', async () => {
+  test('over Lightning is settled immediately', async () => {
     const { id, destination } = await invoice({}, 'BTC-LN');
     expect((await ask('/wallet/pay', { invoice: destination })).status).toBe(200);
     expect(await state(id)).toEqual(['Settled', 'None', '0.001']);
@@ -113,8 +113,8 @@ describe('an invoice', () => {
 describe('a caller', () => {
   test.each([
     ['has no key', 'invoices/x', undefined, 401],
-    ['asks for an invoice that is not there', 'invoices/x', 'token key', 404],
-  ])('that %s is refused', async (_, path, authorization, status) => {
+    ['requests an unknown invoice', 'invoices/x', 'token key', 404],
+  ])('that %s is rejected', async (_, path, authorization, status) => {
     const answer = await ask(
       `/btcpay/api/v1/stores/sandbox/${path}`,
       undefined,
@@ -129,16 +129,16 @@ describe('a caller', () => {
     [{ checkout: { paymentMethods: ['LTC-LN'] } }, 422],
     [{ checkout: { paymentMethods: ['BTC-CHAIN'], expirationMinutes: 0 } }, 422],
     [{ checkout: { paymentMethods: ['BTC-CHAIN'], speedPolicy: 'Warp' } }, 422],
-  ])('that asks for %p is refused', async (wrong, status) => {
+  ])('that requests %p is rejected', async (wrong, status) => {
     const asked = { amount: '1', currency: 'BTC', checkout: { paymentMethods: ['BTC-CHAIN'] }, ...wrong };
     expect((await store('invoices', asked)).status).toBe(status);
   });
 });
 
-describe('a web hook', () => {
+describe('a webhook', () => {
   const SECRET = 'secret';
 
-  /** Takes web hooks, answers with these statuses in turn, and then with 200. */
+  /** Starts a server that receives webhooks and responds with these statuses in turn, then with 200. */
   async function listener(...statuses: number[]) {
     const got: { type: string; body: Json; genuine: boolean }[] = [];
     const server: Server = createServer(async (request, response) => {
@@ -159,7 +159,7 @@ describe('a web hook', () => {
     return { got, until, id: body.id as string };
   }
 
-  test('says what happened, in order, signed', async () => {
+  test('reports all events in order and signed', async () => {
     const { until } = await listener();
     const { id, destination } = await invoice();
     await send(destination, '0.001');
@@ -179,7 +179,7 @@ describe('a web hook', () => {
   test.each([
     ['twice', 9, true],
     ['forged', 5, false],
-  ])('of a payment that is reported %s comes so', async (report, count, genuine) => {
+  ])('follows the report mode of its payment: %s', async (report, count, genuine) => {
     const { until } = await listener();
     const { destination } = await invoice();
     await send(destination, '0.001', { report });
@@ -188,7 +188,7 @@ describe('a web hook', () => {
     expect(got.every((each) => each.genuine === genuine)).toBe(true);
   });
 
-  test('of a payment that is reported in the wrong order has its end first', async () => {
+  test('delivers the last event first if the report mode of the payment is reordered', async () => {
     const { until } = await listener();
     const { destination } = await invoice();
     await send(destination, '0.001', { report: 'reordered' });
@@ -196,7 +196,7 @@ describe('a web hook', () => {
     expect((await until(5)).slice(1).map(({ type }) => type)[0]).toBe('InvoiceSettled');
   });
 
-  test('that is not accepted is delivered again, and those behind it wait', async () => {
+  test('that is not accepted is delivered again, before the next one', async () => {
     opened.defer(replaceDelays(async () => {}));
     const { until } = await listener(500, 503, 200);
     await invoice();
@@ -206,14 +206,14 @@ describe('a web hook', () => {
     expect(new Set(got.slice(0, 3).map(({ body }) => body.originalDeliveryId)).size).toBe(1);
   });
 
-  test('that is refused is not', async () => {
+  test('that is rejected with 401 is not delivered again', async () => {
     const { until } = await listener(401);
     await invoice();
     await invoice();
     expect((await until(2)).map(({ body }) => body.isRedelivery)).toEqual([false, false]);
   });
 
-  test('can be delivered again, and then says of which delivery it is a repetition', async () => {
+  test('can be delivered again on request, with the id of its original delivery', async () => {
     const { until, id } = await listener();
     await invoice();
     const [first] = await until(1);

@@ -1,11 +1,10 @@
 import { HttpError } from '../router.ts';
 
-/** An error as the Greenfield API prints it. */
+/** Creates an error in the format of the Greenfield API. */
 export function createError(status: number, code: string, message: string): HttpError {
   return new HttpError(status, { code, message });
 }
 
-/** As it says that a field is wrong. */
 export function invalidFieldError(path: string, message: string): HttpError {
   return new HttpError(422, [{ path, message }]);
 }

@@ -1,6 +1,6 @@
 /**
- * A BTCPay Server with one store, through its Greenfield API. Facts: its description in `swagger.template.invoices.json`
- * and `swagger.template.webhooks.json`, and its controllers: decimals are strings, times are Unix seconds, a list of
+ * A BTCPay Server with one store, through its Greenfield API. Sources: `swagger.template.invoices.json`,
+ * `swagger.template.webhooks.json` and its controllers. Decimals are strings and times are Unix seconds. A list of
  * invoices leaves out payments that do not count.
  */
 import { money } from '#kernel';
@@ -100,7 +100,7 @@ export class FakeBtcPayServer {
     const { url, secret, enabled = true, automaticRedelivery = true } = await readBody(call);
     if (typeof url !== 'string' || !URL.canParse(url)) throw invalidFieldError('Url', 'Invalid Url');
     if (typeof secret !== 'string' || secret === '')
-      throw invalidFieldError('Secret', 'the sandbox makes no secrets up');
+      throw invalidFieldError('Secret', 'the sandbox does not generate secrets');
     const webhook = { url, secret, enabled: enabled === true, automaticRedelivery: automaticRedelivery === true };
     call.sendJson(200, { ...this.webhooks.add(webhook), authorizedEvents: EVERYTHING });
   }
@@ -115,7 +115,7 @@ export class FakeBtcPayServer {
 const EMPTY = Buffer.alloc(0);
 const EVERYTHING = { everything: true, specificEvents: [] };
 
-/** Any key will do, but there must be one. */
+/** Any key is accepted, but one is required. */
 function assertKey({ request }: Call): void {
   if (/^token \S+$/i.test(request.headers.authorization ?? '')) return;
   throw createError(401, 'unauthenticated', 'Authentication is required for accessing this endpoint');
@@ -167,7 +167,7 @@ function toInvoiceJson(invoice: BtcPayInvoice, query: URLSearchParams, view: 'al
   };
 }
 
-/** @param includesInvalid also payments that do not count */
+/** @param includesInvalid whether to include payments that do not count */
 function toPaymentMethodJson(invoice: BtcPayInvoice, includesInvalid: boolean): object {
   const { terms, destination, payments } = invoice;
   const { coin, kind, units, decimals } = terms;

@@ -1,10 +1,10 @@
-/** What is asked for with a new invoice, as the Greenfield API takes it. */
+/** Parses and validates a new invoice as the Greenfield API does. */
 import { money } from '#kernel';
 import { getNetwork } from '../chains/network.ts';
 import { createError, invalidFieldError } from './greenfield-errors.ts';
 import { type BtcPayInvoiceTerms, SPEED_POLICIES } from './invoices.ts';
 
-/** Lightning counts in thousandths of the chain's unit. */
+/** Lightning amounts are in thousandths of the chain's unit. */
 const LIGHTNING_DECIMALS = 11;
 const DEFAULT_EXPIRY_MINUTES = 15;
 const DEFAULT_MONITORING_MINUTES = 1_440;
@@ -43,14 +43,14 @@ export function parseTerms({ amount, currency, metadata = {}, checkout = {} }: B
 
 function parsePaymentMethod(value: unknown): { readonly coin: string; readonly kind: 'CHAIN' | 'LN' } {
   if (!Array.isArray(value) || value.length !== 1)
-    throw createError(400, 'generic-error', 'the sandbox makes invoices with one payment method');
+    throw createError(400, 'generic-error', 'the sandbox supports exactly one payment method per invoice');
   const [, coin = '', kind] = /^([A-Z][A-Z0-9]{1,9})-(CHAIN|LN)$/.exec(String(value[0])) ?? [];
   if (coin === '' || (kind === 'LN' && coin !== 'BTC'))
     throw invalidFieldError('checkout.paymentMethods[0]', 'Invalid PaymentMethodId');
   return { coin, kind: kind as 'CHAIN' | 'LN' };
 }
 
-/** BTCPay rounds what is finer than the currency. */
+/** Drops additional decimals, which BTCPay rounds. */
 function parseAmount(value: unknown, decimals: number): bigint {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,18})?$/.test(text))

@@ -32,8 +32,8 @@ const statusOf = ({ id }: BtcPayInvoice) => {
   return [status, additionalStatus];
 };
 
-describe('an invoice, as time passes', () => {
-  test('expires when nothing has come', () => {
+describe('an invoice over time', () => {
+  test('expires without a payment', () => {
     const invoice = invoices.create(TERMS);
     pass(899);
     expect(statusOf(invoice)).toEqual(['New', 'None']);
@@ -42,7 +42,7 @@ describe('an invoice, as time passes', () => {
     expect(happened).toEqual(['InvoiceCreated', 'InvoiceExpired']);
   });
 
-  test('expires with what has come of it, and says so', () => {
+  test('expires with a partial payment and reports it', () => {
     const invoice = invoices.create(TERMS);
     pay(invoice, UNITS / 2n);
     pass(900);
@@ -53,7 +53,7 @@ describe('an invoice, as time passes', () => {
     ]);
   });
 
-  test('that expired and is paid then is never settled', () => {
+  test('that is paid after its expiry is never settled', () => {
     const invoice = invoices.create(TERMS);
     pass(901);
     expect(statusOf(invoice)).toEqual(['Expired', 'None']);
@@ -65,7 +65,7 @@ describe('an invoice, as time passes', () => {
     ]);
   });
 
-  test('is invalid when what came is not confirmed as long as it is waited for', () => {
+  test('is invalid if its payment is not confirmed within the monitoring time', () => {
     const invoice = invoices.create(TERMS);
     pay(invoice, UNITS, true);
     pass(900 + 3_600);
@@ -75,7 +75,7 @@ describe('an invoice, as time passes', () => {
     expect(happened.at(-1)).toBe('InvoiceInvalid');
   });
 
-  test('tolerates what it is told to', () => {
+  test('accepts an underpayment within its tolerance', () => {
     const invoice = invoices.create({ ...TERMS, paymentTolerance: 1 });
     pay(invoice, UNITS - UNITS / 100n - 1n);
     expect(statusOf(invoice)).toEqual(['New', 'PaidPartial']);

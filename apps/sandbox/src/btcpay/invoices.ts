@@ -1,6 +1,6 @@
 /**
- * The invoices of a simulated BTCPay Server, and what becomes of them. Facts: BTCPay Server 2.4, `InvoiceWatcher`,
- * `NBXplorerListener`, `LightningListener` and its description of the Greenfield API.
+ * The invoices of a simulated BTCPay Server and their status. Sources: BTCPay Server 2.4 (`InvoiceWatcher`,
+ * `NBXplorerListener`, `LightningListener`) and the description of its Greenfield API.
  */
 import { randomBytes } from 'node:crypto';
 import { base58 } from '@scure/base';
@@ -8,7 +8,7 @@ import type { Chain, Chains, Transaction } from '../chains/chain.ts';
 import type { LightningNode } from '../lightning/node.ts';
 import type { ReportMode } from '../report.ts';
 
-/** Confirmations after which a payment is settled. */
+/** Confirmations after which a payment is settled, by speed policy. */
 export const SPEED_POLICIES: Readonly<Record<string, number>> = {
   HighSpeed: 0,
   MediumSpeed: 1,
@@ -20,7 +20,7 @@ export type Status = 'New' | 'Processing' | 'Expired' | 'Invalid' | 'Settled';
 export type AdditionalStatus = 'None' | 'PaidLate' | 'PaidPartial' | 'PaidOver';
 
 export interface BtcPayPayment {
-  /** `<txid>-<output>`; Monero's plug-in: `<txid>#<account>#<subaddress>`; Lightning: the payment hash. */
+  /** `<txid>-<output>`; with Monero's plug-in `<txid>#<account>#<subaddress>`; for Lightning the payment hash. */
   readonly id: string;
   readonly units: bigint;
   /** Unix seconds. */
@@ -29,11 +29,11 @@ export interface BtcPayPayment {
   status: 'Invalid' | 'Processing' | 'Settled';
 }
 
-/** What an invoice is made of. */
+/** The properties of a new invoice. */
 export interface BtcPayInvoiceTerms {
   readonly coin: string;
   readonly kind: 'CHAIN' | 'LN';
-  /** Of the coin's smallest unit there: millisatoshis for Lightning. */
+  /** In the coin's smallest unit on its chain; in millisatoshis for Lightning. */
   readonly units: bigint;
   readonly decimals: number;
   readonly speedPolicy: string;
@@ -56,7 +56,7 @@ export interface BtcPayInvoice {
   additionalStatus: AdditionalStatus;
 }
 
-/** What web hooks say of an invoice, in the order in which it happened. */
+/** An event of an invoice that webhooks report, in order of occurrence. */
 export interface BtcPayInvoiceEvent {
   readonly type: string;
   readonly details: Readonly<Record<string, unknown>>;
@@ -65,7 +65,7 @@ export interface BtcPayInvoiceEvent {
 
 type Listener = (invoice: BtcPayInvoice, events: readonly BtcPayInvoiceEvent[], report: ReportMode) => void;
 
-/** A payment as the chain or the node knows it. */
+/** A payment as the chain or the node reports it. */
 interface ObservedPayment extends Omit<BtcPayPayment, 'status'> {
   readonly confirmations: number;
   readonly isDropped: boolean;
@@ -116,7 +116,7 @@ export class Invoices {
     return invoice;
   }
 
-  /** Of one order the newest first. */
+  /** The invoices of one order are sorted newest first. */
   listByOrderIds(orderIds: ReadonlySet<string>): readonly BtcPayInvoice[] {
     const invoices = [...orderIds].flatMap((id) => this.byOrder.get(id) ?? []);
     for (const invoice of invoices) this.refresh(invoice, 'once');
@@ -138,11 +138,14 @@ export class Invoices {
     if (invoice) this.refresh(invoice, report);
   }
 
-  /** Brings an invoice up to date with its chain and the clock, which is never behind its newest payment. */
+  /**
+   * Updates an invoice from its payments and the clock. If a payment was received later than the clock says, that time
+   * applies, at most until the expiry of the invoice.
+   */
   private refresh(invoice: BtcPayInvoice, report: ReportMode): void {
     const events: BtcPayInvoiceEvent[] = [];
     const { payments, expires, monitoringEnds } = invoice;
-    // BTCPay watches an invoice that can still change, and payments that are not settled; nothing else.
+    // BTCPay monitors only invoices that can still change, and payments that are not settled.
     const isMonitored = isOpen(invoice) || [...payments.values()].some(({ status }) => status === 'Processing');
     for (const observed of this.getObservedPayments(invoice)) {
       const existing = payments.get(observed.id);
@@ -216,7 +219,7 @@ function isOpen({ status }: BtcPayInvoice): boolean {
   return status === 'New' || status === 'Processing';
 }
 
-/** What the payments and the time make of an invoice. One that has expired stays so, whatever comes. */
+/** Updates the status from payments and time. An expired invoice stays expired, whatever is paid. */
 function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[]): void {
   const { expires, monitoringEnds } = invoice;
   const { paid, settled, due, any } = calculateTotals(invoice);
@@ -239,7 +242,7 @@ function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[
   }
   if (invoice.status !== 'Processing') return;
   if (paid < due) {
-    invoice.status = 'New'; // replaced while it waited
+    invoice.status = 'New'; // a waiting payment was replaced
     invoice.additionalStatus = any ? 'PaidPartial' : 'None';
     return;
   }
@@ -253,7 +256,7 @@ function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[
   }
 }
 
-/** What counts of an invoice's payments, and what is enough. */
+/** Sums the valid payments, and the amount that is due after the tolerance. */
 export function calculateTotals({ terms, payments }: BtcPayInvoice) {
   const validPayments = [...payments.values()].filter(({ status }) => status !== 'Invalid');
   const sum = (selectedPayments: readonly BtcPayPayment[]) =>

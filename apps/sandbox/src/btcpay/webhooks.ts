@@ -1,19 +1,19 @@
 /**
- * The web hooks of a simulated BTCPay Server: one queue for each, in order, repeated while nobody accepts. Facts: its
- * `WebhookSender` and its description of the Greenfield API.
+ * The webhooks of a simulated BTCPay Server. Each has a queue that delivers in order and repeats until a delivery is
+ * accepted. Sources: its `WebhookSender` and the description of its Greenfield API.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { base58 } from '@scure/base';
 import type { ReportMode } from '../report.ts';
 
-/** When a delivery is repeated that got no answer, or 408, 429 or 5xx. */
+/** Delays before repeating a delivery that got no response, or status 408, 429 or 5xx. */
 const RETRY_DELAYS_MS = [10_000, 60_000, ...Array.from({ length: 6 }, () => 600_000)];
 const TIMEOUT_MS = 10_000;
-/** What has gone out and can be looked at. */
+/** Beyond this number the oldest delivery is removed. */
 const MAX_RETAINED_DELIVERIES = 10_000;
 
-/** The events that say that nothing further is to be expected for now. */
+/** With `reordered`, earlier events are held back until one of these. */
 const FINAL_EVENT_TYPES = new Set(['InvoicePaymentSettled', 'InvoiceSettled']);
 
 export interface BtcPayWebhook {
@@ -35,7 +35,7 @@ export class BtcPayWebhooks {
   private readonly all = new Map<string, BtcPayWebhook>();
   private readonly deliveriesById = new Map<string, WebhookDelivery>();
   private readonly queues = new Map<string, Promise<void>>();
-  /** Of invoices whose web hooks come in the wrong order: what waits for what happened later. */
+  /** Held-back events of invoices whose webhooks are reordered. */
   private readonly delayedEvents = new Map<string, readonly object[]>();
   private readonly closing = new AbortController();
 
@@ -57,7 +57,7 @@ export class BtcPayWebhooks {
     return [...this.deliveriesById.values()].filter((delivery) => delivery.webhookId === webhookId).reverse();
   }
 
-  /** Sends what happened with an invoice. */
+  /** Sends the events of an invoice. */
   report(invoiceId: string, events: readonly { readonly type: string }[], report: ReportMode): void {
     if (report === 'never') return;
     const all = [...(this.delayedEvents.get(invoiceId) ?? []), ...events];
@@ -67,7 +67,7 @@ export class BtcPayWebhooks {
     if (!isHeld) this.send(report === 'reordered' ? all.toReversed() : all, report);
   }
 
-  /** @returns the id of the new delivery; undefined when there is no such delivery */
+  /** @returns the id of the new delivery; undefined if the delivery is unknown */
   redeliver(deliveryId: string): string | undefined {
     const redelivery = this.createRedelivery(deliveryId);
     const webhook = redelivery && this.all.get(redelivery.webhookId);
@@ -94,7 +94,7 @@ export class BtcPayWebhooks {
 
   private enqueue(webhook: BtcPayWebhook, send: () => Promise<unknown>): void {
     const before = this.queues.get(webhook.id) ?? Promise.resolve();
-    const after = before.then(send).then(ignore, ignore); // what fails here is what the end of the sandbox breaks off
+    const after = before.then(send).then(ignore, ignore); // sending only fails when the sandbox closes
     this.queues.set(webhook.id, after);
   }
 
@@ -134,7 +134,7 @@ export class BtcPayWebhooks {
     }
   }
 
-  /** @returns whether it is not to be repeated */
+  /** @returns whether the delivery is final, so that it is not repeated */
   private async deliver({ url }: BtcPayWebhook, delivery: WebhookDelivery, secret: string): Promise<boolean> {
     const body = Buffer.from(JSON.stringify(delivery.body, undefined, 2));
     const signature = createHmac('sha256', secret).update(body).digest('hex');
@@ -145,7 +145,7 @@ export class BtcPayWebhooks {
       await response.arrayBuffer();
       delivery.httpCode = response.status;
     } catch {
-      delivery.httpCode = null; // nobody answered, which BTCPay repeats
+      delivery.httpCode = null; // no response, which BTCPay repeats
     }
     const { httpCode } = delivery;
     return httpCode !== null && httpCode < 500 && httpCode !== 408 && httpCode !== 429;

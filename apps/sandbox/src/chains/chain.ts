@@ -1,14 +1,14 @@
-/** A simulated chain of any coin: transactions wait, are mined, are replaced, and are undone. */
+/** A simulated chain of any coin. Transactions wait, are mined, are replaced, or are reversed by a reorganisation. */
 import { randomBytes } from 'node:crypto';
 import type { ReportMode } from '../report.ts';
 import { getNetwork, type Network } from './network.ts';
 
-/** The first block that a transaction can be in, so that heights look like heights. */
+/** Height of the first block, which makes heights plausible. */
 const FIRST_HEIGHT = 100;
 
 export interface Output {
   readonly address: string;
-  /** Of the coin's smallest unit on its chain. */
+  /** In the coin's smallest unit on its chain. */
   readonly units: bigint;
 }
 
@@ -16,21 +16,21 @@ export interface Transaction {
   /** 64 hexadecimal digits. */
   readonly id: string;
   readonly outputs: readonly Output[];
-  /** When it was first seen. Milliseconds since 1970. */
+  /** When the transaction was first seen, in milliseconds since 1970. */
   readonly seenAt: number;
-  /** The block that it is in; undefined while it waits, or when it is gone. */
+  /** Height of its block; undefined while it waits, or after it was dropped. */
   readonly height: number | undefined;
-  /** It was replaced while it waited, or undone by a reorganisation that put something else in its place. */
+  /** The transaction was replaced while it waited, or a reorganisation put another one in its place. */
   readonly isDropped: boolean;
-  /** It offers so little that nobody mines it. */
+  /** The fee is so low that the transaction is not mined. */
   readonly lowFee: boolean;
-  /** Monero: its outputs cannot be spent before this block. The payer chooses it; 0 is none. */
+  /** Monero: block before which the outputs cannot be spent. The payer chooses it; 0 means none. */
   readonly unlockHeight: number;
-  /** How those who watch for it report it. */
+  /** How backends report the transaction. */
   readonly report: ReportMode;
 }
 
-/** What a wallet says about a transaction that it sends. */
+/** The properties of a new transaction, chosen by the wallet. */
 export interface TransactionParams {
   readonly outputs: readonly Output[];
   /** Milliseconds since 1970. */
@@ -58,7 +58,7 @@ export class Chain {
     return this.tip;
   }
 
-  /** A new address of a wallet that takes payments. Only such addresses can be paid to. */
+  /** Creates an address of a receiving wallet. Only such addresses can be paid. */
   createAddress(): string {
     const address = this.network.createAddress();
     this.byAddress.set(address, []);
@@ -73,12 +73,12 @@ export class Chain {
     return this.transactions.get(id);
   }
 
-  /** All transactions that paid to an address, also those that are gone, oldest first. */
+  /** Returns all transactions to an address, oldest first, including dropped ones. */
   listTransactionsTo(address: string): readonly Transaction[] {
     return (this.byAddress.get(address) ?? []).flatMap((id) => this.transactions.get(id) ?? []);
   }
 
-  /** In how many blocks it is confirmed; 0 while it waits. */
+  /** Returns 0 for a transaction that waits. */
   countConfirmations({ height }: Transaction): number {
     return height === undefined ? 0 : this.tip - height + 1;
   }
@@ -87,22 +87,25 @@ export class Chain {
     const id = randomBytes(32).toString('hex');
     for (const address of new Set(outputs.map((output) => output.address))) {
       const paid = this.byAddress.get(address);
-      if (!paid) throw new Error(`${address} is nobody's address`);
+      if (!paid) throw new Error(`${address} is not an address of this chain`);
       paid.push(id);
     }
     this.pendingIds.add(id);
     return this.set({ id, outputs, seenAt, height: undefined, isDropped: false, lowFee, unlockHeight, report });
   }
 
-  /** Another transaction takes the place of one that waits (BIP 125), or of one that a reorganisation undid. */
+  /**
+   * Drops a transaction: another one replaces it while it waits (BIP 125) or in a reorganisation.
+   * @throws Error if it was dropped before
+   */
   drop({ id }: Transaction): Transaction {
     const transaction = this.transactions.get(id);
-    if (!transaction || transaction.isDropped) throw new Error('only a transaction that is there can go');
+    if (!transaction || transaction.isDropped) throw new Error('only a transaction on the chain can be dropped');
     this.pendingIds.delete(id);
     return this.set({ ...transaction, height: undefined, isDropped: true });
   }
 
-  /** Everything that pays for it is in the first of these blocks. */
+  /** Mines blocks. The first one contains all waiting transactions except those with a low fee. */
   mine(blocks: number): void {
     for (let block = 0; block < blocks; block++) {
       this.tip++;
@@ -117,7 +120,7 @@ export class Chain {
       if (transaction.height !== undefined) this.notify(transaction);
   }
 
-  /** Calls when a transaction comes, goes, or is deeper than it was. */
+  /** Calls the listener when a transaction is sent, dropped, or gains confirmations. */
   subscribe(listener: Listener): void {
     this.listeners.add(listener);
   }
@@ -133,7 +136,7 @@ export class Chain {
   }
 }
 
-/** The chains of all coins, each begun when it is first named. */
+/** The chains of all coins. Each is created on first use. */
 export class Chains {
   private readonly byCoin = new Map<string, Chain>();
   private readonly listeners: ((chain: Chain, transaction: Transaction) => void)[] = [];

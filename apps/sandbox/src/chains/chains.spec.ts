@@ -28,7 +28,7 @@ describe('an address', () => {
     ['LTC', 'rltc'],
     ['LBTC', 'ert'],
     ['DOGE', 'dogert'],
-  ])('of %s is one for tests, %s1…', (coin, prefix) => {
+  ])('of %s belongs to a test network: %s1…', (coin, prefix) => {
     const address = new Chains().getChain(coin).createAddress();
     expect(bech32.decode(address as `${string}1${string}`)).toMatchObject({ prefix, words: expect.any(Array) });
   });
@@ -37,7 +37,7 @@ describe('an address', () => {
     expect(base58xmr.decode(new Chains().getChain('XMR').createAddress())).toMatchObject({ 0: 36, length: 69 });
   });
 
-  test('that nobody gave out cannot be paid to', async () => {
+  test('that the sandbox has not issued cannot be paid', async () => {
     const { status, body } = await post('/wallet/send', { coin: 'BTC', address: 'bcrt1q', amount: '1' });
     expect([status, body.error]).toEqual([400, expect.stringContaining('"address"')]);
   });
@@ -50,7 +50,7 @@ describe('a transaction', () => {
     return { chain, address, confirmations: (id: string) => chain.countConfirmations(chain.find(id) as never) };
   };
 
-  test('waits, is mined, and gets deeper', () => {
+  test('waits, is mined, and gains confirmations', () => {
     const { chain, address, confirmations } = begun();
     const { id } = chain.send(sending(address));
     expect(confirmations(id)).toBe(0);
@@ -61,14 +61,14 @@ describe('a transaction', () => {
     expect(chain.listTransactionsTo(address).map((each) => each.id)).toEqual([id]);
   });
 
-  test('that pays too little is not mined', () => {
+  test('with a low fee is not mined', () => {
     const { chain, address, confirmations } = begun();
     const { id } = chain.send({ ...sending(address), lowFee: true });
     chain.mine(100);
     expect(confirmations(id)).toBe(0);
   });
 
-  test('that is undone has no confirmations, and does not come back', () => {
+  test('that was dropped has no confirmations and does not return', () => {
     const { chain, address, confirmations } = begun();
     const transaction = chain.send(sending(address));
     chain.mine(3);
@@ -78,14 +78,14 @@ describe('a transaction', () => {
   });
 });
 
-describe('the wallet outside', () => {
+describe('a wallet of a third party', () => {
   test.each([
-    ['in a coin that is none', { coin: 'btc' }, 'such as BTC'],
+    ['in an unknown coin', { coin: 'btc' }, 'such as BTC'],
     ['an amount that is a number', { amount: 1 }, '"amount"'],
-    ['nothing', { amount: '0' }, '"amount"'],
-    ['finer than the chain', { amount: '0.000000001' }, '"amount"'],
-    ['an option that it does not know', { colour: 'red' }, '"colour"'],
-    ['a report that it does not know', { report: 'loud' }, '"report"'],
+    ['an amount of 0', { amount: '0' }, '"amount"'],
+    ['an amount with too many decimals', { amount: '0.000000001' }, '"amount"'],
+    ['with an unknown option', { colour: 'red' }, '"colour"'],
+    ['with an unknown report mode', { report: 'loud' }, '"report"'],
   ])('does not send %s', async (_what, wrong, says) => {
     const terms = { amount: '1', currency: 'BTC', checkout: { paymentMethods: ['BTC-CHAIN'] } };
     const { id } = (await post('/btcpay/api/v1/stores/sandbox/invoices', terms, KEY)).body;
@@ -100,7 +100,7 @@ describe('the wallet outside', () => {
     ['/chains/BTC/undo', { txid: '00' }],
     ['/chains/BTC/burn', {}],
     ['/chains/nothing/mine', {}],
-  ])('is told that %s of %p cannot be', async (path, body) => {
+  ])('rejects %s with %p', async (path, body) => {
     expect((await post(path, body)).status).toBe(400);
   });
 });

@@ -1,20 +1,17 @@
-/**
- * The networks of coins, as far as an address shows them. Every address is one of a network for tests, so no real wallet
- * pays to it.
- */
+/** Address formats of coins. All addresses belong to test networks, so no actual wallet pays to them. */
 import { randomBytes } from 'node:crypto';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { base58xmr, bech32 } from '@scure/base';
 
 export interface Network {
   readonly coin: string;
-  /** How many decimals of a coin its smallest unit on the chain stands for. */
+  /** Number of decimals of the smallest on-chain unit. */
   readonly decimals: number;
   createAddress(): string;
 }
 
 const DECIMALS = 8;
-/** Human-readable parts of regtest's segwit addresses: BIP 173, and the parameters of Litecoin and Elements. */
+/** Human-readable parts of segwit addresses on regtest: BIP 173, and the parameters of Litecoin and Elements. */
 const PREFIXES: Readonly<Record<string, string>> = { BTC: 'bcrt', LTC: 'rltc', LBTC: 'ert' };
 
 const MONERO_DECIMALS = 12;
@@ -23,7 +20,7 @@ const STAGENET_SUBADDRESS = 36;
 const MONERO_KEYS_BYTES = 64;
 const MONERO_CHECKSUM_BYTES = 4;
 
-/** Coins that are not known here have addresses that begin with their code and `rt`. */
+/** Returns the network of a coin. Addresses of an unknown coin begin with its code and `rt`. */
 export function getNetwork(coin: string): Network {
   if (coin === 'XMR') return { coin, decimals: MONERO_DECIMALS, createAddress: createMoneroSubaddress };
   const prefix = PREFIXES[coin] ?? `${coin.toLowerCase()}rt`;

@@ -1,4 +1,4 @@
-/** Wallets outside, which pay to addresses on the simulated chains, and the miners of these. */
+/** Wallets of third parties that pay to addresses on the simulated chains, and the miners of these chains. */
 import { money } from '#kernel';
 import { parseReportMode } from '../report.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
@@ -15,7 +15,7 @@ export function chainRoutes(chains: Chains, now: () => number = Date.now): Route
     'POST /chains/*': async (call) => {
       const [coin = '', what = ''] = call.parameter.split('/');
       const action = Object.hasOwn(ACTIONS, what) ? ACTIONS[what] : undefined;
-      if (!action) throw badRequestError(`a chain can be told to ${Object.keys(ACTIONS).join(' or ')}`);
+      if (!action) throw badRequestError(`a chain action must be ${Object.keys(ACTIONS).join(' or ')}`);
       call.sendJson(200, action(chains.getChain(parseCoin(coin)), await readBody(call)));
     },
   };
@@ -25,7 +25,7 @@ const ACTIONS: Readonly<Record<string, (chain: Chain, body: Body) => object>> = 
   mine(chain, { blocks = 1, ...unknown }) {
     assertNoUnknownOptions(unknown);
     const valid = Number.isSafeInteger(blocks) && Number(blocks) > 0 && Number(blocks) <= MAX_BLOCKS;
-    if (!valid) throw badRequestError(`"blocks" must be a whole number from 1 to ${MAX_BLOCKS}`);
+    if (!valid) throw badRequestError(`"blocks" must be an integer from 1 to ${MAX_BLOCKS}`);
     chain.mine(Number(blocks));
     return { coin: chain.network.coin, height: chain.height };
   },
@@ -40,15 +40,15 @@ function send(chains: Chains, body: Body, now: () => number) {
   assertNoUnknownOptions(unknown);
   const chain = chains.getChain(parseCoin(coin));
   if (typeof address !== 'string' || !chain.hasAddress(address))
-    throw badRequestError('"address" must be one that was given out here');
+    throw badRequestError('"address" must be an address that the sandbox has issued');
   if (typeof low_fee !== 'boolean') throw badRequestError('"low_fee" must be true or false');
-  if (!Number.isSafeInteger(unlock_height)) throw badRequestError('"unlock_height" must be a block');
+  if (!Number.isSafeInteger(unlock_height)) throw badRequestError('"unlock_height" must be a block height');
   const units = parseUnits(amount, chain);
   const seenAt = received_at === undefined ? now() : parseTime(received_at);
   const options = { lowFee: low_fee, unlockHeight: Number(unlock_height), report: parseReportMode(report) };
   if (replaces !== undefined) {
     const replaced = getTransaction(chain, replaces);
-    if (replaced.height !== undefined) throw badRequestError('that transaction is in a block');
+    if (replaced.height !== undefined) throw badRequestError('the transaction to replace is in a block');
     chain.drop(replaced);
   }
   return toTransactionJson(chain, chain.send({ outputs: [{ address, units }], seenAt, ...options }));
@@ -56,7 +56,7 @@ function send(chains: Chains, body: Body, now: () => number) {
 
 function getTransaction(chain: Chain, txid: unknown): Transaction {
   const transaction = typeof txid === 'string' ? chain.find(txid) : undefined;
-  if (!transaction || transaction.isDropped) throw badRequestError('there is no such transaction on the chain');
+  if (!transaction || transaction.isDropped) throw badRequestError('transaction not found on the chain');
   return transaction;
 }
 
@@ -77,21 +77,21 @@ function toTransactionJson(chain: Chain, transaction: Transaction) {
 
 function parseCoin(value: unknown): string {
   const valid = typeof value === 'string' && /^[A-Z][A-Z0-9]+$/.test(value) && value.length <= MAX_COIN_LENGTH;
-  if (!valid) throw badRequestError('a coin is named by its code, such as BTC');
+  if (!valid) throw badRequestError('a coin must be a code such as BTC');
   return value;
 }
 
-/** Whole coins as a decimal string. */
+/** Parses an amount in coins, given as a decimal string. */
 function parseUnits(amount: unknown, { network }: Chain): bigint {
   const valid = typeof amount === 'string' && /^\d{1,12}(\.\d{1,18})?$/.test(amount);
   try {
     const units = valid ? money.parseScaled(amount, network.decimals) : 0n;
     if (units > 0n) return units;
-  } catch {} // finer than the chain can pay
+  } catch {} // more decimals than the chain supports
   throw badRequestError(`"amount" must be a decimal string above 0 with at most ${network.decimals} decimals`);
 }
 
-/** Unix seconds, as milliseconds. */
+/** Converts Unix seconds to milliseconds. */
 function parseTime(value: unknown): number {
   if (!Number.isSafeInteger(value) || Number(value) <= 0)
     throw badRequestError('"received_at" must be in Unix seconds');
@@ -103,7 +103,7 @@ async function readBody(call: Call): Promise<Body> {
 }
 
 function assertNoUnknownOptions(unknown: Body): void {
-  for (const name in unknown) throw badRequestError(`there is no option "${name}"`);
+  for (const name in unknown) throw badRequestError(`unknown option "${name}"`);
 }
 
 function fail(error: string): never {

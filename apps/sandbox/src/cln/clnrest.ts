@@ -1,7 +1,7 @@
 /**
- * The Lightning node through Core Lightning's REST plugin. Facts: Core Lightning's documentation of the commands, and the
- * plugin's source: what succeeds has status 201, a command that fails 500 with its code, an unknown one 404, a rune that
- * is missing 403.
+ * Core Lightning's REST plugin for the Lightning node. Sources: Core Lightning's documentation of its commands, and the
+ * plugin's source code. Success has status 201, a failed command 500 with its code, an unknown command 404, a missing
+ * rune 403.
  */
 import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
@@ -22,7 +22,7 @@ class ClnPeer {
 
   constructor(private readonly node: LightningNode) {}
 
-  /** Any rune will do, but there must be one. */
+  /** Any rune is accepted, but one is required. */
   async serve(call: Call): Promise<void> {
     if (!call.request.headers.rune) throw createError(403, 1501, 'Not authorized: Missing rune');
     const params = parseObject((await call.readText()) || '{}') ?? fail(-32600, 'Could not parse the request');
@@ -65,7 +65,7 @@ class ClnPeer {
     return invoice ? [this.toInvoiceJson(invoice)] : [];
   }
 
-  /** The first payment after the one of that index; waits for it so many seconds. */
+  /** Returns the first payment after the one with that index. Waits for it for up to `timeout` seconds. */
   private waitForPayment({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
     for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
     const after = Number(lastpay_index);
@@ -116,7 +116,7 @@ class ClnPeer {
   }
 }
 
-/** A whole number, which may end in `msat`, or in `sat` for a thousand of these. */
+/** Parses an integer with an optional unit: `msat`, or `sat` for 1,000 of them. */
 function parseMsat(value: unknown): bigint {
   const [, digits, unit = ''] = /^(\d{1,18})(msat|sat)?$/.exec(String(value)) ?? [];
   if (digits === undefined || /^0+$/.test(digits)) return fail(-32602, 'amount_msat: should be positive msat or "any"');

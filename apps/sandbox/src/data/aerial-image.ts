@@ -1,6 +1,6 @@
 /**
- * A picture of the ground with the place that it shows: one strip of uncompressed RGB. Facts: TIFF 6.0, and GeoTIFF's tags for
- * the size of a pixel and the position of one (OGC 19-008).
+ * Generates a georeferenced aerial image: one strip of uncompressed RGB. Sources: TIFF 6.0, and GeoTIFF's tags for
+ * pixel scale and tie point (OGC 19-008).
  */
 import { toColour } from '../media/files/images.ts';
 
@@ -18,7 +18,8 @@ export function createAerialImage(seed: string): Buffer {
   const pixels = Buffer.alloc(SIDE * SIDE * 3, Buffer.from(toColour(seed)));
   const tagData = Buffer.alloc(6 + 9 * 8);
   for (let i = 0; i < 3; i += 1) tagData.writeUInt16LE(8, i * 2);
-  const numbers = [METRES_PER_PIXEL, METRES_PER_PIXEL, 0, 0, 0, 0, 166_021, 0, 0]; // a pixel's size; UTM 31N, on the equator
+  // The pixel scale, and a tie point on the equator in UTM zone 31N.
+  const numbers = [METRES_PER_PIXEL, METRES_PER_PIXEL, 0, 0, 0, 0, 166_021, 0, 0];
   for (const [i, number] of numbers.entries()) tagData.writeDoubleLE(number, 6 + i * 8);
 
   const directory = (start: number): readonly Entry[] => [

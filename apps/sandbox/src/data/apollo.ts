@@ -1,4 +1,4 @@
-/** People and companies, as Apollo answers: https://docs.apollo.io/reference */
+/** People and companies in Apollo's format: https://docs.apollo.io/reference */
 import { HttpError } from '../router.ts';
 import { type Company, generateCompany, generatePerson, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findNumber, findText, generateResults } from './vendor.ts';
@@ -9,7 +9,7 @@ export const apollo: DataVendor = {
   name: 'apollo',
   keys: [{ in: 'header', name: 'x-api-key' }],
   createError: (status, error) => new HttpError(status, { error, error_code: CODES[status] ?? 'API_ERROR' }),
-  // No JSON, as it comes from a layer before the rest.
+  // Not JSON: this response comes from a layer before the API.
   createKeyError: () => new HttpError(401, 'Invalid access credentials.'),
   lookups: {
     'POST /mixed_people/api_search': {
@@ -79,7 +79,7 @@ function getPageSize({ fields }: DataVendorRequest): number {
   return pageSize;
 }
 
-/** As a search has it: without contacts, and with most of the last name hidden. */
+/** Returns a person as in a search result: without contact data, and with a partly hidden last name. */
 function createPersonSummary(seed: Seed) {
   const { first, last, title, company } = generatePerson(seed);
   return {

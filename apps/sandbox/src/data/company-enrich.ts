@@ -1,4 +1,7 @@
-/** A company by its domain or its names, as CompanyEnrich answers: https://docs.companyenrich.com. Its errors are problem details (RFC 9457). */
+/**
+ * A company by its domain or its profiles in CompanyEnrich's format: https://docs.companyenrich.com. Errors are problem
+ * details (RFC 9457).
+ */
 import { STATUS_CODES } from 'node:http';
 import { HttpError } from '../router.ts';
 import { generateCompany } from './generated-data.ts';

@@ -1,4 +1,6 @@
-/** One request to a vendor of data: its key, what a directive wants, the answer, the bill. The same for all of them. */
+/**
+ * Serves requests to all simulated data providers: checks the key, applies the directive, responds and bills.
+ */
 
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
@@ -15,7 +17,7 @@ import { Seed } from './generated-data.ts';
 import { ReceivedRequests } from './received.ts';
 import type { DataVendor, DataVendorRequest, DataVendorResult, KeyLocation, Lookup, LookupPath } from './vendor.ts';
 
-/** The one key that is no vendor's. */
+/** The key that every provider rejects. Any other key is accepted. */
 const INVALID_KEY = 'wrong';
 const FAULT_MESSAGE = 'As the sandbox was instructed.';
 const ERROR_FAULTS: ReadonlySet<string> = new Set(['400', '429', '500', ...DATA_ERROR_FAULTS]);
@@ -32,7 +34,7 @@ interface VendorCall {
 export class DataVendors {
   private readonly faults = new FaultCounter();
   private readonly received = new ReceivedRequests();
-  /** For requests that have no room for words: the directive of all that a vendor is asked. */
+  /** Directives by provider, for requests without a field that can contain one. */
   private readonly directiveTexts = new Map<string, string>();
 
   constructor(
@@ -58,7 +60,7 @@ export class DataVendors {
   private async setDirective(call: Call): Promise<void> {
     const { directive } = parseObject(await call.readText()) ?? {};
     if (!this.vendors.some(({ name }) => name === call.parameter) || typeof directive !== 'string')
-      throw new HttpError(400, { error: 'PUT /data-vendors/<one of them> {"directive": "[[sandbox …]]" or ""}' });
+      throw new HttpError(400, { error: 'use PUT /data-vendors/<provider> {"directive": "[[sandbox …]]" or ""}' });
     parseDirective(directive);
     this.directiveTexts.set(call.parameter, directive);
     call.sendJson(200, { vendor: call.parameter, directive });
@@ -83,7 +85,10 @@ export class DataVendors {
     await send(request, result, { id, directive, fault });
   }
 
-  /** In the words of a request; those of a vendor that serves others too are only meant for it if they name it. */
+  /**
+   * Returns the directive in the fields of the request, else the one that is set for the provider. A provider that also
+   * serves searches of chats ignores a directive that does not name it.
+   */
   private selectDirective({ vendor, call, text }: VendorCall, fields: JsonObject): Directive {
     const canHaveDirective = text.includes('[[sandbox') || (call.request.url ?? '').includes('sandbox');
     const vendorDirective = parseDirective(this.directiveTexts.get(vendor.name) ?? '');
@@ -126,7 +131,7 @@ export class DataVendors {
 }
 
 interface ChargeParams {
-  /** Of the request at the vendor, and of its line on the bill. */
+  /** Id of the request at the provider and of its line on the bill. */
   readonly id: string;
   readonly request: VendorCall;
   readonly fault: Fault | undefined;
@@ -136,7 +141,7 @@ function describeVendor({ name, keys, lookups }: DataVendor) {
   return { name, keys, lookups: Object.keys(lookups) };
 }
 
-/** @throws HttpError where the key is not where this vendor wants it */
+/** @throws HttpError unless the key is in one of the places that this provider accepts */
 function parseKey(call: Call, vendor: DataVendor): string {
   const presentedKey = vendor.keys.map((place) => getKey(call, place)).find((key) => key !== '') ?? '';
   if (presentedKey !== '' && presentedKey !== INVALID_KEY) return presentedKey;
@@ -156,7 +161,7 @@ function selectLookup(vendor: DataVendor, route: string): readonly [Lookup, inPa
     const inPath = route.slice(before.length, route.length - after.length);
     if (/^[^/]+$/.test(inPath)) return [lookup, decodeURIComponent(inPath)];
   }
-  throw vendor.createError(404, `There is no ${route}.`);
+  throw vendor.createError(404, `Unknown route ${route}.`);
 }
 
 function parseFields({ call, vendor, text }: VendorCall): JsonObject {
@@ -165,7 +170,7 @@ function parseFields({ call, vendor, text }: VendorCall): JsonObject {
     return Object.fromEntries([...call.query].filter(([name]) => !inQuery.includes(name)));
   }
   const body = parseObject(text === '' ? '{}' : text);
-  if (!body) throw vendor.createError(400, 'The body is no JSON object.');
+  if (!body) throw vendor.createError(400, 'The body is not a JSON object.');
   return body;
 }
 
@@ -173,7 +178,7 @@ function createFaultError(vendor: DataVendor, fault: string): HttpError {
   return vendor.createError(fault === 'overloaded' ? 503 : Number(fault), FAULT_MESSAGE);
 }
 
-/** The first text within, however deep, that has a directive. */
+/** Returns the first nested text with a directive. */
 function findDirectiveText(value: unknown): string | undefined {
   if (typeof value === 'string') return value.includes('[[sandbox') ? value : undefined;
   if (typeof value !== 'object' || value === null) return undefined;
@@ -216,11 +221,11 @@ async function send(
   return sendFile(call, file, fault === 'malformed' || fault === 'cut' ? fileFaults[fault] : fault);
 }
 
-/** Space after JSON is still JSON; what follows a picture is not looked at. */
+/** Pads the file with spaces: JSON stays valid, and image readers ignore what follows the image. */
 async function sendPadded(response: ServerResponse, { type, bytes }: SandboxFile, size: number): Promise<void> {
   const length = Math.max(size, bytes.length);
   response.writeHead(200, { 'content-type': type, 'content-length': length });
-  await pipeline(Readable.from(padWithSpaces(bytes, length)), response).catch(() => {}); // who has had enough hangs up
+  await pipeline(Readable.from(padWithSpaces(bytes, length)), response).catch(() => {}); // the client may disconnect
 }
 
 function* padWithSpaces(bytes: Buffer, length: number): Generator<Buffer> {

@@ -35,13 +35,13 @@ beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
 
 interface Asking {
   readonly key?: string | undefined;
-  /** Where the key stands, if not where the vendor wants it. */
+  /** Where to send the key, if not where the provider requires it. */
   readonly keyIn?: CredentialFile;
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal;
 }
 
-/** Sends what the product sends for an entry. */
+/** Sends the request that the gateway sends for an entry. */
 function ask(entry: Entry, { key = 'k', keyIn, fields = entry.example, signal }: Asking = {}): Promise<Response> {
   const left: Record<string, unknown> = { ...fields };
   const steps = entry.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -63,13 +63,13 @@ function ask(entry: Entry, { key = 'k', keyIn, fields = entry.example, signal }:
 
 const named = (name: string): Entry => {
   const found = entries.find(({ provider, action }) => `${provider}/${action}` === name);
-  if (!found) throw new Error(`there is no ${name}`);
+  if (!found) throw new Error(`there is no lookup ${name}`);
   return found;
 };
 const nameOf = ({ provider, action }: Entry) => `${provider}/${action}`;
 const bill = async () => (await (await fetch(`${sandbox.url}/bill`)).json()) as { total_usd: string; lines: number };
 const lines = async () => (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as Record<string, unknown>[];
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses of every format
 const answerOf = async (response: Promise<Response>): Promise<any> => (await response).json();
 const tell = (vendor: string, directive: string) =>
   fetch(`${sandbox.url}/data-vendors/${vendor}`, { method: 'PUT', body: JSON.stringify({ directive }) });
@@ -81,7 +81,7 @@ const usdOf = (entry: Entry, answer: unknown) =>
     : Number(entry.baseUsd);
 
 describe('every lookup of the catalogue', () => {
-  test('has an answer to its example, always the same one, and the price that the catalogue says', async () => {
+  test('responds to its example, always with the same result and at the price of the catalogue', async () => {
     for (const entry of entries) {
       await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
       const response = await ask(entry);
@@ -96,7 +96,7 @@ describe('every lookup of the catalogue', () => {
     }
   });
 
-  test('is billed as the catalogue says where nothing is found', async () => {
+  test('is billed as the catalogue specifies if there is no result', async () => {
     for (const entry of entries) {
       await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
       await tell(entry.upstream, '[[sandbox fault=empty]]');
@@ -110,7 +110,7 @@ describe('every lookup of the catalogue', () => {
     }
   });
 
-  test('makes up people and places that nobody takes for real ones', async () => {
+  test('generates people and places that cannot be mistaken for real ones', async () => {
     for (const entry of entries.filter(({ binary }) => !binary)) {
       const given = JSON.stringify(entry.example);
       const text = await (await ask(entry)).text();
@@ -131,7 +131,7 @@ describe('a key', () => {
     { in: 'header', name: 'authorization', prefix: 'Basic ' },
   ];
 
-  test('that is missing, wrong or in the wrong place is refused by every vendor, and nothing is billed', async () => {
+  test('that is missing, invalid or in another place is rejected by every provider without a charge', async () => {
     for (const upstream of new Set(entries.map((entry) => entry.upstream))) {
       const entry = entries.find((each) => each.upstream === upstream) as Entry;
       const wrong: readonly Asking[] = [{ key: '' }, { key: 'wrong' }, ...PLACES.map((keyIn) => ({ keyIn }))];
@@ -162,7 +162,7 @@ describe('a key', () => {
     ['email/email-verifier', 401, { errors: [{ id: 'authentication_failed', code: 401 }] }],
     ['influencers/enrich-by-email', 401, { detail: expect.stringContaining('token') }],
     ['x/tweets/search', 401, { title: 'Unauthorized', status: 401 }],
-  ])('is refused in the words of its vendor: %s', async (name, status, body) => {
+  ])('is rejected in the format of its provider: %s', async (name, status, body) => {
     const response = await ask(named(name), { key: 'wrong' });
     expect([response.status, await response.json()]).toMatchObject([status, body]);
   });
@@ -173,7 +173,7 @@ describe('a directive', () => {
     ask(named('serp/news'), { ...more, fields: { q: `lamps [[sandbox ${directive}]]`, num: 2 } });
 
   test.each(['400', '401', '402', '403', '404', '422', '429', '500', '503'])(
-    'has a vendor refuse with %s, which costs nothing',
+    'rejects a request with %s without a charge',
     async (fault) => {
       const response = await news(`fault=${fault}`);
       expect([response.status, await response.json()]).toEqual([
@@ -186,24 +186,24 @@ describe('a directive', () => {
 
   test.each([
     ['is lost', 'fault=lost', 1],
-    ['breaks off', 'fault=cut', 1],
-    ['is refused at the door', 'fault=refuse', 0],
-  ])('has an answer that %s', async (_, directive, billed) => {
+    ['is interrupted', 'fault=cut', 1],
+    ['is replaced by a closed connection', 'fault=refuse', 0],
+  ])('causes a response that %s', async (_, directive, billed) => {
     await expect(news(directive).then((response) => response.text())).rejects.toThrow();
     expect(await bill()).toMatchObject({ lines: billed });
   });
 
-  test('has an answer that never comes', async () => {
+  test('can prevent a response until the client times out', async () => {
     await expect(news('fault=timeout', { signal: AbortSignal.timeout(50) })).rejects.toThrow('timeout');
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
   test.each([
-    ['half of it, and free', 'malformed', 'application/json', 0],
+    ['half of it, without a charge', 'malformed', 'application/json', 0],
     ['half of it', 'truncated', 'application/json', 1],
-    ['a page', 'html', 'text/html; charset=utf-8', 1],
-    ['a page that says it is JSON', 'disguised_html', 'application/json', 1],
-  ])('has no JSON come: %s', async (_, fault, type, billed) => {
+    ['an HTML page', 'html', 'text/html; charset=utf-8', 1],
+    ['an HTML page with the type of JSON', 'disguised_html', 'application/json', 1],
+  ])('causes a response that is not JSON: %s', async (_, fault, type, billed) => {
     const response = await news(`fault=${fault}`);
     expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
     const text = await response.text();
@@ -211,12 +211,12 @@ describe('a directive', () => {
     expect(await bill()).toMatchObject({ lines: billed });
   });
 
-  test('has an answer lead elsewhere', async () => {
+  test('redirects to another host', async () => {
     const response = await news('fault=astray');
     expect([response.status, response.headers.get('location')]).toEqual([302, expect.stringContaining('169.254')]);
   });
 
-  test('says how much is found, whatever was asked for, and each is billed where results are', async () => {
+  test('sets the number of results, which are billed one by one for some providers', async () => {
     expect((await answerOf(news('results=30'))).news).toHaveLength(30);
     const search = named('professionals/people-search');
     const people = await answerOf(ask(search, { fields: { limit: 2, query: '[[sandbox results=7]]' } }));
@@ -229,7 +229,7 @@ describe('a directive', () => {
     });
   });
 
-  test('says how large an answer is, which is still JSON, or a picture', async () => {
+  test('sets the size of a response, which remains valid JSON or a valid image', async () => {
     const response = await news('bytes=200000');
     expect(response.headers.get('content-length')).toBe('200000');
     expect(((await response.json()) as { news: unknown }).news).toHaveLength(2);
@@ -239,18 +239,18 @@ describe('a directive', () => {
     expect(bytes.toString('latin1', 0, 4)).toBe('II*\0');
   });
 
-  test('says word for word what a vendor answers, which may be a lie', async () => {
+  test('sets the exact text of a response', async () => {
     const response = await news(`text=${JSON.stringify('{"news": "none"}')}`);
     expect([response.status, await response.text()]).toEqual([200, '{"news": "none"}']);
     expect(await bill()).toMatchObject({ lines: 1 });
   });
 
-  test('has a vendor go on looking, which costs nothing yet', async () => {
+  test('causes a pending response without a charge', async () => {
     expect((await news('fault=pending')).status).toBe(202);
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('has a vendor tell all that it was sent, or the key in an error', async () => {
+  test('causes a response that repeats the request, or an error that repeats the key', async () => {
     const echoed = await (await news('fault=echo', { key: 'secret-1' })).json();
     expect(echoed).toMatchObject({
       news: [{}, {}],
@@ -260,19 +260,19 @@ describe('a directive', () => {
     expect([told.status, await told.text()]).toEqual([400, expect.stringContaining('secret-1')]);
   });
 
-  test('stands anywhere in a body, or in a query', async () => {
+  test('may be anywhere in a body or a query', async () => {
     const deep = { fields: { limit: 2, current_company_domains: [{ value: '[[sandbox fault=500]]' }] } };
     expect((await ask(named('professionals/people-search'), deep)).status).toBe(500);
     const query = { fields: { words: '[[sandbox fault=500]]' } };
     expect((await ask(named('x/tweets/search'), query)).status).toBe(500);
   });
 
-  test('must name the one that is asked in the course of chats too', async () => {
+  test('must name a provider that also serves searches of chats', async () => {
     const search = (directive: string) => ask(named('web/search'), { fields: { query: `[[sandbox ${directive}]]` } });
     expect([(await search('fault=500')).status, (await search('fault=500 at=exa')).status]).toEqual([200, 500]);
   });
 
-  test('can be told beforehand, for requests that have no room for words', async () => {
+  test('can be set in advance for requests without a text field', async () => {
     const place = () => ask(named('maps/place-details/full'));
     await tell('google-maps', '[[sandbox fault=404]]');
     expect((await place()).status).toBe(404);
@@ -283,14 +283,14 @@ describe('a directive', () => {
   });
 });
 
-test('Google wants to know which fields to answer with, and tells no others', async () => {
+test('Google requires a field mask and returns no other fields', async () => {
   const search = named('maps/text-search/partial');
   expect((await ask({ ...search, headers: {} })).status).toBe(400);
   const { places } = await answerOf(ask(search));
   expect(Object.keys(places[0])).not.toContain('rating');
 });
 
-test('what vendors were asked of late is kept', async () => {
+test('the recent requests to providers are recorded', async () => {
   await fetch(`${sandbox.url}/data-vendors/received`, { method: 'DELETE' });
   await ask(named('serp/news'), { key: 'wrong' });
   const received = await (await fetch(`${sandbox.url}/data-vendors/received`)).json();
@@ -301,7 +301,7 @@ test('what vendors were asked of late is kept', async () => {
   );
 });
 
-test('what no vendor has is refused in the words of the vendor', async () => {
+test('an unknown route is rejected in the format of its provider', async () => {
   const response = await ask({ ...named('crawler/scrape'), path: '/crawl' });
   expect([response.status, await response.json()]).toEqual([404, { success: false, error: expect.any(String) }]);
 });

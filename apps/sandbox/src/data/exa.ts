@@ -1,4 +1,7 @@
-/** A web to search, as Exa answers (https://docs.exa.ai/reference): pages that are made up from the question, always the same ones. */
+/**
+ * A searchable web in Exa's format (https://docs.exa.ai/reference). Pages are generated from the query; the same query
+ * returns the same pages.
+ */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generateProse, generateTime, type Seed } from './generated-data.ts';
@@ -15,7 +18,7 @@ export const exa: DataVendor = {
     { in: 'header', name: 'authorization', prefix: 'Bearer ' },
   ],
   createError: (status, error) => new HttpError(status, { requestId: 'none', error }),
-  // A search in the course of a chat has the words that are meant for the model.
+  // The directive in a search during a chat is meant for the model.
   requiresNamedDirective: true,
   lookups: {
     'POST /search': {
@@ -60,7 +63,7 @@ export const exa: DataVendor = {
   },
 };
 
-/** Less where the texts that come with the pages are short. */
+/** A search costs less if the length of the returned texts is limited. */
 function calculateSearchUsd({ contents }: JsonObject): string {
   const { text } = (contents ?? {}) as { readonly text?: { readonly maxCharacters?: unknown } };
   return text?.maxCharacters === undefined ? '0.01' : '0.005';

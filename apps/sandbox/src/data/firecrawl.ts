@@ -1,4 +1,4 @@
-/** Pages fetched and read, as Firecrawl answers: https://docs.firecrawl.dev/api-reference */
+/** Scraped pages and searches in Firecrawl's format: https://docs.firecrawl.dev/api-reference */
 import { HttpError } from '../router.ts';
 import { generateProse, type Seed } from './generated-data.ts';
 import { type DataVendor, findNumber, findText, generateResults } from './vendor.ts';

@@ -1,7 +1,7 @@
 /**
- * People, companies and places that nobody can take for real ones: names from a few lists, domains that end in `.example`
- * (RFC 2606), telephone numbers that are kept for fiction, a country with a code that ISO 3166 leaves to its users. The same
- * words always lead to the same ones.
+ * Generates people, companies and places that cannot be mistaken for real ones: names from short lists, domains that
+ * end in `.example` (RFC 2606), telephone numbers that are reserved for fiction, and a country with a user-assigned
+ * code of ISO 3166. The same seed has the same results.
  */
 import { createHash } from 'node:crypto';
 
@@ -52,7 +52,7 @@ const STREETS = ['Abacus Row', 'Quill Lane', 'Tallow Street', 'Sprocket Square']
 
 const COUNTRY = { name: 'Tabularia', code: 'XT', region: 'Vellumshire' } as const;
 
-/** Random choices that follow from a text. */
+/** Pseudo-random choices, derived from a text. */
 export class Seed {
   private readonly bytes: Buffer;
 
@@ -64,22 +64,22 @@ export class Seed {
     return list[this.getNumber(at) % list.length] as T;
   }
 
-  /** From 0 to 65,535. */
+  /** Returns a number from 0 to 65,535. */
   getNumber(at: number): number {
     return this.bytes.readUInt16BE((at * 2) % 30);
   }
 
-  /** So many hexadecimal digits, at most 64. */
+  /** @param digits number of hexadecimal digits, at most 64 */
   formatHex(digits: number): string {
     return this.bytes.toString('hex').slice(0, digits);
   }
 
-  /** A text of 18 to 19 digits, as networks number things. */
+  /** Returns 18 or 19 digits, like the ids of social networks. */
   formatDigits(): string {
     return String(this.bytes.readBigUInt64BE(8) % 9_000_000_000_000_000_000n).padStart(18, '1');
   }
 
-  /** As a UUID of version 4 is written. */
+  /** Returns a UUID in the format of version 4. */
   formatUuid(): string {
     const hex = this.formatHex(32);
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
@@ -168,7 +168,7 @@ export interface GeneratedPlace {
   readonly longitude: number;
 }
 
-/** In the ocean around the point where the equator meets the meridian of Greenwich. */
+/** Returns a place in the ocean around latitude 0 and longitude 0. */
 export function generatePlace(seed: Seed): GeneratedPlace {
   const street = `${1 + (seed.getNumber(10) % 99)} ${seed.pick(STREETS, 11)}`;
   const town = seed.pick(TOWNS, 12);
@@ -187,7 +187,7 @@ export function generatePlace(seed: Seed): GeneratedPlace {
   };
 }
 
-/** Of the hundred numbers that are kept for fiction in each area of North America. */
+/** Returns one of the 100 numbers per area code of North America that are reserved for fiction. */
 function toPhoneNumber(number: number): string {
   return `+120255501${String(number % 100).padStart(2, '0')}`;
 }
@@ -196,7 +196,7 @@ export function toSlug(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 }
 
-/** A time of the year 2025. */
+/** Returns a time in the year 2025. */
 export function generateTime(seed: Seed): string {
   return new Date(Date.UTC(2025, 0, 1) + (seed.getNumber(1) % 8_760) * 3_600_000).toISOString();
 }
@@ -206,7 +206,7 @@ const VOCABULARY =
     ' ',
   );
 
-/** So many words, which begin somewhere else for each seed. */
+/** Returns this many words, with a start that depends on the seed. */
 export function generateProse(seed: Seed, wordCount: number): string {
   const start = seed.getNumber(2) % VOCABULARY.length;
   return Array.from({ length: wordCount }, (_, i) => VOCABULARY[(start + i) % VOCABULARY.length]).join(' ');

@@ -15,7 +15,7 @@ import {
 
 const FIELD_MASK = 'x-goog-fieldmask';
 const MAX_PLACES = 20;
-/** Without anything dearer, a place costs what Google calls Pro. */
+/** Fields of the price class that Google calls Pro. Any other field is more expensive. */
 const PRO_FIELDS: ReadonlySet<string> = new Set([
   'id',
   'name',
@@ -145,7 +145,7 @@ export const googleAerialView: DataVendor = {
   },
 };
 
-/** Fields that are asked for, without `prefix`; there is no default. */
+/** Returns the requested fields without `prefix`. @throws HttpError 400 without a mask, because there is no default */
 function parseFieldMask({ headers }: DataVendorRequest, prefix: string): readonly string[] {
   const mask = String(headers[FIELD_MASK] ?? '');
   if (mask === '')

@@ -1,4 +1,6 @@
-/** Profiles of creators, as Influencers Club answers: https://docs.influencers.club. Nothing found costs nothing. */
+/**
+ * Profiles of creators in Influencers Club's format: https://docs.influencers.club. A call without a result is free.
+ */
 import { HttpError } from '../router.ts';
 import { generatePerson, generateProse, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, type DataVendorResult, findText } from './vendor.ts';

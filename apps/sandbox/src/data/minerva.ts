@@ -1,4 +1,4 @@
-/** Who a record of a person is of, as Minerva answers: https://docs.minerva.io/api-reference */
+/** The people that records belong to, in Minerva's format: https://docs.minerva.io/api-reference */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generateTime, type Seed } from './generated-data.ts';

@@ -1,4 +1,7 @@
-/** A person, as People Data Labs answers: https://docs.peopledatalabs.com/docs. What it does not have is a 404, and free. */
+/**
+ * People in People Data Labs' format: https://docs.peopledatalabs.com/docs. A person that is not found is a 404 and
+ * free.
+ */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson } from './generated-data.ts';
@@ -51,7 +54,7 @@ function createPerson(request: DataVendorRequest): DataVendorResult {
   return { body: { status: 200, likelihood: 8, data: selectFields(data, request.fields) }, results: 1 };
 }
 
-/** What is asked for of a match, or not; it is billed all the same. */
+/** Returns the fields that the request includes or does not exclude. The match is billed in any case. */
 function selectFields(data: JsonObject, fields: JsonObject): JsonObject {
   const fieldFilter = findText(fields, 'data_include');
   if (fieldFilter === undefined) return data;

@@ -1,4 +1,4 @@
-/** What vendors of data were asked of late, word for word: tests look there for what must not reach them. */
+/** Records the recent requests to data providers, so that tests can check what must not be sent to them. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 const RETAINED_REQUESTS = 1_000;
@@ -7,7 +7,7 @@ const MAX_BODY_CHARACTERS = 64 * 1024;
 export interface RecordedRequest {
   readonly vendor: string;
   readonly method: string;
-  /** Path and query, with the vendor's prefix here. */
+  /** Path and query, with the prefix of the provider in the sandbox. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   /** The first 64 Ki characters. */

@@ -1,4 +1,4 @@
-/** Posts of Reddit and what was answered to them, as ScrapeCreators answers: https://docs.scrapecreators.com */
+/** Posts and comments of Reddit in ScrapeCreators' format: https://docs.scrapecreators.com */
 import { HttpError } from '../router.ts';
 import { generatePerson, generateProse, type Seed } from './generated-data.ts';
 import { type DataVendor, findNumber, findText, generateResults } from './vendor.ts';

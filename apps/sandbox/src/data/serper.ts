@@ -1,4 +1,4 @@
-/** What a search engine shows, as Serper answers: https://serper.dev */
+/** Results of a search engine in Serper's format: https://serper.dev */
 import { HttpError } from '../router.ts';
 import { generateCompany, generateProse, generateTime, type Seed } from './generated-data.ts';
 import {

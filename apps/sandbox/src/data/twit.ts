@@ -1,4 +1,4 @@
-/** Posts and users of X, in the shapes of its API v2 (https://docs.x.com/x-api), as twit.sh sells them. */
+/** Posts and users of X as twit.sh sells them, in the formats of X's API v2 (https://docs.x.com/x-api). */
 
 import { STATUS_CODES } from 'node:http';
 import { type JsonObject } from '#kernel';
@@ -76,7 +76,7 @@ function createListLookup(parameterNames: readonly string[], generate: (seed: Se
   return { usd: USD, billsEmptyResults: true, execute };
 }
 
-/** What is not there is told with 200. */
+/** A missing object is reported with status 200. */
 function createSingleLookup(by: string, generate: (seed: Seed, id: string) => JsonObject): Lookup {
   const execute = (request: DataVendorRequest): DataVendorResult => {
     const id = findText(request.fields, by);

@@ -1,4 +1,4 @@
-/** What one vendor of data is: where its key must stand, how it words a refusal, and a table of what it looks up. */
+/** A data provider: where its key is sent, the format of its errors, and its lookups by route. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type JsonObject } from '#kernel';
@@ -9,59 +9,59 @@ import type { Seed } from './generated-data.ts';
 export interface KeyLocation {
   readonly in: 'header' | 'query';
   readonly name: string;
-  /** What stands before it, such as `Bearer `. */
+  /** Text before the key, such as `Bearer `. */
   readonly prefix?: string;
 }
 export type LookupPath = `${'GET' | 'POST'} /${string}`;
 
 export interface DataVendor {
-  /** On the bill, in `at` of a directive, and the first part of its paths here. */
+  /** The name on the bill, in `at` of a directive, and in the first segment of its paths in the sandbox. */
   readonly name: string;
-  /** Any of these will do. */
+  /** A request needs one of these. */
   readonly keys: readonly KeyLocation[];
-  /** The way in which it says what is wrong. */
+  /** Creates an error in the provider's format. */
   createError(status: number, message: string): HttpError;
-  /** How it refuses a key, where that is no 401 in the same way. */
+  /** Creates the error for a missing or invalid key; default is `createError` with status 401. */
   createKeyError?(missing: boolean): HttpError;
-  /** It is asked for other things too, which a directive without `at` is meant for. */
+  /** The provider also serves searches of chats, whose directives are not meant for it unless they name it in `at`. */
   requiresNamedDirective?: boolean;
-  /** A part of a path may be a `{name}`. */
+  /** One part of a path may be a `{name}`. */
   readonly lookups: Readonly<Record<LookupPath, Lookup>>;
 }
 
 export interface Lookup {
-  /** USD, for a call unless it is `per` result. */
+  /** USD per call, or per result with `per`. */
   readonly usd: string | ((request: DataVendorRequest) => string);
   readonly per?: 'result';
-  /** A call that finds nothing is billed all the same. */
+  /** Bills a call without results as well. */
   readonly billsEmptyResults?: boolean;
-  /** So is one that it answers with 404. */
+  /** Bills a call with status 404 as well. */
   readonly billsNotFound?: boolean;
   /** @throws HttpError */
   execute(request: DataVendorRequest): DataVendorResult;
 }
 
 export interface DataVendorRequest {
-  /** Of the body; of the query where there is none. */
+  /** Fields of the body, or of the query of a GET request. */
   readonly fields: JsonObject;
   readonly headers: IncomingHttpHeaders;
-  /** What the path has at its `{name}`. */
+  /** The value of `{name}` in the path. */
   readonly pathParameter: string;
-  /** The same for the same request. */
+  /** Equal for equal requests. */
   readonly seed: Seed;
-  /** How much is to be found, where the request has no better idea: what a directive says comes first. */
+  /** Returns the number of results: that of the directive, else the default. */
   count(defaultCount: number): number;
 }
 
 export interface DataVendorResult {
-  /** A JSON value, or a file. */
+  /** A JSON value. `file` is sent instead if it is set. */
   readonly body: object;
   readonly file?: SandboxFile;
-  /** How much was found, for the bill. */
+  /** Number of results, for the bill. */
   readonly results: number;
 }
 
-/** What was found of so many, each with a seed of its own. */
+/** Generates this many results, each from its own seed. */
 export function generateResults<T>(
   { seed }: DataVendorRequest,
   count: number,
@@ -75,7 +75,7 @@ export function findText(fields: JsonObject, name: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** A number in a body, or a text in a query that says one. */
+/** Returns a number from a body, or from the text of a query parameter. */
 export function findNumber(fields: JsonObject, name: string): number | undefined {
   const value = fields[name];
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;

@@ -1,4 +1,4 @@
-/** The vendors of data that are played here. */
+/** The simulated data providers. */
 import { apollo } from './apollo.ts';
 import { clado } from './clado.ts';
 import { companyEnrich } from './company-enrich.ts';

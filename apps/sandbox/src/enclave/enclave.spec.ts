@@ -29,12 +29,12 @@ interface Asked {
   readonly stream?: boolean;
   readonly model?: string;
   readonly at?: string;
-  /** Whether the usage is asked for. */
+  /** Whether to request the usage. */
   readonly usage?: boolean;
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
-/** What came of a chat: what the client could read, and how it ended for it. */
+/** Returns what the client could decrypt of a chat, and how the response ended for the client. */
 async function ask(prompt: string, { stream = false, model = MODEL, at = enclave, usage = true, more }: Asked = {}) {
   const chat = { model, stream, messages: [{ role: 'user', content: `${SECRET} ${prompt}` }], ...more };
   const sealed = await sealRequest(await attestedKey(at), Buffer.from(JSON.stringify(chat)));
@@ -103,7 +103,7 @@ function metrics(prompt: number, completion: number) {
 }
 
 describe('an enclave', () => {
-  test('is asked by the npm client, and reads and answers what is encrypted alone', async () => {
+  test('works with the npm client and encrypts its responses', async () => {
     const config = await fetch(`${enclave}/.well-known/hpke-keys`);
     expect(config.headers.get('content-type')).toBe('application/ohttp-keys');
     const key = new Uint8Array(await config.arrayBuffer());
@@ -120,7 +120,7 @@ describe('an enclave', () => {
     expect(stream).toMatch(/"content":"Hello".*data: \[DONE\]\n\n$/s);
   });
 
-  test('tells the usage of a whole answer in a header, of a stream behind it, and bills just that', async () => {
+  test('reports the usage in a header, or in the trailer of a stream, and bills exactly that', async () => {
     const whole = await ask('[[sandbox tokens=20 reasoning=4]]');
     const { usage } = JSON.parse(whole.text);
     const told = metrics(usage.prompt_tokens, 20);
@@ -135,7 +135,7 @@ describe('an enclave', () => {
     }
   });
 
-  test('sends each event of a stream as a frame, and a long answer in frames of 64 KiB', async () => {
+  test('sends each event of a stream as a frame, and a long response in frames of 64 KiB', async () => {
     const { text, sizes } = await ask('[[sandbox tokens=10 chunks=10]]', { stream: true });
     const events = text.split(/(?<=\n\n)/);
     expect(events).toHaveLength(1 + 10 + 2);
@@ -145,7 +145,7 @@ describe('an enclave', () => {
     expect(long.sizes.slice(0, -1).every((size) => size === 65_552)).toBe(true);
   });
 
-  test('makes several answers only where they are seen while they come', async () => {
+  test('generates several choices only in a stream', async () => {
     const { status, text } = await ask('[[sandbox tokens=3]]', { more: { n: 2 } });
     expect([status, JSON.parse(text).error.param]).toEqual([400, 'n']);
     expect((await ask('[[sandbox tokens=3]]', { more: { n: 2, stream: true } })).status).toBe(200);
@@ -157,7 +157,7 @@ describe('an enclave', () => {
     expect(JSON.parse(text).choices[0].message.tool_calls[0].function).toEqual({ name: 'look_up', arguments: '{}' });
   });
 
-  test('encrypts its errors, and serves no model but its own', async () => {
+  test('encrypts its errors, and serves only its own model', async () => {
     const errors = [
       await ask('', { model: 'kimi-k3' }),
       await ask('[[sandbox fault=400]]'),
@@ -175,7 +175,7 @@ describe('an enclave', () => {
     expect(await got(`${enclave}/health`)).toEqual({ status: 'ok' });
   });
 
-  test('refuses what it cannot read in plaintext, and does not say why', async () => {
+  test('rejects a body that cannot be decrypted, with a plaintext response without a reason', async () => {
     const { encapsulatedKey, frames } = await sealRequest(await attestedKey(enclave), Buffer.alloc(70_000, ' '));
     const wire = Buffer.concat(frames);
     const sent = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) => {
@@ -195,7 +195,7 @@ describe('an enclave', () => {
     ]);
   });
 
-  test('says that it has not the key that a request is for: after it has changed, or when it tells a wrong one', async () => {
+  test('responds with 422 to a request for another key, after a rotation or a false attestation', async () => {
     const key = new Uint8Array(await (await fetch(`${enclave}/.well-known/hpke-keys`)).arrayBuffer());
     const client = new Transport(await Identity.unmarshalPublicConfig(key), new URL(enclave).host);
     const rotated = await fetch(`${enclave}/rotate`, { method: 'POST' });
@@ -211,7 +211,7 @@ describe('an enclave', () => {
     expect((await ask('')).status).toBe(200);
   });
 
-  test('stops when its client goes, and bills what it made until then', async () => {
+  test('stops when its client disconnects, and bills what was generated until then', async () => {
     const sealed = await sealRequest(
       await attestedKey(enclave),
       Buffer.from(
@@ -234,7 +234,7 @@ describe('an enclave', () => {
   });
 });
 
-describe('on request', () => {
+describe('a fault of an enclave', () => {
   const directive = (fault: string) => `[[sandbox tokens=8 chunks=8 fault=${fault}]]`;
 
   test.each([
@@ -260,14 +260,14 @@ describe('on request', () => {
     ['flipped', 'unauthentic', 0],
     ['replayed', 'unauthentic', 0],
     ['replayed_nonce', 'unauthentic', 0],
-  ])('%s: a whole answer ends %s, and is never whole', async (fault, end, something) => {
+  ])('%s: a non-streaming response ends %s and is never complete', async (fault, end, something) => {
     await ask('an earlier answer');
     const { status, text, ...answer } = await ask(directive(fault));
     expect([status, answer.end, Math.sign(text.length)]).toEqual([200, end, something]);
     expect(() => JSON.parse(text)).toThrow(SyntaxError);
   });
 
-  test('a replay has the nonce, and the bytes, of an earlier answer', async () => {
+  test('replayed: a response has the nonce and the bytes of an earlier one', async () => {
     const earlier = await ask('an earlier answer', { stream: true });
     const replayed = await ask(directive('replayed'), { stream: true });
     const { nonce } = await ask(directive('replayed_nonce'), { stream: true });
@@ -282,7 +282,7 @@ describe('on request', () => {
     ['understated', () => metrics(1, 1)],
     ['zero', () => metrics(0, 0)],
     ['no_usage', () => undefined],
-  ])('%s: the usage that is told is not what is billed', async (fault, told) => {
+  ])('%s: the reported usage is not what is billed', async (fault, told) => {
     const { headers } = await ask(directive(fault));
     const { trailers } = await ask(directive(fault), { stream: true });
     const [line = ''] = await billed();
@@ -292,7 +292,7 @@ describe('on request', () => {
     expect(line).toBe(`${MODEL}: ${fault === 'zero' ? metrics(0, 0) : metrics(input, 8)}`);
   });
 
-  test('it answers in plaintext, and gives away what the user wrote in an error', async () => {
+  test('plaintext and plaintext_error: a response is not encrypted, and an error repeats the prompt', async () => {
     for (const stream of [true, false]) {
       const plaintext = await ask(directive('plaintext'), { stream });
       expect(plaintext).toMatchObject({ status: 200, nonce: undefined, text: expect.stringContaining('"choices"') });

@@ -1,6 +1,7 @@
 /**
- * Simulated enclaves, each with one model: they read what is encrypted to their key, and encrypt what they answer (EHBP). They speak as
- * Tinfoil's do, but for their attestation, which says that they are simulated.
+ * Simulated enclaves, each with one model. They decrypt requests to their key and encrypt their responses
+ * ([EHBP](https://github.com/tinfoilsh/encrypted-http-body-protocol)). Their protocol is Tinfoil's, except for the
+ * attestation, whose format is `simulated`.
  */
 import {
   EhbpError,
@@ -24,7 +25,7 @@ import { createEncryptedWriter, type ReplayBuffer, sendEncryptedError } from './
 
 const UNREADABLE = 'failed to decrypt request';
 
-/** @param provider has the one model of this enclave */
+/** @param provider has exactly one model: that of this enclave */
 export function enclaveRoutes(provider: OpenAiProvider, bill: SandboxBill): Routes {
   const [model = ''] = provider.models.keys();
   const enclave = new Enclave(provider, model, bill);
@@ -43,7 +44,7 @@ class Enclave {
   private readonly provider: OpenAiProvider;
   private readonly model: string;
   private readonly handleChat: ReturnType<typeof createChatHandler>;
-  /** The key that it has, and the one that it says it has. */
+  /** The actual keys, and the ones that the enclave attests to. */
   private keys = generateKeys();
   private attestedKeys = this.keys;
   private readonly replayBuffer: ReplayBuffer = { last: undefined };
@@ -69,7 +70,7 @@ class Enclave {
     }
   }
 
-  /** In the shape of Tinfoil's bundle, which has the report of the processor and what it is compared with. */
+  /** Sends a bundle in Tinfoil's format. The fields with the evidence of a processor are empty. */
   async attest(call: Call): Promise<void> {
     const { publicKey } = await this.attestedKeys;
     const body = { hpke_public_key: Buffer.from(publicKey).toString('hex'), model: this.model };
@@ -91,20 +92,20 @@ class Enclave {
     call.sendBytes(200, KEY_CONFIG_TYPE, Buffer.from(encodeKeyConfig(publicKey)));
   }
 
-  /** From now on it has a new key, and says so. */
+  /** Generates new keys and attests to them. */
   async rotate(call: Call): Promise<void> {
     this.keys = generateKeys();
     this.attestedKeys = this.keys;
     await this.attest(call);
   }
 
-  /** From now on it says that it has a key which it does not have. */
+  /** Attests to keys that the enclave does not have. */
   async misattest(call: Call): Promise<void> {
     this.attestedKeys = generateKeys();
     await this.attest(call);
   }
 
-  /** @throws HttpError in plaintext: there is no key for an answer */
+  /** @throws HttpError that is sent in plaintext, because there is no key for the response */
   private async decryptRequest(call: Call) {
     const encapsulatedKey = call.request.headers[ENCAPSULATED_KEY_HEADER];
     if (typeof encapsulatedKey !== 'string')
@@ -130,9 +131,9 @@ class Enclave {
       throw invalidRequestError(400, `The model \`${requestedModel}\` does not exist.`, 'model', 'model_not_found');
     }
     const request = readChatRequest(text, this.provider);
-    // Nobody outside sees how many answers are made, nor can stop those that come in one piece.
+    // The gateway cannot see how many choices are generated, nor stop a non-streaming response.
     if (!request.stream && request.n > 1) throw invalidRequestError(400, 'n must be 1 without stream.', 'n');
-    // Servers of open weights do not pad their events.
+    // Servers of open-weight models do not pad their events.
     return { ...request, obfuscate: false };
   }
 }

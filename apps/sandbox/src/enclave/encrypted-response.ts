@@ -1,4 +1,4 @@
-/** How an enclave hands over its answers: each event of a stream is a frame, and goes as soon as it is made. */
+/** Writes the encrypted responses of an enclave. Each event of a stream is one frame and is sent immediately. */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RESPONSE_NONCE_HEADER, type ResponseSealer } from '#ehbp';
@@ -11,7 +11,7 @@ import { createCompleteScript, createStreamScript, type Script } from './script.
 const USAGE = 'X-Tinfoil-Usage-Metrics';
 const MAX_REPLAYED_BYTES = 1024 * 1024;
 
-/** What an enclave has for a replay: the last answer that was not too long. */
+/** The last response that was small enough to store, for replays. */
 export interface ReplayBuffer {
   last: { readonly nonce: string; readonly ciphertext: Buffer } | undefined;
 }
@@ -19,20 +19,20 @@ export interface ReplayBuffer {
 interface EncryptedWriterOptions {
   readonly sealer: ResponseSealer;
   readonly replayBuffer: ReplayBuffer;
-  /** Whether the usage is asked for, outside of what is encrypted. */
+  /** Whether the client requested the usage in plaintext. */
   readonly isUsageRequested: boolean;
-  /** Text of the user, which an error in plaintext gives away. */
+  /** Text of the user, which the fault `plaintext_error` leaks. */
   readonly prompt: string;
 }
 
 interface ResponseHead {
   readonly headers: Readonly<Record<string, string>>;
   readonly chunkDelay: number;
-  /** Whether the usage follows the answer. */
+  /** Whether the usage follows as a trailer. */
   readonly trailer: boolean;
 }
 
-/** @returns an outlet for one answer */
+/** Creates the writer of one response. */
 export function createEncryptedWriter(terms: EncryptedWriterOptions): OutputWriter {
   const includesUsage = (fault: Fault | undefined) => terms.isUsageRequested && fault !== 'no_usage';
   return {
@@ -57,7 +57,7 @@ export function createEncryptedWriter(terms: EncryptedWriterOptions): OutputWrit
   };
 }
 
-/** An error is encrypted as an answer is. */
+/** Sends an error encrypted, like any other response. */
 export function sendEncryptedError(
   { response }: Call,
   sealer: ResponseSealer,
@@ -80,7 +80,7 @@ class EncryptedResponseSender {
     this.delivery = delivery;
   }
 
-  /** Sends until the client has gone, and bills what was made until then. */
+  /** Sends until the client disconnects, and bills what was generated until then. */
   async send(head: ResponseHead, { frames, incomplete }: Script): Promise<void> {
     const { fault, headers, charge, usage } = this.delivery;
     const { response, request } = this.call;
@@ -102,7 +102,7 @@ class EncryptedResponseSender {
     this.saveForReplay();
   }
 
-  /** @returns how many tokens were in it */
+  /** @returns the number of tokens in the sent frames */
   private async deliver(frames: readonly Frame[], chunkDelay: number): Promise<number> {
     const { response } = this.call;
     const { fault } = this.delivery;
@@ -121,19 +121,14 @@ class EncryptedResponseSender {
     return delivered;
   }
 
-  /** @throws HttpError when there is nothing to replay */
+  /** @throws HttpError if there is no response to replay */
   private selectNonce(): string | undefined {
     const { fault } = this.delivery;
     if (fault === 'plaintext') return undefined;
     if (fault !== 'replayed' && fault !== 'replayed_nonce') return this.terms.sealer.nonce;
     const { last } = this.terms.replayBuffer;
     if (!last)
-      throw invalidRequestError(
-        400,
-        'There is no earlier answer that could be replayed.',
-        'messages',
-        'sandbox_directive',
-      );
+      throw invalidRequestError(400, 'There is no earlier response to replay.', 'messages', 'sandbox_directive');
     return last.nonce;
   }
 
@@ -151,12 +146,12 @@ class EncryptedResponseSender {
   }
 
   private leakPrompt(): void {
-    const message = `The answer failed for: ${this.terms.prompt}`;
+    const message = `The response failed for: ${this.terms.prompt}`;
     this.call.sendJson(500, { error: { message, type: 'server_error', param: null, code: null } });
   }
 }
 
-/** As the header and the trailer have it. A lie is 1,000 times as much, or a token of each. */
+/** Formats the usage for the header or trailer. The faults report 1,000 times the usage, or one token each. */
 function formatUsage(usage: SandboxUsage, fault: Fault | undefined): string {
   const multiplyUsage = (factor: number) => ({ prompt: usage.prompt * factor, completion: usage.completion * factor });
   const reported =
@@ -168,7 +163,7 @@ function flipLastBit(bytes: Uint8Array): void {
   bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1;
 }
 
-/** Until there is room again, or nobody who reads. */
+/** Waits until the connection accepts data again or is closed. */
 function waitForDrain(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

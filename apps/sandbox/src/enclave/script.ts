@@ -1,14 +1,14 @@
-/** What an answer has to be sent, frame by frame, with what goes wrong on request. */
+/** Splits a response into frames, and applies the faults that end it early. */
 import { type Frame, getFirstHalf, type StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 
 export interface Script {
   readonly frames: readonly Frame[];
-  /** What follows without its last byte, and is the end. */
+  /** Sent without its last byte, as the end of the body. */
   readonly incomplete?: string;
 }
 
-/** The body ends within a frame: with the connection, or as if it were whole. */
+/** The body ends within a frame: with a broken connection, or as if it were complete. */
 const MID_FRAME_FAULTS: ReadonlySet<Fault | undefined> = new Set(['cut', 'cut_frame']);
 
 export function createCompleteScript(json: string, visible: number, fault: Fault | undefined): Script {
@@ -30,12 +30,12 @@ export function createStreamScript(events: StreamParts, fault: Fault | undefined
   return { frames: [...toFreeFrames(opening), ...content.flatMap(splitFrame), ...toFreeFrames(closing)] };
 }
 
-/** Events that cost nothing. */
+/** Returns frames that cost nothing. */
 function toFreeFrames(events: string): readonly Frame[] {
   return splitFrame({ event: events, tokens: 0 });
 }
 
-/** Each event has a frame of its own; what is charged is so with the last. */
+/** Gives each event its own frame. The tokens are charged with the last one. */
 function splitFrame(frame: Frame): readonly Frame[] {
   const { event, tokens } = frame;
   if (event.indexOf('\n\n') === event.length - 2) return [frame];

@@ -1,4 +1,4 @@
-/** Errors in Google's shape: https://cloud.google.com/apis/design/errors */
+/** Errors in Google's format: https://cloud.google.com/apis/design/errors */
 import type { ErrorFault } from '../provider/faults.ts';
 import { type Call, HttpError } from '../router.ts';
 
@@ -19,7 +19,7 @@ export function createError(code: number, message: string, details: readonly obj
   return new HttpError(code, { error: { code, message, status: STATUS[code], ...detailsField } });
 }
 
-/** Any key will do, but there must be one. */
+/** Any key is accepted, but one is required. @throws HttpError 403 */
 export function assertKey(call: Call): void {
   if (call.request.headers['x-goog-api-key'] || call.query.get('key')) return;
   throw createError(
@@ -43,7 +43,7 @@ export function createFaultError(fault: ErrorFault): HttpError {
   }
 }
 
-/** What a field says that is not there. */
+/** Creates the error for an unknown field. */
 export function unknownNameError(name: string, path: string): HttpError {
   return createError(400, `Invalid JSON payload received. Unknown name "${name}" at '${path}': Cannot find field.`);
 }

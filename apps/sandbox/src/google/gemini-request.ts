@@ -1,4 +1,4 @@
-/** What a model that draws is asked for, read as strictly as Google reads it. */
+/** Parses and validates a request for an image model as strictly as Google does. */
 import { type JsonObject } from '#kernel';
 import { isImage } from '../media/files/images.ts';
 import { parseObject } from '../router.ts';
@@ -6,12 +6,12 @@ import { createError, unknownNameError } from './errors.ts';
 import type { ImageOffer } from './google-offers.ts';
 
 export interface GeminiImageRequest {
-  /** All texts that were said. */
+  /** The texts of all parts. */
   readonly text: string;
   readonly images: number;
   readonly size: string;
   readonly ratio: string;
-  /** Whether it is to say something as well. */
+  /** Whether text is requested in addition to the image. */
   readonly includesText: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** `:generateContent` of Gemini's models that draw, billed by tokens: https://ai.google.dev/api/generate-content */
+/** `:generateContent` of Gemini's image models, billed by tokens: https://ai.google.dev/api/generate-content */
 import { randomUUID } from 'node:crypto';
 import type { PricedUnits, SandboxBill } from '../bill.ts';
 import type { AppliedDirective, DirectiveRunner } from '../media/directive-runner.ts';
@@ -14,7 +14,7 @@ const CHARACTERS_PER_TOKEN = 4;
 const CAPTION = 'Here is your picture.';
 const SIDES: Readonly<Record<string, number>> = { '512': 512, '1K': 1_024, '2K': 2_048, '4K': 4_096 };
 
-/** Answers with a picture, or says why there is none. */
+/** Responds with an image, or with the reason why there is none. */
 export async function generateImage(
   call: Call,
   [model, imageOffer]: readonly [string, ImageOffer],
@@ -35,11 +35,11 @@ export async function generateImage(
 interface GenerationOutcome {
   readonly body: object;
   readonly hasImage: boolean;
-  /** What it says. */
+  /** Text next to the image. */
   readonly text: string;
 }
 
-/** A prompt that is forbidden is refused before anything is made; what is made of others may be withheld. */
+/** A forbidden prompt is rejected before anything is generated. The image of any other prompt may be withheld. */
 function createOutcome(
   applied: AppliedDirective,
   { text, ratio, size, includesText }: GeminiImageRequest,
@@ -109,7 +109,7 @@ function toPricedUnits(
   ];
 }
 
-/** What is nothing is not mentioned. */
+/** Token counts of zero are left out. */
 function toUsageMetadata({ text, imageInput, textOutput, imageOutput, thoughts }: TokenCounts) {
   const prompt = text + imageInput;
   const candidates = textOutput + imageOutput;

@@ -1,14 +1,14 @@
-/** What the simulated Google sells, at prices of its own. */
+/** The models of the simulated Google APIs, with their own prices. */
 
 export interface ImageOffer {
-  /** USD for a million tokens. */
+  /** USD per million tokens. */
   readonly usd: { readonly input: string; readonly output: string; readonly image: string };
-  /** Tokens of a picture that is made, by its size. */
+  /** Tokens of a generated image, by its size. */
   readonly tokens: Readonly<Record<string, number>>;
-  /** Tokens of a picture that is brought. */
+  /** Tokens of an input image. */
   readonly inputTokens: number;
   readonly ratios: readonly string[];
-  /** It thinks before it draws, and bills that as text. */
+  /** Reasoning tokens before the image, billed as text. */
   readonly thoughts: number;
 }
 
@@ -45,7 +45,7 @@ export const GEMINI_IMAGES: Readonly<Record<string, ImageOffer>> = {
 };
 
 export interface VideoOffer {
-  /** USD for a second, by resolution; the first is what a request gets that chooses none. */
+  /** USD per second by resolution. The first resolution is the default. */
   readonly usd: Readonly<Record<string, string>>;
 }
 

@@ -23,8 +23,8 @@ function draw(model: string, contents: string | (string | Part)[], config: Gener
   return client.models.generateContent({ model, contents, config: { responseModalities: ['IMAGE'], ...config } });
 }
 
-describe("Gemini, by Google's own client", () => {
-  test('draws a picture, and bills what its usage says', async () => {
+describe("Gemini through Google's own client", () => {
+  test('generates an image and bills the reported usage', async () => {
     const answer = await draw('gemini-2.5-flash-image', PROMPT, { imageConfig: { aspectRatio: '16:9' } });
     const { width, height } = await sharp(Buffer.from(answer.data ?? '', 'base64')).metadata();
     expect(width / height).toBeCloseTo(16 / 9, 5);
@@ -38,7 +38,7 @@ describe("Gemini, by Google's own client", () => {
     expect(await bill()).toEqual({ total_usd: '0.0387012', lines: 1 });
   });
 
-  test('thinks, speaks, takes pictures, and bills all of it', async () => {
+  test('bills reasoning, text and input images', async () => {
     const data = createImage({ seed: 'a', width: 4, height: 4 }).toString('base64');
     const part = { inlineData: { mimeType: 'image/png', data } };
     const config = { responseModalities: ['TEXT', 'IMAGE'], imageConfig: { imageSize: '4K' } };
@@ -56,10 +56,10 @@ describe("Gemini, by Google's own client", () => {
       thoughtsTokenCount: 64,
       totalTokenCount: 4 + 560 + 6 + 2_000 + 64,
     });
-    expect(await bill()).toEqual({ total_usd: '0.241968', lines: 1 }); // 564 × 2, 70 × 12, 2,000 × 120, a million
+    expect(await bill()).toEqual({ total_usd: '0.241968', lines: 1 }); // (564 × 2 + 70 × 12 + 2,000 × 120) / 10⁶
   });
 
-  test('refuses prompts, and withholds pictures, that its rules forbid', async () => {
+  test('rejects forbidden prompts and withholds forbidden images', async () => {
     const blocked = await draw('gemini-2.5-flash-image', '[[sandbox fault=policy]]');
     expect(blocked.promptFeedback?.blockReason).toBe('PROHIBITED_CONTENT');
     expect(blocked.candidates).toBeUndefined();
@@ -73,13 +73,13 @@ describe("Gemini, by Google's own client", () => {
   });
 
   test.each<[string, string, string, GenerateContentConfig, number]>([
-    ['a model that is none', 'gemini-9', PROMPT, {}, 404],
-    ['a ratio that is none', 'gemini-2.5-flash-image', PROMPT, { imageConfig: { aspectRatio: '7:5' } }, 400],
-    ['a size that it does not make', 'gemini-2.5-flash-image', PROMPT, { imageConfig: { imageSize: '4K' } }, 400],
+    ['an unknown model', 'gemini-9', PROMPT, {}, 404],
+    ['an unknown ratio', 'gemini-2.5-flash-image', PROMPT, { imageConfig: { aspectRatio: '7:5' } }, 400],
+    ['an unsupported size', 'gemini-2.5-flash-image', PROMPT, { imageConfig: { imageSize: '4K' } }, 400],
     ['several candidates', 'gemini-2.5-flash-image', PROMPT, { candidateCount: 2 }, 400],
-    ['a limit', 'gemini-2.5-flash-image', '[[sandbox fault=429]]', {}, 429],
+    ['a rate limit', 'gemini-2.5-flash-image', '[[sandbox fault=429]]', {}, 429],
     ['an overload', 'gemini-2.5-flash-image', '[[sandbox fault=overloaded]]', {}, 503],
-  ])('says what is wrong: %s', async (_, model, prompt, config, status) => {
+  ])("reports an error in Google's format: %s", async (_, model, prompt, config, status) => {
     const error = await draw(model, prompt, config).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(ApiError);
     expect(error.status).toBe(status);
@@ -87,12 +87,12 @@ describe("Gemini, by Google's own client", () => {
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('loses answers that are billed', async () => {
+  test('bills responses that are lost', async () => {
     await expect(draw('gemini-2.5-flash-image', '[[sandbox fault=lost]]')).rejects.toThrow('fetch failed');
     expect(await bill()).toMatchObject({ lines: 1 });
   });
 
-  test('wants a key, and knows no other fields', async () => {
+  test('requires a key and rejects unknown fields', async () => {
     const ask = async (headers: Record<string, string>, body: object) => {
       const url = `${sandbox.url}/google/v1beta/models/gemini-2.5-flash-image:generateContent`;
       const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -103,7 +103,7 @@ describe("Gemini, by Google's own client", () => {
   });
 });
 
-describe("Veo, by Google's own client", () => {
+describe("Veo through Google's own client", () => {
   const model = 'veo-3.0-fast-generate-001';
   const made = async (prompt: string, config = {}) => {
     let operation = await client.models.generateVideos({ model, source: { prompt }, config });
@@ -111,21 +111,21 @@ describe("Veo, by Google's own client", () => {
     return operation;
   };
 
-  test('makes a video that only who has the key can download, billed by the second when it is done', async () => {
+  test('generates a video whose download requires the key; it is billed by the second on completion', async () => {
     const { name, response } = await made('A coin [[sandbox latency=30]]', { durationSeconds: 4 });
     expect(name).toMatch(/^models\/veo-3\.0-fast-generate-001\/operations\/\w+$/);
     const file = response?.generatedVideos?.[0]?.video;
     expect((await fetch(file?.uri ?? '')).status).toBe(403);
     const folder = await mkdtemp(path.join(tmpdir(), 'veo-'));
     const downloadPath = path.join(folder, 'a.mp4');
-    const named = /files\/\w+/.exec(file?.uri ?? '')?.[0] ?? ''; // by itself the client finds it only in an https address
+    const named = /files\/\w+/.exec(file?.uri ?? '')?.[0] ?? ''; // the client recognises a file only in an https URL
     await client.files.download({ file: named, downloadPath });
     expect((await readFile(downloadPath)).toString('latin1', 4, 8)).toBe('ftyp');
     await rm(folder, { recursive: true });
     expect(await bill()).toEqual({ total_usd: '0.6', lines: 1 });
   });
 
-  test('withholds what its rules forbid, fails, or makes nothing, which costs nothing', async () => {
+  test('charges nothing for a filtered, failed or missing video', async () => {
     const { response } = await made('[[sandbox fault=policy]]');
     expect(response).toMatchObject({ raiMediaFilteredCount: 1, raiMediaFilteredReasons: [expect.any(String)] });
     expect((await made('[[sandbox fault=error]]')).error).toMatchObject({ code: 13 });
@@ -133,7 +133,7 @@ describe("Veo, by Google's own client", () => {
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('leaves files that are something else, or gone', async () => {
+  test('can return a file of another type, or none', async () => {
     const headers = { 'x-goog-api-key': 'k' };
     const fetched = async (fault: string) => {
       const { response } = await made(`[[sandbox fault=${fault}]]`);
@@ -144,11 +144,11 @@ describe("Veo, by Google's own client", () => {
   });
 
   test.each([
-    ['a length', { durationSeconds: 5 }],
-    ['a short one in high resolution', { durationSeconds: 4, resolution: '1080p' }],
-    ['a ratio', { aspectRatio: '1:1' }],
-    ['several', { numberOfVideos: 2 }],
-  ])('refuses what it does not make: %s', async (_, config) => {
+    ['an unknown length', { durationSeconds: 5 }],
+    ['a short video in high resolution', { durationSeconds: 4, resolution: '1080p' }],
+    ['an unknown ratio', { aspectRatio: '1:1' }],
+    ['several videos', { numberOfVideos: 2 }],
+  ])('rejects unsupported parameters: %s', async (_, config) => {
     await expect(made('A coin', config)).rejects.toMatchObject({ status: 400 });
     expect(await bill()).toMatchObject({ lines: 0 });
   });

@@ -1,4 +1,4 @@
-/** Google's Gemini API at `/google`: models that draw, and Veo. */
+/** Google's Gemini API at `/google`: image models and Veo. */
 import type { SandboxBill } from '../bill.ts';
 import { DirectiveRunner } from '../media/directive-runner.ts';
 import type { Call, Routes } from '../router.ts';

@@ -1,4 +1,7 @@
-/** Veo: `:predictLongRunning`, its operation, and the file it leaves, which only its owner may fetch: https://ai.google.dev/gemini-api/docs/video */
+/**
+ * Veo: `:predictLongRunning`, its operation, and the resulting file, which requires the API key:
+ * https://ai.google.dev/gemini-api/docs/video
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxBill } from '../bill.ts';
@@ -16,7 +19,7 @@ interface VideoOrder {
   readonly seconds: number;
   readonly resolution: string;
   readonly ratio: string;
-  /** USD for a second. */
+  /** USD per second. */
   readonly price: string;
 }
 
@@ -30,7 +33,7 @@ interface Operation {
   done: boolean;
 }
 
-/** The oldest is forgotten first. */
+/** Beyond this number the oldest operation is removed. */
 const MAX_OPERATIONS = 100_000;
 const VIDEO_SECONDS = [8, 6, 4];
 const LINES: Readonly<Record<string, number>> = { '720p': 720, '1080p': 1_080, '4k': 2_160 };
@@ -77,7 +80,7 @@ export class VeoOperations {
     call.sendJson(200, done ? { name, done, ...toResult(operation) } : { name });
   }
 
-  /** Google hands files out from another address. */
+  /** Redirects to the file: Google serves files from another host. */
   redirectToFile(call: Call, id: string): void {
     const operation = this.operations.get(id);
     if (!operation?.done || !isGenerated(operation)) throw createError(404, 'Requested entity was not found.');
@@ -114,7 +117,7 @@ function isGenerated({ fault }: Operation): boolean {
   return fault !== 'error' && fault !== 'policy' && fault !== 'policy_billed' && fault !== 'fewer';
 }
 
-/** What is withheld is part of an answer; what failed is not. */
+/** Filtered content is a response; a failure is an error. */
 function toResult({ id, host, fault }: Operation) {
   if (fault === 'error')
     return { error: { code: INTERNAL, message: 'Internal error, as the sandbox was instructed.' } };

@@ -26,7 +26,7 @@ function decoded(invoice: string): Record<string, unknown> {
 }
 
 describe('an invoice', () => {
-  test('says all its terms to an independent decoder', () => {
+  test('has all of its terms for an independent decoder', () => {
     expect(decoded(invoiceOf())).toMatchObject({
       coin_network: expect.objectContaining({ bech32: 'bcrt' }),
       amount: '2500000',
@@ -58,7 +58,7 @@ describe('an invoice', () => {
     expect(decoded(invoice).amount ?? '0').toBe(String(msat));
   });
 
-  test('is signed so that the public key of the node comes out of it', () => {
+  test('has a signature from which the public key of the node is recovered', () => {
     for (let description = 'a'; description.length < 12; description += 'b') {
       const { prefix, words } = bech32.decode(invoiceOf({ description }) as `${string}1${string}`, false);
       const signature = bech32.fromWords(words.slice(-104));
@@ -72,8 +72,8 @@ describe('an invoice', () => {
     }
   });
 
-  test('agrees with the example in BOLT 11 on what is signed', () => {
-    // "Please make a donation of any amount": the specification prints this as the hash that is signed.
+  test('signs the same bytes as the example in BOLT 11', () => {
+    // "Please make a donation of any amount": the specification states this hash as the one that is signed.
     const example =
       'lnbc1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqf' +
       'qypqdpl2pkx2ctnv5sxxmmwwd5kgetjypeh2ursdae8g6twvus8g6rfwvs8qun0dfjkxaq9qrsgq357wnc5r2ueh7ck6q93dj32dlqnls087fxdwk8qakdyaf' +
@@ -85,17 +85,17 @@ describe('an invoice', () => {
     expect(hash).toBe('6daf4d488be41ce7cbb487cab1ef2975e5efcea879b20d421f0ef86b07cbb987');
   });
 
-  test('may have the longest description', () => {
+  test('can have a description of the maximum length', () => {
     const description = 'x'.repeat(MAX_DESCRIPTION_BYTES);
     expect(decoded(invoiceOf({ description })).description).toBe(description);
   });
 
-  test('has its payment hash, in upper case as well', () => {
+  test('has a payment hash that can be parsed, also in upper case', () => {
     expect(parsePaymentHash(invoiceOf())).toBe('ab'.repeat(32));
     expect(parsePaymentHash(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
   });
 
-  test('with a wrong letter, or of another network, is none', () => {
+  test('with an invalid character or of another network has no payment hash', () => {
     const invoice = invoiceOf();
     expect(parsePaymentHash(`${invoice.slice(0, -1)}${invoice.endsWith('q') ? 'p' : 'q'}`)).toBeUndefined();
     const { words } = bech32.decode(invoice as `${string}1${string}`, false);

@@ -1,9 +1,9 @@
-/** BOLT 11 invoices for regtest, signed. Facts: lightning/bolts, 11-payment-encoding.md. */
+/** Encodes and signs BOLT 11 invoices for regtest. Source: lightning/bolts, 11-payment-encoding.md. */
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { bech32 } from '@scure/base';
 
 const REGTEST_PREFIX = 'lnbcrt';
-/** A description is at most so many bytes: a field is at most 1023 groups of 5 bits. */
+/** Maximum bytes of a description: a field has at most 1023 groups of 5 bits. */
 export const MAX_DESCRIPTION_BYTES = 639;
 
 export interface InvoiceTerms {
@@ -18,7 +18,7 @@ export interface InvoiceTerms {
   readonly minFinalCltv: number;
 }
 
-/** What LND 0.18 announces: variable onion and payment secret required, multi-part payments optional. */
+/** The features of LND 0.18: variable onion and payment secret are required, multi-part payments are optional. */
 const FEATURE_BITS = [8, 14, 17];
 
 const TIMESTAMP_GROUPS = 7;
@@ -45,12 +45,14 @@ export function encodeInvoice(terms: InvoiceTerms, privateKey: Uint8Array): stri
   return bech32.encode(prefix, [...groups, ...createSignatureGroups(prefix, groups, privateKey)], false);
 }
 
-/** What a signature is over: the prefix as text and the data, filled up with zero bits to whole bytes. SHA-256 is to follow. */
+/**
+ * Returns the bytes that are hashed with SHA-256 and signed: the prefix as text, and the data padded with zero bits.
+ */
 export function getSignedBytes(prefix: string, groups: readonly number[]): Uint8Array {
   const data = Buffer.alloc(Math.ceil((groups.length * 5) / 8));
   groups.forEach((group, index) => {
     const bit = index * 5;
-    const shifted = group << (11 - (bit % 8)); // in the two bytes from bit / 8 on
+    const shifted = group << (11 - (bit % 8)); // within the two bytes that start at bit / 8
     const at = bit >> 3;
     data[at] = (data[at] as number) | (shifted >> 8);
     if (at + 1 < data.length) data[at + 1] = (data[at + 1] as number) | (shifted & 0xff);
@@ -58,13 +60,13 @@ export function getSignedBytes(prefix: string, groups: readonly number[]): Uint8
   return Buffer.concat([Buffer.from(prefix), data]);
 }
 
-/** r, s and then the recovery id, which lets anybody compute the node's public key. */
+/** Returns r, s and the recovery id, from which the node's public key can be computed. */
 function createSignatureGroups(prefix: string, groups: readonly number[], privateKey: Uint8Array): number[] {
   const [recoveryId = 0, ...rs] = secp256k1.sign(getSignedBytes(prefix, groups), privateKey, { format: 'recovered' });
   return bech32.toWords(Uint8Array.from([...rs, recoveryId]));
 }
 
-/** Millisatoshis by the multiplier letter that stands for them in an amount; the largest that divides comes first. */
+/** Millisatoshis by the multiplier letter of an amount, the largest multiplier first. */
 const MULTIPLIERS: readonly (readonly [letter: string, msat: bigint])[] = [
   ['', 100_000_000_000n],
   ['m', 100_000_000n],
@@ -82,7 +84,7 @@ function encodeField(type: number, groups: readonly number[]): number[] {
   return [type, groups.length >> 5, groups.length & 31, ...groups];
 }
 
-/** A number in groups of 5 bits, most significant first, in as few groups as it takes or in so many. */
+/** Encodes a number in groups of 5 bits, most significant first, in `length` groups or as few as possible. */
 function encodeInteger(value: bigint, length?: number): number[] {
   const groups: number[] = [];
   for (let rest = value; rest > 0n; rest >>= 5n) groups.unshift(Number(rest & 31n));
@@ -91,8 +93,8 @@ function encodeInteger(value: bigint, length?: number): number[] {
 }
 
 /**
- * Reads the payment hash of an invoice; its signature is not looked at.
- * @returns lower-case hexadecimal; undefined when this is not an invoice of this network
+ * Returns the payment hash of an invoice. Does not verify the signature.
+ * @returns lower-case hexadecimal; undefined if this is not an invoice of this network
  */
 export function parsePaymentHash(invoice: string): string | undefined {
   const decoded = bech32.decodeUnsafe(invoice, false);

@@ -34,7 +34,7 @@ async function pay(invoice: string, options: Json = {}) {
 
 const stateOf = async (hash: string) => (await lnd(`/invoice/${hash}`)).body;
 
-/** Reads so many events from a subscription; `meanwhile` runs once it has answered. */
+/** Reads this many events of a subscription. `meanwhile` runs after its response has started. */
 async function events(count: number, query: string, meanwhile: () => Promise<unknown> = async () => {}) {
   const leaving = new AbortController();
   const options = { headers: MACAROON, signal: leaving.signal };
@@ -51,7 +51,7 @@ async function events(count: number, query: string, meanwhile: () => Promise<unk
 }
 
 describe('the Lightning node', () => {
-  test('issues an invoice that says what was asked for', async () => {
+  test('issues an invoice with the requested terms', async () => {
     const { hash, invoice, body } = await issue({ value_msat: '1500', memo: 'Tea', expiry: '60' });
     expect(body).toEqual({
       r_hash: expect.any(String),
@@ -69,7 +69,7 @@ describe('the Lightning node', () => {
     });
   });
 
-  test('shows an open invoice as LND does: bytes in base64, long numbers as strings', async () => {
+  test("returns an open invoice in LND's format: bytes in base64, 64-bit numbers as strings", async () => {
     const { hash, invoice, body } = await issue();
     expect(await stateOf(hash)).toMatchObject({
       state: 'OPEN',
@@ -91,7 +91,7 @@ describe('the Lightning node', () => {
     });
   });
 
-  test('knows itself', async () => {
+  test('returns its own details', async () => {
     const { body } = await lnd('/getinfo');
     expect(body).toMatchObject({
       identity_pubkey: expect.stringMatching(/^0[23][0-9a-f]{64}$/),
@@ -107,18 +107,18 @@ describe('the Lightning node', () => {
     ['a hash that is too short', '/invoice/00ff', undefined, MACAROON, 400, 3, 'exactly 32 bytes'],
     ['both amounts', '/invoices', { value: 1, value_msat: 1 }, MACAROON, 500, 2, 'mutually exclusive'],
     ['a negative amount', '/invoices', { value: -1 }, MACAROON, 500, 2, 'negative'],
-    ['an amount that is no integer', '/invoices', { value: '1.5' }, MACAROON, 400, 3, 'value'],
+    ['an amount that is not an integer', '/invoices', { value: '1.5' }, MACAROON, 400, 3, 'value'],
     ['an unknown field', '/invoices', { amount: 1 }, MACAROON, 400, 3, 'unknown field'],
     ['a memo that is too long', '/invoices', { memo: 'x'.repeat(640) }, MACAROON, 500, 2, 'memo too large'],
     ['an expiry beyond a year', '/invoices', { expiry: 31_536_001 }, MACAROON, 500, 2, 'max expiry'],
-  ])("refuses %s in LND's shape", async (_, path, sent, headers, status, code, message) => {
+  ])("rejects %s in LND's error format", async (_, path, sent, headers, status, code, message) => {
     expect(await lnd(path, sent, headers as Record<string, string>)).toEqual({
       status,
       body: { code, message: expect.stringContaining(message), details: [] },
     });
   });
 
-  test('cancels an invoice that was not paid in time', () => {
+  test('cancels an unpaid invoice on expiry', () => {
     let now = 1_795_223_523_000;
     const node = new LightningNode(() => now);
     const invoice = node.issue({ msat: 1_000n, memo: '', expirySeconds: 60 });
@@ -130,7 +130,7 @@ describe('the Lightning node', () => {
 });
 
 describe('the wallet', () => {
-  test('gets the preimage for its payment, and the invoice is settled', async () => {
+  test('receives the preimage for its payment, which settles the invoice', async () => {
     const { hash, invoice } = await issue();
     const { status, body } = await pay(invoice);
     expect([status, body]).toEqual([
@@ -153,7 +153,7 @@ describe('the wallet', () => {
     });
   });
 
-  test('pays an invoice in capitals', async () => {
+  test('pays an invoice in upper case', async () => {
     expect((await pay((await issue()).invoice.toUpperCase())).status).toBe(200);
   });
 
@@ -163,7 +163,7 @@ describe('the wallet', () => {
     expect(await pay(invoice)).toEqual({ status: 400, body: { error: 'invoice is already paid' } });
   });
 
-  test('pays an expired invoice only when the request says so', async () => {
+  test('pays an expired invoice only on request', async () => {
     const { hash, invoice } = await issue();
     const afterwards = Number((await stateOf(hash)).creation_date) + 900;
     expect(await pay(invoice, { settled_at: afterwards })).toMatchObject({
@@ -174,7 +174,7 @@ describe('the wallet', () => {
     expect(await stateOf(hash)).toMatchObject({ state: 'SETTLED', settle_date: String(afterwards) });
   });
 
-  test('may pay more than was asked, and not less', async () => {
+  test('can pay more than the requested amount, but not less', async () => {
     const { hash, invoice } = await issue();
     expect((await pay(invoice, { amount_msat: '999999' })).status).toBe(400);
     expect((await pay(invoice, { amount_msat: '1000001' })).body.amount_msat).toBe('1000001');
@@ -185,31 +185,31 @@ describe('the wallet', () => {
     });
   });
 
-  test('names the amount of an invoice that leaves it open', async () => {
+  test('sets the amount of an invoice without one', async () => {
     const { hash, invoice } = await issue({ memo: 'Any amount' });
     expect((await pay(invoice)).status).toBe(400);
     expect((await pay(invoice, { amount_msat: 5_000 })).status).toBe(200);
     expect(await stateOf(hash)).toMatchObject({ value_msat: '0', amt_paid_msat: '5000' });
   });
 
-  test('does not find the way to another node', async () => {
+  test('finds no route to another node', async () => {
     const { paymentRequest } = new LightningNode().issue({ msat: 1n, memo: '', expirySeconds: 60 });
     expect(await pay(paymentRequest)).toMatchObject({ status: 400, body: { error: expect.stringContaining('path') } });
   });
 
   test.each([
-    ['something else than an invoice', { invoice: 'hello' }],
+    ['a text that is not an invoice', { invoice: 'hello' }],
     [
       'an invoice of another network',
       { invoice: 'lnbc1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygs' },
     ],
     ['no invoice', { invoice: null }],
     ['an unknown option', { fee: 1 }],
-    ['an amount that is no number', { amount_msat: 'all' }],
-    ['an unknown way of reporting', { report: 'thrice' }],
-    ['a time before the invoice was made', { settled_at: 1 }],
-    ['late that is not yes or no', { late: 'yes' }],
-  ])('refuses %s', async (_, options) => {
+    ['an amount that is not a number', { amount_msat: 'all' }],
+    ['an unknown report mode', { report: 'thrice' }],
+    ['a time before the invoice was created', { settled_at: 1 }],
+    ['a value of late that is not a boolean', { late: 'yes' }],
+  ])('rejects %s', async (_, options) => {
     const { hash, invoice } = await issue();
     expect(await pay(invoice, options)).toEqual({ status: 400, body: { error: expect.any(String) } });
     expect((await stateOf(hash)).state).toBe('OPEN');
@@ -223,24 +223,24 @@ describe('a subscription', () => {
   test('reports invoices as they are added and as they are settled', async () => {
     await issue();
     await issue();
-    // The replay of the second one shows that the subscription is there.
+    // The replay of the second invoice shows that the subscription is active.
     expect(seen(await events(3, 'add_index=1', paid))).toEqual(['OPEN 2', 'OPEN 3', 'SETTLED 3']);
   });
 
-  test('replays what was settled behind an index', async () => {
+  test('replays what was settled after an index', async () => {
     for (const _ of [1, 2, 3]) await paid();
     const replayed = await events(2, 'settle_index=1');
     expect(replayed.map(({ settle_index }) => settle_index)).toEqual(['2', '3']);
     expect(replayed[0]).toEqual(await stateOf(Buffer.from(String(replayed[0]?.r_hash), 'base64').toString('hex')));
   });
 
-  test('replays nothing behind index 0, as LND does', async () => {
+  test('replays nothing after index 0, as LND does', async () => {
     await paid();
     await issue();
     expect(seen(await events(3, 'add_index=1&settle_index=0', paid))).toEqual(['OPEN 2', 'OPEN 3', 'SETTLED 3']);
   });
 
-  test('may report a payment twice, or never; the lookup returns the truth', async () => {
+  test('reports a payment twice or never on request; the lookup returns the true state', async () => {
     await issue();
     await issue();
     const invoices: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * The node through LND's REST API. Facts: api.lightning.community; error bodies as grpc-gateway prints them; and what
- * surprises clients: bytes are base64, 64-bit numbers are strings, `settle_index=0` replays nothing (lnd #2469), new
- * invoices are on the stream too, and the stream's headers come with its first message.
+ * LND's REST API for the node. Sources: api.lightning.community, and grpc-gateway for the format of errors. Known
+ * pitfalls for clients are simulated: bytes are base64 and 64-bit numbers are strings. `settle_index=0` replays nothing
+ * (lnd #2469). The stream also reports new invoices, and sends its headers with its first message.
  */
 import { type Call, type Handler, HttpError, parseObject, type Routes } from '../router.ts';
 import { MAX_DESCRIPTION_BYTES } from './bolt11.ts';
@@ -10,10 +10,10 @@ import { type LightningInvoice, type LightningNode, MIN_FINAL_CLTV } from './nod
 const DEFAULT_EXPIRY_SECONDS = 86_400;
 const MAX_EXPIRY_SECONDS = 365 * 86_400;
 
-/** gRPC status codes by name, with the HTTP status that each becomes. */
+/** gRPC status codes, with the HTTP status of each. */
 const CODES = { unknown: [2, 500], invalid: [3, 400], notFound: [5, 404] } as const;
 
-/** Fields of LND's `Invoice` that a caller may set. Only some mean something here. */
+/** The request fields of LND's `Invoice`. The sandbox simulates only some of them. */
 const FIELDS: ReadonlySet<string> = new Set([
   'memo',
   'r_preimage',
@@ -42,7 +42,7 @@ export function lndRoutes(node: LightningNode): Routes {
   return Object.fromEntries(guarded);
 }
 
-/** Any macaroon in hexadecimal will do, but there must be one. */
+/** Any macaroon in hexadecimal is accepted, but one is required. */
 function withMacaroon(handler: Handler): Handler {
   return (call) => {
     const macaroon = call.request.headers['grpc-metadata-macaroon'];
@@ -90,7 +90,7 @@ function parseExpirySeconds(expiry: bigint): number {
   return Number(expiry) || DEFAULT_EXPIRY_SECONDS;
 }
 
-/** JSON for protocol buffers takes a 64-bit number as a number or as a string. */
+/** In protobuf JSON a 64-bit number is a number or a string. */
 function parseInt64(name: string, value: unknown): bigint {
   if (value === undefined || value === null) return 0n;
   const valid = typeof value === 'string' ? /^-?\d{1,18}$/.test(value) : Number.isSafeInteger(value);
@@ -127,7 +127,7 @@ function parseIndex(query: URLSearchParams, name: string): number {
   return Number(text);
 }
 
-/** An invoice as LND prints it, fields without a value included. */
+/** Returns an invoice as LND does, including fields without a value. */
 function toInvoiceJson(node: LightningNode, invoice: LightningInvoice) {
   const { payment, msat, created } = invoice;
   const paid = payment?.msat ?? 0n;

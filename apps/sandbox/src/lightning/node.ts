@@ -1,10 +1,10 @@
-/** The books of a simulated Lightning node: invoices it issued, and what came in for them. */
+/** The state of a simulated Lightning node: its invoices and their payments. */
 import { createHash, randomBytes } from 'node:crypto';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { countReports, type ReportMode } from '../report.ts';
 import { encodeInvoice } from './bolt11.ts';
 
-/** LND's default: blocks that the last hop must leave. */
+/** LND's default: minimum number of blocks for the last hop. */
 export const MIN_FINAL_CLTV = 80;
 
 export type InvoiceState = 'OPEN' | 'SETTLED' | 'CANCELED';
@@ -28,7 +28,7 @@ export interface LightningPayment {
   /** Unix seconds. */
   readonly at: number;
   readonly settleIndex: number;
-  /** How it is reported. A real node: once, and not at all without a subscriber. */
+  /** How the payment is reported. An actual node reports once, and only to subscribers. */
   readonly report: ReportMode;
 }
 
@@ -38,14 +38,14 @@ export class LightningNode {
   readonly publicKey: string;
   private readonly privateKey: Uint8Array;
   private readonly byHash = new Map<string, LightningInvoice>();
-  /** Hashes in the order in which invoices were settled. */
+  /** Hashes in the order in which the invoices were settled. */
   private readonly settled: string[] = [];
   private readonly byRequest = new Map<string, string>();
   private readonly listeners = new Set<Listener>();
   private readonly watchers: Listener[] = [];
   private readonly now: () => number;
 
-  /** @param now milliseconds since 1970 */
+  /** @param now returns milliseconds since 1970 */
   constructor(now: () => number = Date.now) {
     const { secretKey, publicKey } = secp256k1.keygen();
     this.privateKey = secretKey;
@@ -86,7 +86,7 @@ export class LightningNode {
     return this.byHash.get(hash);
   }
 
-  /** @param paymentRequest as it was issued */
+  /** @param paymentRequest exactly as issued */
   findByRequest(paymentRequest: string): LightningInvoice | undefined {
     return this.byHash.get(this.byRequest.get(paymentRequest) ?? '');
   }
@@ -97,7 +97,10 @@ export class LightningNode {
     return this.getUnixTime() < created + expirySeconds ? 'OPEN' : 'CANCELED';
   }
 
-  /** Takes a payment, also one that is late: whether it may come is the payer's side of the story. */
+  /**
+   * Settles an invoice, even an expired one: the wallet decides whether to pay.
+   * @throws Error if the invoice is not unpaid
+   */
   settle({ hash }: LightningInvoice, { msat, at, report }: Omit<LightningPayment, 'settleIndex'>): LightningInvoice {
     const key = hash.toString('hex');
     const existing = this.byHash.get(key);
@@ -121,13 +124,13 @@ export class LightningNode {
     });
   }
 
-  /** Calls for each invoice as it is added and as it is settled. Returns what ends it. */
+  /** Calls the listener for each added and each settled invoice. Returns a function that unsubscribes. */
   subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** Calls once for each payment, however subscriptions report it: for what is built upon this node. */
+  /** Calls the listener once for each payment, however subscriptions report it. For APIs that use this node. */
   onSettled(watcher: Listener): void {
     this.watchers.push(watcher);
   }

@@ -1,4 +1,4 @@
-/** Another Lightning wallet, which pays the invoices of the simulated node. */
+/** A wallet of a third party that pays the invoices of the simulated node. */
 import { parseReportMode, type ReportMode } from '../report.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
 import { parsePaymentHash } from './bolt11.ts';
@@ -6,12 +6,12 @@ import type { LightningInvoice, LightningNode } from './node.ts';
 
 interface PaymentOrder {
   readonly invoice: string;
-  /** Pays although the invoice has expired. */
+  /** Pays an expired invoice as well. */
   readonly allowsExpired: boolean;
-  /** Pays another amount than was asked; never less. */
+  /** Pays more than the requested amount, never less. */
   readonly msat: bigint | undefined;
   readonly report: ReportMode;
-  /** Unix seconds; undefined is now. */
+  /** Unix seconds; undefined means now. */
   readonly settledAt: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export function walletRoutes(node: LightningNode): Routes {
   };
 }
 
-/** Pays what an invoice asks for, now. @throws HttpError */
+/** Pays the requested amount of an invoice now. @throws HttpError */
 export function payInvoice(node: LightningNode, invoice: string): LightningInvoice {
   return pay(node, {
     invoice,
@@ -52,13 +52,13 @@ function pay(
   if (invoice.payment) throw badRequestError('invoice is already paid');
   const at = settledAt ?? node.getUnixTime();
   const expiry = invoice.created + invoice.expirySeconds;
-  if (at < invoice.created) throw badRequestError('settled_at is before the invoice was made');
+  if (at < invoice.created) throw badRequestError('settled_at is before the creation of the invoice');
   if (at >= expiry && !allowsExpired)
     throw badRequestError(`invoice expired. Valid until ${new Date(expiry * 1000).toISOString()}`);
   const amount = msat ?? invoice.msat;
   if (amount === 0n) throw badRequestError('amount must be specified when paying a zero amount invoice');
   if (amount < invoice.msat)
-    throw badRequestError(`the invoice asks for ${invoice.msat} msat, and the node takes nothing less`);
+    throw badRequestError(`the invoice requires ${invoice.msat} msat; the node accepts no smaller amount`);
   return node.settle(invoice, { msat: amount, at, report });
 }
 
@@ -66,7 +66,7 @@ async function readOrder(call: Call): Promise<PaymentOrder> {
   const body = parseObject(await call.readText());
   if (!body) throw badRequestError('the body must be a JSON object');
   const { invoice, late = false, amount_msat, report, settled_at, ...unknown } = body;
-  for (const name in unknown) throw badRequestError(`there is no option "${name}"`);
+  for (const name in unknown) throw badRequestError(`unknown option "${name}"`);
   if (typeof invoice !== 'string') throw badRequestError('"invoice" must be a string');
   if (typeof late !== 'boolean') throw badRequestError('"late" must be true or false');
   return {
@@ -80,7 +80,7 @@ async function readOrder(call: Call): Promise<PaymentOrder> {
 
 function parsePositiveInteger(name: string, value: unknown): string {
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-  if (!/^[1-9]\d{0,17}$/.test(text)) throw badRequestError(`"${name}" must be a whole number above 0`);
+  if (!/^[1-9]\d{0,17}$/.test(text)) throw badRequestError(`"${name}" must be an integer above 0`);
   return text;
 }
 

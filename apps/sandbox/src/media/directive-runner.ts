@@ -1,4 +1,4 @@
-/** What a directive has a vendor of media do before it answers. */
+/** Applies a directive before a media provider responds. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Directive, type Fault, parseDirective } from '../provider/directive.ts';
 import { applyFault, type ErrorFault, FaultCounter } from '../provider/faults.ts';
@@ -18,28 +18,28 @@ export class DirectiveRunner {
   ) {}
 
   /**
-   * Waits and fails as the words of a request say.
-   * @returns undefined where the request has come to its end
+   * Waits for the latency and applies faults that fail the request.
+   * @returns undefined if the request is finished
    * @throws HttpError, InvalidDirectiveError
    */
   async runDirective(call: Call, text: string): Promise<AppliedDirective | undefined> {
     const directive = parseDirective(text);
     const fault = this.faults.selectFault(directive, this.provider);
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-    const outright = fault === 'error' ? '500' : fault; // an answer in one piece has no middle for an error
+    const outright = fault === 'error' ? '500' : fault; // a non-streaming response cannot fail in the middle
     return applyFault(outright, call, this.createFaultError) ? undefined : { directive, fault };
   }
 }
 
 const MAX_DIRECTIVE_BYTES = 64 * 1024;
 
-/** A directive among the bytes of a file, with what follows it; nothing where there is none. */
+/** Returns the directive among the bytes of a file, with the text after it; an empty string if there is none. */
 export function findDirectiveText(bytes: Buffer): string {
   const at = bytes.indexOf('[[sandbox');
   return at < 0 ? '' : bytes.toString('utf8', at, at + MAX_DIRECTIVE_BYTES);
 }
 
-/** Whether a vendor's rules forbid the content. */
+/** Whether the provider's rules forbid the content. */
 export function isForbidden({ fault }: AppliedDirective): boolean {
   return fault === 'policy' || fault === 'policy_billed';
 }

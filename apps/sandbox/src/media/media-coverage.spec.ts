@@ -20,15 +20,15 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-/** Images are compared through the whole product, by images-prices.spec.ts of the gateway. */
+/** Prices of images are tested by images-prices.spec.ts, through the gateway. */
 const media = (readCatalogue().models.filter(isMediaModel) as readonly MediaModel[]).filter(
   ({ type }) => type !== 'image',
 );
 const TEXT = 'Every coin is counted, and none of them twice.';
-/** Whole ones, which is what some vendors bill. */
+/** An integer, because some providers bill full seconds. */
 const SECONDS = 2;
 
-/** Asks an endpoint in its own protocol, and waits until it is done. */
+/** Calls an endpoint in its own protocol, and waits until the request is completed. */
 async function ask({ upstream, model }: Endpoint, chosen: MediaChoices): Promise<void> {
   const { quality, size, resolution, duration, language } = chosen;
   const send = async (path: string, body: unknown, headers: Record<string, string>) => {
@@ -80,14 +80,14 @@ async function ask({ upstream, model }: Endpoint, chosen: MediaChoices): Promise
   } else await send(`/deepgram/v1/speak?model=${model}`, { text: TEXT }, { authorization: 'Token k' });
 }
 
-/** OpenAI bills a recording in whatever language at one price. */
+/** OpenAI bills a recording at one price for all languages. */
 async function transcribe(model: string): Promise<void> {
   const client = new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1` });
   const file = await toFile(createAudioFile('wav', { seconds: SECONDS }), 'a.wav');
   await client.audio.transcriptions.create({ model, file });
 }
 
-/** Every way to choose from a model's words. */
+/** Returns every combination of a model's choices. */
 function combinations({ choices = {} }: MediaModel): readonly MediaChoices[] {
   return Object.entries(choices).reduce<readonly MediaChoices[]>(
     (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
@@ -95,12 +95,12 @@ function combinations({ choices = {} }: MediaModel): readonly MediaChoices[] {
   );
 }
 
-/** Google makes short videos in low resolution only. */
+/** Google generates short videos in low resolution only. */
 function isMade({ upstream }: Endpoint, { quality, duration }: MediaChoices): boolean {
   return upstream !== 'google' || quality === '720p' || duration === '8';
 }
 
-/** What the catalogue expects it to cost us. */
+/** Returns the cost that the catalogue expects. */
 function expected({ tariff }: Endpoint, chosen: MediaChoices): string {
   const used: Usage = {
     videoSecond: Number(chosen.duration),
@@ -112,7 +112,7 @@ function expected({ tariff }: Endpoint, chosen: MediaChoices): string {
   return formatUsd(calculateCostAndPrice({ [unit]: used[unit] }, tariff.prices, chosen).cost);
 }
 
-/** The unit that bills name. */
+/** Returns the unit of the tariff as it is named on the bill. */
 function listedUnit({ tariff }: Endpoint) {
   return MEDIA_UNITS.find((each) => LIST_PRICE_UNITS[each].unit === tariff.prices[0]?.unit);
 }
@@ -123,14 +123,14 @@ interface Line {
   readonly units: { readonly unit: string };
 }
 
-/** Google's are videos as well as images, with a protocol that takes more than a request. */
+/** Google is left out: its protocol takes more than one request, and it also serves images. */
 const offers = media.flatMap((model) =>
   model.endpoints
     .filter(({ upstream }) => upstream !== 'google')
     .map((endpoint) => [model.id, model, endpoint] as const),
 );
 
-describe('a model that is not paid by tokens is billed as the catalogue expects, whatever is chosen', () => {
+describe('a media model that is not billed by tokens is billed as the catalogue expects, for every choice', () => {
   test.each(offers)('%s', async (_, model, endpoint) => {
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
     const chosen = combinations(model).filter((each) => isMade(endpoint, each));

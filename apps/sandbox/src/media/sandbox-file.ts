@@ -1,4 +1,4 @@
-/** Files that vendors have made: how they reach who asked for them, and what can be wrong with them. */
+/** Generated files of media providers: how they are sent, and their faults. */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Fault } from '../provider/directive.ts';
@@ -9,15 +9,15 @@ export interface SandboxFile {
   readonly bytes: Buffer;
 }
 
-/** Of a machine in a cloud, for whoever asks from within. */
+/** The metadata service of a cloud host, which returns secrets to requests from within. */
 const METADATA_SERVICE_URL = 'http://169.254.169.254/latest/meta-data/';
 const CHUNK = Buffer.alloc(1024 * 1024);
-/** Of a file that is too large: more than anybody wants. */
+/** A file of 1 GiB, beyond any limit. */
 const TOO_LARGE_CHUNKS = 1_024;
-/** In an answer, all of which is in memory. */
+/** For a file within a response, which is held in memory. */
 const TOO_LARGE_INLINE_BYTES = 64 * 1024 * 1024;
 
-/** What no player and no viewer is to be given. */
+/** Files that a browser or an operating system could execute. */
 const UNSAFE_FILES: Readonly<Record<string, SandboxFile>> = {
   html: {
     type: 'text/html; charset=utf-8',
@@ -33,10 +33,10 @@ const UNSAFE_FILES: Readonly<Record<string, SandboxFile>> = {
   },
 };
 
-/** The file itself is as it should be. */
+/** The file is valid, and only its transfer fails. */
 const TRANSFER_FAULTS: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
 
-/** Hands a file out at its address. */
+/** Sends the file at its URL. */
 export async function sendFile(call: Call, file: SandboxFile, fault: Fault | undefined): Promise<void> {
   if (fault === 'expired') throw new HttpError(404, 'Not Found');
   if (fault === 'astray') throw new HttpError(302, '', { location: METADATA_SERVICE_URL });
@@ -44,15 +44,16 @@ export async function sendFile(call: Call, file: SandboxFile, fault: Fault | und
   if (fault === 'broken' || fault === 'stalled') {
     call.response.writeHead(200, { 'content-type': type, 'content-length': bytes.length });
     call.response.write(bytes.subarray(0, bytes.length / 2), () => {
-      if (fault === 'broken') call.request.socket.destroy(); // else nothing more comes, and nobody says why
+      if (fault === 'broken') call.request.socket.destroy(); // a stalled file stays open without further data
     });
   } else if (fault === 'too_large') {
     call.response.writeHead(200, { 'content-type': type });
-    await pipeline(Readable.from(generateOversizedFile(bytes)), call.response).catch(() => {}); // who has had enough hangs up
+    // The client may disconnect before the end.
+    await pipeline(Readable.from(generateOversizedFile(bytes)), call.response).catch(() => {});
   } else call.sendBytes(200, type, bytes);
 }
 
-/** A file that is part of an answer. */
+/** Applies a fault to a file that is part of a response. */
 export function applyFileFault(file: SandboxFile, fault: Fault | undefined): SandboxFile {
   const [, disguised, name = ''] = /^(disguised_)?(html|svg|exe)$/.exec(fault ?? '') ?? [];
   const unsafeFile = UNSAFE_FILES[name];
@@ -68,17 +69,17 @@ function* generateOversizedFile(start: Buffer): Generator<Buffer> {
   for (let i = 0; i < TOO_LARGE_CHUNKS; i += 1) yield CHUNK;
 }
 
-/** Takes an answer away: what it was for is done, and billed. */
+/** Drops the response of a request that is processed and billed. */
 export function dropResponse({ request }: Call): void {
   request.socket.destroy();
 }
 
-/** Whether an answer is on the bill: not one that was refused for free, or never made. */
+/** Whether a response is billed: not one that was rejected for free or never generated. */
 export function isBilled(fault: Fault | undefined): boolean {
   return fault !== 'policy' && fault !== 'malformed';
 }
 
-/** Sends an answer with what was made, unless it is to be lost, to break off, or to be no JSON. */
+/** Sends a response, unless the fault loses, interrupts or invalidates it. */
 export function sendResponse(
   call: Call,
   body: object,

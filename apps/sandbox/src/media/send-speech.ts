@@ -1,4 +1,4 @@
-/** Sound as it is spoken: sent in pieces, before all of it is there. */
+/** Sends generated speech in chunks, like a provider that streams while it generates. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { AppliedDirective } from './directive-runner.ts';
@@ -6,7 +6,9 @@ import { applyFileFault, dropResponse, type SandboxFile, sendFile } from './sand
 
 const DEFAULT_CHUNKS = 8;
 
-/** Sends it in `chunks` pieces, `chunk_delay` apart. The whole text is billed, however much of it is heard. */
+/**
+ * Sends `chunks` chunks with `chunk_delay` between them. The full text is billed, however much of it was delivered.
+ */
 export async function sendSpeech(
   call: Call,
   audio: SandboxFile,

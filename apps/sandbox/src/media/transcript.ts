@@ -1,9 +1,9 @@
-/** What was said in a recording, which is what a directive in it has been told to say, and when. */
+/** The transcript of a recording: the text of its directive or a fixed sentence, with times. */
 
 const TRANSCRIPT = 'Every coin that comes in is written down.';
 
 export interface TimedWord {
-  /** As it is written, with the punctuation behind it. */
+  /** As written, with the punctuation after it. */
   readonly punctuated: string;
   readonly start: number;
   readonly end: number;
@@ -22,7 +22,7 @@ export interface SandboxTranscript {
   readonly sentences: readonly TimedSentence[];
 }
 
-/** Each word takes as long as any other. */
+/** All words have the same length. */
 export function createTranscript(text = TRANSCRIPT, seconds: number): SandboxTranscript {
   const spokenWords = text.split(/\s+/).filter((word) => word !== '');
   const secondsPerWord = seconds / Math.max(spokenWords.length, 1);

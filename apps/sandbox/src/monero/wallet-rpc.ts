@@ -1,7 +1,7 @@
 /**
- * A Monero wallet on the simulated chain, as `monero-wallet-rpc`. Shapes as Monero 0.18 sent them: a transfer is what a
- * transaction brings to one subaddress; it has `confirmations` only in a block; lists without entries are left out; a
- * transaction that is gone is simply not there.
+ * A Monero wallet on the simulated chain, as `monero-wallet-rpc`. The formats are those of responses by Monero 0.18. A
+ * transfer is what a transaction pays to one subaddress. It has `confirmations` only in a block. Empty lists are left
+ * out. Dropped transactions are not returned.
  */
 import type { Chain, Transaction } from '../chains/chain.ts';
 import { type Call, parseObject, type Routes } from '../router.ts';
@@ -15,7 +15,7 @@ interface Subaddress {
   readonly label: string;
 }
 
-/** An error of JSON-RPC: its status is 200. */
+/** A JSON-RPC error; its HTTP status is 200. */
 class RpcError extends Error {
   constructor(
     readonly code: number,
@@ -85,7 +85,7 @@ class MoneroPeer {
     return { address: this.subaddresses[0]?.address, addresses };
   }
 
-  /** No indices are all of them. */
+  /** Without indices all subaddresses are included. */
   private transfers({ subaddr_indices, in: mined, pool }: Params): object {
     const indices = parseIndices(subaddr_indices);
     const all = (indices.length > 0 ? indices : this.subaddresses.keys().toArray()).flatMap((index) =>
@@ -139,7 +139,7 @@ function parseIndices(value: unknown): readonly number[] {
   return Array.isArray(value) ? [...new Set(value.map(Number))] : [];
 }
 
-/** Amounts are bare numbers, to the last digit. */
+/** Amounts are JSON numbers with all digits. */
 function toJsonAmount(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value;
 }

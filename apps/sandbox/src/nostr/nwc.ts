@@ -1,4 +1,7 @@
-/** Nostr Wallet Connect in the sandbox: a relay, and wallets that are made over HTTP. Loaded when first used. */
+/**
+ * Nostr Wallet Connect in the sandbox: a relay, and wallets that are created over HTTP. Its modules are loaded on first
+ * use.
+ */
 import type { Server } from 'node:http';
 import type { LightningNode } from '../lightning/node.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
@@ -24,7 +27,7 @@ export class NostrWalletConnect {
     this.node = node;
   }
 
-  /** @param url where the server is reached: http:// */
+  /** @param url http URL under which clients reach the server */
   attach(server: Server, url: string): void {
     this.url = url.replace(/^http/, 'ws') + RELAY_PATH;
     server.on('upgrade', (request, socket, head) => {
@@ -59,7 +62,7 @@ export class NostrWalletConnect {
 
   private getWallet({ parameter }: Call): NwcWallet {
     const wallet = [...this.wallets.values()].find(({ id }) => id === parameter);
-    if (!wallet) throw new HttpError(404, { error: 'there is no such wallet' });
+    if (!wallet) throw new HttpError(404, { error: 'wallet not found' });
     return wallet;
   }
 
@@ -84,13 +87,13 @@ async function parseOptions(call: Call, modes: Readonly<Record<string, string>>)
   const body = text === '' ? {} : parseObject(text);
   if (!body) throw badRequestError('the body must be a JSON object');
   const { mode = 'pays', delay_ms = 0, encryption = 'nip44_v2', ...unknown } = body;
-  for (const name in unknown) throw badRequestError(`there is no option "${name}"`);
+  for (const name in unknown) throw badRequestError(`unknown option "${name}"`);
   if (typeof mode !== 'string' || !Object.hasOwn(modes, mode))
     throw badRequestError(`"mode" must be one of ${Object.keys(modes).join('; ')}`);
   if (encryption !== 'nip44_v2' && encryption !== 'nip04')
     throw badRequestError('"encryption" must be nip44_v2 or nip04');
   const isDelay = Number.isInteger(delay_ms) && Number(delay_ms) >= 0 && Number(delay_ms) <= MAX_DELAY_MS;
-  if (!isDelay) throw badRequestError(`"delay_ms" must be a whole number from 0 to ${MAX_DELAY_MS}`);
+  if (!isDelay) throw badRequestError(`"delay_ms" must be an integer from 0 to ${MAX_DELAY_MS}`);
   return { mode: mode as WalletMode, delayMs: Number(delay_ms), encryption };
 }
 

@@ -1,6 +1,6 @@
 /**
- * A Nostr relay over WebSockets, with ways to go wrong. Ephemeral events reach who listens and are not kept (NIP-01), as
- * on relays that wallets use.
+ * A Nostr relay over WebSockets, with simulated failures. Ephemeral events are forwarded to subscribers and not stored
+ * (NIP-01), as on the relays that wallets use.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -12,11 +12,11 @@ import { WebSocket, WebSocketServer } from 'ws';
 const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_QUERY_RESULTS = 500;
 
-/** What the relay does with an event that a client has sent. */
+/** What the relay does with an event of a client. */
 export type EventDisposition = 'passes' | 'is lost with its connection' | 'passes, and its connection is lost';
 
 export interface RelayCallbacks {
-  /** Asked for each event of a client, before others get it. */
+  /** Called for each event of a client before it is forwarded. */
   decideDisposition?(event: Event): EventDisposition;
 }
 
@@ -24,17 +24,17 @@ export class NostrRelayServer {
   private readonly server = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
   private readonly relay = new NostrRelay(new MemoryEventRepository(), { logger: NOOP_LOGGER });
   private readonly validator = new Validator();
-  /** Which filters each client has given, by its names for them. */
+  /** The subscription ids of each client. */
   private readonly subscriptions = new Map<WebSocket, Set<string>>();
 
   constructor(private readonly callbacks: RelayCallbacks = {}) {}
 
-  /** Takes a connection that asks to become a WebSocket. */
+  /** Upgrades a connection to a WebSocket. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.server.handleUpgrade(request, socket, head, (client) => this.serve(client));
   }
 
-  /** Sends an event to every subscription of every client, whether its filter asks for it or not. */
+  /** Sends an event to every subscription of every client, regardless of the filters. */
   broadcast(event: Event): void {
     for (const [client, subscriptionIds] of this.subscriptions)
       for (const name of subscriptionIds) client.send(JSON.stringify(['EVENT', name, event]));
@@ -55,7 +55,7 @@ export class NostrRelayServer {
       this.subscriptions.delete(client);
       this.relay.handleDisconnect(client);
     });
-    client.on('error', () => {}); // its end follows
+    client.on('error', () => {}); // a close event follows
   }
 
   private async receive(client: WebSocket, data: Buffer, subscriptionIds: Set<string>): Promise<void> {
@@ -75,7 +75,7 @@ export class NostrRelayServer {
 
 const NOOP_LOGGER = { setLogLevel() {}, log() {}, debug() {}, info() {}, warn() {}, error() {} };
 
-/** In memory. Of replaceable events the newest is kept, such as what a wallet says about itself. */
+/** Stores events in memory. Only the newest of each replaceable event is stored, such as a wallet's info event. */
 class MemoryEventRepository extends EventRepository {
   private readonly events = new Map<string, Event>();
 

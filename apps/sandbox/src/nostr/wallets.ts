@@ -1,6 +1,6 @@
 /**
- * Customers' wallets behind Nostr Wallet Connect: the wallet service of Alby's SDK, unmodified, over the relay, paying
- * invoices of the simulated node. Each connection has a wallet of its own, and switches.
+ * Customers' wallets with Nostr Wallet Connect. They use the wallet service of Alby's SDK, unmodified, over the relay,
+ * and pay invoices of the simulated node. Each connection has its own wallet and options.
  */
 import { NWCWalletService, NWCWalletServiceKeyPair, type NWCWalletServiceRequestHandler } from '@getalby/sdk/nwc';
 import type { Event } from '@nostr-relay/common';
@@ -20,18 +20,18 @@ const DEFAULT_EXPIRY_SECONDS = 3_600;
 
 /** How a wallet behaves. */
 export const MODES = {
-  pays: 'pays at once',
-  'pays late': 'pays `delay_ms` after it was asked, and answers then',
-  'fails, then pays': 'answers the first request for each invoice with PAYMENT_FAILED',
-  'pays silently': 'pays, and never answers',
-  'never answers': 'neither pays nor answers',
-  'answers twice': 'pays, and answers with two events',
-  forged: 'pays, after somebody else has answered in its name: that it has paid, and that its budget is used up',
-  quota: 'answers QUOTA_EXCEEDED',
-  drops: 'the first request is lost with the connection of who asks',
-  'drops its answer': 'pays, and the connection of who asks is lost before the answer',
-  'tells secrets': 'answers with an error that repeats the secret of the connection, as a careless wallet might',
-  'no pay_invoice': 'says that it cannot be asked to pay',
+  pays: 'pays immediately',
+  'pays late': 'pays and responds `delay_ms` after the request',
+  'fails, then pays': 'responds to the first request for each invoice with PAYMENT_FAILED',
+  'pays silently': 'pays, but never responds',
+  'never answers': 'neither pays nor responds',
+  'answers twice': 'pays, and responds with two events',
+  forged: 'pays, after a third party has sent two responses in its name: a success, and QUOTA_EXCEEDED',
+  quota: 'responds with QUOTA_EXCEEDED',
+  drops: 'the first request is lost, and the connection of its sender is closed',
+  'drops its answer': 'pays, but the connection of the sender is closed before the response',
+  'tells secrets': 'responds with an error that contains the secret of the connection, as a careless wallet might',
+  'no pay_invoice': 'does not offer the method pay_invoice',
 } as const;
 
 export type WalletMode = keyof typeof MODES;
@@ -39,7 +39,7 @@ export type WalletMode = keyof typeof MODES;
 export interface WalletOptions {
   readonly mode: WalletMode;
   readonly delayMs: number;
-  /** Old wallets say nothing of encryption, and understand NIP-04 alone. */
+  /** `nip04` simulates old wallets, which do not publish encryption schemes and support only NIP-04. */
   readonly encryption: 'nip44_v2' | 'nip04';
 }
 
@@ -55,13 +55,12 @@ export interface WalletDependencies {
   readonly node: LightningNode;
 }
 
-/** One connection. */
 export class NwcWallet {
   readonly secret = Buffer.from(generateSecretKey()).toString('hex');
   private readonly keys: NWCWalletServiceKeyPair;
   private readonly service: NWCWalletService;
   readonly payments: WalletPayment[] = [];
-  /** How often it was asked to pay each invoice. */
+  /** Number of payment requests by invoice. */
   readonly requestCounts = new Map<string, number>();
   private lastRequest: Event | undefined;
   private readonly pendingInvoices = new Set<string>();
@@ -102,7 +101,7 @@ export class NwcWallet {
     this.service.close();
   }
 
-  /** What becomes of a request on its way, by the mode. */
+  /** Decides what the relay does with an event, according to the mode. */
   decideDisposition(event: Event): EventDisposition {
     if (event.kind !== REQUEST) return 'passes';
     this.lastRequest = event;
@@ -111,9 +110,9 @@ export class NwcWallet {
     return this.options.mode === 'drops' && this.requests === 1 ? 'is lost with its connection' : 'passes';
   }
 
-  /** Without the tag: what wallets published before encryption could be chosen. */
+  /** Publishes the info event of old wallets, which has no encryption tag. */
   private async publishLegacyInfo(methods: readonly string[]): Promise<void> {
-    const created_at = Math.floor(Date.now() / 1000) + 1; // newer than the other one
+    const created_at = Math.floor(Date.now() / 1000) + 1; // newer than the event of the service
     const template = { kind: 13_194, created_at, tags: [], content: methods.join(' ') };
     await this.service.relay.publish(await this.service.signEvent(template, this.keys.walletSecret));
   }
@@ -177,7 +176,7 @@ export class NwcWallet {
     }
   }
 
-  /** Somebody who runs the relay answers first, with a key of their own. */
+  /** Publishes responses that are signed with another key, as the operator of a relay could. */
   private publishForgedResponses(request: Event): void {
     const forgedSecret = Buffer.from(generateSecretKey()).toString('hex');
     for (const response of [
@@ -232,12 +231,12 @@ function waitForever(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** The service reports each connection on the console, where the program logs. */
+/** Mutes the service, which writes about each connection to the console that the process logs to. */
 function muteService(): void {
   const mutedPattern =
     /^(checking connection|subscribing|subscribed) to relay|^relay disconnected|^error subscribing|^failed to (connect|parse decrypted)/i;
   for (const level of ['info', 'error'] as const) {
-    // biome-ignore lint/suspicious/noConsole: it is the service that writes there
+    // biome-ignore lint/suspicious/noConsole: the service writes to the console
     const before = console[level].bind(console);
     console[level] = (...args: unknown[]) => {
       if (!mutedPattern.test(String(args[0]))) before(...args);

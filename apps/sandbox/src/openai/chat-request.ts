@@ -1,4 +1,4 @@
-/** A chat completion request as OpenAI would understand it, or refuse it. */
+/** Parses and validates a chat completion request as OpenAI does. */
 import { ANY_OBJECT, type OutputFormat } from '../provider/model-output.ts';
 import type { ProtocolRequest } from '../provider/serve.ts';
 import { countTokens } from '../provider/tokens.ts';
@@ -18,25 +18,25 @@ import {
 export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
-  /** The field that has the model's reasoning. */
+  /** The field of the response that contains the model's reasoning. */
   readonly reasoningField: OpenAiProvider['reasoningField'];
-  /** How many alternatives to each token; undefined for no probabilities at all. */
+  /** Number of alternatives to each token; undefined without log probabilities. */
   readonly logprobs: number | undefined;
 }
 
 const ROLES = ['system', 'assistant', 'user', 'function', 'tool', 'developer'] as const;
 const PARTS = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const;
-/** Tools answer in words. */
+/** Tool results are text only. */
 const PARTS_OF_RESULTS = ['text'] as const;
 
-/** A request costs this many tokens, each message this many, and each part that is not text this many. */
+/** Input tokens of each request, each message, and each content part that is not text. */
 const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_ATTACHMENT = 85;
 
 export type SandboxContentPart = Readonly<Record<string, unknown>>;
 
-/** @throws HttpError in OpenAI's shape */
+/** @throws HttpError in OpenAI's error format */
 export function readChatRequest(text: string, provider: OpenAiProvider): SandboxChatRequest {
   const body = parseObject(text);
   if (!body)
@@ -88,7 +88,7 @@ function parseToolbox(
   };
 }
 
-/** @throws HttpError when one is no object */
+/** @throws HttpError if a tool is not an object */
 export function parseTools(tools: unknown): readonly SandboxContentPart[] {
   return ((tools ?? []) as readonly unknown[]).map((tool, at) => {
     if (!isObject(tool)) throw invalidTypeError(`tools[${at}]`, 'an object', tool);
@@ -103,7 +103,7 @@ function parseFormat({ response_format }: SandboxBody, seed: string): OutputForm
   return type === 'json_schema' && isPresent(schema) ? { schema, seed } : undefined;
 }
 
-/** @throws HttpError */
+/** @throws HttpError if a message has an image */
 export function assertNoImage(messages: readonly SandboxContentPart[]): void {
   messages.forEach(({ content }, at) => {
     const part = Array.isArray(content)
@@ -115,7 +115,7 @@ export function assertNoImage(messages: readonly SandboxContentPart[]): void {
   });
 }
 
-/** How often tools were called and answered since the user last spoke. */
+/** Returns the number of rounds of tool calls and results since the last user message. */
 export function countRounds(messages: readonly SandboxContentPart[]): number {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;
@@ -186,7 +186,7 @@ export function isObject(value: unknown): value is SandboxContentPart {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Input tokens as the sandbox counts them: texts, names, tool calls, tools and schemas, and a little per message. */
+/** Counts the input tokens: texts, names, tool calls, tools and schemas, plus a fixed number for each message. */
 export function countPrompt(
   { tools, functions, response_format }: SandboxBody,
   messages: readonly SandboxContentPart[],

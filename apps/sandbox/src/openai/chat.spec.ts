@@ -43,8 +43,8 @@ async function errorOf(response: Response) {
   return { status: response.status, ...error } as Record<string, unknown>;
 }
 
-describe('an answer', () => {
-  test('is what OpenAI answers, under the name of the dated snapshot', async () => {
+describe('a chat completion', () => {
+  test("has OpenAI's format and names the dated snapshot", async () => {
     const response = await ask('Hello, world!');
     expect(response.headers.get('x-request-id')).toMatch(/^req_\w+$/);
     expect(await response.json()).toEqual({
@@ -77,42 +77,42 @@ describe('an answer', () => {
     });
   });
 
-  test('has exactly the tokens it was asked for, reasoning included', async () => {
+  test('has exactly the requested number of tokens, reasoning included', async () => {
     const { choices, usage } = await answerTo('[[sandbox tokens=64 reasoning=10]]', { model: 'gpt-5-mini' });
     expect(countTokens(choices[0]?.message.content ?? '')).toBe(54);
     expect(usage).toMatchObject({ completion_tokens: 64, completion_tokens_details: { reasoning_tokens: 10 } });
   });
 
-  test('can be given word for word', async () => {
+  test('has the exact text of the directive', async () => {
     const { choices, usage } = await answerTo('[[sandbox text="Yes: 2 \\"coins\\"."]]');
     expect(choices[0]?.message.content).toBe('Yes: 2 "coins".');
     expect(usage.completion_tokens).toBe(7);
   });
 
-  test.each(['max_tokens', 'max_completion_tokens'])('is cut by %s, and says so', async (limit) => {
+  test.each(['max_tokens', 'max_completion_tokens'])('is truncated at %s, with reason "length"', async (limit) => {
     const { choices, usage } = await answerTo('[[sandbox tokens=64]]', { [limit]: 5 });
     expect(choices[0]?.finish_reason).toBe('length');
     expect(countTokens(choices[0]?.message.content ?? '')).toBe(5);
     expect(usage.completion_tokens).toBe(5);
   });
 
-  test('that fits the limit exactly is not cut', async () => {
+  test('that reaches the limit exactly is not truncated', async () => {
     expect((await answerTo('[[sandbox tokens=5]]', { max_tokens: 5 })).choices[0]?.finish_reason).toBe('stop');
   });
 
-  test('whose reasoning exhausts the limit has no text', async () => {
+  test('has no text if its reasoning exhausts the limit', async () => {
     const { choices, usage } = await answerTo('[[sandbox tokens=20 reasoning=10]]', { max_tokens: 8 });
     expect(choices[0]).toMatchObject({ message: { content: '' }, finish_reason: 'length' });
     expect(usage).toMatchObject({ completion_tokens: 8, completion_tokens_details: { reasoning_tokens: 8 } });
   });
 
-  test('comes n times, and all of them are counted', async () => {
+  test('has n choices, all of which are counted', async () => {
     const { choices, usage } = await answerTo('[[sandbox tokens=6 reasoning=2]]', { n: 3 });
     expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
     expect(usage).toMatchObject({ completion_tokens: 18, completion_tokens_details: { reasoning_tokens: 6 } });
   });
 
-  test('waits for its latency', async () => {
+  test('waits for the latency of the directive', async () => {
     const started = performance.now();
     await answerTo('[[sandbox latency=20]]');
     expect(performance.now() - started).toBeGreaterThanOrEqual(19);
@@ -134,7 +134,7 @@ describe('an answer', () => {
     expect(await promptOf({ messages: [user], tools })).toBe(9 + countTokens(JSON.stringify(tools)));
   });
 
-  test('obeys the last user message only', async () => {
+  test('follows the directive of the last user message only', async () => {
     const messages = [
       { role: 'user', content: '[[sandbox tokens=1]]' },
       { role: 'assistant', content: '[[sandbox tokens=2]]' },
@@ -164,7 +164,7 @@ describe('a stream', () => {
   };
   const role = { role: 'assistant', content: '', refusal: null };
 
-  test('begins with the role, ends with the reason and [DONE], and has no usage unless asked', async () => {
+  test('begins with the role, ends with the reason and [DONE], and has no usage unless requested', async () => {
     const response = await ask('[[sandbox tokens=4 chunks=2]]', { stream: true });
     expect(response.headers.get('content-type')).toMatch('text/event-stream');
     const data = await dataOf(response);
@@ -177,7 +177,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('that includes usage has a null in every chunk and the numbers in a last one without choices', async () => {
+  test('with usage has null as usage in every chunk except the last one, which has no choices', async () => {
     const more = { stream: true, stream_options: { include_usage: true, include_obfuscation: false } };
     const data = await dataOf(await ask('[[sandbox tokens=1]]', more));
     const chunks = data.slice(0, -1).map((json) => JSON.parse(json));
@@ -191,7 +191,7 @@ describe('a stream', () => {
     expect(chunks.some((each) => 'obfuscation' in each)).toBe(false);
   });
 
-  test('has the same text as the whole answer, in one chunk per token up to 64', async () => {
+  test('has the text of a non-streaming completion, in one chunk per token up to 64', async () => {
     for (const tokens of [3, 200]) {
       const content = `[[sandbox tokens=${tokens}]]`;
       const { choices } = await answerTo(content);
@@ -202,7 +202,7 @@ describe('a stream', () => {
     }
   });
 
-  test('of several choices has a role, the text and a reason for each', async () => {
+  test('with several choices has a role, the text and a reason for each', async () => {
     const data = await dataOf(await ask('[[sandbox tokens=2 chunks=1]]', { stream: true, n: 2, max_tokens: 1 }));
     expect(data.slice(0, -1).map((json) => JSON.parse(json).choices[0])).toEqual([
       choice(role, null, 0),
@@ -214,7 +214,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('keeps characters of more than one byte whole', async () => {
+  test('does not split characters of more than one byte', async () => {
     const data = await dataOf(await ask('[[sandbox text="日本 😀!" chunks=4]]', { stream: true }));
     expect(data.slice(1, -2).map((json) => JSON.parse(json).choices[0].delta.content)).toEqual([
       '日',
@@ -224,18 +224,18 @@ describe('a stream', () => {
     ]);
   });
 
-  test('pauses between chunks where the directive says so', async () => {
+  test('pauses between chunks as the directive specifies', async () => {
     const started = performance.now();
     await dataOf(await ask('[[sandbox tokens=5 chunks=5 chunk_delay=5]]', { stream: true }));
     expect(performance.now() - started).toBeGreaterThanOrEqual(19);
   });
 });
 
-describe('a request is refused as OpenAI refuses it', () => {
+describe("OpenAI's request validation", () => {
   const hello = [{ role: 'user', content: 'Hello' }];
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } };
 
-  test('without a key: 401', async () => {
+  test('requires a key: 401', async () => {
     expect(await errorOf(await post({ model: 'flat', messages: hello }, {}))).toMatchObject({
       status: 401,
       message: expect.stringContaining("You didn't provide an API key"),
@@ -244,7 +244,7 @@ describe('a request is refused as OpenAI refuses it', () => {
     });
   });
 
-  test('for an unknown model: 404', async () => {
+  test('rejects an unknown model: 404', async () => {
     expect(await errorOf(await ask('Hello', { model: 'gpt-6' }))).toEqual({
       status: 404,
       message: 'The model `gpt-6` does not exist or you do not have access to it.',
@@ -255,14 +255,14 @@ describe('a request is refused as OpenAI refuses it', () => {
   });
 
   test.each([
-    ['no JSON', '{', null],
-    ['no object', '[]', null],
+    ['a body that is not JSON', '{', null],
+    ['a body that is not an object', '[]', null],
     ['no model', { messages: hello }, null],
-    ['a model that is no name', { model: 1, messages: hello }, 'model'],
+    ['a model that is not a string', { model: 1, messages: hello }, 'model'],
     ['no messages', { model: 'flat' }, 'messages'],
     ['an empty list of messages', { model: 'flat', messages: [] }, 'messages'],
-    ['messages that are no list', { model: 'flat', messages: 'Hello' }, 'messages'],
-    ['a message that is no object', { model: 'flat', messages: ['Hello'] }, 'messages[0]'],
+    ['messages that are not a list', { model: 'flat', messages: 'Hello' }, 'messages'],
+    ['a message that is not an object', { model: 'flat', messages: ['Hello'] }, 'messages[0]'],
     ['a message without a role', { model: 'flat', messages: [{ content: '' }] }, 'messages[0].role'],
     ['an unknown role', { model: 'flat', messages: [{ role: 'me', content: '' }] }, 'messages[0].role'],
     ['a message without content', { model: 'flat', messages: [{ role: 'user' }] }, 'messages[0].content'],
@@ -277,7 +277,7 @@ describe('a request is refused as OpenAI refuses it', () => {
       'messages[0].content[0].type',
     ],
     [
-      'an image that a tool returned',
+      'an image in a tool result',
       { model: 'gpt-5-mini', messages: [{ role: 'tool', tool_call_id: 'a', content: [image] }] },
       'messages[0].content[0].type',
     ],
@@ -288,29 +288,25 @@ describe('a request is refused as OpenAI refuses it', () => {
       'messages.[1].content.[0].type',
     ],
     ['a temperature above 2', { model: 'flat', messages: hello, temperature: 3 }, 'temperature'],
-    ['a temperature that is no number', { model: 'flat', messages: hello, temperature: 'hot' }, 'temperature'],
+    ['a temperature that is not a number', { model: 'flat', messages: hello, temperature: 'hot' }, 'temperature'],
     ['n = 0', { model: 'flat', messages: hello, n: 0 }, 'n'],
     ['max_tokens = 0', { model: 'flat', messages: hello, max_tokens: 0 }, 'max_tokens'],
     ['max_tokens above the maximum', { model: 'flat', messages: hello, max_tokens: 4_097 }, 'max_tokens'],
     ['both limits', { model: 'flat', messages: hello, max_tokens: 1, max_completion_tokens: 1 }, 'max_tokens'],
     ['max_tokens for a model that reasons', { model: 'gpt-5-mini', messages: hello, max_tokens: 5 }, 'max_tokens'],
-    ['reasoning_effort for one that does not', { model: 'flat', messages: hello, reasoning_effort: 'low' }, null],
+    ['reasoning_effort for a non-reasoning model', { model: 'flat', messages: hello, reasoning_effort: 'low' }, null],
     [
-      'an effort that its generation does not have',
+      'an effort that the model does not support',
       { model: 'gpt-5-mini', messages: hello, reasoning_effort: 'none' },
       'reasoning_effort',
     ],
-    ['a temperature for one that reasons', { model: 'o3', messages: hello, temperature: 0.5 }, 'temperature'],
-    ['a stop for one that reasons', { model: 'gpt-5', messages: hello, stop: 'x' }, 'stop'],
+    ['a temperature for a model that reasons', { model: 'o3', messages: hello, temperature: 0.5 }, 'temperature'],
+    ['a stop for a model that reasons', { model: 'gpt-5', messages: hello, stop: 'x' }, 'stop'],
     ['stream_options without stream', { model: 'flat', messages: hello, stream_options: {} }, 'stream_options'],
     ['an unknown argument', { model: 'flat', messages: hello, top_k: 5 }, null],
-    ['more input than fits', { model: 'flat', messages: [{ role: 'user', content: 'a '.repeat(32_000) }] }, 'messages'],
-    [
-      'a directive that is nonsense',
-      { model: 'flat', messages: [{ role: 'user', content: '[[sandbox x]]' }] },
-      'messages',
-    ],
-  ])('with %s: 400', async (_, body, param) => {
+    ['too much input', { model: 'flat', messages: [{ role: 'user', content: 'a '.repeat(32_000) }] }, 'messages'],
+    ['an invalid directive', { model: 'flat', messages: [{ role: 'user', content: '[[sandbox x]]' }] }, 'messages'],
+  ])('rejects %s: 400', async (_, body, param) => {
     const error = await errorOf(await post(body));
     expect(error).toMatchObject({ status: 400, type: 'invalid_request_error', param });
     expect(error.message).toEqual(expect.any(String));
@@ -319,7 +315,7 @@ describe('a request is refused as OpenAI refuses it', () => {
   test.each([
     ['openrouter', 'google/gemini-2.5-flash'],
     ['deepinfra', 'Qwen/Qwen3-32B'],
-  ])('%s does not know OpenAI’s new name of the limit', async (provider, model) => {
+  ])('supports only max_tokens as the output limit at %s', async (provider, model) => {
     const ask = (limit: object) =>
       post({ model, messages: hello, ...limit }, undefined, `/${provider}/v1/chat/completions`);
     expect((await errorOf(await ask({ max_completion_tokens: 5 }))).message).toContain('max_completion_tokens');
@@ -332,7 +328,7 @@ describe('a request is refused as OpenAI refuses it', () => {
     ['reasoning.max_tokens', { max_tokens: 1.5 }],
     ['reasoning', { effort: 'low', max_tokens: 1 }],
     ['reasoning.exclude', { exclude: 1 }],
-  ])('OpenRouter refuses %s as %j', async (param, reasoning) => {
+  ])('rejects %s as %j at OpenRouter', async (param, reasoning) => {
     const body = { model: 'google/gemini-2.5-pro', messages: hello, reasoning };
     expect(await errorOf(await post(body, undefined, '/openrouter/v1/chat/completions'))).toMatchObject({
       status: 400,
@@ -340,7 +336,7 @@ describe('a request is refused as OpenAI refuses it', () => {
     });
   });
 
-  test('but null stands for an argument that is not there', async () => {
+  test('treats null as a missing argument', async () => {
     expect((await ask('Hello', { temperature: null, max_tokens: null, stream: null, tools: null })).status).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-/** OpenAI's answer in one piece. */
+/** Creates OpenAI's non-streaming chat completion. */
 
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';

@@ -6,7 +6,7 @@ interface Details {
   readonly code?: string;
 }
 
-/** An error in OpenAI's shape: of the request. */
+/** Creates an error of type `invalid_request_error` in OpenAI's format. */
 export function invalidRequestError(
   status: number,
   message: string,
@@ -16,13 +16,13 @@ export function invalidRequestError(
   return new HttpError(status, { error: { message, type: 'invalid_request_error', param, code } });
 }
 
-/** An error in OpenAI's shape, of another type. */
+/** Creates an error of another type in OpenAI's format. */
 export function createError(type: string, status: number, message: string, details: Details = {}): HttpError {
   const headers: Record<string, string> = status === 429 ? { 'retry-after': '1' } : {};
   return new HttpError(status, { error: { message, type, param: null, code: null, ...details } }, headers);
 }
 
-/** Any key will do, but there must be one. */
+/** Any key is accepted, but one is required. @throws HttpError 401 */
 export function assertKey({ request }: Call): void {
   if (/^Bearer \S/.test(request.headers.authorization ?? '')) return;
   const message =
@@ -31,7 +31,7 @@ export function assertKey({ request }: Call): void {
   throw invalidRequestError(401, message);
 }
 
-/** What OpenAI answers when the sandbox is instructed to fail. */
+/** Returns OpenAI's error response for a fault. */
 export function createFaultError(fault: ErrorFault): HttpError {
   switch (fault) {
     case '400':

@@ -27,7 +27,7 @@ describe('a fault', () => {
     [400, 'invalid_request_error'],
     [429, 'requests'],
     [500, 'server_error'],
-  ])('%p is an error in the shape of OpenAI', async (status, type) => {
+  ])("%p is an error in OpenAI's format", async (status, type) => {
     const response = await ask(`[[sandbox fault=${status}]]`);
     expect(response.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
     expect(response.status).toBe(status);
@@ -46,11 +46,11 @@ describe('a fault', () => {
     await expect(ask('[[sandbox fault=refuse]]')).rejects.toThrow('fetch failed');
   });
 
-  test('timeout never answers', async () => {
+  test('timeout never responds', async () => {
     await expect(ask('[[sandbox fault=timeout]]', {}, AbortSignal.timeout(30))).rejects.toThrow('timeout');
   });
 
-  test('cut breaks a whole answer off in the middle of its body', async () => {
+  test('cut interrupts a non-streaming response in the middle of its body', async () => {
     const response = await ask('[[sandbox fault=cut]]');
     expect(response.status).toBe(200);
     await expect(response.text()).rejects.toThrow('terminated');
@@ -72,7 +72,7 @@ describe('a fault', () => {
     await expect(response.json()).rejects.toThrow('JSON');
   });
 
-  test('malformed in a stream is a data line that is not JSON, before any content', async () => {
+  test('malformed sends a data line that is not JSON before any content of a stream', async () => {
     for (const n of [1, 2]) {
       const data = await dataOf(await ask('[[sandbox fault=malformed]]', { stream: true, n }));
       expect(data).toHaveLength(n + 1);
@@ -80,14 +80,14 @@ describe('a fault', () => {
     }
   });
 
-  test('no_usage leaves the usage out', async () => {
+  test('no_usage leaves out the usage', async () => {
     expect(await usageOf('[[sandbox fault=no_usage]]')).toBeUndefined();
     const stream = { stream: true, stream_options: { include_usage: true } };
     const data = await dataOf(await ask('[[sandbox fault=no_usage]]', stream));
     expect(data.some((json) => json.includes('"usage"'))).toBe(false);
   });
 
-  test('zero reports explicit zeros', async () => {
+  test('zero reports a usage of zero', async () => {
     const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     expect(await usageOf('[[sandbox fault=zero]]')).toMatchObject(zeros);
   });

@@ -1,6 +1,6 @@
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 
-/** Headers that OpenAI's answers carry. */
+/** Returns the headers of OpenAI's responses. */
 export function createIdentityHeaders(output: SandboxModelOutput): Readonly<Record<string, string>> {
   return {
     'x-request-id': getRequestId(output),
@@ -9,7 +9,7 @@ export function createIdentityHeaders(output: SandboxModelOutput): Readonly<Reco
   };
 }
 
-/** All that is known of an answer to who cannot read it. */
+/** Returns the request id, which is the only id of an encrypted response that the gateway sees. */
 export function getRequestId({ serial }: SandboxModelOutput): string {
   return `req_${serial}`;
 }
@@ -18,7 +18,7 @@ export function getCompletionId({ serial }: SandboxModelOutput): string {
   return `chatcmpl-${serial}`;
 }
 
-/** The id of a tool call in a choice. */
+/** Returns the id of a tool call in a choice. */
 export function getCallId({ serial }: SandboxModelOutput, choice: number, call: number): string {
   return `call_${serial}${choice}${call}`;
 }

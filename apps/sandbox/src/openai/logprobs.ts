@@ -1,7 +1,10 @@
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { findTokenStarts } from '../provider/tokens.ts';
 
-/** Each token is taken as all but sure; its alternatives are made up. */
+/**
+ * Returns a high probability for each token, and `top` generated alternatives.
+ * @returns an empty list if `top` is undefined
+ */
 export function toLogprobs(text: string, top: number | undefined): readonly object[] {
   if (top === undefined) return [];
   const starts = findTokenStarts(text);
@@ -15,7 +18,7 @@ export function toLogprobs(text: string, top: number | undefined): readonly obje
   });
 }
 
-/** As a choice of a chat has them: of words only. */
+/** Returns the log probabilities of a chat choice. A tool call has none. */
 export function toChatLogprobs({ tool }: SandboxModelOutput, text: string, top: number | undefined) {
   return top === undefined || tool !== undefined ? null : { content: toLogprobs(text, top), refusal: null };
 }

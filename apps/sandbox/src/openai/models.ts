@@ -1,4 +1,6 @@
-/** The providers that speak OpenAI's chat completions, and their models: independent of the product's catalogue. */
+/**
+ * The providers with OpenAI's chat completions API, and their models. Both are independent of the gateway's catalogue.
+ */
 import { createModels, type SandboxModel } from '../provider/model.ts';
 import type { Call, Routes } from '../router.ts';
 import { assertKey, invalidRequestError } from './errors.ts';
@@ -9,16 +11,16 @@ export interface OpenAiModel extends SandboxModel, Omit<ModelOffer, 'usd'> {}
 export interface OpenAiProvider {
   readonly name: string;
   readonly models: ReadonlyMap<string, OpenAiModel>;
-  /** Parameters that it takes beside OpenAI's. */
+  /** Parameters that the provider accepts in addition to OpenAI's. */
   readonly extraParameters: ReadonlySet<string>;
-  /** Parameters of OpenAI's that it does not know. */
+  /** Parameters of OpenAI that the provider does not support. */
   readonly unsupportedParameters: ReadonlySet<string>;
-  /** The field that has the model's reasoning; undefined where it is not returned. */
+  /** The field that contains the model's reasoning; undefined if the provider does not return it. */
   readonly reasoningField: 'reasoning' | 'reasoning_content' | undefined;
 }
 
 const OPEN_WEIGHT_PARAMETERS = ['top_k', 'min_p', 'repetition_penalty'];
-/** Documented by vendors that copied OpenAI's API before it had this name for the limit. */
+/** The current name of the output limit. Providers that copied OpenAI's API earlier document only the old name. */
 const NEWER_PARAMETERS = ['max_completion_tokens'];
 const OPENROUTER_PARAMETERS = [...OPEN_WEIGHT_PARAMETERS, 'provider', 'plugins', 'reasoning', 'usage', 'models'];
 
@@ -39,7 +41,7 @@ export const PROVIDERS: readonly OpenAiProvider[] = [
   }),
 ];
 
-/** What runs in enclaves, one model in each. */
+/** The models in enclaves, one model in each enclave. */
 export const ENCLAVE_PROVIDERS: readonly OpenAiProvider[] = Object.entries(TINFOIL).map(([id, modelOffer]) =>
   createProvider(
     'tinfoil',
@@ -68,7 +70,7 @@ function createProvider(
   };
 }
 
-/** 2024-07-18: the list wants a date, and nothing depends on it. */
+/** 2024-07-18. The list requires a date, and nothing depends on it. */
 const CREATED = 1_721_260_800;
 
 export function findModel({ models }: OpenAiProvider, id: string): OpenAiModel {
@@ -82,7 +84,7 @@ export function findModel({ models }: OpenAiProvider, id: string): OpenAiModel {
   );
 }
 
-/** @param otherModels models that do not chat */
+/** @param otherModels models that are not chat models */
 export function modelRoutes(provider: OpenAiProvider, otherModels: readonly string[] = []): Routes {
   const toModelJson = (id: string) => ({ id, object: 'model', created: CREATED, owned_by: 'system' });
   return {

@@ -1,16 +1,16 @@
-/** What the simulated providers that speak OpenAI's chat completions sell, each with its own prices. */
+/** The models of the simulated providers with OpenAI's chat completions API, with their own prices. */
 import type { PriceInUsd } from '../provider/model.ts';
 
 export interface ModelOffer {
-  /** What the answer calls the model: OpenAI answers an alias with the name of its dated snapshot. */
+  /** The model name in responses. OpenAI responds to an alias with the name of its dated snapshot. */
   readonly snapshot: string;
   readonly context: number;
   readonly maxOutput: number;
-  /** Models that reason refuse `max_tokens`; the others refuse `reasoning_effort`. */
+  /** Models that reason reject `max_tokens`; the others reject `reasoning_effort`. */
   readonly reasons: boolean;
-  /** It is asked in Responses, and not in chats. */
+  /** The model is available in Responses and not in chats. */
   readonly responsesOnly?: boolean;
-  /** It takes no images. */
+  /** The model does not accept images. */
   readonly textOnly?: boolean;
   readonly fingerprint: string | null;
   readonly usd: PriceInUsd;
@@ -18,7 +18,10 @@ export interface ModelOffer {
 
 export type Offers = Readonly<Record<string, ModelOffer>>;
 
-/** A model whose answers are called as it is itself: its limits in tokens, and USD for a million tokens of input, cached input and output. */
+/**
+ * Defines a model whose snapshot has the same name: limits in tokens, and USD per million tokens of input, cached input
+ * and output.
+ */
 function defineModel(
   snapshot: string,
   [context, maxOutput]: readonly [number, number],
@@ -117,7 +120,7 @@ export const DEEPINFRA: Offers = {
   ...defineModel('zai-org/GLM-4.6', [202752, 65536], ['0.45', '0.45', '1.9'], TEXT),
 };
 
-/** Each in an enclave of its own. */
+/** Each model runs in its own enclave. */
 export const TINFOIL: Offers = {
   ...defineModel('gpt-oss-120b', [131072, 32768], ['0.75', '0.75', '1.25'], TEXT),
   ...defineModel('llama3-3-70b', [131072, 16384], ['1.75', '1.75', '2.75'], TEXT),

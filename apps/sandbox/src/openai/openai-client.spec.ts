@@ -13,7 +13,7 @@ afterAll(() => sandbox.close());
 const prompt = (content: string) => ({ model: 'gpt-5-mini', messages: [{ role: 'user' as const, content }] });
 
 describe("OpenAI's own client", () => {
-  test('reads an answer', async () => {
+  test('reads a chat completion', async () => {
     const { choices, usage } = await client.chat.completions.create(prompt('[[sandbox text=Yes reasoning=3]]'));
     expect(choices[0]).toMatchObject({ message: { content: 'Yes' }, finish_reason: 'stop' });
     expect(usage?.completion_tokens).toBe(4);
@@ -29,7 +29,7 @@ describe("OpenAI's own client", () => {
     expect(usage?.completion_tokens).toBe(8);
   });
 
-  test('is answered with a tool call, whole and streamed, and then with words', async () => {
+  test('receives a tool call, non-streaming or streamed, and then text', async () => {
     const parameters = { type: 'object', properties: { city: { enum: ['Zürich', 'Ur'] } }, required: ['city'] };
     const tools = [{ type: 'function' as const, function: { name: 'weather', parameters } }];
     const asked = { ...prompt('[[sandbox tool=any chunks=2]]'), tools };
@@ -57,13 +57,13 @@ describe("OpenAI's own client", () => {
     ['required', 'tool_calls'],
     ['auto', 'stop'],
     ['none', 'stop'],
-  ] as const)('is obeyed in its choice of a tool: %s', async (tool_choice, reason) => {
+  ] as const)('gets a tool call only if the tool choice requires one: %s', async (tool_choice, reason) => {
     const tools = [{ type: 'function' as const, function: { name: 'now' } }];
     const { choices } = await client.chat.completions.create({ ...prompt('Hello'), tools, tool_choice });
     expect(choices[0]?.finish_reason).toBe(reason);
   });
 
-  test('lists the models, and retrieves one', async () => {
+  test('lists the models and retrieves one', async () => {
     const ids = (await client.models.list()).data.map(({ id }) => id);
     expect(ids).toEqual(
       expect.arrayContaining(['gpt-5-mini', 'gpt-5.4-mini', 'gpt-4o-mini', 'flat', 'gpt-image-2', 'tts-1']),
@@ -84,7 +84,7 @@ describe("OpenAI's own client", () => {
     ['overloaded', OpenAI.InternalServerError],
     ['error', OpenAI.InternalServerError],
     ['refuse', OpenAI.APIConnectionError],
-  ])('knows the fault %s as its own error', async (fault, error) => {
+  ])('maps the fault %s to its own error class', async (fault, error) => {
     await expect(client.chat.completions.create(prompt(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
   });
 });

@@ -1,4 +1,4 @@
-/** What OpenAI accepts in a chat completion request, apart from the messages, and how it refuses everything else. */
+/** Validates the parameters of a chat completion request, apart from the messages, as OpenAI does. */
 
 import { invalidRequestError } from './errors.ts';
 import type { OpenAiModel, OpenAiProvider } from './models.ts';
@@ -48,7 +48,7 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
 
 const SAMPLING = ['stop', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty'];
 
-/** @throws HttpError */
+/** @throws HttpError 400 for an unknown or invalid parameter */
 export function assertParameters(body: SandboxBody, { extraParameters, unsupportedParameters }: OpenAiProvider): void {
   for (const name in body) {
     if (extraParameters.has(name)) {
@@ -70,8 +70,8 @@ export function assertParameters(body: SandboxBody, { extraParameters, unsupport
 }
 
 /**
- * The most tokens that a choice may have.
- * @throws HttpError
+ * Returns the maximum number of tokens of a choice.
+ * @throws HttpError 400
  */
 export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
   const { max_tokens, max_completion_tokens, reasoning_effort } = body;
@@ -102,7 +102,7 @@ export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
   return limit;
 }
 
-/** What a model that reasons does not let the caller decide. */
+/** Rejects sampling parameters: a model that reasons does not accept them. @throws HttpError 400 */
 export function assertNoSampling(body: SandboxBody): void {
   for (const name of ['temperature', 'top_p']) {
     const value = body[name];
@@ -117,7 +117,7 @@ export function assertNoSampling(body: SandboxBody): void {
   }
 }
 
-/** Which efforts a model has differs from generation to generation. */
+/** The supported efforts differ between generations of models. */
 function getEfforts({ id }: OpenAiModel): readonly string[] {
   if (/^o\d/.test(id)) return ['low', 'medium', 'high'];
   if (/^gpt-5(-|$)/.test(id)) return ['minimal', 'low', 'medium', 'high'];
@@ -133,7 +133,7 @@ export function assertEffort(effort: unknown, model: OpenAiModel, param = 'reaso
   throw invalidRequestError(400, message, param, 'unsupported_value');
 }
 
-/** OpenRouter's object. */
+/** Validates OpenRouter's `reasoning` object. */
 function assertReasoning(value: unknown): void {
   if (!isPresent(value)) return;
   assertObject(value, 'reasoning');

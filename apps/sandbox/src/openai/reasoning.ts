@@ -2,7 +2,7 @@ import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { generateProse } from '../provider/tokens.ts';
 import type { OpenAiProvider } from './models.ts';
 
-/** What the model reasoned, in the field of a message or of a piece of one; nothing where it is not returned. */
+/** Returns the model's reasoning in the field of the provider; no field if the provider does not return reasoning. */
 export function toReasoningFields(
   { reasoning }: SandboxModelOutput,
   field: OpenAiProvider['reasoningField'],

@@ -1,4 +1,4 @@
-/** OpenAI's answer as server-sent events. */
+/** Creates OpenAI's chat completion as server-sent events. */
 
 import type { StreamParts } from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
@@ -10,7 +10,7 @@ import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
 import { toUsage } from './usage.ts';
 
-/** OpenAI pads chunks with this many random characters at most, so that their size does not reveal the word. */
+/** OpenAI pads chunks with up to this many random characters, so that their size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const DONE = 'data: [DONE]\n\n';
 const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };
@@ -82,7 +82,7 @@ function createFirstDelta(output: SandboxModelOutput, choice: number): string {
   });
 }
 
-/** A call without its arguments; those of the first one come with the first delta. */
+/** Returns a tool call without arguments. Those of the first call follow in the first delta. */
 function createCallStart(output: SandboxModelOutput, choice: number, call: number) {
   const { tool: name } = output;
   return { index: call, id: getCallId(output, choice, call), type: 'function', function: { name, arguments: '' } };

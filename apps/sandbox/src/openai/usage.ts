@@ -1,7 +1,7 @@
 import type { Fault } from '../provider/directive.ts';
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 
-/** Usage as OpenAI reports it: cached tokens are part of the prompt's, reasoning tokens of the completion's. */
+/** Returns the usage as OpenAI reports it: prompt tokens include cached tokens, completion tokens include reasoning. */
 export function toUsage({ n, input, cached, reasoning, visible }: SandboxModelOutput, fault: Fault | undefined) {
   return fault === 'zero'
     ? toUsageJson(0, 0, 0, 0)

@@ -1,7 +1,7 @@
 /**
- * The Lightning node as ACINQ's phoenixd. Facts: its source (`Api.kt`, `JsonSerializers.kt`): forms go in, JSON comes
- * out, times are milliseconds, amounts satoshis but for `fees`, which are millisatoshis; a payment that is not known is
- * 404; web hooks are sent once, and signed over their bytes.
+ * ACINQ's phoenixd for the Lightning node. Source: its source code (`Api.kt`, `JsonSerializers.kt`). Requests are forms
+ * and responses are JSON. Times are in milliseconds. Amounts are in satoshis, except `fees` in millisatoshis. An
+ * unknown payment is a 404. Webhooks are sent once, with a signature over their bytes.
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,16 +12,16 @@ import { type Call, type Handler, HttpError, parseObject, type Routes } from '..
 const DEFAULT_EXPIRY_SECONDS = 3_600;
 const MAX_DESCRIPTION = 128;
 const TIMEOUT_MS = 10_000;
-/** What is reported in the wrong order comes after what was paid later. */
+/** A reordered webhook is sent after those of later payments. */
 const REORDER_DELAY_MS = 300;
 const MSAT_PER_SAT = 1_000n;
 
-/** What stands in its configuration file. */
+/** The settings of the configuration file. */
 interface Configuration {
-  /** Address of the web hook. */
+  /** URL of the webhook. */
   readonly webhook?: string;
   readonly webhookSecret: string;
-  /** What it keeps of each payment, as if it bought liquidity with it. */
+  /** Deducted from each payment, as phoenixd does when it buys liquidity. */
   readonly liquidityFeeSat: bigint;
 }
 
@@ -52,8 +52,7 @@ export class PhoenixdPeer {
   private async configure(call: Call): Promise<void> {
     const { webhook, webhook_secret = 'sandbox', liquidity_fee_sat = 0 } = parseObject(await call.readText()) ?? {};
     const valid = (webhook === undefined || URL.canParse(String(webhook))) && Number.isSafeInteger(liquidity_fee_sat);
-    if (!valid)
-      throw new HttpError(400, { error: 'a configuration has webhook, webhook_secret and liquidity_fee_sat' });
+    if (!valid) throw new HttpError(400, { error: '"webhook" must be a URL and "liquidity_fee_sat" an integer' });
     const fee = { liquidityFeeSat: BigInt(liquidity_fee_sat as number), webhookSecret: String(webhook_secret) };
     this.configuration = { ...fee, ...(webhook === undefined ? {} : { webhook: String(webhook) }) };
     call.sendJson(200, {});
@@ -66,7 +65,7 @@ export class PhoenixdPeer {
     if (description.length > MAX_DESCRIPTION) throw createError(400, 'Request parameter description is too long');
     const amountSat = parseLong(form, 'amountSat');
     const expirySeconds = Number(parseLong(form, 'expirySeconds') ?? DEFAULT_EXPIRY_SECONDS);
-    if (amountSat === undefined) throw createError(400, 'the sandbox makes no invoices of any amount');
+    if (amountSat === undefined) throw createError(400, 'the sandbox requires amountSat');
     const invoice = this.node.issue({ msat: amountSat * MSAT_PER_SAT, memo: description, expirySeconds });
     const paymentHash = invoice.hash.toString('hex');
     this.externalIds.set(paymentHash, form.get('externalId') ?? undefined);
@@ -123,11 +122,11 @@ export class PhoenixdPeer {
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {
       await (await fetch(webhook, { method: 'POST', headers, body, signal })).arrayBuffer();
-    } catch {} // it is sent once, whether somebody is there or not
+    } catch {} // phoenixd sends a webhook only once
   }
 }
 
-/** Any password will do, but there must be one. */
+/** Any password is accepted, but one is required. */
 function withPassword(handler: Handler): Handler {
   return (call) => {
     const [scheme = '', value = ''] = (call.request.headers.authorization ?? '').split(' ');
@@ -145,7 +144,7 @@ function parseLong(form: URLSearchParams, name: string): bigint | undefined {
   return BigInt(value);
 }
 
-/** Errors are a sentence. */
+/** phoenixd's errors are plain text. */
 function createError(status: number, sentence: string): HttpError {
   return new HttpError(status, sentence);
 }

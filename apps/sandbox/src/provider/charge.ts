@@ -3,23 +3,24 @@ import { NO_TOKENS, type SandboxBill } from '../bill.ts';
 import type { Fault } from './directive.ts';
 import type { SandboxModelOutput } from './model-output.ts';
 
-/** The price of a search, of Anthropic as of OpenAI: 10 USD for 1,000. */
+/** Anthropic and OpenAI charge the same for a web search: 10 USD per 1,000. */
 const SEARCH_PRICE = { input: 0n, cachedInput: 0n, output: 0n, request: parseUsd('0.01') as bigint };
 
-/** Vendors whose usage reports searches: a zero usage is without them. OpenAI reports them in the answer alone. */
+/**
+ * Providers whose usage includes searches, so a usage of zero has no searches. OpenAI reports them only in the output.
+ */
 const PROVIDERS_REPORTING_SEARCHES = new Set(['anthropic']);
 
-/** An answer as it was delivered. */
 interface DeliveredOutput {
-  /** What the provider calls it. */
+  /** The response id of the provider. */
   readonly id: string;
   readonly output: SandboxModelOutput;
-  /** How many visible tokens were delivered, of all choices together. */
+  /** Delivered visible tokens of all choices together. */
   readonly visible: number;
   readonly fault: Fault | undefined;
 }
 
-/** Puts a delivered answer on the bill of a provider. */
+/** Adds a delivered response to the bill of a provider. */
 export function chargeOutput(
   bill: SandboxBill,
   provider: string,

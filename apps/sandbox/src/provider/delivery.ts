@@ -1,11 +1,11 @@
-/** How an answer reaches the client, and what then stands on the bill: the same for every provider. */
+/** Sends the responses of all simulated providers to clients, and bills what was delivered. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { Fault } from './directive.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A content chunk, and what is charged once it is delivered. */
+/** A content chunk and the tokens that are charged once it is delivered. */
 export interface Frame {
   readonly event: string;
   readonly tokens: number;
@@ -17,18 +17,18 @@ export interface StreamParts {
   readonly closing: string;
   /** A data line that is not JSON. */
   readonly malformed: string;
-  /** An error in the midst of the stream. */
+  /** An error event in the middle of the stream. */
   readonly error: string;
 }
 
 export interface ResponseDelivery {
   readonly headers: Headers;
   readonly fault: Fault | undefined;
-  /** It stops generating, and billing, when the client has gone. */
+  /** The provider stops generating and billing when the client disconnects. */
   readonly stopsOnDisconnect: boolean;
-  /** Puts so many visible tokens on the bill. */
+  /** Charges this many visible tokens. */
   charge(visible: number): void;
-  /** What so many visible tokens are reported as. */
+  /** Returns the reported usage for this many visible tokens. */
   usage(visible: number): SandboxUsage;
 }
 
@@ -37,7 +37,7 @@ export interface SandboxUsage {
   readonly completion: number;
 }
 
-/** Hands answers over: as they are, or encrypted. */
+/** Writes responses as plaintext or encrypted. */
 export interface OutputWriter {
   writeComplete(call: Call, json: string, visible: number, delivery: ResponseDelivery): void | Promise<void>;
   writeStream(call: Call, events: StreamParts, chunkDelay: number, delivery: ResponseDelivery): Promise<void>;
@@ -45,7 +45,7 @@ export interface OutputWriter {
 
 export const PLAINTEXT_WRITER: OutputWriter = { writeComplete: deliverComplete, writeStream: deliverStream };
 
-/** Sends an answer in one piece. */
+/** Sends a non-streaming response. */
 function deliverComplete(
   call: Call,
   json: string,
@@ -66,8 +66,8 @@ function deliverComplete(
 }
 
 /**
- * Sends a stream. Whether generation stops when the client leaves, or goes on and is billed all the same, is up to the
- * provider. Without a delay between chunks everything is written at once.
+ * Sends a stream. After a disconnect, generation stops, or continues and is billed in full, as the provider does.
+ * Without a delay between chunks everything is written at once.
  */
 async function deliverStream(
   { request, response }: Call,

@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { countVisibleTokens, InvalidDirectiveError, parseDirective } from './directive.ts';
 
 describe('a directive', () => {
-  test('is not needed: there are defaults', () => {
+  test('is optional: everything has a default', () => {
     expect(parseDirective('Hello')).toMatchObject({ latency: 0, reasoning: 0, tools: 1, fault: undefined });
     expect(countVisibleTokens(parseDirective('Hello'))).toBe(16);
     expect(parseDirective('Hello [[sandbox]]')).toEqual(parseDirective('Hello'));
   });
 
-  test('says what is to happen, anywhere in the message', () => {
+  test('is found anywhere in the message, with all of its options', () => {
     const text =
       'Hi [[sandbox latency=200 tokens=64 chunk_delay=5 chunks=16 reasoning=10 fault=cut fault_times=2 id=a-1]] there';
     expect(parseDirective(text)).toEqual({
@@ -31,16 +31,16 @@ describe('a directive', () => {
     });
   });
 
-  test('may quote a text as in JSON', () => {
+  test('may quote a text as a JSON string', () => {
     expect(parseDirective('[[sandbox text="a ]] \\"b\\"\\n"]]').text).toBe('a ]] "b"\n');
     expect(parseDirective('[[sandbox text=yes]]').text).toBe('yes');
   });
 
-  test('that asks for reasoning only has the default answer besides', () => {
+  test('with reasoning only has the default number of visible tokens', () => {
     expect(countVisibleTokens(parseDirective('[[sandbox reasoning=100]]'))).toBe(16);
   });
 
-  test('that asks for several calls asks for a tool', () => {
+  test('for several calls implies a tool', () => {
     expect(parseDirective('[[sandbox tools=2]]')).toMatchObject({ tool: 'any', tools: 2 });
     expect(parseDirective('[[sandbox tool=f tools=2]]')).toMatchObject({ tool: 'f', tools: 2 });
   });
@@ -69,8 +69,8 @@ describe('a directive', () => {
     ['[[sandbox id=a fault_times=1]]', 'has fault_times without a fault'],
     ['[[sandbox fault_round=2]]', 'has fault_round without a fault'],
     ['[[sandbox tool_times=2]]', 'has tool_times without a tool'],
-    ['[[sandbox]] [[sandbox]]', 'stands there twice'],
-  ])('is refused: %s %s', (text) => {
+    ['[[sandbox]] [[sandbox]]', 'occurs twice'],
+  ])('is rejected: %s %s', (text) => {
     expect(() => parseDirective(text)).toThrow(InvalidDirectiveError);
   });
 });

@@ -1,9 +1,9 @@
 /**
- * What the last user message may ask of the sandbox, in words it carries:
+ * A directive in the last user message controls how the sandbox responds:
  * `[[sandbox latency=200 tokens=64 chunks=16 chunk_delay=5 reasoning=10 fault=cut]]`
  */
 
-/** What may be wrong with a file that was made. */
+/** Faults of a generated file. */
 const FILE_FAULTS = [
   'html',
   'svg',
@@ -19,10 +19,10 @@ const FILE_FAULTS = [
   'astray',
 ] as const;
 
-/** How vendors of data refuse, beside what all do. */
+/** Error statuses that only data providers return. */
 export const DATA_ERROR_FAULTS = ['401', '402', '403', '404', '422', '503'] as const;
 
-/** What may be wrong with an encrypted answer. */
+/** Faults of an encrypted response. */
 const ENCLAVE_FAULTS = [
   'cut_frame',
   'no_done',
@@ -69,39 +69,39 @@ export interface Directive {
   readonly latency: number;
   /** Milliseconds between the content chunks of a stream. */
   readonly chunkDelay: number;
-  /** Completion tokens, reasoning included; undefined for as many as there are by default. */
+  /** Completion tokens, reasoning included; undefined for the default. */
   readonly tokens: number | undefined;
   readonly reasoning: number;
-  /** Into how many content chunks a stream is split. */
+  /** Number of content chunks of a stream. */
   readonly chunks: number | undefined;
-  /** The answer, word for word. */
+  /** The exact text of the completion. */
   readonly text: string | undefined;
-  /** The tool to call, or `any`; a `text` is then its arguments. */
+  /** The tool to call, or `any`. A `text` is then its arguments. */
   readonly tool: string | undefined;
-  /** How many calls of it stand in one answer. */
+  /** Number of calls of the tool in one completion. */
   readonly tools: number;
-  /** In how many rounds it is called. */
+  /** In how many rounds the tool is called. */
   readonly toolTimes: number;
   readonly fault: Fault | undefined;
-  /** The fault hits only so many calls that carry this `id`. */
+  /** The fault hits only this many calls with this `id`. */
   readonly faultTimes: number | undefined;
-  /** The fault hits only this round: the second is the one that has the results of the first one's tools. */
+  /** The fault hits only this round. The second round is the one after the tool results of the first. */
   readonly faultRound: number | undefined;
   readonly id: string | undefined;
   /** The only provider that the fault hits. */
   readonly at: string | undefined;
-  /** How much a vendor of data finds, whatever it was asked for. */
+  /** Number of results of a data provider, whatever was requested. */
   readonly results: number | undefined;
-  /** How large the file is that a vendor of data sends. */
+  /** Minimum size of the response or file of a data provider in bytes. */
   readonly bytes: number | undefined;
 }
 
-/** Each provider reports it in its own shape, with status 400. */
+/** A mistake in a directive. Each provider reports it in its own format, with status 400. */
 export class InvalidDirectiveError extends Error {
   override readonly name = 'InvalidDirectiveError';
 
   constructor(reason: string) {
-    super(`The sandbox directive is not understood: ${reason}.`);
+    super(`Invalid sandbox directive: ${reason}`);
   }
 }
 
@@ -159,7 +159,7 @@ const DEFAULT_DIRECTIVE: Directive = {
 };
 
 /**
- * Reads the directive in a message; without one everything is at its default.
+ * Parses the directive in a message. A message without one gets the defaults.
  * @throws InvalidDirectiveError
  */
 export function parseDirective(message: string): Directive {
@@ -174,7 +174,7 @@ export function parseDirective(message: string): Directive {
     reasoning,
     chunks: parseInteger(options, 'chunks', 1, MAX_TOKENS),
     text: options.text,
-    // Whoever wants several calls wants one.
+    // A directive for several calls needs a tool.
     tool: options.tool ?? (options.tools === undefined ? undefined : 'any'),
     tools: parseInteger(options, 'tools', 1, MAX_PARALLEL) ?? 1,
     toolTimes: parseInteger(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,
@@ -199,15 +199,15 @@ function parseOptions(message: string, start: number): Options {
     if (!match) break;
     const [fullMatch, name = '', value = ''] = match;
     if (!OPTION_NAMES.has(name))
-      throw invalidDirectiveError(`there is no option "${name}"; there are ${[...OPTION_NAMES].join(', ')}`);
-    if (name in options) throw invalidDirectiveError(`"${name}" stands there twice`);
+      throw invalidDirectiveError(`unknown option "${name}"; the options are ${[...OPTION_NAMES].join(', ')}`);
+    if (name in options) throw invalidDirectiveError(`"${name}" occurs twice`);
     options[name] = value.startsWith('"') ? parseQuoted(value) : value;
     at += fullMatch.length;
   }
   END.lastIndex = at;
   if (!END.test(message))
-    throw invalidDirectiveError(`it must be name=value pairs and end with "]]", see "${message.slice(at, at + 20)}"`);
-  if (message.includes(MARK, at)) throw invalidDirectiveError('there is more than one');
+    throw invalidDirectiveError(`expected name=value pairs and "]]" at "${message.slice(at, at + 20)}"`);
+  if (message.includes(MARK, at)) throw invalidDirectiveError('a message can have only one');
   return options;
 }
 
@@ -215,7 +215,7 @@ function parseQuoted(value: string): string {
   try {
     return JSON.parse(value);
   } catch {
-    throw invalidDirectiveError(`${value} is not a string as in JSON`);
+    throw invalidDirectiveError(`${value} is not a valid JSON string`);
   }
 }
 
@@ -224,7 +224,7 @@ function parseInteger(options: Options, name: string, min: number, max: number):
   if (text === undefined) return undefined;
   const value = Number(text);
   if (!/^\d+$/.test(text) || value < min || value > max) {
-    throw invalidDirectiveError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
+    throw invalidDirectiveError(`${name} must be an integer from ${min} to ${max}, not "${text}"`);
   }
   return value;
 }
@@ -232,30 +232,29 @@ function parseInteger(options: Options, name: string, min: number, max: number):
 function parseFault({ fault }: Options): Fault | undefined {
   const knownFault = FAULTS.find((candidate) => candidate === fault);
   if (fault !== undefined && !knownFault)
-    throw invalidDirectiveError(`there is no fault "${fault}"; there are ${FAULTS.join(', ')}`);
+    throw invalidDirectiveError(`unknown fault "${fault}"; the faults are ${FAULTS.join(', ')}`);
   return knownFault;
 }
 
 function assertConsistent(directive: Directive, options: Options): void {
   const { tokens, chunks, text, tool, fault, faultTimes, faultRound, id } = directive;
-  if (text !== undefined && tokens !== undefined) throw invalidDirectiveError('a text has its own number of tokens');
+  if (text !== undefined && tokens !== undefined) throw invalidDirectiveError('text and tokens cannot be combined');
   const visible = countVisibleTokens(directive);
-  if (visible < 0) throw invalidDirectiveError('reasoning tokens are part of tokens and cannot be more');
-  if (tool !== undefined && tokens !== undefined)
-    throw invalidDirectiveError('a tool call has its own number of tokens');
+  if (visible < 0) throw invalidDirectiveError('reasoning cannot exceed tokens, which include it');
+  if (tool !== undefined && tokens !== undefined) throw invalidDirectiveError('tool and tokens cannot be combined');
   if (text === undefined && tool === undefined && chunks !== undefined && chunks > visible) {
-    throw invalidDirectiveError('there cannot be more chunks than visible tokens');
+    throw invalidDirectiveError('chunks cannot exceed the number of visible tokens');
   }
   if (faultTimes !== undefined && (fault === undefined || id === undefined)) {
-    throw invalidDirectiveError('fault_times needs a fault and an id');
+    throw invalidDirectiveError('fault_times requires fault and id');
   }
-  if (faultRound !== undefined && fault === undefined) throw invalidDirectiveError('fault_round needs a fault');
-  if (options.tool_times !== undefined && tool === undefined) throw invalidDirectiveError('tool_times needs a tool');
+  if (faultRound !== undefined && fault === undefined) throw invalidDirectiveError('fault_round requires fault');
+  if (options.tool_times !== undefined && tool === undefined) throw invalidDirectiveError('tool_times requires tool');
 }
 
 const DEFAULT_TOKENS = 16;
 
-/** Of generated words. */
+/** Returns the number of visible tokens of a generated text. */
 export function countVisibleTokens({ tokens, reasoning }: Directive): number {
   return tokens === undefined ? DEFAULT_TOKENS : tokens - reasoning;
 }

@@ -1,17 +1,17 @@
-/** What goes wrong on request. Faults of a delivered answer are in delivery.ts. */
+/** Faults that fail a request. Faults of a delivered response are in delivery.ts. */
 import type { Call, HttpError } from '../router.ts';
 import type { Directive, Fault } from './directive.ts';
 
-/** So many ids are counted; the oldest is forgotten first. */
+/** Maximum number of counted ids; beyond it the oldest is evicted. */
 const MAX_IDS = 100_000;
 
-/** Counts the calls that carried a directive's `id`, so that a fault can hit the first few and spare the rest. */
+/** Counts the calls with a directive's `id`, so that a fault can hit only the first of them. */
 export class FaultCounter {
   private readonly calls = new Map<string, number>();
 
   /**
-   * The fault that hits this call to a provider.
-   * @param round from 1, of a conversation that calls tools
+   * Returns the fault that hits this call to a provider, and counts the call.
+   * @param round from 1, in a conversation that calls tools
    */
   selectFault({ fault, faultTimes, faultRound, id, at }: Directive, provider: string, round = 1): Fault | undefined {
     if (at !== undefined && at !== provider) return undefined;
@@ -24,12 +24,12 @@ export class FaultCounter {
   }
 }
 
-/** The refusals that a directive can ask for; each provider words them in its own way. */
+/** Error responses that a directive can request. Each provider sends them in its own format. */
 export type ErrorFault = '400' | '429' | '500' | 'overloaded';
 
 /**
- * Faults that deliver nothing, and so cost nothing.
- * @returns whether the request has come to its end
+ * Applies faults that deliver nothing and so cost nothing.
+ * @returns whether the request is finished
  * @throws HttpError
  */
 export function applyFault(
@@ -44,7 +44,7 @@ export function applyFault(
     case 'overloaded':
       throw createFaultError(fault);
     case 'timeout':
-      return true; // and never answers: the connection stays open until the client hangs up
+      return true; // never responds: the connection stays open until the client disconnects
     case 'refuse':
       request.socket.destroy();
       return true;

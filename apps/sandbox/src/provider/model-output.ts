@@ -1,4 +1,7 @@
-/** The answer to a chat request: generated words or a tool call, cut at the limit, and the tokens that belong to them. */
+/**
+ * Composes the output for a chat request: generated text or tool calls, truncated at the token limit, with token
+ * counts.
+ */
 import { randomBytes } from 'node:crypto';
 import { countVisibleTokens, type Directive, type Fault } from './directive.ts';
 import type { SandboxModel } from './model.ts';
@@ -6,28 +9,28 @@ import { createPicker, createSample } from './schemas.ts';
 import { findTokenStarts, generateProse } from './tokens.ts';
 import { createArguments, selectTool, type Toolbox } from './tools.ts';
 
-/** What a provider understood of a request. */
+/** A request after parsing, whatever the protocol. */
 export interface SandboxModelRequest<M extends SandboxModel = SandboxModel> {
   readonly model: M;
-  /** How many answers. */
+  /** Number of choices. */
   readonly n: number;
-  /** Most completion tokens of one answer. */
+  /** Maximum completion tokens of one choice. */
   readonly limit: number;
   readonly promptTokens: number;
   /** Whether the model may reason. */
   readonly reasons: boolean;
   readonly toolbox: Toolbox;
-  /** The structure that the answer must have, unless a directive gives its text or length. */
+  /** The required structure of the completion. It is ignored if a directive sets the text or the number of tokens. */
   readonly format: OutputFormat | undefined;
 }
 
 export interface OutputFormat {
   readonly schema: unknown;
-  /** The same seed has the same answer. */
+  /** The same seed has the same completion. */
   readonly seed: string;
 }
 
-/** What stands for an object of any kind. */
+/** The schema for a request that accepts any JSON object. */
 export const ANY_OBJECT = {
   type: 'object',
   properties: { answer: { type: 'string' }, count: { type: 'integer' }, certain: { type: 'boolean' } },
@@ -35,51 +38,51 @@ export const ANY_OBJECT = {
 };
 
 export interface SandboxModelOutput<M extends SandboxModel = SandboxModel> {
-  /** Unique, without the prefix that each provider has. */
+  /** Unique, without the prefix of the provider. */
   readonly serial: string;
   readonly created: number;
   readonly model: M;
-  /** How many choices; each has the same text and the same reasoning. */
+  /** Number of choices; each has the same text and the same reasoning. */
   readonly n: number;
   readonly text: string;
-  /** The tool that is called: then the text is its arguments. */
+  /** The called tool; the text is then its arguments. */
   readonly tool: string | undefined;
-  /** How many calls of it there are, all with the same arguments; 0 when none is called. */
+  /** Number of calls of the tool, all with the same arguments; 0 without a call. */
   readonly calls: number;
-  /** Searches that the provider made by itself before it answered. */
+  /** Web searches that the provider ran before the completion. */
   readonly searches: readonly ProviderSearch[];
-  /** Visible tokens, of all calls together, and tokens of reasoning, of one choice. */
+  /** Tokens of one choice: visible tokens of all its calls together, and reasoning tokens. */
   readonly visible: number;
   readonly reasoning: number;
   readonly finish: 'end' | 'length' | 'tool';
   readonly input: number;
   readonly cached: number;
-  /** Content chunks of a stream; of one call. */
+  /** Content chunks of a stream, for one call. */
   readonly chunks: readonly TextChunk[];
 }
 
-/** A search of the web by the provider itself. One that fails costs nothing. */
+/** A web search that the provider runs. A failed search costs nothing. */
 export interface ProviderSearch {
   readonly query: string;
   readonly failed: boolean;
 }
 
-/** A part of the text, as it stands in a content chunk. */
+/** The part of the text in one content chunk. */
 export interface TextChunk {
-  /** A JSON string. */
+  /** As a JSON string. */
   readonly json: string;
   readonly tokens: number;
 }
 
 const DEFAULT_MAX_CHUNKS = 64;
-/** What a search of the provider's own adds to the input. */
+/** Input tokens that each search of the provider adds. */
 const TOKENS_PER_SEARCH = 200;
 
-/** A random part for this run and a counter: unique as OpenAI's ids, and cheaper. */
+/** A random part for this process and a counter: as unique as OpenAI's ids, and cheaper. */
 const RUN = randomBytes(10).toString('hex');
 let outputCount = 0;
 
-/** @throws InvalidDirectiveError when it wants a tool that was not offered */
+/** @throws InvalidDirectiveError if the directive names a tool that the request does not offer */
 export function composeOutput<M extends SandboxModel>(
   request: SandboxModelRequest<M>,
   directive: Directive,
@@ -91,7 +94,7 @@ export function composeOutput<M extends SandboxModel>(
     chosen?.maxProviderUses === undefined
       ? []
       : createProviderSearches(Math.min(directive.toolTimes, chosen.maxProviderUses), directive);
-  // The text of a directive for a tool is the tool's.
+  // If the directive names a tool that is not called, its text was meant for that tool.
   const directiveText = directive.tool === undefined || chosen ? directive.text : undefined;
   const explicitText =
     directiveText ?? (tool ? createArguments(tool) : createStructuredText(request.format, directive));
@@ -101,7 +104,7 @@ export function composeOutput<M extends SandboxModel>(
   const reasoning = Math.min(requestedReasoning, request.limit);
   const remainingTokens = request.limit - reasoning;
   const requestedCalls = tool && request.toolbox.allowsParallelCalls ? directive.tools : 1;
-  // Calls behind the first one that the limit has no room for are left out.
+  // Calls after the first one that exceed the limit are left out.
   const copies = Math.max(1, Math.min(requestedCalls, Math.floor(remainingTokens / Math.max(1, starts.length))));
   const visible = Math.min(starts.length, remainingTokens);
   const complete = visible === starts.length;
@@ -141,7 +144,7 @@ interface TokenizedText {
   readonly starts: readonly number[];
 }
 
-/** The same numbers come again and again under load: what they lead to is kept. */
+/** Caches by size, because load tests request the same sizes again and again. */
 const TEXT_CACHE = new Map<number, TokenizedText>();
 const CHUNK_CACHE = new Map<string, readonly TextChunk[]>();
 const MAX_CACHE_ENTRIES = 256;
@@ -156,9 +159,9 @@ function toTokenizedText(text: string): TokenizedText {
 }
 
 interface SplitOptions {
-  /** Tokens that are seen. */
+  /** Number of visible tokens. */
   readonly visible: number;
-  /** Where the text ends. */
+  /** Offset of the end of the text. */
   readonly end: number;
   readonly chunks: number;
 }
@@ -168,7 +171,7 @@ function splitText({ text, starts }: TokenizedText, { visible, end, chunks }: Sp
   const createChunk = (chunk: number): TextChunk => {
     const first = Math.floor((chunk * visible) / chunks);
     const next = Math.floor(((chunk + 1) * visible) / chunks);
-    // White space goes with the token before it, at the very start with the first one.
+    // White space belongs to the token before it; leading white space belongs to the first token.
     const from = chunk === 0 ? 0 : (starts[first] as number);
     const to = chunk === chunks - 1 ? end : (starts[next] as number);
     return { json: JSON.stringify(text.slice(from, to)), tokens: next - first };

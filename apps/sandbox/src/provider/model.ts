@@ -1,14 +1,14 @@
-/** A model of a simulated provider, with its own prices: independent of the product's catalogue. */
+/** A model of a simulated provider. Its prices are independent of the gateway's catalogue. */
 import { parseUsd } from '#kernel';
 
-/** USD for a million tokens by class, and USD for each request. */
+/** USD per million tokens by class, and USD per request. */
 export type PriceInUsd = Readonly<Record<'input' | 'cachedInput' | 'output' | 'request', string>>;
 /** Pico-USD per token, and per request. */
 export type SandboxPrice = Readonly<Record<keyof PriceInUsd, bigint>>;
 
 export interface SandboxModel {
   readonly id: string;
-  /** What the answer calls the model. */
+  /** The model name in responses. */
   readonly snapshot: string;
   readonly context: number;
   readonly maxOutput: number;
@@ -17,7 +17,7 @@ export interface SandboxModel {
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-/** The models of a provider by their ids. */
+/** Returns the models of a provider by id. */
 export function createModels<Offer>(
   offers: Readonly<Record<string, Offer & { readonly usd: PriceInUsd }>>,
 ): ReadonlyMap<string, Omit<Offer, 'usd'> & { readonly id: string; readonly price: SandboxPrice }> {
@@ -37,6 +37,6 @@ function priceFrom({ input, cachedInput, output, request }: PriceInUsd): Sandbox
 
 function perToken(usdPerMillion: string): bigint {
   const pico = parseUsd(usdPerMillion);
-  if (pico % TOKENS_PER_PRICE !== 0n) throw new RangeError(`${usdPerMillion} USD is not whole pico-USD per token`);
+  if (pico % TOKENS_PER_PRICE !== 0n) throw new RangeError(`${usdPerMillion} USD is finer than 1 pUSD per token`);
   return pico / TOKENS_PER_PRICE;
 }

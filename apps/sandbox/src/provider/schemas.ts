@@ -1,4 +1,4 @@
-/** Values that a JSON schema allows. */
+/** Generates values that match a JSON schema. */
 
 interface Schema {
   readonly $ref?: string;
@@ -24,16 +24,16 @@ interface Schema {
   readonly multipleOf?: number;
 }
 
-/** Decides wherever a schema leaves a choice: one of so many possibilities, from 0. */
+/** Chooses where a schema allows several values: returns a number from 0 to `possibilities - 1`. */
 export type Picker = (possibilities: number) => number;
 
-/** The first and the least of everything. */
+/** Always chooses the first or lowest value. */
 export const PICK_FIRST: Picker = () => 0;
 
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
-/** Decides at random, but always the same for the same seed. The hash is FNV-1a, the generator mulberry32. */
+/** Chooses pseudo-randomly, always the same for the same seed. The hash is FNV-1a, the generator mulberry32. */
 export function createPicker(seed: string): Picker {
   let state = FNV_OFFSET;
   for (let at = 0; at < seed.length; at++) state = Math.imul(state ^ seed.charCodeAt(at), FNV_PRIME);
@@ -45,18 +45,18 @@ export function createPicker(seed: string): Picker {
   };
 }
 
-/** Deeper than any schema that can be fulfilled goes: one that requires itself has no end. */
+/** Bounds a schema that requires itself and so has no finite value. No satisfiable schema is this deep. */
 const MAX_DEPTH = 32;
-/** From here on nothing is added that is not required, so that a schema that allows itself comes to an end. */
+/** From this depth on only required properties are added, so that values of a recursive schema end. */
 const MAX_OPTIONAL_DEPTH = 4;
 
-/** A value that the schema allows; `pattern`, `not` and conditions are not looked at. */
+/** Returns a value that matches the schema. `pattern`, `not` and conditions are ignored. */
 export function createSample(schema: unknown, picker: Picker): unknown {
   return sample(schema, { root: schema, picker, depth: 0 });
 }
 
 interface SampleContext {
-  /** What references start from. */
+  /** The schema that references are resolved against. */
   readonly root: unknown;
   readonly picker: Picker;
   readonly depth: number;
@@ -95,10 +95,10 @@ function sample(rawSchema: unknown, { root, picker, depth }: SampleContext): unk
 
 const LISTS: ReadonlySet<string> = new Set(['enum', 'anyOf', 'oneOf', 'allOf', 'required']);
 const SIZES: ReadonlySet<string> = new Set(['minItems', 'maxItems', 'minLength', 'maxLength']);
-/** No answer is longer. */
+/** Bounds the lengths that a schema can require. */
 const MAX_SIZE = 10_000;
 
-/** The schema without what no schema may have, such as `required: null`: clients with bugs send it. */
+/** Removes keywords with invalid values, such as `required: null`: clients with bugs send them. */
 function removeInvalidKeywords(rawSchema: unknown): Schema {
   if (typeof rawSchema !== 'object' || rawSchema === null) return {};
   const isValidKeyword = ([keyword, value]: readonly [string, unknown]) => {
@@ -122,27 +122,27 @@ function resolveReference(ref: string, root: unknown): unknown {
   return ref.split('/').slice(1).reduce(step, root);
 }
 
-/** What is required, and some of the rest. */
+/** Returns the required properties and some of the optional ones. */
 function selectPropertyNames({ properties = {}, required = [] }: Schema, pick: Picker): readonly string[] {
   const optionalNames = Object.keys(properties).filter((name) => !required.includes(name));
   return [...required, ...optionalNames.filter(() => pick(2) === 1)];
 }
 
-/** How many more items than necessary an array has at most. */
+/** Maximum number of items beyond `minItems`. */
 const MAX_EXTRA_ITEMS = 3;
 
 function selectLength({ minItems = 0, maxItems = minItems + MAX_EXTRA_ITEMS }: Schema, pick: Picker): number {
   return minItems + pick(Math.min(maxItems - minItems, MAX_EXTRA_ITEMS) + 1);
 }
 
-/** How far from the least one a number is at most. */
+/** Maximum distance of a number from its minimum, in steps. */
 const MAX_NUMBER_STEPS = 1_000;
 
 function createNumber(schema: Schema, pick: Picker): number {
   const { minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf: step = 1 } = schema;
   const min = minimum ?? (exclusiveMinimum === undefined ? Number.NEGATIVE_INFINITY : exclusiveMinimum + step);
   const max = maximum ?? (exclusiveMaximum === undefined ? Number.POSITIVE_INFINITY : exclusiveMaximum - step);
-  // Between 0 and 1 is no whole number.
+  // A range such as 0 to 1 may exclude all multiples.
   if (min > max) return ((minimum ?? exclusiveMinimum ?? 0) + (maximum ?? exclusiveMaximum ?? 0)) / 2;
   const first = Math.min(Math.ceil(Math.max(step, min) / step) * step, max);
   const steps = Math.floor(Math.min(max - first, MAX_NUMBER_STEPS * step) / step);

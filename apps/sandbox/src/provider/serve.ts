@@ -1,4 +1,4 @@
-/** One request to a simulated provider, whatever it speaks. */
+/** Serves one request to a simulated provider, whatever its protocol. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxBill } from '../bill.ts';
 import type { Call, HttpError } from '../router.ts';
@@ -17,25 +17,27 @@ import { composeOutput, type SandboxModelOutput, type SandboxModelRequest } from
 
 export interface ProtocolRequest<M extends SandboxModel> extends SandboxModelRequest<M> {
   readonly stream: boolean;
-  /** Text of the last user message. */
   readonly lastUserText: string;
 }
 
-/** What differs between providers. */
+/** What differs between protocols. */
 export interface Protocol<M extends SandboxModel, Q extends ProtocolRequest<M>> {
   createFaultError(fault: ErrorFault): HttpError;
   createDirectiveError(message: string): HttpError;
   getId(output: SandboxModelOutput<M>): string;
   getHeaders(output: SandboxModelOutput<M>): Readonly<Record<string, string>>;
-  /** The answer in one piece. */
+  /** Returns the body of a non-streaming response. */
   toResponseBody(output: SandboxModelOutput<M>, request: Q, fault: Fault | undefined): unknown;
   toEvents(output: SandboxModelOutput<M>, request: Q, fault: Fault | undefined): StreamParts;
 }
 
-/** Providers that generate, and bill, to the end whoever reads it. */
+/** Providers that generate and bill to the end after the client has disconnected. */
 const BILLS_AFTER_DISCONNECT: ReadonlySet<string> = new Set(['openrouter', 'groq']);
 
-/** Reads the directive, waits, fails as directed, composes, delivers, bills. */
+/**
+ * Creates the handler of a protocol: it parses the directive, waits, applies faults, composes the output, delivers and
+ * bills it.
+ */
 export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<M>>(
   provider: string,
   bill: SandboxBill,
@@ -47,7 +49,7 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
       const directive = parseDirective(request.lastUserText);
       const fault = faults.selectFault(directive, provider, request.toolbox.rounds + 1);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-      // A whole answer has no middle for an error.
+      // A non-streaming response cannot fail in the middle.
       const effectiveFault = fault === 'error' && !request.stream ? '500' : fault;
       if (applyFault(effectiveFault, call, protocol.createFaultError)) return;
       const output = composeOutput(request, directive, fault);

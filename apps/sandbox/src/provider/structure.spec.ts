@@ -1,4 +1,4 @@
-/** What a request asks for beside words, in all three protocols and by their own clients: structures, and calls at once. */
+/** Tests structured output and parallel tool calls in all three protocols, through their own clients. */
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -17,7 +17,7 @@ afterAll(() => sandbox.close());
 
 const GPT = 'gpt-5-mini';
 const user = (content: string) => [{ role: 'user' as const, content }];
-/** Output tokens of each line of the bill. */
+/** Returns the output tokens of each line on the bill. */
 const billed = async () => {
   const lines = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as { tokens: { output: number } }[];
   return lines.map(({ tokens }) => tokens.output);
@@ -30,7 +30,7 @@ const schema = {
   additionalProperties: false,
 };
 
-/** Ways to ask for an answer of a structure. */
+/** Requests for structured output. */
 type Ask = (content: string) => Promise<string>;
 const STRUCTURED: Readonly<Record<string, Ask>> = {
   async 'a chat'(content) {
@@ -58,8 +58,8 @@ const STRUCTURED: Readonly<Record<string, Ask>> = {
   },
 };
 
-describe('a structure', () => {
-  test.each(Object.entries(STRUCTURED))('is what its schema allows, and always the same: %s', async (_, ask) => {
+describe('structured output', () => {
+  test.each(Object.entries(STRUCTURED))('matches its schema and is repeatable: %s', async (_, ask) => {
     const conforms = new Ajv2020().compile(schema);
     const answers: string[] = [];
     for (const content of ['a', 'b', 'c', 'd', 'e', 'f']) {
@@ -71,12 +71,12 @@ describe('a structure', () => {
     expect(new Set(answers).size).toBeGreaterThan(1);
   });
 
-  test.each(Object.entries(STRUCTURED))('gives way to a text, or a number of words: %s', async (_, ask) => {
+  test.each(Object.entries(STRUCTURED))('gives way to text or tokens of a directive: %s', async (_, ask) => {
     expect(await ask('[[sandbox text=Yes]]')).toBe('Yes');
     expect(await ask('[[sandbox tokens=2]]')).toBe('every coin');
   });
 
-  test('without a schema is an object of any kind', async () => {
+  test('without a schema is a JSON object', async () => {
     const chat = await openai.chat.completions.create({
       model: GPT,
       messages: user('JSON'),
@@ -91,7 +91,7 @@ describe('a structure', () => {
       expect(JSON.parse(text ?? '')).toEqual(expect.objectContaining({ answer: expect.any(String) }));
   });
 
-  test('that the limit has no room for is cut', async () => {
+  test('is truncated at the token limit', async () => {
     const response_format = { type: 'json_object' as const };
     const asked = { model: GPT, messages: user('JSON'), max_completion_tokens: 2, response_format };
     const [choice] = (await openai.chat.completions.create(asked)).choices;
@@ -99,14 +99,13 @@ describe('a structure', () => {
   });
 });
 
-describe('two calls at once', () => {
+describe('parallel tool calls', () => {
   const FUNCTION = { name: 'weather', parameters: schema };
-  /** Tokens of `{"city":"Ur","days":2}`. */
   const TOKENS = 15;
   const content = 'Hi [[sandbox tools=2 chunks=3]]';
   const ARGUMENTS = { city: 'Ur', days: 2 };
 
-  test('stand in a chat, whole and streamed, and both are billed', async () => {
+  test('are returned in a chat, non-streaming or streamed, and all are billed', async () => {
     const asked = { model: GPT, messages: user(content), tools: [{ type: 'function' as const, function: FUNCTION }] };
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
     const chats = [
@@ -127,7 +126,7 @@ describe('two calls at once', () => {
     }
   });
 
-  test('stand in a response, whole and streamed, in the order of its events', async () => {
+  test('are returned in a response, non-streaming or streamed, with events that are numbered in order', async () => {
     const asked = { model: GPT, input: content, tools: [{ type: 'function' as const, ...FUNCTION, strict: true }] };
     const stream = openai.responses.stream(asked);
     const numbers: number[] = [];
@@ -144,7 +143,7 @@ describe('two calls at once', () => {
     expect(numbers).toEqual([...numbers.keys()]);
   });
 
-  test('stand in a message, whole and streamed', async () => {
+  test('are returned in a message, non-streaming or streamed', async () => {
     const tools = [{ name: 'weather', input_schema: schema }];
     const asked = { model: 'claude-haiku-4-5', max_tokens: 100, messages: user(content), tools };
     for (const message of [
@@ -161,7 +160,7 @@ describe('two calls at once', () => {
     }
   });
 
-  test('are one where the request wants no more, or the limit has no room for the second', async () => {
+  test('are reduced to one if the request allows one, or the token limit excludes the second', async () => {
     const asked = { model: GPT, messages: user(content), tools: [{ type: 'function' as const, function: FUNCTION }] };
     const one = await openai.chat.completions.create({ ...asked, parallel_tool_calls: false });
     expect(one.choices[0]).toMatchObject({ finish_reason: 'tool_calls', message: { tool_calls: [{}] } });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { countTokens, findTokenStarts, generateProse } from './tokens.ts';
 
-describe("the sandbox's tokens", () => {
+describe('token counting', () => {
   test.each([
     ['', 0],
     [' \n\t', 0],
@@ -13,16 +13,16 @@ describe("the sandbox's tokens", () => {
     ['a-b', 3],
     ['日本', 2],
     ['😀', 1],
-  ])('%j has so many', (text, tokens) => {
+  ])('counts the tokens of %j', (text, tokens) => {
     expect(countTokens(text)).toBe(tokens);
     expect(findTokenStarts(text)).toHaveLength(tokens);
   });
 
-  test('a generated text has exactly as many as were asked for', () => {
+  test('generates a text of exactly the requested number of tokens', () => {
     for (const tokens of [0, 1, 16, 64, 1_000]) expect(countTokens(generateProse(tokens))).toBe(tokens);
   });
 
-  test('the text between two starts is one token', () => {
+  test('finds exactly one token between two starts', () => {
     const text = 'An answer, in 2 halves: 日本!';
     const starts = findTokenStarts(text);
     const tokens = starts.map((start, index) => text.slice(start, starts[index + 1]));

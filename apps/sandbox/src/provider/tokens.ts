@@ -1,7 +1,7 @@
 /**
- * The sandbox's own tokens. They are simple on purpose, so that anybody can count them by hand:
- * - a run of ASCII letters, digits, `_` and `'` is one token for every 8 characters it has or begins;
- * - every other character that is not white space is a token of its own.
+ * The tokens of the sandbox. The rules are simple, so that tokens can be counted by hand:
+ * - a run of ASCII letters, digits, `_` and `'` is one token for every 8 characters or part of them;
+ * - every other character that is not white space is one token.
  * "Hello, world!" is Hello · , · world · ! = 4 tokens; "internationalisation" is 20 letters = 3 tokens.
  */
 const CHARACTERS_PER_TOKEN = 8;
@@ -21,7 +21,7 @@ export function countTokens(text: string): number {
   return tokens;
 }
 
-/** Where each token of a text begins. */
+/** Returns the offset of each token in a text. */
 export function findTokenStarts(text: string): number[] {
   const starts: number[] = [];
   let run = 0;
@@ -44,7 +44,7 @@ function isWordCharacter(code: number): boolean {
   );
 }
 
-/** Not white space, and not the second half of a character outside the basic plane. */
+/** Excludes white space and the second half of a surrogate pair. */
 function isSymbol(code: number): boolean {
   return code > 32 && code !== 0xa0 && code !== 0x3000 && (code < 0xdc00 || code > 0xdfff);
 }
@@ -54,7 +54,7 @@ const VOCABULARY = (
   'is never wrong for long and whoever doubts a line may read the whole page again from its very first entry'
 ).split(' ');
 
-/** A text of exactly so many tokens: words in a fixed order. */
+/** Returns a text of exactly this many tokens: words in a fixed order. */
 export function generateProse(tokens: number): string {
   let text = '';
   for (let at = 0; at < tokens; at++) text += at === 0 ? VOCABULARY[0] : ` ${VOCABULARY[at % VOCABULARY.length]}`;

@@ -7,8 +7,8 @@ const argumentsOf = (schema: unknown) => JSON.parse(createArguments({ name: 'f',
 
 describe('arguments', () => {
   test.each<[string, object]>([
-    ['nothing', { type: 'object' }],
-    ['what is required', { type: 'object', properties: { a: { type: 'string' }, b: {} }, required: ['a'] }],
+    ['no properties', { type: 'object' }],
+    ['required properties', { type: 'object', properties: { a: { type: 'string' }, b: {} }, required: ['a'] }],
     ['one of a list', { enum: ['x', 'y'] }],
     ['one value', { const: 7 }],
     ['a number within bounds', { type: 'number', exclusiveMinimum: 3, maximum: 5 }],
@@ -28,7 +28,7 @@ describe('arguments', () => {
       },
     ],
     [
-      'what stands elsewhere in the schema',
+      'a reference within the schema',
       {
         type: 'object',
         properties: { list: { type: 'array', minItems: 1, items: { $ref: '#/$defs/item' } } },
@@ -40,7 +40,7 @@ describe('arguments', () => {
     expect(new Ajv2020({ allowUnionTypes: true }).validate(schema, argumentsOf(schema))).toBe(true);
   });
 
-  test('come to an end when a schema has none', () => {
+  test('are finite for a schema that requires itself', () => {
     const endless = { type: 'object', properties: { next: { $ref: '#' } }, required: ['next'] };
     expect(argumentsOf(endless)).toBeDefined();
   });
@@ -57,25 +57,25 @@ describe('the tool', () => {
 
   test.each<[string, Toolbox, string | undefined, string | undefined]>([
     ['none unless requested', box('auto'), undefined, undefined],
-    ['the one the directive names', box('auto'), 'g', 'g'],
-    ['the first one when any will do', box('auto'), 'any', 'f'],
-    ['none when its result is there', box('auto', 1), 'g', undefined],
-    ['none when it is offered no more', box('auto', 1), 'h', undefined],
-    ['none when nothing is offered', { ...box('auto'), tools: [] }, 'any', undefined],
-    ['none when the request wants none', box('none'), 'g', undefined],
-    ['the first one when the request requires one', box('required'), undefined, 'f'],
-    ['the one the directive names when the request requires one', box('required'), 'g', 'g'],
-    ['the one the request names', box({ name: 'g' }), 'f', 'g'],
+    ['the one that the directive names', box('auto'), 'g', 'g'],
+    ['the first one for the directive "any"', box('auto'), 'any', 'f'],
+    ['none once its result is in the conversation', box('auto', 1), 'g', undefined],
+    ['none if it is no longer offered', box('auto', 1), 'h', undefined],
+    ['none if the request offers no tools', { ...box('auto'), tools: [] }, 'any', undefined],
+    ['none if the request forbids tools', box('none'), 'g', undefined],
+    ['the first one if the request requires a tool', box('required'), undefined, 'f'],
+    ['the one that the directive names if the request requires a tool', box('required'), 'g', 'g'],
+    ['the one that the request names', box({ name: 'g' }), 'f', 'g'],
   ])('that is called is %s', (_, toolbox, wanted, name) => {
     expect(selectTool(toolbox, wanted)?.name).toBe(name);
   });
 
-  test('is called in as many rounds as the directive says', () => {
+  test('is called in as many rounds as the directive specifies', () => {
     const called = [0, 1, 2].map((rounds) => selectTool(box('auto', rounds), 'g', 2)?.name);
     expect(called).toEqual(['g', 'g', undefined]);
   });
 
-  test('must have been offered', () => {
+  test('must be offered by the request', () => {
     expect(() => selectTool(box('auto'), 'h')).toThrow(InvalidDirectiveError);
     expect(() => selectTool({ ...box('required'), tools: [] }, 'any')).toThrow(InvalidDirectiveError);
   });

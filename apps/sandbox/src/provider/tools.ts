@@ -1,26 +1,29 @@
-/** Tools that a request offers: which one is called, and with what. */
+/** Selects the tool that is called, and its arguments. */
 import { invalidDirectiveError } from './directive.ts';
 import { createSample, PICK_FIRST } from './schemas.ts';
 
 export interface Tool {
   readonly name: string;
-  /** JSON schema of its arguments; undefined for one that takes plain text. */
+  /** JSON schema of the arguments; undefined if the tool takes plain text. */
   readonly schema: unknown;
-  /** The provider executes it by itself, so often at most. */
+  /** The provider executes the tool itself, at most this often. */
   readonly maxProviderUses?: number;
 }
 
 export interface Toolbox {
   readonly tools: readonly Tool[];
-  /** What the request says: `auto` leaves it to the model, `required` wants any, an object that one. */
+  /** `auto` leaves the choice to the model, `required` requires any tool, an object requires that tool. */
   readonly choice: 'auto' | 'none' | 'required' | { readonly name: string };
-  /** Whether an answer may have several calls. */
+  /** Whether a completion may have several calls. */
   readonly allowsParallelCalls: boolean;
-  /** How often tools were called and answered since the user last spoke. */
+  /** Number of rounds of calls and results since the last user message. */
   readonly rounds: number;
 }
 
-/** @throws InvalidDirectiveError when the directive wants a tool that was not offered */
+/**
+ * Returns the tool to call; undefined for none.
+ * @throws InvalidDirectiveError if the request does not offer the tool of the directive
+ */
 export function selectTool(
   { tools, choice, rounds }: Toolbox,
   requestedName: string | undefined,
@@ -31,14 +34,16 @@ export function selectTool(
     requestedName === undefined || requestedName === 'any'
       ? tools[0]
       : tools.find(({ name }) => name === requestedName);
-  // What was called before may have been taken away since, and agents ask for a title beside the conversation.
+  // Agents may remove the tool after the call, or request a title for the conversation without any tools.
   if (choice === 'auto' && !requestedTool && (rounds > 0 || tools.length === 0)) return undefined;
   if (choice === 'none' || (choice === 'auto' && (requestedName === undefined || rounds >= times))) return undefined;
   if (!requestedTool) throw invalidDirectiveError(`the request has no tool "${requestedName}"`);
   return requestedTool;
 }
 
-/** Arguments that the tool's schema allows, no more than it requires; or any text. */
+/**
+ * Returns arguments that match the tool's schema, with required properties only; or a text for a tool without a schema.
+ */
 export function createArguments({ schema }: Tool): string {
   if (schema === undefined) return 'print("Hello")';
   return JSON.stringify(createSample(schema, PICK_FIRST));

@@ -1,8 +1,8 @@
 /**
- * A Stripe account: Checkout Sessions, the payments behind them, and what becomes of these. Objects are kept as its API
- * prints them, with others by their ids. Facts: the API reference (Checkout Sessions, Charges, Refunds, Disputes, Balance
- * Transactions, Events) and its guides on fulfilment and disputes. In card payments of the USA 2.9 % and 30 cents are kept,
- * and 15 dollars for a dispute.
+ * A Stripe account: Checkout Sessions with their payments, refunds and disputes. Objects are stored in the format of
+ * the API, with references as ids. Sources: the API reference (Checkout Sessions, Charges, Refunds, Disputes, Balance
+ * Transactions, Events) and its guides on fulfilment and disputes. Fees are those of card payments in the USA: 2.9 %
+ * and 30 cents, and 15 dollars for a dispute.
  */
 import { randomBytes } from 'node:crypto';
 import { HttpError } from '../router.ts';
@@ -19,22 +19,22 @@ import {
 const MIN_EXPIRY_SECONDS = 30 * 60;
 const MAX_EXPIRY_SECONDS = 24 * 3600;
 const DISPUTE_FEE = 1_500;
-/** Of an account that is not settled in the currency of the charge. */
+/** For an account whose currency is not that of the charge. */
 const EXCHANGE_RATE = 0.9;
 
-// biome-ignore lint/suspicious/noExplicitAny: objects of Stripe's API, printed and never relied on
+// biome-ignore lint/suspicious/noExplicitAny: objects of Stripe's API, which are only serialised
 export type StripeObject = { id: string; object: string; created: number; [field: string]: any };
 
-/** How an act differs from the usual. */
+/** Deviations of an action from its defaults. */
 export interface ActionOptions {
   /** Cents. */
   readonly amount?: number;
-  /** Another total than what was asked for, as after a discount or a tax. */
+  /** A total in cents that differs from the requested one, as after a discount or a tax. */
   readonly total?: number;
-  /** The account's own currency, where that is another. */
+  /** The currency of the account, if it differs. */
   readonly settledIn?: string;
   readonly refund?: string;
-  /** What Stripe keeps is known a while after the payment, as it is where it captures asynchronously. */
+  /** The fee is known only later, as when Stripe captures asynchronously. */
   readonly feeLater?: boolean;
 }
 
@@ -55,12 +55,12 @@ export class FakeStripeAccount {
     return session;
   }
 
-  /** Newest first, as every list. */
+  /** Newest first, like all of Stripe's lists. */
   listObjects(object: string): readonly StripeObject[] {
     return [...this.objects.values()].filter((item) => item.object === object).reverse();
   }
 
-  /** @param pages where the hosted pages are */
+  /** @param pages base URL of the hosted pages */
   createSession(params: Params, pages: string): StripeObject {
     const { amount, currency } = parsePrice(params);
     const created = this.getUnixTime();
@@ -68,7 +68,7 @@ export class FakeStripeAccount {
       params.expires_at === undefined ? created + MAX_EXPIRY_SECONDS : parseCount(params, 'expires_at');
     if (expires_at < created + MIN_EXPIRY_SECONDS || expires_at > created + MAX_EXPIRY_SECONDS)
       throw invalidRequestError('The `expires_at` timestamp must be 30 minutes to 24 hours from now.', 'expires_at');
-    if (findText(params, 'mode') !== 'payment') throw invalidRequestError('the sandbox takes payments only', 'mode');
+    if (findText(params, 'mode') !== 'payment') throw invalidRequestError('only payment is supported', 'mode');
     for (const name of ['success_url', 'cancel_url'])
       if (!URL.canParse(findText(params, name) ?? '')) throw invalidRequestError('Not a valid URL', name);
     const id = newId('cs_test');
@@ -88,7 +88,7 @@ export class FakeStripeAccount {
     });
   }
 
-  /** Does something to a session or its payment. @returns the events that report it */
+  /** Performs an action on a session or its payment. @returns the events that report it */
   performAction(sessionId: string, name: string, options: ActionOptions): readonly StripeObject[] {
     const action = Object.hasOwn(this.actions, name) ? this.actions[name] : undefined;
     if (!action) throw badRequestError(`"do" must be one of ${Object.keys(this.actions).join(', ')}`);
@@ -114,7 +114,7 @@ export class FakeStripeAccount {
       return [this.addEvent('checkout.session.async_payment_failed', session)];
     },
     expire: (session) => {
-      if (session.status !== 'open') throw badRequestError('that session is not open');
+      if (session.status !== 'open') throw badRequestError('the session is not open');
       Object.assign(session, { status: 'expired', url: null });
       return [this.addEvent('checkout.session.expired', session)];
     },
@@ -128,7 +128,7 @@ export class FakeStripeAccount {
 
   private confirm(session: StripeObject, { total = session.amount_subtotal }: ActionOptions): void {
     if (session.status !== 'open' || session.expires_at <= this.getUnixTime())
-      throw badRequestError('that session is not open');
+      throw badRequestError('the session is not open');
     const intent = this.addObject('pi', 'payment_intent', {
       ...{ amount: total, amount_received: 0, currency: session.currency, status: 'processing', latest_charge: null },
       metadata: session.intent_metadata,
@@ -140,7 +140,7 @@ export class FakeStripeAccount {
 
   private collect(session: StripeObject, { settledIn = 'usd', feeLater = false }: ActionOptions): void {
     const intent = this.getIntent(session);
-    if (session.payment_status === 'paid') throw badRequestError('that session is paid');
+    if (session.payment_status === 'paid') throw badRequestError('the session is already paid');
     const { amount, currency } = intent;
     const charge = this.addObject('ch', 'charge', {
       ...{ amount, amount_captured: amount, amount_refunded: 0, currency, captured: true, paid: true },
@@ -165,7 +165,7 @@ export class FakeStripeAccount {
     const charge = this.getCharge(session);
     const refundable = charge.amount - charge.amount_refunded;
     const amount = part ?? refundable;
-    if (amount > refundable || amount <= 0) throw badRequestError(`a refund can be of at most ${refundable}`);
+    if (amount > refundable || amount <= 0) throw badRequestError(`a refund can be at most ${refundable} cents`);
     const refund = this.addObject('re', 'refund', {
       ...{ amount, currency: charge.currency, status: 'succeeded', reason: null, charge: charge.id },
       ...{
@@ -181,7 +181,7 @@ export class FakeStripeAccount {
   private failRefund(session: StripeObject, id: string): readonly StripeObject[] {
     const charge = this.getCharge(session);
     const refund = this.objects.get(id);
-    if (refund?.charge !== charge.id || refund.status !== 'succeeded') throw badRequestError('there is no such refund');
+    if (refund?.charge !== charge.id || refund.status !== 'succeeded') throw badRequestError('refund not found');
     const failure_balance_transaction = this.createBalanceTransaction(charge, refund.amount, 0).id;
     Object.assign(refund, {
       status: 'failed',
@@ -212,7 +212,7 @@ export class FakeStripeAccount {
     const dispute = this.listObjects('dispute').find(
       (candidate) => candidate.charge === charge.id && candidate.status === 'needs_response',
     );
-    if (!dispute) throw badRequestError('there is no open dispute');
+    if (!dispute) throw badRequestError('the charge has no open dispute');
     dispute.status = status;
     const types = ['charge.dispute.closed'];
     if (status === 'won') {
@@ -222,7 +222,7 @@ export class FakeStripeAccount {
     return types.map((type) => this.addEvent(type, dispute));
   }
 
-  /** What a movement is in the account's own balance. */
+  /** Creates an entry in the account's balance, in the currency of the account. */
   private createBalanceTransaction({ id: source, settled_in }: StripeObject, cents: number, fee: number): StripeObject {
     const rate = settled_in === 'usd' ? null : EXCHANGE_RATE;
     const amount = Math.round(cents * (rate ?? 1));
@@ -240,18 +240,18 @@ export class FakeStripeAccount {
     return this.addEvent('checkout.session.completed', session);
   }
 
-  /** With what the object is now. */
+  /** The event contains the current state of the object. */
   private addEvent(type: string, subject: StripeObject): StripeObject {
     const data = { object: structuredClone(subject) };
     return this.addObject('evt', 'event', { type, data, livemode: false, pending_webhooks: 1, api_version: null });
   }
 
   private getIntent({ payment_intent }: StripeObject): StripeObject {
-    return this.objects.get(payment_intent) ?? fail('that session has no payment');
+    return this.objects.get(payment_intent) ?? fail('the session has no payment');
   }
 
   private getCharge(session: StripeObject): StripeObject {
-    return this.objects.get(this.getIntent(session).latest_charge) ?? fail('that session is not paid');
+    return this.objects.get(this.getIntent(session).latest_charge) ?? fail('the session is not paid');
   }
 
   private addObject(prefix: string, object: string, fields: object): StripeObject {
@@ -271,7 +271,7 @@ export class FakeStripeAccount {
 function parsePrice(params: Params): { readonly amount: number; readonly currency: string } {
   const [item, ...otherItems] = toList(params.line_items);
   if (typeof item !== 'object' || otherItems.length > 0)
-    throw invalidRequestError('the sandbox takes one item', 'line_items');
+    throw invalidRequestError('the sandbox supports exactly one line item', 'line_items');
   const price = findParams(item, 'price_data');
   const currency = findText(price, 'currency') ?? '';
   if (!/^[a-z]{3}$/.test(currency))

@@ -1,9 +1,12 @@
-/** How Stripe's API is asked, and how it refuses. Facts: its API reference, and what its own library sends. */
+/**
+ * Parses Stripe's form parameters and creates its errors. Sources: the API reference, and the requests of Stripe's
+ * library.
+ */
 import { HttpError } from '../router.ts';
 
 export type Params = { readonly [name: string]: string | Params | undefined };
 
-/** Reads `line_items[0][price_data][currency]=usd` as what it stands for; lists are objects with numbers as names. */
+/** Parses `line_items[0][price_data][currency]=usd` to nested objects. Lists are objects whose names are numbers. */
 export function parseParams(encoded: string): Params {
   const params: Record<string, unknown> = Object.create(null);
   for (const [name, value] of new URLSearchParams(encoded)) {
@@ -20,7 +23,7 @@ export function parseParams(encoded: string): Params {
   return params as Params;
 }
 
-/** The members of a list, in order. */
+/** Returns the elements of a list in order. */
 export function toList(value: Params[string]): readonly (string | Params)[] {
   return typeof value === 'object' ? Object.values(value).filter((item) => item !== undefined) : [];
 }
@@ -35,7 +38,7 @@ export function findParams(params: Params | undefined, name: string): Params | u
   return typeof value === 'object' ? value : undefined;
 }
 
-/** A whole number above 0. */
+/** Parses an integer above 0. @throws HttpError 400 */
 export function parseCount(params: Params | undefined, name: string): number {
   const value = Number(findText(params, name));
   if (!Number.isSafeInteger(value) || value <= 0)

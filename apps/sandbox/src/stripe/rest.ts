@@ -1,6 +1,6 @@
 /**
- * Stripe's REST API, as far as its library asks it for what the product needs; a page on which one pays; and the switches
- * of the account. The library knows a host and no path before `/v1`, so these are the only routes there.
+ * The part of Stripe's REST API that the gateway uses, a payment page, and actions on the account. Stripe's library can
+ * be configured with a host but without a path, so these routes start with `/v1`.
  */
 import { createHash } from 'node:crypto';
 import { parseReportMode } from '../report.ts';
@@ -12,7 +12,7 @@ import { StripeWebhooks } from './webhooks.ts';
 const PAGES = '/stripe/pay';
 const DEFAULT_LIMIT = 10;
 const MAX_LIMIT = 100;
-/** Fields that are kept beside those of the API. */
+/** Stored fields that are not part of the API. */
 const INTERNAL_FIELDS = new Set(['settled_in', 'intent_metadata']);
 
 interface IdempotentSession {
@@ -23,7 +23,7 @@ interface IdempotentSession {
 export class StripeServer {
   private readonly account: FakeStripeAccount;
   private readonly webhooks = new StripeWebhooks();
-  /** Answers by `Idempotency-Key`. */
+  /** Sessions by `Idempotency-Key`. */
   private readonly sessionsByKey = new Map<string, IdempotentSession>();
 
   constructor(now?: () => number) {
@@ -52,7 +52,7 @@ export class StripeServer {
       'POST /stripe/webhooks': async (call) => {
         const { url, secret } = parseObject(await call.readText()) ?? {};
         if (typeof url !== 'string' || typeof secret !== 'string')
-          throw badRequestError('"url" and "secret" must be there');
+          throw badRequestError('"url" and "secret" are required');
         this.webhooks.add({ url, secret });
         call.sendJson(200, {});
       },
@@ -113,7 +113,7 @@ export class StripeServer {
       fee_later,
       ...unknown
     } = parseObject(await call.readText()) ?? {};
-    for (const name in unknown) throw badRequestError(`there is no option "${name}"`);
+    for (const name in unknown) throw badRequestError(`unknown option "${name}"`);
     const webhookReport = report === 'at once' ? report : parseReportMode(report);
     const options = { amount, total, settledIn: settled_in, refund, feeLater: fee_later } as ActionOptions;
     const definedOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
@@ -122,14 +122,14 @@ export class StripeServer {
     call.sendJson(200, { events });
   }
 
-  /** A session that is open. */
+  /** @throws HttpError unless the session is open */
   private getOpenSession(call: Call): StripeObject {
     const session = this.account.getSession(call.parameter);
-    if (session.status !== 'open') throw badRequestError('this page is closed');
+    if (session.status !== 'open') throw badRequestError('the session of this page is not open');
     return session;
   }
 
-  /** With objects in the place of their ids, as far as the paths say. */
+  /** Replaces ids with their objects, as specified by the paths. */
   private expandFields(of: StripeObject, paths: readonly string[]): StripeObject {
     const expanded = { ...of };
     for (const [field = '', below] of Map.groupBy(paths, (path) => path.split('.')[0])) {
@@ -152,7 +152,7 @@ export class StripeServer {
   }
 }
 
-/** A secret key or a restricted one. */
+/** Accepts any secret or restricted key. @throws HttpError 401 */
 function authorize(call: Call): Call {
   if (/^Bearer (sk|rk)_\w+$/.test(call.request.headers.authorization ?? '')) return call;
   throw createError(401, { type: 'invalid_request_error', message: 'Invalid API Key provided' });

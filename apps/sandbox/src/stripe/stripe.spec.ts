@@ -1,4 +1,4 @@
-/** The library of Stripe, unmodified, is the client. */
+/** Tests the simulated Stripe with Stripe's own library, unmodified. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -45,7 +45,7 @@ async function looked(id: string) {
 }
 
 describe('a session', () => {
-  test('is open and unpaid, with a page', async () => {
+  test('is open, unpaid, and has a payment page', async () => {
     const session = await create();
     expect(session).toMatchObject({
       ...{ id: expect.stringMatching(/^cs_test_/), status: 'open', payment_status: 'unpaid', payment_intent: null },
@@ -58,22 +58,22 @@ describe('a session', () => {
     expect((await stripe.checkout.sessions.retrieve(session.id)).payment_status).toBe('paid');
   });
 
-  test('is made once under one key, and that is for nothing else', async () => {
+  test('is created once per idempotency key, which cannot be reused for another request', async () => {
     const first = await create({}, 'key');
     expect((await create({}, 'key')).id).toBe(first.id);
     await expect(create({ client_reference_id: 'x' }, 'key')).rejects.toThrow(/same parameters/);
   });
 
   test.each([
-    ['that is not there', () => stripe.checkout.sessions.retrieve('cs_test_no'), 404],
-    ['for an unknown key', () => open('nonsense').checkout.sessions.retrieve('cs_test_no'), 401],
-    ['for too short a time', () => create({ expires_at: Math.floor(Date.now() / 1000) + 60 }), 400],
-    ['without a page to come back to', () => create({ success_url: 'x' }), 400],
-  ])('%s is refused as Stripe does', async (_, asked, statusCode) => {
+    ['with an unknown id', () => stripe.checkout.sessions.retrieve('cs_test_no'), 404],
+    ['for an invalid API key', () => open('nonsense').checkout.sessions.retrieve('cs_test_no'), 401],
+    ['with an expiry that is too early', () => create({ expires_at: Math.floor(Date.now() / 1000) + 60 }), 400],
+    ['without a valid success_url', () => create({ success_url: 'x' }), 400],
+  ])('%s is rejected as by Stripe', async (_, asked, statusCode) => {
     await expect(asked()).rejects.toMatchObject({ statusCode, rawType: 'invalid_request_error' });
   });
 
-  test('that is paid has a charge, and its fee', async () => {
+  test('that is paid has a charge with its fee', async () => {
     const { id } = await create();
     await act(id, 'pay');
     const { session, intent, charge } = await looked(id);
@@ -82,7 +82,7 @@ describe('a session', () => {
     expect(charge?.balance_transaction).toMatchObject({ amount: 2_500, fee: 103, net: 2_397, currency: 'usd' });
   });
 
-  test('that is paid later is complete and unpaid until then', async () => {
+  test('that is paid asynchronously is complete, but unpaid until the payment succeeds', async () => {
     const { id } = await create();
     await act(id, 'pay_later');
     expect((await looked(id)).session).toMatchObject({ status: 'complete', payment_status: 'unpaid' });
@@ -100,7 +100,7 @@ describe('a charge', () => {
     paymentIntent = (await looked(id)).intent?.id ?? '';
   });
 
-  test('can be refunded in parts, and what fails is there again', async () => {
+  test('can be refunded in parts; a failed refund does not count as refunded', async () => {
     const [created] = await act(id, 'refund', { amount: 1_000 });
     await act(id, 'refund', { amount: 1_500 });
     expect((await looked(id)).charge).toMatchObject({ amount_refunded: 2_500, refunded: true });
@@ -120,7 +120,7 @@ describe('a charge', () => {
   test.each([
     ['won', 'win', [-2_500, 2_500]],
     ['lost', 'lose', [-2_500]],
-  ])('can be disputed, which is %s', async (status, how, moved) => {
+  ])('can have a dispute that is %s', async (status, how, moved) => {
     await act(id, 'dispute');
     expect((await looked(id)).charge?.disputed).toBe(true);
     await act(id, how);
@@ -130,7 +130,7 @@ describe('a charge', () => {
     expect(dispute?.balance_transactions[0]?.fee).toBe(1_500);
   });
 
-  test('leaves events, which are read from a position on', async () => {
+  test('creates events, which can be listed from a position', async () => {
     const [first] = (await stripe.events.list({ limit: 1 })).data;
     await act(id, 'refund', { amount: 1_000 });
     await act(id, 'refund', { amount: 1_500 });
@@ -142,7 +142,7 @@ describe('a charge', () => {
   });
 });
 
-describe('a web hook', () => {
+describe('a webhook', () => {
   const SECRET = 'whsec_test';
   let listener: Server;
   let came: { readonly type: string; readonly valid: boolean }[];
@@ -182,13 +182,13 @@ describe('a web hook', () => {
     ['twice', 4, true],
     ['at once', 8, true],
     ['forged', 2, false],
-  ])('that is reported %s comes %i times (signed: %p)', async (report, count, valid) => {
+  ])('with report mode %s arrives %i times (signed: %p)', async (report, count, valid) => {
     await act((await create()).id, 'pay', { report });
     expect(await arrived(count)).toHaveLength(count);
     expect(new Set(came.map((each) => each.valid))).toEqual(new Set([valid]));
   });
 
-  test('that is reordered comes after what happened later', async () => {
+  test('that is reordered arrives after those of later events', async () => {
     const { id } = await create();
     await act(id, 'pay', { report: 'reordered' });
     await act(id, 'refund');

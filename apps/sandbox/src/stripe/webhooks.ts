@@ -1,14 +1,14 @@
-/** The web hooks of a simulated Stripe, signed by its own library. */
+/** The webhooks of a simulated Stripe, signed by Stripe's own library. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReportMode } from '../report.ts';
 import type { StripeObject } from './account.ts';
 
-/** When a delivery is repeated that was not answered with 2xx. */
+/** Delays before repeating a delivery that got no response with status 2xx. */
 const RETRY_DELAYS_MS = [5_000, 60_000, 600_000];
 const TIMEOUT_MS = 10_000;
 const PARALLEL_DELIVERIES = 4;
 
-/** Also by several processes of Stripe at the same time. */
+/** With `at once`, several deliveries are concurrent. */
 export type WebhookReportMode = ReportMode | 'at once';
 
 interface WebhookEndpoint {
@@ -18,7 +18,7 @@ interface WebhookEndpoint {
 
 export class StripeWebhooks {
   private readonly endpoints: WebhookEndpoint[] = [];
-  /** What comes in the wrong order waits for what happens next. */
+  /** Reordered events, which are sent after the next ones. */
   private delayedEvents: readonly StripeObject[] = [];
   private readonly closing = new AbortController();
 
@@ -26,7 +26,7 @@ export class StripeWebhooks {
     this.endpoints.push(endpoint);
   }
 
-  /** Sends what happened, after the answer to what made it happen. */
+  /** Sends the events without waiting for their delivery. */
   report(events: readonly StripeObject[], report: WebhookReportMode): void {
     if (report === 'never') return;
     if (report === 'reordered') {
@@ -61,13 +61,13 @@ export class StripeWebhooks {
         if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
         if (await this.post(to, JSON.stringify(event, undefined, 2))) return;
       } catch {
-        if (this.closing.signal.aborted) return; // else nobody answered, and it is repeated
+        if (this.closing.signal.aborted) return; // any other error means no response, so the event is sent again
       }
     }
   }
 
   private async post({ url, secret }: WebhookEndpoint, payload: string): Promise<boolean> {
-    const { Stripe } = await import('stripe'); // takes a while, and most that run the sandbox take no card
+    const { Stripe } = await import('stripe'); // slow to load, and rarely needed
     const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret });
     const headers = { 'content-type': 'application/json; charset=utf-8', 'stripe-signature': signature };
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);

@@ -4,19 +4,19 @@ import { generateCreditId, toAccountIds } from './credit-id.ts';
 
 const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
-test('the id of an account is a UUID that says nothing of its credit_id, and is none itself', () => {
+test('derives an account id that is a UUID, does not reveal the credit_id and is not a credential itself', () => {
   const creditId = generateCreditId();
   const secrets = new Secrets(older);
   const [id, own, ...more] = toAccountIds(creditId, secrets);
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-  expect([own, more]).toEqual([creditId, []]); // an account from before is found by its own id
+  expect([own, more]).toEqual([creditId, []]); // the id of an older account is its credential
   expect(toAccountIds(creditId, secrets)).toEqual([id, creditId]);
   expect(toAccountIds(id, secrets)).not.toContain(id);
   expect(toAccountIds(creditId, new Secrets(newer))).not.toContain(id);
   expect(toAccountIds(generateCreditId(), secrets)).not.toContain(id);
 });
 
-test('an account is found by each key of the ring, as long as it is there', () => {
+test('returns an account id for each master key in the key ring', () => {
   const creditId = generateCreditId();
   const [id] = toAccountIds(creditId, new Secrets(older));
   const switched = toAccountIds(creditId, new Secrets(newer, [older]));

@@ -1,19 +1,20 @@
-/** The credential of an account, and the id that the books know the account by. */
+/** The credential of an account, and the id of the account in events and tables. */
 import { randomUUID } from 'node:crypto';
 import type { Secrets } from '../secrets.ts';
 
-/** Random UUIDs. The id of an account was one, before it was derived from its `credit_id`. */
+/** Version of random UUIDs. Only a UUID of this version can be both the credential and the id of an older account. */
 const RANDOM_VERSION = '4';
 const DERIVED_VERSION = '8';
 
-/** A new credential: 122 random bits, as a UUID. Nothing keeps it. */
+/** Generates a credential: 122 random bits, as a UUID. The credential is not stored. */
 export function generateCreditId(): string {
   return randomUUID();
 }
 
 /**
- * The ids that the account of a `credit_id` may have, that of a new account first: keyed hashes of it, in the form of UUIDs of
- * version 8, so that who reads ids of accounts has no credential. An account from before that was its own credential, and still is.
+ * Returns the ids that the account of a `credit_id` may have; the first is the id of a new account. The ids are keyed
+ * hashes in the form of UUIDs of version 8, so they do not reveal credentials. In older accounts the id is the
+ * credential itself.
  * @param creditId a UUID in lower case
  */
 export function toAccountIds(creditId: string, secrets: Secrets): readonly [string, ...string[]] {
@@ -22,7 +23,7 @@ export function toAccountIds(creditId: string, secrets: Secrets): readonly [stri
   return [newest as string, ...older, ...legacyIds];
 }
 
-/** The first 122 bits of a hash, by RFC 9562. */
+/** Formats the first 122 bits of a hash as a UUID (RFC 9562). */
 function formatUuid(hash: string): string {
   const hex = Buffer.from(hash, 'base64url').toString('hex');
   const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3];

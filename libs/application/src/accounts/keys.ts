@@ -13,7 +13,7 @@ export interface KeyFields {
   readonly expireAt: string | null;
 }
 
-/** The key as decided, and the position from which the read models show it. */
+/** The key after the command, and the position from which the read models include the change. */
 interface ChangedKey {
   readonly key: ApiKeyRecord;
   readonly position: bigint;
@@ -46,7 +46,7 @@ export class CreateKeyHandler implements ICommandHandler<CreateKey> {
   }
 }
 
-/** Changes what is given; undefined leaves a field as it is. */
+/** Changes the given fields; undefined leaves a field as it is. */
 export class UpdateKey extends Command<ChangedKey> {
   constructor(
     readonly accountId: string,
@@ -105,6 +105,6 @@ function toChangedKey(
   at: string,
 ): ChangedKey {
   const key = state.keys.get(keyId);
-  if (!key) throw new Error(`the key ${keyId} was decided and is not there`);
+  if (!key) throw new Error(`key ${keyId} is missing from the state after its command`);
   return { key: toApiKeyRecord(keyId, key, at), position };
 }

@@ -8,7 +8,7 @@ import { Accounts } from '../streams.ts';
 import { generateCreditId, toAccountIds } from './credit-id.ts';
 
 export interface OpenedAccount {
-  /** For its owner, who alone has it from now on. */
+  /** Only for the owner of the account; it is not stored. */
   readonly creditId: string;
   readonly accountId: string;
   readonly apiKey: string;
@@ -49,7 +49,7 @@ interface ApiKeyParams {
   readonly expireAt?: string | null;
 }
 
-/** A new key: the secret for its owner, and what the books keep of it. */
+/** Generates an API key: the secret for its owner, and the data that its event stores. */
 export function generateApiKey(
   secrets: Secrets,
   { name, limit = null, resetPeriod = null, expireAt = null }: ApiKeyParams,

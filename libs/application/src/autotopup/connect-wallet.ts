@@ -1,4 +1,6 @@
-/** Connects a wallet that an account is topped up from whenever its balance falls below a threshold, and takes it away. */
+/**
+ * Connects the wallet from which an account is topped up when its balance falls below a threshold, and disconnects it.
+ */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DailyLimits } from '#domain';
 import { type Cause, formatUsd, money, type PicoUsd, parseUsd } from '#kernel';
@@ -12,7 +14,7 @@ import type { WalletConnection, Wallets } from './wallets.ts';
 
 export const MIN_AUTO_TOPUP_THRESHOLD_USD = 5;
 
-/** What automatic top-ups of an account may come to in a day. */
+/** Daily limits of the automatic top-ups of an account. */
 export class AutoTopupLimits implements DailyLimits {
   constructor(
     readonly attempts: number,
@@ -20,7 +22,7 @@ export class AutoTopupLimits implements DailyLimits {
   ) {}
 }
 
-/** The position from which the read models show what was decided. */
+/** The position from which the read models include the change. */
 interface WalletCommandResult {
   readonly position: bigint;
 }
@@ -35,7 +37,7 @@ export class ConnectWallet extends Command<WalletCommandResult> {
   }
 }
 
-/** What is agreed with a customer before their wallet is asked for anything. */
+/** Checks the amounts that a customer requests, and then contacts the wallet. */
 export class WalletConnector {
   constructor(
     private readonly wallets: Wallets,
@@ -43,7 +45,7 @@ export class WalletConnector {
     private readonly limits: AutoTopupLimits,
   ) {}
 
-  /** @throws InvalidRequestError, also where the wallet cannot be reached or cannot be asked to pay */
+  /** @throws InvalidRequestError if an amount is invalid, or the wallet is unreachable or does not allow payments */
   async connect({ url, threshold, amount }: ConnectWallet['params']): Promise<WalletConnection> {
     if (threshold < parseUsd(MIN_AUTO_TOPUP_THRESHOLD_USD)) {
       throw new InvalidRequestError(
@@ -56,10 +58,10 @@ export class WalletConnector {
     return this.wallets.connect(url);
   }
 
-  /** What Lightning takes, and no more than a day may bring. */
+  /** @throws InvalidRequestError if the amount exceeds the limits of Lightning payments or the daily limit */
   private assertAmount(amount: PicoUsd): void {
     const limits = this.paymentMethods.findMethod(AUTO_TOPUP_METHOD)?.terms.limits.USD;
-    if (!limits) throw new InvalidRequestError(400, 'Payments over Lightning are not taken here');
+    if (!limits) throw new InvalidRequestError(400, 'Lightning payments are not available here');
     const maxAmount = money.min(parseUsd(limits.max), this.limits.amount);
     if (amount >= parseUsd(limits.min) && amount <= maxAmount) return;
     const range = `from ${limits.min} to ${formatUsd(maxAmount)}`;
@@ -76,7 +78,7 @@ export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws InvalidRequestError */
+  /** @throws InvalidRequestError, see `WalletConnector.connect` */
   async execute({ accountId, params, cause }: ConnectWallet): Promise<WalletCommandResult> {
     const { secret, ...wallet } = await this.connector.connect(params);
     const amounts = { threshold: money.toJsonAmount(params.threshold), amount: money.toJsonAmount(params.amount) };

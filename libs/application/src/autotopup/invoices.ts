@@ -6,19 +6,18 @@ import { CreateTopup, type CreateTopupHandler } from '../topups/create-topup.ts'
 
 export const AUTO_TOPUP_METHOD = 'btc-lightning';
 
-/** What the invoice of an attempt is asked for. */
 export interface AutoTopupInvoiceParams {
   readonly accountId: string;
   readonly topupId: string;
   readonly amount: PicoUsd;
 }
 
-/** No invoice can be made for it, and asking again would change nothing soon. */
+/** No invoice can be created for the top-up, and a retry would not change that soon. */
 export class InvoiceRejectedError extends Error {
   override readonly name = 'InvoiceRejectedError';
 }
 
-/** Invoices of automatic top-ups: ordinary top-ups, whose ids are given. */
+/** Invoices of automatic top-ups. These are ordinary top-ups whose ids are chosen by the caller. */
 export class AutoTopupInvoices {
   constructor(
     private readonly topups: Streams['topups'],
@@ -26,7 +25,7 @@ export class AutoTopupInvoices {
   ) {}
 
   /**
-   * The invoice of a top-up, which is made where there is none: asking twice gives the same one.
+   * Returns the invoice of a top-up, and creates it if there is none. Idempotent.
    * @throws InvoiceRejectedError, UpstreamError
    */
   async getOrCreate(params: AutoTopupInvoiceParams, cause: Cause): Promise<InvoiceIssued['data']> {
@@ -46,7 +45,7 @@ export class AutoTopupInvoices {
     try {
       return (await this.createTopup.execute(command)).invoice;
     } catch (error) {
-      const existing = await this.find(topupId); // by another process, at the same time
+      const existing = await this.find(topupId); // created by another process at the same time
       if (existing) return existing;
       const isRejection = error instanceof InvalidRequestError || error instanceof Rejection;
       throw isRejection ? new InvoiceRejectedError(error.message) : error;

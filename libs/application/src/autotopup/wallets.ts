@@ -1,31 +1,32 @@
 import type { WalletAddress } from '#domain';
 
-/** A wallet that can be asked to pay, and the secret key that lets it be asked. */
+/** A wallet that can pay the gateway's invoices, and the secret key with which the gateway requests payments. */
 export interface WalletConnection extends WalletAddress {
-  /** 64 hexadecimal digits. Whoever has it can spend what the wallet allows. */
+  /** 64 hexadecimal digits. Anyone who has it can spend what the wallet allows. */
   readonly secret: string;
 }
 
-/** What a wallet says about a request: it has paid, or an error with a code. */
+/** The response of a wallet to a payment request: it has paid, or an error code. */
 export interface WalletResponse {
   /** `PAID`, or a code of NIP-47. */
   readonly code: string;
-  /** What the wallet says beside an error: a short line of plain text. */
+  /** The wallet's message about an error: a short line of plain text. */
   readonly why?: string;
 }
 
 /** The port to customers' wallets (Nostr Wallet Connect). */
 export abstract class Wallets {
   /**
-   * Reads a connection string, and asks the wallet what it can do.
-   * @throws InvalidRequestError (400) with the reason, when it is none, cannot be reached, or cannot pay
+   * Parses a connection string, and requests the capabilities of the wallet.
+   * @throws InvalidRequestError (400) with the reason if the string is invalid, or the wallet cannot be reached or
+   *   cannot pay
    */
   abstract connect(url: string): Promise<WalletConnection>;
 
   /**
-   * Asks a wallet to pay an invoice, once, and returns when that has left. `onResponse` gets its answer, perhaps much later or
-   * never: whether the invoice was paid is known by our own node alone.
-   * @throws WalletUnreachableError when nothing has left; any other error when that is not known
+   * Sends a wallet one request to pay an invoice, and returns when the request was sent. `onResponse` gets the
+   * response, perhaps much later or never: only the operator's own node knows whether the invoice was paid.
+   * @throws WalletUnreachableError if nothing was sent; any other error if it is unknown whether the request was sent
    */
   abstract pay(
     wallet: WalletConnection,
@@ -36,7 +37,7 @@ export abstract class Wallets {
   abstract close(): Promise<void>;
 }
 
-/** No relay of a wallet could be reached, so that it was not asked. */
+/** No relay of the wallet could be reached, so nothing was sent. */
 export class WalletUnreachableError extends Error {
   override readonly name = 'WalletUnreachableError';
 }

@@ -26,7 +26,7 @@ const request = {
   lifetimeMs: 1_000,
 };
 
-/** What is asked of the account when a process with this owner takes a hold. */
+/** Returns the commands that the account receives when a process with this owner places a hold. */
 async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
   const commands: AccountCommand[] = [];
   const run: Accounts['run'] = async (_, command) => {
@@ -43,11 +43,11 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
   return commands;
 }
 
-test('a hold has the name of its process, by which it is freed when that has died', async () => {
+test('records the process that owns a hold, so that the hold is ended when the process has died', async () => {
   expect(await taken(() => 'gateway-1')).toMatchObject([{ type: 'HoldFunds', data: { owner: 'gateway-1' } }]);
 });
 
-test('a process that others may take for dead holds nothing: its holds would be freed while they are used', async () => {
+test('places no hold while other processes may consider this process dead', async () => {
   const away = () => {
     throw new StoreUnavailableError('this process cannot show that it is alive');
   };
@@ -55,8 +55,8 @@ test('a process that others may take for dead holds nothing: its holds would be 
 });
 
 /**
- * Takes a hold for ten minutes of which the store says nothing, and then these things when it is asked to release it.
- * Returns when it was asked: seconds since the hold was refused.
+ * Places a hold of ten minutes whose append has an unknown outcome. `said` returns the outcome of each attempt to
+ * release it. Returns the times of these attempts, in seconds since the hold failed.
  */
 async function unconfirmed(said: (look: number) => Error | 'released'): Promise<readonly number[]> {
   const began = time.nowMs();
@@ -78,27 +78,30 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
 
 const notThere = new Rejection('hold_not_found', 'there is none');
 
-test('a hold that the store did not confirm is released once the store says that it is there', async () => {
+test('tries to release an unconfirmed hold every five seconds while the store is unavailable', async () => {
   const looks = await unconfirmed((look) => (look < 4 ? new StoreUnavailableError('silent') : 'released'));
   expect(looks).toEqual([0.5, 5.5, 10.5, 15.5]);
 });
 
-test('a hold that the store did not confirm is looked for until it would have expired, ever more seldom', async () => {
+test('tries to release an unconfirmed hold until its expiry, at increasing intervals', async () => {
   const looks = await unconfirmed(() => notThere);
   expect(looks.slice(0, 8)).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5, 195.5, 255.5]);
   expect(looks.at(-1)).toBe(615.5);
 });
 
-test('a hold that is stored a minute after the store said that it is not there is released', async () => {
+test('releases an unconfirmed hold that the store had reported as missing a minute before', async () => {
   const looks = await unconfirmed((look) => (look <= 5 ? notThere : 'released'));
   expect(looks).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5]);
 });
 
-test('what cannot be released is not asked for again', async () => {
+test('does not retry the release of an unconfirmed hold that has ended', async () => {
   expect(await unconfirmed(() => new Rejection('hold_resolved', 'it has ended'))).toEqual([0.5]);
 });
 
-/** Settles a hold of a minute in a store that fails so. Returns whether it was settled, and what became of it. */
+/**
+ * Settles a hold of one minute while the store fails the first `times` commands with this error. Returns the result of
+ * the settlement and the number of commands.
+ */
 async function settling(error: Error, times: number) {
   let asked = 0;
   const run = async () => {
@@ -121,14 +124,14 @@ async function settling(error: Error, times: number) {
 }
 
 test.each([
-  ['is away', new StoreUnavailableError('away')],
-  ['refuses it, until somebody has seen to it', new Error('permission denied')],
-])('a charge is not given up before its hold expires where the store %s', async (_, error) => {
+  ['is unavailable', new StoreUnavailableError('away')],
+  ['rejects it until an operator has intervened', new Error('permission denied')],
+])('retries a charge until its hold expires if the store %s', async (_, error) => {
   expect(await settling(error, 10)).toEqual({ became: 'settled', asked: 11 });
   expect((await settling(error, 1_000)).became).toBe(error);
 });
 
-test('a charge whose confirmation was lost is told as it was made, and none where the hold had expired', async () => {
+test('returns the charged amount if the confirmation of a settlement was lost, and zero if the hold had expired', async () => {
   const told = async (ended: string, price: string) => {
     const one = PersistentMap.empty<string>().with('r', ended);
     const state = { ...accountDecider.getInitialState(), resolved: [one, PersistentMap.empty<string>()] as never };
@@ -151,6 +154,6 @@ test.each([
   new Rejection('hold_resolved', 'it has ended'),
   new UnknownEventError('Multiplied', 'a fact'),
   new AppendTooLargeError('too large'),
-])('what cannot be charged any more is not tried again: %s', async (error) => {
+])('does not retry a charge that the store rejects for good: %s', async (error) => {
   expect(await settling(error, 1)).toEqual({ became: error, asked: 1 });
 });

@@ -11,7 +11,7 @@ import {
 } from './payer.ts';
 import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
-/** An account that pays from its balance, within the cap of the key it was asked with. */
+/** Pays from the balance of an account, within the spending limit of the API key that was used. */
 export class AccountPayer extends StreamPayer {
   constructor(
     dependencies: PayerDependencies,

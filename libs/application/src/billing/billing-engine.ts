@@ -1,4 +1,4 @@
-/** The one money path: hold → serve → settle. Everything that is sold is sold here. */
+/** Sells paid requests: hold money, serve, settle. Everything that costs money goes through this class. */
 import type { Charge } from '#domain';
 import { type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
@@ -6,38 +6,42 @@ import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.
 import type { Hold, Payer } from './payer.ts';
 import { Purchase } from './purchase.ts';
 
-/** A hold outlives the longest answer by this much: time to settle it, also when the store is away for a while. */
+/**
+ * A hold outlives the longest response by this much, so that it can be settled after a short outage of the event store.
+ */
 const HOLD_MARGIN_MS = 60_000;
 
 /**
- * What a request comes to nothing by is the caller's own doing: what was used for it until then, such as a search before the
- * model was asked, is charged.
+ * Failures that the caller causes. Usage up to that point is charged, such as a web search before the model was called.
  */
 const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request', 'client_disconnected']);
 
-/** How long a paid call may take. */
+/** Limits of a paid call. */
 export abstract class CallLimits {
-  /** Longest time for a whole answer. */
+  /** Maximum time for a complete response. */
   abstract readonly totalTimeoutMs: number;
-  /** How long an answer is read on when its client has gone. */
+  /** How long a response is still read after its client has disconnected. */
   abstract readonly drainTimeoutMs: number;
-  /** Limits of output up to so many tokens are meant, and held for in full. */
+  /**
+   * An output limit of at most this many tokens is held in full. With a higher limit or none, the hold grows with the
+   * response.
+   */
   abstract readonly heldInFullTokens: number;
 }
 
-/** Who waits for an answer. */
+/** The connection of the client that waits for a response. */
 export interface ClientConnection {
-  /** Resolves when the client has gone before the end. */
+  /** Resolves when the client disconnects before the end of its response. */
   readonly disconnected: Promise<void>;
-  /** The answer is kept, and can be had later: it is read on though nobody is there. */
+  /** The response is stored and can be fetched later, so it is read to its end even without a client. */
   readonly storesResponse: boolean;
 }
 
-/** Where a streamed answer goes, as far as the money path must know. */
+/** Writes a streamed response. This interface has only what billing needs to know. */
 export interface StreamWriter extends ClientConnection {
-  /** Whether anything has been sent: until then a failure is answered with a status of its own. */
+  /** Whether anything has been sent. Until then a failure gets its own HTTP status. */
   readonly hasStarted: boolean;
-  /** Sends the end, once the charge is durable; without a receipt when the charge is not known. */
+  /** Sends the end, once the charge is durable. Without a receipt it is unknown what was charged. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
 
@@ -56,9 +60,10 @@ export class BillingEngine {
   ) {}
 
   /**
-   * Sells an answer in one piece. What `serve` has billed is charged when it returns, and when it throws what is the caller's
-   * own doing; when it throws anything else, the money is released, and the house bears what was used nevertheless.
-   * @throws Rejection when the payer cannot pay; UpstreamError when there is no answer
+   * Sells a non-streaming response. When `serve` returns, what it has billed is charged. When it throws a failure that
+   * the caller caused, the same applies. When it throws anything else, the hold is released and the operator absorbs
+   * what was billed.
+   * @throws Rejection if the payer cannot pay; UpstreamError if there is no response
    */
   async sell<A>(
     payer: Payer,
@@ -83,10 +88,11 @@ export class BillingEngine {
   }
 
   /**
-   * Sells an answer as it is made. `serve` returns when it has ended, with the failure that broke it off if the client
-   * owes what it had; it throws when the client owes nothing. When the client goes, the answer is cut short where its
-   * vendor stops then; else it is read on for a while, since it will be invoiced.
-   * @throws Rejection, UpstreamError as long as nothing was sent; whatever kept the charge from being made durable
+   * Sells a response while it is generated. `serve` returns when the response has ended: undefined, or the failure that
+   * interrupted the response if the client still owes what it received. `serve` throws if the client owes nothing.
+   * After a disconnect the response is aborted if the provider then stops billing. Otherwise it is still read for the
+   * drain timeout, since the provider will invoice it.
+   * @throws Rejection, UpstreamError while nothing was sent; any error that prevented a durable charge
    */
   async sellStream<C extends StreamWriter>(
     payer: Payer,
@@ -116,15 +122,15 @@ export class BillingEngine {
   }
 
   /**
-   * Holds for a job that goes on without this process, which settles by itself. The hold is this process's until it is
-   * kept for the job (`KeepHold`): should the process die before, it ends by itself.
-   * @throws Rejection when the payer cannot pay
+   * Holds money for a job that outlives this process and settles by itself. Until the hold is transferred to the job
+   * (`KeepHold`) it belongs to this process, and ends when the process dies.
+   * @throws Rejection if the payer cannot pay
    */
   holdForJob(payer: Payer, order: Order): Promise<Hold> {
     return this.hold(payer, order);
   }
 
-  /** Waits until nothing is served any more; what takes longer than `timeoutMs` is cut short and settled as it is. */
+  /** Waits for all running requests. Those that take longer than `timeoutMs` are aborted and end as failed. */
   drain(timeoutMs: number): Promise<void> {
     return this.running.drain(timeoutMs);
   }
@@ -148,7 +154,7 @@ export class BillingEngine {
     });
   }
 
-  /** Ends a request that nothing came of. */
+  /** Ends the hold of a failed request: settles it if the caller caused the failure, else releases it. */
   private async endWithoutResult(payer: Payer, purchase: Purchase, failure: UpstreamError): Promise<Receipt> {
     const { hold, attempts, order, endpoint } = purchase;
     if (endpoint) this.health.recordFailure(order.model, endpoint, failure);
@@ -164,7 +170,7 @@ export class BillingEngine {
   private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamError): Promise<Receipt> {
     const { order } = purchase;
     const charge = purchase.createCharge(failure);
-    if (!charge) throw new Error(`nothing was billed for ${purchase.hold.holdId}`);
+    if (!charge) throw new Error(`nothing was billed for hold ${purchase.hold.holdId}`);
     if (order.partialHold !== undefined) await purchase.extendHoldToPrice(charge);
     return purchase.createReceipt(
       await payer.settle(purchase.hold, charge).catch(this.createUnrecordedReporter(purchase, charge)),
@@ -172,18 +178,22 @@ export class BillingEngine {
   }
 
   /**
-   * What could not be stated before its hold expired is in no books, though vendors invoice it: it is said in the log. It counts
-   * for no limit, since it is the store's doing.
+   * Returns an error handler that logs usage if it could not be recorded before its hold expired. The provider invoices
+   * such usage, but the ledger does not contain it. It does not count towards the loss limit of the account, because
+   * the event store caused the loss.
    */
   private createUnrecordedReporter({ hold }: Purchase, charge: Charge | undefined) {
     return (error: unknown): never => {
       if (charge)
-        this.reportError(`hold ${hold.holdId} of ${hold.payer}: ${charge.cost} pUSD of use are not stated`, error);
+        this.reportError(`hold ${hold.holdId} of ${hold.payer}: usage of ${charge.cost} pUSD was not recorded`, error);
       throw error;
     };
   }
 
-  /** A client that goes is not waited for longer than it takes to drain, and not at all where that saves anything. */
+  /**
+   * Aborts the task after its client has disconnected: after the drain timeout at the latest, and earlier if that saves
+   * cost and the response is not stored.
+   */
   private createDisconnectHandler({ disconnected, storesResponse }: ClientConnection, task: RunningTask) {
     let drainTimer: NodeJS.Timeout | undefined;
     let [isStopped, isDisconnected] = [false, false];
@@ -219,22 +229,22 @@ async function captureOutcome<A>(
 }
 
 export function createDisconnectError(): UpstreamError {
-  return new UpstreamError('client_disconnected', 'The client went away and the answer took too long');
+  return new UpstreamError('client_disconnected', 'The client disconnected and the response took too long');
 }
 
-/** Work that a shutdown waits for. */
+/** A request that a shutdown waits for. */
 interface RunningTask extends Deadline {
   finish(): void;
 }
 
-/** The requests that this process is serving. */
+/** The paid requests that this process is serving. */
 class RunningTasks {
   private readonly tasks = new Set<RunningTask>();
   private onIdle: (() => void) | undefined;
 
   begin(timeoutMs: number): RunningTask {
     const abort = new AbortController();
-    const timer = setTimeout(() => task.abort(new UpstreamError('timeout', 'The answer took too long')), timeoutMs);
+    const timer = setTimeout(() => task.abort(new UpstreamError('timeout', 'The response took too long')), timeoutMs);
     const task: RunningTask = {
       signal: abort.signal,
       abort: (failure) => abort.abort(failure),
@@ -248,7 +258,6 @@ class RunningTasks {
     return task;
   }
 
-  /** Waits until all tasks have finished; those that take longer than `timeoutMs` are cut short and settled as they are. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.tasks.size === 0) return;
     const idle = new Promise<void>((resolve) => {

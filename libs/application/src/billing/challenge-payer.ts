@@ -4,18 +4,21 @@ import type { Challenges } from '../streams.ts';
 import { type Hold, HoldAlreadyExistsError, type HoldRequest } from './payer.ts';
 import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
-/** A challenge whose proof was shown and is right: its preimage is that of its payment. */
+/** A challenge whose proof of payment was presented and verified: it contains the preimage of the payment. */
 export interface PaidChallenge {
   readonly challengeId: string;
-  /** Digest of the request that the proof came with. */
+  /** Digest of the request that carried the proof. */
   readonly request: string;
-  /** The price list that was in force when it was issued. */
+  /** Version of the price list that was in force when the challenge was issued. */
   readonly priceList: string;
 }
 
-/** A challenge pays for the one request that it was issued for, with what was paid and nothing more. */
+/** Pays for the one request that the challenge was issued for, at most with the amount that was paid. */
 export class ChallengePayer extends StreamPayer {
-  /** @param isRetry the request was served, and its answer was lost with the gateway that died: the house pays */
+  /**
+   * @param isRetry the request was served before and its response was lost when its gateway died; the operator absorbs
+   *   the cost of serving it again
+   */
   constructor(
     dependencies: PayerDependencies,
     private readonly challenges: Challenges,
@@ -37,7 +40,10 @@ export class ChallengePayer extends StreamPayer {
     return `challenge:${this.challenge.challengeId}`;
   }
 
-  /** @throws Rejection when it does not pay for this request, or not any more, or pays for it at this moment */
+  /**
+   * @throws Rejection if the challenge does not pay for this request, can no longer be used, or is already serving the
+   *   request; HoldAlreadyExistsError if the request has a hold already
+   */
   async hold({ holdId, query, maxAmount, lifetimeMs }: HoldRequest): Promise<Hold> {
     const { challengeId, request } = this.challenge;
     const { clock, getProcessId } = this.dependencies;
@@ -53,7 +59,7 @@ export class ChallengePayer extends StreamPayer {
     return { holdId, payer: this.id, amount, availableAfter: ZERO_USD, maxSpendable: amount, expiresAt };
   }
 
-  /** There is nothing beside what was paid. */
+  /** A challenge has no money beyond what was paid for it. */
   async extend(): Promise<'exhausted'> {
     return 'exhausted';
   }

@@ -1,19 +1,20 @@
 import { type ChargeItem, calculateCost, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
-/** What a charge is made of: the parts add up to it. */
+/** The parts of a charge, which add up to it. */
 export interface ChargeBreakdown {
-  /** What the vendor of the model takes for its input, and for the rest. */
+  /** What the provider of the model invoices for input, and for everything else. */
   readonly input: PicoUsd;
   readonly output: PicoUsd;
-  /** The fees for searches of the web. */
+  /** Fees for web searches. */
   readonly searches: PicoUsd;
   readonly margin: PicoUsd;
 }
 
 /**
- * Of what is charged the fees come first, then what the vendor takes; what is left is ours.
- * @param inputCost what the vendors take for the input of all calls
+ * Splits a charge into its parts. The fees for web searches are deducted first, then the provider's costs for input and
+ * output; the rest is the margin. A charge that does not cover all costs leaves less for the later parts, down to zero.
+ * @param inputCost what the providers invoice for the input of all calls
  */
 export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], inputCost: PicoUsd): ChargeBreakdown {
   let remaining = charged;
@@ -33,7 +34,10 @@ export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], 
   return { input, output, searches, margin: remaining };
 }
 
-/** What a vendor takes for all of a use but its output; nothing where it has no price. */
+/**
+ * Returns what the provider invoices for all units of a usage except output and reasoning.
+ * @returns 0 if one of the units has no price
+ */
 export function calculateInputCost({ prices }: Tariff, { output, reasoning, ...input }: Usage): PicoUsd {
   try {
     return calculateCost(input, prices);

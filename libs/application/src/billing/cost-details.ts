@@ -2,13 +2,13 @@ import { money, toUsdJsonNumber } from '#kernel';
 import type { Receipt } from './order.ts';
 
 /**
- * What the cost in a usage is made of, in USD, as OpenRouter's strict clients read it, with what it is beside the vendor's
- * part. The parts add up to the cost.
- * @param protocol which decides what input and output are called
+ * Returns the parts of the `cost` of a usage object, in USD; they add up to the cost. The names of the provider's parts
+ * are those that OpenRouter's strict clients require. `web_search_cost` and `margin` are the gateway's.
+ * @param protocol decides how input and output are named
  */
 export function toCostDetails({ parts }: Receipt, protocol: 'completions' | 'others') {
   const { input, output, searches, margin } = parts;
-  // Not by computed names, which take longer than all the rest.
+  // Computed property names would be slower than the rest of this function.
   const sides =
     protocol === 'completions'
       ? {

@@ -29,7 +29,7 @@ async function take(limits: RateLimiter, free: boolean): Promise<unknown> {
   return new FreeModelLimits(limits).wrapPayer(payer, () => '192.0.2.1').hold(request);
 }
 
-test('what is free is counted by account and by address, and what is paid for is not', async () => {
+test('counts a free request by account and by address, but not a paid request', async () => {
   const limits = new Counts();
   await take(limits, false);
   expect(limits.counted).toEqual([]);
@@ -41,7 +41,7 @@ test('what is free is counted by account and by address, and what is paid for is
   ]);
 });
 
-test('what is refused by the minute is not counted by the day', async () => {
+test('does not count a request per day if the limit per minute rejects it', async () => {
   const limits = new Counts('free requests of an account in a minute');
   await expect(take(limits, true)).rejects.toBeInstanceOf(TooManyRequestsError);
   expect(limits.counted).toEqual([]);

@@ -1,17 +1,23 @@
-/** Free models are bounded by how often they may be asked, since no price bounds them. */
+/** Limits how often free models may be called, since no price limits their use. */
 import type { RateLimiter } from '../rate-limiter.ts';
 import { type Hold, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
-/** Counts by the account, and by the address that it comes from: accounts are free to make. */
+/**
+ * Counts free requests by account and by client address. Counting by account is not sufficient, because creating
+ * accounts costs nothing.
+ */
 export class FreeModelLimits {
   constructor(private readonly rateLimiter: RateLimiter) {}
 
-  /** The same payer, within the limits where what it pays for costs nothing. */
+  /** Returns a payer that applies these limits to requests that cost nothing. */
   wrapPayer(payer: Payer, address: () => string): Payer {
     return new LimitedPayer(payer, () => this.count(payer.id, address()));
   }
 
-  /** What one limit refuses is not counted by the next. @throws TooManyRequestsError, StoreUnavailableError */
+  /**
+   * A request that one limit rejects is not counted by the next.
+   * @throws TooManyRequestsError, StoreUnavailableError
+   */
   private async count(account: string, address: string): Promise<void> {
     await this.rateLimiter.count('free requests of an account in a minute', account);
     await this.rateLimiter.count('free requests of an account in a day', account);

@@ -1,25 +1,29 @@
-/** Whose key it is: the request's with this key that runs now. */
+/** The claim of a request on its idempotency key. */
 export interface IdempotencyClaim {
-  /** The name of the payer's stream. */
+  /** Name of the payer's stream. */
   readonly payer: string;
   readonly key: string;
-  /** The path and the body: what must be the same for the answer to be the same. */
+  /** Digest of path and body. Only a request with the same digest gets the same response. */
   readonly request: string;
   readonly requestId: string;
-  /** Of that stream, before there was a hold. */
+  /** Revision of the payer's stream before the hold was placed. */
   readonly revision: number;
+  /** Id of the request that may change the claim. */
   readonly owner: string;
 }
 
-/** An earlier request with the same key. */
+/** The claim of an earlier request with the same key. */
 export interface ExistingClaim extends IdempotencyClaim {
-  /** Its gateway may still be at it. */
+  /** The lease of the claim has not ended: its gateway may still be serving the request. */
   readonly isRunning: boolean;
-  /** Its hold was made, and its upstream may have been called: its payer's facts say what became of it. */
+  /**
+   * The claim was confirmed: money was held and a provider may have been called. The payer's events show what became of
+   * it.
+   */
   readonly hasHold: boolean;
-  /** It was charged, and there is nothing to replay. */
+  /** The request was charged, but no response was saved. */
   readonly isLost: boolean;
-  /** Sealed. */
+  /** Compressed and sealed. */
   readonly sealedResponse: Buffer | null;
 }
 
@@ -30,37 +34,49 @@ export interface SavedHttpResponse {
 }
 
 /**
- * How a claim ends: with an answer for the next request; charged, with nothing to replay; not knowing whether it was
- * charged, which the next request finds out; or without a charge, so that the next request is served as the first.
+ * How a claim ends:
+ * - a response: repeated requests get it
+ * - `lost`: the request was charged, but there is no response to replay
+ * - `unknown`: it is unknown whether the request was charged; the next request finds out
+ * - `unpaid`: the request was not charged; the next one is served as if it were the first
  */
 export type ClaimOutcome = SavedHttpResponse | 'lost' | 'unknown' | 'unpaid';
 
 /**
- * Claims of idempotency keys, and the answers to requests that had one. It says what was answered, never what may be
- * charged. Only its owner changes a claim: a request that was taken for dead changes nothing, and gets false.
+ * Stores claims on idempotency keys and the responses to their requests. The store decides which response a repeated
+ * request gets, never what may be charged. Only its owner can change a claim: a request that was considered dead
+ * changes nothing and gets `false`.
  */
 export abstract class IdempotencyStore {
   /**
-   * Takes a key, if no other request has it. Of any number at once, on any gateway, one does.
-   * @returns bytes that are stored for its payer; undefined where another request has the key
+   * Claims a key unless another request has it. Of several simultaneous claims, on any number of gateways, one
+   * succeeds.
+   * @returns the bytes that are stored for the payer; undefined if another request has the key
    */
   abstract claim(claim: IdempotencyClaim): Promise<number | undefined>;
 
   abstract find(claim: IdempotencyClaim): Promise<ExistingClaim | undefined>;
 
-  /** Takes the key of a request that does not run any more, and is as it was found. Of any number at once, one does. */
+  /**
+   * Takes over the key of a request that no longer runs, if its claim has not changed since it was read. Of several
+   * simultaneous attempts one succeeds.
+   */
   abstract takeOver(existing: ExistingClaim, claim: IdempotencyClaim): Promise<boolean>;
 
   /**
-   * States that the money is held, so that the upstream may be called. From now on the claim is respected for as long as
-   * its hold.
-   * @returns false when another request has the key meanwhile
+   * Records that money is held, so that a provider may be called. From now on the claim lasts as long as the hold.
+   * @returns false if another request has taken over the key
    */
   abstract confirm(claim: IdempotencyClaim): Promise<boolean>;
 
-  /** @param maxBytes bytes that its payer may have stored then: beyond them an answer is not kept, and is lost */
+  /**
+   * Ends a claim.
+   * @param maxBytes maximum total of bytes stored for the payer; a response that would exceed it is not saved, and is
+   *   lost
+   * @returns false if the claim has another owner, or the response was not saved
+   */
   abstract end(claim: IdempotencyClaim, outcome: ClaimOutcome, maxBytes?: number): Promise<boolean>;
 
-  /** @throws Error when it was sealed with another master key */
+  /** @throws Error if the response was sealed with a master key that is not in the key ring */
   abstract open(sealedResponse: Buffer): Promise<SavedHttpResponse>;
 }

@@ -1,11 +1,13 @@
 /**
- * `Idempotency-Key`: the same request with the same key is served once, and answered as often as it comes. A proof of payment
- * is the key of the one request that it pays for.
+ * Serves a request with an `Idempotency-Key` once; each repetition with the same key gets the saved response. A proof
+ * of payment is the key of the one request that it pays for.
  *
- * A key is claimed before money is held, in one insert, for a few seconds. Once the money is held the claim is confirmed,
- * for as long as the hold lives, and only then is anything called that costs something. The answer is kept before its end
- * is sent. Where a claim has no answer because its gateway died: one that was not confirmed cost nothing, and of one that
- * was, the payer's facts say whether its hold was charged. Then it is not served again.
+ * A key is claimed before money is held, with one insert and for a few seconds. Once money is held, the claim is
+ * confirmed for the lifetime of the hold. Only then may a call be made that costs money. The response is saved before
+ * its end is sent.
+ *
+ * If a gateway dies, its claim has no response. An unconfirmed claim cost nothing. For a confirmed claim the payer's
+ * events show whether its hold was charged; if so, the request is not served again, unless it has a retry payer.
  */
 import { ACCOUNT, getHoldResolution, type HoldEvent } from '#domain';
 import {
@@ -33,14 +35,17 @@ import type { Payer } from './payer.ts';
 import type { PayerFactory } from './payer-factory.ts';
 
 const RETRY_AFTER_SECONDS = 2;
-/** Answers are kept for a day, each from its own time on. */
+/** Saved responses expire one by one, each 24 hours after its request. */
 const QUOTA_RETRY_AFTER_SECONDS = 3_600;
-/** Room is looked at before a request is served; what runs at once may fill it so many times, and not more. */
+/**
+ * The quota is checked before a request is served. Requests that run at the same time can exceed it, up to this
+ * multiple.
+ */
 const QUOTA_OVERSHOOT_FACTOR = 2;
 const ACCOUNTS = toStreamName(ACCOUNT, '');
-/** With it a confirmed claim is respected for as long as its hold, so a request that died frees both at the same time. */
+/** With this margin a confirmed claim lasts as long as its hold, so both end at the same time if the gateway dies. */
 const LEASE_MARGIN_MS = 60_000;
-/** After which an answer is not waited for any more whose request was charged. */
+/** How long after its charge a response may be saved. After that it counts as lost. */
 const RESPONSE_LOST_AFTER_MS = 10_000;
 
 export const IDEMPOTENCY_ERROR_TYPES = [
@@ -49,10 +54,10 @@ export const IDEMPOTENCY_ERROR_TYPES = [
   'idempotency_answer_lost',
 ] as const;
 
-/** How an error names what was used before. */
+/** What an error message calls the key: the header, or the payment. */
 export type IdempotencyKeySource = 'Idempotency-Key' | 'payment';
 
-/** A request whose Idempotency-Key was used before, and that cannot be answered as that one was. */
+/** The Idempotency-Key was used before, and this request cannot get the response of the earlier one. */
 export class IdempotencyConflictError extends Error {
   override readonly name = 'IdempotencyConflictError';
 
@@ -66,27 +71,36 @@ export class IdempotencyConflictError extends Error {
   }
 }
 
-/** A request with an Idempotency-Key. */
 export interface IdempotentRequest {
-  /** The name of the payer's stream. */
+  /** Name of the payer's stream. */
   readonly payer: string;
   readonly key: string;
   readonly source: IdempotencyKeySource;
-  /** What must be the same for the answer to be the same: the path and the body. */
+  /** Path and body. Only a request with the same fingerprint gets the same response. */
   readonly fingerprint: string;
   readonly requestId: string;
-  /** Whether the caller's credential is still good. A hold would see; for a replay nothing is held. @throws Error */
+  /**
+   * Checks that the caller's credential is still valid. A hold would check it, but a replay holds nothing.
+   * @throws Error if the credential is no longer valid
+   */
   assertCredentialValid(): Promise<unknown>;
   /**
-   * What an earlier request has left behind that held money, where its answer follows from that: it goes on without the
-   * gateway that may have died. Undefined where there is nothing.
+   * Returns the response of an earlier request that held money, if its result does not depend on the gateway that may
+   * have died.
+   * @returns undefined if there is no such result
    */
   recoverResponse?(requestId: string): Promise<SavedHttpResponse | undefined>;
-  /** Who pays when the request was charged, and its answer lost with the gateway that died. Else it is not served again. */
+  /**
+   * Creates the payer for a request that was charged and whose response was lost when its gateway died. Without it such
+   * a request is not served again.
+   */
   createRetryPayer?(): Payer;
 }
 
-/** The request is to be served: with this payer, and `complete` is called with the answer, if it can be kept, before its end is sent. */
+/**
+ * A request that is to be served with this payer. `complete` is called before the end of the response is sent, with the
+ * response if it can be saved.
+ */
 export interface ClaimedRequest {
   readonly payer: Payer;
   complete(response: SavedHttpResponse | undefined): Promise<void>;
@@ -102,32 +116,32 @@ export interface IdempotencyDependencies {
   readonly reportError: Runtime['reportError'];
 }
 
-/** How long the key of a request that holds money stays taken when its gateway is silent. */
+/** Returns how long a confirmed claim lasts if its gateway does not end it. */
 export function getClaimLeaseMs({ totalTimeoutMs, drainTimeoutMs }: CallLimits): number {
   return totalTimeoutMs + drainTimeoutMs + LEASE_MARGIN_MS;
 }
 
-/** Claims idempotency keys. */
 export class IdempotencyService {
   constructor(private readonly dependencies: IdempotencyDependencies) {}
 
   /**
-   * Claims the key of a request that is known to be well-formed, before anything is done for it.
-   * @returns how it is to be served, or the answer that it had
-   * @throws IdempotencyConflictError when the key is another request's, or its request runs, or its answer is lost;
-   *   TooManyRequestsError when no more answers are kept
+   * Claims the key of a request that is well-formed, before anything is done for it.
+   * @returns how to serve the request, or the saved response of an earlier one
+   * @throws IdempotencyConflictError if the key belongs to another request, its request is running, or its response is
+   *   lost; TooManyRequestsError if the account has used up its storage quota
    */
   async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | SavedHttpResponse> {
     const claim = await this.claimKey(request);
-    if (claim === undefined) return { payer, complete: async () => {} }; // no such account, which is for the hold to say
+    if (claim === undefined) return { payer, complete: async () => {} }; // no such payer: the hold rejects it
     if ('body' in claim) return claim;
     const retryPayer = claim.isRetry ? request.createRetryPayer?.() : undefined;
     return this.createClaimedRequest(claim, retryPayer ?? payer, request.source);
   }
 
   /**
-   * The same for a request that creates something and holds no money. What was created is kept, and nothing else: a request
-   * that was refused can be tried again. Where its gateway dies before the answer is kept, the next one creates once more.
+   * Does the same as `claim` for a request that creates something and holds no money. Only the response to a creation
+   * is saved, so a rejected request can be retried. If the gateway dies before the response is saved, a retry creates a
+   * second object.
    */
   async claimCreation(request: IdempotentRequest): Promise<Pick<ClaimedRequest, 'complete'> | SavedHttpResponse> {
     const claim = await this.claimKey(request);
@@ -137,7 +151,7 @@ export class IdempotencyService {
     return { complete: (response) => this.end(claim, response && isCreated(response) ? response : 'unpaid') };
   }
 
-  /** The claim of a request, or the answer to an earlier one; undefined when there is no such payer. */
+  /** Returns the claim of a request, or the response of an earlier one. @returns undefined if there is no such payer */
   private async claimKey(request: IdempotentRequest): Promise<OwnClaim | SavedHttpResponse | undefined> {
     const { events, store, secrets } = this.dependencies;
     const { payer } = request;
@@ -145,7 +159,7 @@ export class IdempotencyService {
     if (head === undefined) return undefined;
     const claim: OwnClaim = {
       payer,
-      // Neither is stored as it is, or could be guessed by its hash.
+      // Keyed hashes: neither text is stored, and neither can be guessed from its hash.
       key: secrets.hashWithOldestKey(`idempotency key ${request.key}`),
       request: secrets.hashWithOldestKey(`idempotent request ${request.fingerprint}`),
       requestId: request.requestId,
@@ -159,17 +173,24 @@ export class IdempotencyService {
     return this.replayOrTakeOver(claim, request);
   }
 
-  /** @throws TooManyRequestsError where no more answers are kept for its account: who sends a key relies on it */
+  /**
+   * Returns the claim if the payer's quota has room for the response. Otherwise ends the claim and throws, because a
+   * client that sends a key relies on the saved response.
+   * @throws TooManyRequestsError if the account has used up its storage quota
+   */
   private async ensureQuota(claim: OwnClaim, stored: number): Promise<OwnClaim> {
     const { store, quota } = this.dependencies;
     if (stored < quota.minBytes || !claim.payer.startsWith(ACCOUNTS)) return claim;
     if (stored < (await quota.loadMaxBytes(claim.payer.slice(ACCOUNTS.length)))) return claim;
     await mapStoreErrors(store.end(claim, 'unpaid'));
-    const message = `The answers that are kept for this account take up all the room that it has (${stored} bytes): send the request without an Idempotency-Key`;
+    const message = `The saved responses of this account have used up its storage quota (${stored} bytes): send the request without an Idempotency-Key, or retry later`;
     throw new TooManyRequestsError(message, QUOTA_RETRY_AFTER_SECONDS);
   }
 
-  /** An answer that cannot be kept is delivered all the same: the next request gets 409, that it is lost. */
+  /**
+   * Ends a claim. A response that cannot be saved is delivered anyway; a repeated request then gets 409, because the
+   * response is lost.
+   */
   private async end(claim: IdempotencyClaim, outcome: ClaimOutcome): Promise<void> {
     const { store, quota } = this.dependencies;
     try {
@@ -177,16 +198,19 @@ export class IdempotencyService {
       if (accountId === undefined || typeof outcome === 'string') await store.end(claim, outcome);
       else await store.end(claim, outcome, QUOTA_OVERSHOOT_FACTOR * (await quota.loadMaxBytes(accountId)));
     } catch (error) {
-      this.dependencies.reportError('an answer could not be kept', error);
+      this.dependencies.reportError('a response could not be saved', error);
     }
   }
 
-  /** The answer to an earlier request with the same key, or the claim, where this request has taken its key over. */
+  /**
+   * Returns the response of an earlier request with the same key, or the claim if this request has taken over the key.
+   * @throws IdempotencyConflictError
+   */
   private async replayOrTakeOver(claim: OwnClaim, request: IdempotentRequest): Promise<SavedHttpResponse | OwnClaim> {
     const { store } = this.dependencies;
     const { source, recoverResponse, createRetryPayer } = request;
     const existing = await mapStoreErrors(store.find(claim));
-    if (!existing) throw inProgressError(source); // it has just ended without being charged
+    if (!existing) throw inProgressError(source); // it has just ended without a charge
     if (existing.request !== claim.request) throw keyReusedError(source);
     if (existing.sealedResponse) return store.open(existing.sealedResponse);
     const recovered = existing.hasHold ? await recoverResponse?.(existing.requestId) : undefined;
@@ -200,21 +224,22 @@ export class IdempotencyService {
   }
 
   /**
-   * Gives up a claim that is not waited for any more, because its hold has expired, or was charged a while ago: its gateway has
-   * died, or will not charge it. Returns whether that is so.
+   * Ends a claim that its gateway no longer completes, because it has died or will not charge the hold. The hold has
+   * expired or was released, or it was charged some time ago.
+   * @returns whether the claim was ended
    */
   private async endStaleClaim(existing: ExistingClaim, includesCharged: boolean): Promise<boolean> {
     const { payers, store } = this.dependencies;
     if (!existing.hasHold) return false;
     const holds = await payers.endOverdueHolds(existing.payer, createRootCause('gateway', existing.requestId));
     const ended = getHoldResolution(existing.requestId, holds);
-    // A job releases its hold long after its request was answered.
+    // A job releases its hold long after the response to its request.
     const isFree = ended === 'expired' || ended === 'released';
     const isOver = isFree || (includesCharged && ended === 'settled' && (await this.wasChargedLongAgo(existing)));
     return isOver && mapStoreErrors(store.end(existing, 'unknown'));
   }
 
-  /** An answer is kept in the moment behind its charge: one that is not there a while later is lost. */
+  /** A response is saved right after its charge. If it is still missing some time later, it is lost. */
   private async wasChargedLongAgo(claim: IdempotencyClaim): Promise<boolean> {
     const { events, clock } = this.dependencies;
     const { at } = await loadHoldStatus(claim, events);
@@ -222,9 +247,9 @@ export class IdempotencyService {
   }
 
   /**
-   * What became of the hold of a request whose gateway has died after it had made it: whether it was charged, where it may be
-   * served again all the same.
-   * @throws IdempotencyConflictError unless it ended without being charged, or may
+   * Returns whether the earlier request was charged. Its gateway died after it had placed the hold. A request that
+   * was charged may be served again by its retry payer.
+   * @throws IdempotencyConflictError if the request was charged and has no retry payer, or may still be charged
    */
   private async checkCharged(
     existing: ExistingClaim,
@@ -244,7 +269,7 @@ export class IdempotencyService {
   private createClaimedRequest(claim: IdempotencyClaim, payer: Payer, source: IdempotencyKeySource): ClaimedRequest {
     const { store } = this.dependencies;
     const claimed = new IdempotentPayer(payer, async () => {
-      // A request that was taken for dead while its money was being held is not served: another one is.
+      // Another request is served instead if this one was considered dead while its money was being held.
       if (!(await mapStoreErrors(store.confirm(claim)))) throw inProgressError(source);
     });
     const complete = (response: SavedHttpResponse | undefined) => {
@@ -255,15 +280,15 @@ export class IdempotencyService {
   }
 }
 
-/** A claim of this process. */
+/** A claim that this process owns. */
 interface OwnClaim extends IdempotencyClaim {
-  /** Its request was charged before, and its answer lost with the gateway that died. */
+  /** The request was charged before, and its response was lost when its gateway died. */
   readonly isRetry: boolean;
 }
 
 type HoldState = 'open' | 'charged' | 'unpaid';
 
-/** What a hold is after a fact about it. One that ended unpaid stays so, whatever comes late. */
+/** State of a hold after an event. A hold that ended unpaid stays unpaid, even if its charge arrives later. */
 const HOLD_STATES: Partial<Record<HoldEvent['type'], HoldState>> = {
   FundsHeld: 'open',
   HoldSettled: 'charged',
@@ -272,13 +297,13 @@ const HOLD_STATES: Partial<Record<HoldEvent['type'], HoldState>> = {
 };
 
 interface HoldStatus {
-  /** Undefined when it was never made. */
+  /** Undefined if the hold was never placed. */
   readonly state: HoldState | undefined;
-  /** When that was stated. */
+  /** Time of the event that caused this state; empty if there is none. */
   readonly at: string;
 }
 
-/** What has become of the hold of a claim, by its payer's facts behind it. */
+/** Loads the state of a claim's hold from the events that the payer's stream has after the claim. */
 async function loadHoldStatus(
   { payer, requestId, revision }: IdempotencyClaim,
   events: EventReader,
@@ -294,7 +319,7 @@ async function loadHoldStatus(
   return hold;
 }
 
-/** Without knowing whose a key is nothing can be served. */
+/** Maps every error to StoreUnavailableError: a request is not served while the owner of its key is unknown. */
 async function mapStoreErrors<T>(result: Promise<T>): Promise<T> {
   try {
     return await result;
@@ -308,11 +333,11 @@ function keyReusedError(source: IdempotencyKeySource): IdempotencyConflictError 
 }
 
 function inProgressError(source: IdempotencyKeySource): IdempotencyConflictError {
-  const message = `A request with this ${source} is in progress; ask again when it has ended`;
+  const message = `A request with this ${source} is in progress; retry when it has finished`;
   return new IdempotencyConflictError('idempotency_in_progress', message, source, RETRY_AFTER_SECONDS);
 }
 
 function responseLostError(source: IdempotencyKeySource): IdempotencyConflictError {
-  const message = `The request with this ${source} was charged, but its answer was lost; it is not served again with it`;
+  const message = `The request with this ${source} was charged, but its response was lost; it is not served again under this key`;
   return new IdempotencyConflictError('idempotency_answer_lost', message, source);
 }

@@ -22,7 +22,7 @@ const held = {
 } as AccountEvent;
 const away = new StoreUnavailableError('away');
 
-/** Pays from an account that answers with these, one after the other. */
+/** Returns a payer whose account returns these outcomes one after the other. */
 function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): IdempotentPayer {
   const left = [...outcomes];
   const run: Accounts['run'] = async () => {
@@ -39,7 +39,7 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
 test.each([
   [true, true],
   [false, false],
-])('holds are ended for their time by a gateway whose clock is sure (%s): %s', async (isSure, isEnded) => {
+])('ends expired holds only if the clock of the gateway is reliable (%s): %s', async (isSure, isEnded) => {
   const clock: SystemClock = Object.create(new SystemClock(), { isReliable: { value: () => isSure } });
   let before = '';
   const run: Accounts['run'] = async (_, command) => {
@@ -57,15 +57,15 @@ test.each([
 const release = { failure: new UpstreamError('timeout', ''), attempts: [] };
 
 test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle' | 'release' | 'take']>([
-  ['none', 'when it is refused', [new Rejection('insufficient_balance', '')], 'take'],
-  ['open', 'once it is held', [[held]], 'take'],
-  ['open', 'when it is not known whether it was held', [away], 'take'],
-  ['open', 'when another request holds it', [[]], 'take'],
-  ['open', 'when another request held it', [new Rejection('hold_resolved', '')], 'take'],
-  ['charged', 'once it is settled', [[held], []], 'settle'],
-  ['open', 'when it is not known whether it was settled', [[held], away], 'settle'],
-  ['released', 'once it is released', [[held], []], 'release'],
-])('the money of a claimed request is %s %s', async (standing, _, outcomes, last) => {
+  ['none', 'when the hold is rejected', [new Rejection('insufficient_balance', '')], 'take'],
+  ['open', 'once money is held', [[held]], 'take'],
+  ['open', 'when it is unknown whether money was held', [away], 'take'],
+  ['open', 'when another request has the hold', [[]], 'take'],
+  ['open', 'when another request had the hold', [new Rejection('hold_resolved', '')], 'take'],
+  ['charged', 'once the hold is settled', [[held], []], 'settle'],
+  ['open', 'when it is unknown whether the hold was settled', [[held], away], 'settle'],
+  ['released', 'once the hold is released', [[held], []], 'release'],
+])('reports the charge state "%s" %s', async (standing, _, outcomes, last) => {
   const payer = payerOf(outcomes);
   await payer.hold(request).catch(() => {});
   if (last === 'settle') await payer.settle(hold, {} as Charge).catch(() => {});
@@ -74,15 +74,15 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle
 });
 
 test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
-  ['released', 'is given back', [[held], []]],
-  ['open', 'is left to expire when it cannot be given back', [[held], new Rejection('hold_not_found', '')]],
-])('a hold that is not confirmed is %s: it %s', async (standing, _, outcomes) => {
+  ['released', 'is released', [[held], []]],
+  ['open', 'is left to expire if it cannot be released', [[held], new Rejection('hold_not_found', '')]],
+])('reports the charge state "%s" if the claim is not confirmed and the hold %s', async (standing, _, outcomes) => {
   const payer = payerOf(outcomes, () => Promise.reject(new Error('not mine')));
   await expect(payer.hold(request)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
   expect(payer.chargeState).toBe(standing);
 });
 
-test('a hold is confirmed once it is made, and not when it is refused', async () => {
+test('confirms the claim once the hold is placed, and not if the hold is rejected', async () => {
   const confirmed: string[] = [];
   const payer = payerOf([new Rejection('insufficient_balance', ''), [held]], async () => void confirmed.push('r'));
   await expect(payer.hold(request)).rejects.toMatchObject({ code: 'insufficient_balance' });
@@ -91,6 +91,6 @@ test('a hold is confirmed once it is made, and not when it is refused', async ()
   expect(confirmed).toEqual(['r']);
 });
 
-test('a hold that another request has open is refused: its call would be served for nothing', async () => {
+test('throws HoldAlreadyExistsError if another request opened the hold, because the call would be free', async () => {
   await expect(payerOf([[]]).hold(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
 });

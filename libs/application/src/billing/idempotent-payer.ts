@@ -3,20 +3,20 @@ import { Rejection } from '#kernel';
 import { UpstreamError } from '../errors.ts';
 import { type Hold, type HoldRelease, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
-/** What this process knows of the money of a request. `open` also means: how it ended could not be found out. */
+/** What this process knows about the money of a request. `open` includes holds whose outcome is unknown. */
 export type ChargeState = 'none' | 'open' | 'charged' | 'released';
 
-/** Rejections that mean another hold with the same id, whose fate is not known here. */
+/** Rejections because another hold has the same id; whether that hold was charged is unknown here. */
 const HOLD_EXISTS_CODES: ReadonlySet<string> = new Set(['hold_conflict', 'hold_resolved']);
 
 /**
- * A payer of a request whose idempotency key is claimed: the claim is confirmed once the money is held, and before the
- * hold may be used; and how the money ended is noted, so that no use case has to report whether it charged.
+ * Pays for a request whose idempotency key is claimed. It confirms the claim once money is held, before the hold may be
+ * used. It also records how the hold ended, so that no use case has to report whether it charged.
  */
 export class IdempotentPayer extends PayerDecorator {
   private state: ChargeState = 'none';
 
-  /** @param confirm what must hold, once there is money, before it may be used. It throws where it does not */
+  /** @param confirm called once money is held; throws if the request must not be served */
   constructor(
     payer: Payer,
     private readonly confirm: () => Promise<void>,
@@ -35,7 +35,7 @@ export class IdempotentPayer extends PayerDecorator {
       throw error;
     });
     await this.confirm().catch(async (error) => {
-      const failure = new UpstreamError('not_served', 'It is served elsewhere, or may be');
+      const failure = new UpstreamError('not_served', 'The request may be served by another gateway');
       await this.release(hold, { failure, attempts: [] });
       throw error;
     });

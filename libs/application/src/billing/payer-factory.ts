@@ -8,11 +8,13 @@ import { createExpireHoldsCommand, HoldCommandRouter } from './hold-commands.ts'
 import type { Caller, Payer } from './payer.ts';
 import type { GetProcessId, PayerDependencies } from './stream-payer.ts';
 
-/** Finds the payer of a request. */
 export class PayerFactory {
   private readonly dependencies: PayerDependencies;
 
-  /** @param lossLimit what the house bears for an account in an hour; any amount where it is left out */
+  /**
+   * @param lossLimit cost that the operator absorbs per account and hour, plus a share of what the account was charged;
+   *   unlimited if undefined
+   */
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
     clock: Clock,
@@ -26,14 +28,17 @@ export class PayerFactory {
     return new AccountPayer(this.dependencies, this.streams.accounts, caller);
   }
 
-  /** @param isRetry its answer was lost with the gateway that died: the house pays */
+  /**
+   * @param isRetry the response was lost when its gateway died; the operator absorbs the cost of serving the request
+   *   again
+   */
   forChallenge(challenge: PaidChallenge, isRetry = false): Payer {
     return new ChallengePayer(this.dependencies, this.streams.challenges, challenge, isRetry);
   }
 
   /**
-   * Ends the holds of a payer that have expired, so that its facts say what became of them. Returns its holds.
-   * @param payer the name of its stream
+   * Ends the expired holds of a payer, so that its events show how each of them ended. Returns the payer's holds.
+   * @param payer name of the payer's stream
    */
   async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {
     const { holdCommands, clock } = this.dependencies;

@@ -1,87 +1,93 @@
-/** The payer, as the money path sees it: the one interface between what is sold and where the money is. */
+/** The payer as billing sees it: the only interface between the code that sells and the streams that have the money. */
 import type { Attempt, Charge, PartialHold, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 import type { UpstreamError } from '../errors.ts';
 
-/** An account, and the key it was asked with; null when the account itself asks. */
+/** An account and the API key that the request was made with; null if the account itself made it. */
 export interface Caller {
   readonly accountId: string;
   readonly keyId: string | null;
 }
 
-/** The caller, as the facts that follow name it. */
+/** Returns the caller as the actor that events record. */
 export function toActor({ accountId, keyId }: Caller): string {
   return keyId === null ? `account:${accountId}` : `key:${keyId}`;
 }
 
 /**
- * Evidence that money is held. A call of a paid upstream needs one, so no call can be made without it. Plain
- * data: a job keeps it, and settles it days later from another process.
+ * Evidence that money is held. Every call to a paid provider requires one, so no call can be made without it. Plain
+ * data: a job stores it and settles it days later, from another process.
  */
 export interface Hold {
   readonly holdId: string;
-  /** The stream that holds the money, such as `account-…`: the payer is found by it. */
+  /** Name of the stream that holds the money, such as `account-…`. It identifies the payer. */
   readonly payer: string;
   readonly amount: PicoUsd;
-  /** What was available beside it when it was taken. */
+  /** What the payer could still spend right after the hold was placed. */
   readonly availableAfter: PicoUsd;
-  /** What it can come to, with all that its payer has: also with what other requests held then, and may give back. */
+  /** The most that the hold can be extended to, including money that other requests hold now and may release. */
   readonly maxSpendable: PicoUsd;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
 }
 
-/** More for a hold: altogether `targetAmount`, or what there is from `minAmount` on. Both are absolute, so that asking twice is asking once. */
+/**
+ * Extends a hold to `targetAmount`, or to what is available if that is at least `minAmount`. Both are totals, so
+ * repeating the request changes nothing.
+ */
 export interface HoldExtensionRequest {
   readonly minAmount: PicoUsd;
   readonly targetAmount: PicoUsd;
 }
 
 export interface HoldRequest {
-  /** One request, one charge: the id of the request. */
+  /** Id of the request: a request has one hold and one charge. */
   readonly holdId: string;
   readonly query: Query;
-  /** The version of the price list that it is quoted by. */
+  /** Version of the price list of the quote. */
   readonly priceList: string;
   readonly minAmount: PicoUsd;
   readonly maxAmount: PicoUsd;
-  /** How much of it is held at first; all of it where this is left out. */
+  /** How much of `maxAmount` is held at first; all of it if undefined. */
   readonly partial?: PartialHold | undefined;
   readonly lifetimeMs: number;
 }
 
-/** Why a hold is released. */
 export interface HoldRelease {
   readonly failure: UpstreamError;
   readonly attempts: readonly Attempt[];
-  /** What upstreams will invoice nevertheless: the house bears it. */
+  /** What providers will invoice anyway; the operator absorbs it. */
   readonly absorbed?: Charge | undefined;
 }
 
-/** What a payer must be able to do. Nothing beside it knows which kind of payer it is. */
+/** Pays for requests. Code that uses this interface does not know which kind of payer it has. */
 export interface Payer {
-  /** The same for all requests that are paid from the same money. */
+  /** The same for all requests that are paid from the same balance. */
   readonly id: string;
-  /** The version of the price list that it is served at; today's where this is left out. */
+  /** Version of the price list at which this payer is served; the current one if undefined. */
   readonly priceList?: string | undefined;
   /**
    * Holds what is available, between `minAmount` and `maxAmount`.
-   * @throws Rejection when there is less, HoldAlreadyExistsError when the request has its hold already
+   * @throws Rejection if less is available; HoldAlreadyExistsError if the request has a hold already
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**
-   * Holds more for a request that runs. `retry_later`: other requests hold the rest, and may give it back. `exhausted`: there is
-   * less, or the key may not spend any more; the hold stays as it is. `expired`: it has expired or ended, and nothing may be
-   * served for it any more. While the store is away this waits.
+   * Extends the hold of a running request. Waits while the event store is unavailable.
+   * @returns the extended hold. `retry_later`: other requests hold the rest and may release it. `exhausted`: there is
+   *   less than `minAmount`, or the key may not spend more; the hold stays as it is. `expired`: the hold has ended, and
+   *   nothing more may be served for it
    */
   extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
-  /** Charges a use, once. Returns what is paid of its price: at most what was held, nothing after the hold expired. */
+  /**
+   * Settles a hold, once. Returns what is paid of the price: at most the held amount, and nothing after the hold
+   * expired.
+   */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
   /** Releases a hold, because nothing was delivered. */
   release(hold: Hold, details: HoldRelease): Promise<void>;
 }
 
-/** A payer that stands before another, and does something more with what it is asked for. */
+/** Wraps another payer to add behaviour to its methods. */
 export abstract class PayerDecorator implements Payer {
   constructor(protected readonly payer: Payer) {}
 
@@ -108,7 +114,7 @@ export abstract class PayerDecorator implements Payer {
   }
 }
 
-/** The hold of this id belongs to another request, running or ended: serving it again would be free. */
+/** Another request has the hold with this id, and is running or has ended. Serving this request would be free. */
 export class HoldAlreadyExistsError extends Error {
   override readonly name = 'HoldAlreadyExistsError';
 }

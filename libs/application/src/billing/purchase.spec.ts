@@ -64,7 +64,7 @@ const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, getDeliv
 
 describe('a purchase', () => {
   test.each([200, 5_000_000])(
-    'by way of many vendors with ids of %i characters has a charge that fits into the books',
+    'creates a charge of limited size after calls to many providers with ids of %i characters',
     async (length) => {
       const { purchase } = begin(Array.from({ length: 32 }, (_, i) => ({ ...endpoint, slug: `endpoint ${i}` })));
       const vendorId = 'x'.repeat(length);
@@ -83,9 +83,9 @@ describe('a purchase', () => {
   );
 
   test.each<[string, () => unknown, number, boolean]>([
-    ['an exception of our own', () => new RangeError('Maximum call stack size exceeded'), 2, false],
-    ['a failure of the vendor', () => new UpstreamError('upstream_error', 'The upstream answered with 500'), 4, true],
-  ])('asks elsewhere after %s, and avoids an endpoint for what it did itself alone', async (_, error, calls, cools) => {
+    ['an exception of the gateway', () => new RangeError('Maximum call stack size exceeded'), 2, false],
+    ['a failure of the provider', () => new UpstreamError('upstream_error', 'The upstream answered with 500'), 4, true],
+  ])('falls back after %s, and avoids an endpoint only for its own failures', async (_, error, calls, cools) => {
     const { purchase, health } = begin([endpoint, { ...endpoint, slug: 'other' }]);
     let made = 0;
     const make = async () => {
@@ -98,7 +98,7 @@ describe('a purchase', () => {
     expect([made, health.get(model, endpoint).isCoolingDown]).toEqual([calls, cools]);
   });
 
-  test('has an item for each call, and one for what was used beside them', async () => {
+  test('creates an item for each call and one for the web searches', async () => {
     const { purchase, alarms } = begin();
     await purchase.call(call);
     await purchase.billCall(call, made({ input: 2 }, 'gen-1'));
@@ -128,7 +128,7 @@ describe('a purchase', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('names the model, who invoices it and the vendor’s id in each attempt', async () => {
+  test('records the model, the creditor and the provider’s response id in each attempt', async () => {
     const { purchase } = begin();
     const failure = new UpstreamError('invalid_request', 'no', { status: 400, deliveredText: '', vendorId: 'gen-2' });
     await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);
@@ -138,7 +138,7 @@ describe('a purchase', () => {
     expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
   });
 
-  test('has the fee of a request once, whatever it searches for, and the cost of each search', async () => {
+  test('bills the fee per request once, and the cost of each search', async () => {
     const { purchase } = begin();
     purchase.billSearches(search, 1);
     purchase.billSearches(search, 2);
@@ -149,7 +149,7 @@ describe('a purchase', () => {
     expect(purchase.createCharge()?.items[1]?.usage.request).toBeUndefined();
   });
 
-  test('is paid by the whole hold when something was used that has no price, and raises an alarm', async () => {
+  test('charges the full hold for usage without a price, and reports an error', async () => {
     const { purchase, alarms } = begin();
     await purchase.call(call);
     await purchase.billCall(call, made({ input: 1, image: 1 }));
@@ -157,16 +157,16 @@ describe('a purchase', () => {
       price: parseUsd('1').toString(),
       items: [{ usage: { input: 1, image: 1, request: 1 }, price: parseUsd('1').toString() }],
     });
-    expect(alarms).toEqual(['a use of v/m by maker has no price']);
+    expect(alarms).toEqual(['usage of v/m by maker has no price']);
   });
 
-  test('of nothing is no charge', () => {
+  test('creates no charge if nothing was billed', () => {
     expect(begin().purchase.createCharge()).toBeUndefined();
   });
 });
 
 test.each(['settle', 'release'] as const)(
-  'use whose %s the store never took is in the log, with what it cost',
+  'logs usage and its cost if the event store cannot execute the command to %s the hold',
   async (end) => {
     const { sale, hold, alarms, health } = begin();
     const away = async () => {
@@ -183,6 +183,6 @@ test.each(['settle', 'release'] as const)(
     };
     const audience = { disconnected: new Promise<void>(() => {}), storesResponse: false };
     await expect(paying.sell(payer, sale, serve, audience)).rejects.toThrow('the store is away');
-    expect(alarms).toEqual(['hold h of account-a: 307 pUSD of use are not stated']);
+    expect(alarms).toEqual(['hold h of account-a: usage of 307 pUSD was not recorded']);
   },
 );

@@ -2,7 +2,7 @@ import type { Query } from '#domain';
 import { type PicoUsd, ZERO_USD } from '#kernel';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
 
-/** What a request costs that nobody has paid for: thrown where money would be held, so that nothing was done before. */
+/** Thrown instead of holding money, before any provider is called. Has the price of the unpaid request. */
 export class PaymentRequiredError extends Error {
   override readonly name = 'PaymentRequiredError';
 
@@ -11,11 +11,14 @@ export class PaymentRequiredError extends Error {
     readonly price: PicoUsd,
     readonly priceList: string,
   ) {
-    super('Payment is wanted');
+    super('payment required');
   }
 }
 
-/** A stranger, who has not paid yet: the request is checked and quoted like any other, and ends with its price. */
+/**
+ * The payer of an anonymous caller who has not paid yet. The request is validated and quoted like any other, and ends
+ * with its price.
+ */
 export class QuoteOnlyPayer implements Payer {
   readonly id = 'stranger';
 

@@ -1,6 +1,5 @@
 /**
- * Holds that are refused: for lack of money, which the query history shows as far as they are not too many, and for what the
- * house has borne, which the log says.
+ * Records rejected holds: a lack of money in the query history, up to a limit, and an exceeded loss limit in the log.
  */
 import { LRUCache } from 'lru-cache';
 import { toRefusedRequestsStreamId } from '#domain';
@@ -9,14 +8,17 @@ import type { Clock } from '../clock.ts';
 import type { RefusedRequests } from '../streams.ts';
 import { type Caller, type Hold, type HoldRequest, type Payer, PayerDecorator, toActor } from './payer.ts';
 
-/** Rejections that say that there is no money. */
+/** Rejections for lack of money. */
 const INSUFFICIENT_FUNDS_CODES: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
-/** Streams that are known to be full, where what comes costs nothing at all, and accounts of which the log has said it. */
+/**
+ * Maximum entries of two caches: the streams that are full and accept no more events, and the accounts whose loss limit
+ * was logged.
+ */
 const MAX_CACHE_ENTRIES = 10_000;
 
 export class RefusedRequestRecorder {
   private readonly fullStreams = new LRUCache<string, true>({ max: MAX_CACHE_ENTRIES });
-  /** Accounts that the house bears no more for, and until when. */
+  /** By stream name of the account: until when its requests are rejected. */
   private readonly reportedLossLimits = new LRUCache<string, string>({ max: MAX_CACHE_ENTRIES });
 
   constructor(
@@ -25,7 +27,7 @@ export class RefusedRequestRecorder {
     private readonly reportError: Runtime['reportError'],
   ) {}
 
-  /** The same payer; what it refuses is noted before the refusal is answered. */
+  /** Returns a payer that records the rejections of this payer before they are returned. */
   wrapPayer(payer: Payer, caller: Caller): Payer {
     return new RecordingPayer(payer, async (request, { code, details: { until = '' } }) => {
       if (INSUFFICIENT_FUNDS_CODES.has(code)) await this.record(request, caller, code);
@@ -36,10 +38,10 @@ export class RefusedRequestRecorder {
   private reportLossLimit(account: string, until: string): void {
     if (this.reportedLossLimits.get(account) === until) return;
     this.reportedLossLimits.set(account, until);
-    this.reportError(`${account} is refused until ${until}: its requests have cost the house too much`, undefined);
+    this.reportError(`${account} is rejected until ${until}: its failed requests exceeded the loss limit`, undefined);
   }
 
-  /** A refusal that cannot be noted is a refusal all the same. */
+  /** Records a rejection. If that fails, the request is rejected anyway. */
   private async record({ holdId: requestId, query }: HoldRequest, caller: Caller, errorCode: string): Promise<void> {
     const at = this.clock.now();
     const id = toRefusedRequestsStreamId(caller.accountId, at);
@@ -53,7 +55,7 @@ export class RefusedRequestRecorder {
       );
       if (events.length === 0) this.fullStreams.set(id, true);
     } catch (error) {
-      this.reportError('a refusal could not be noted', error);
+      this.reportError('a rejected request could not be recorded', error);
     }
   }
 }

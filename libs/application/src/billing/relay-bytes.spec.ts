@@ -6,7 +6,7 @@ const BROKEN = new UpstreamError('upstream_error', 'broken off');
 const GONE = new UpstreamError('client_disconnected', 'gone');
 const LATE = new UpstreamError('timeout', 'too late');
 
-/** Sound in pieces, which breaks off where there is a failure. */
+/** Yields these chunks of audio in order, and throws a failure when it is the next element. */
 async function* sound(...pieces: readonly (string | UpstreamError)[]): AsyncIterable<Uint8Array> {
   for (const piece of pieces) {
     if (piece instanceof UpstreamError) throw piece;
@@ -19,7 +19,7 @@ async function soon(happens: () => void): Promise<void> {
   happens();
 }
 
-/** @param keepsWaiting milliseconds with each piece */
+/** @param keepsWaiting delay of each write in milliseconds */
 function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } = {}) {
   let now = 0;
   const heard: string[] = [];
@@ -54,14 +54,14 @@ function listener({ keepsWaiting = 0, leavesAfter = Number.POSITIVE_INFINITY } =
   return { heard, relay };
 }
 
-describe('sound that is passed on', () => {
-  test('is all of it, but for empty pieces', async () => {
+describe('relayed audio', () => {
+  test('consists of all chunks that are not empty', async () => {
     const { heard, relay } = listener();
     expect(await relay('a', '', 'b')).toBeUndefined();
     expect(heard).toEqual(['a', 'b']);
   });
 
-  test('is not read any further when nobody listens, and is owed', async () => {
+  test('is read no further after the client has disconnected, and is charged', async () => {
     const { heard, relay } = listener({ leavesAfter: 1 });
     expect(await relay('a', 'b', BROKEN)).toBeUndefined();
     expect(heard).toEqual(['a']);
@@ -69,20 +69,20 @@ describe('sound that is passed on', () => {
 
   test.each([
     ['before the first byte', [BROKEN], 0],
-    ['after it', ['a', BROKEN], 0],
-    ['after the client kept it waiting for a while', ['a', 'b', BROKEN], 2_000],
-    ['because time was up, though the client kept up', ['a', LATE], 0],
-    ['without a byte, and without a word', [], 0],
-    ['with empty pieces only', ['', ''], 0],
-  ] as const)('is not owed when the vendor ends it %s', async (_, pieces, keepsWaiting) => {
+    ['after the first byte', ['a', BROKEN], 0],
+    ['after the client delayed it for a short time', ['a', 'b', BROKEN], 2_000],
+    ['by a timeout that the client did not cause', ['a', LATE], 0],
+    ['without a byte and without an error', [], 0],
+    ['after empty chunks only', ['', ''], 0],
+  ] as const)('is not charged if the provider ends it %s', async (_, pieces, keepsWaiting) => {
     await expect(listener({ keepsWaiting }).relay(...pieces)).rejects.toBeInstanceOf(UpstreamError);
   });
 
   test.each([
-    ['the client has left', ['a', GONE], 0],
-    ['the client kept the vendor waiting until it gave up', ['a', 'b', BROKEN], 3_000],
-    ['the client read so slowly that time was up', ['a', 'b', 'c', LATE], 2_000],
-  ] as const)('is owed when %s', async (_, pieces, keepsWaiting) => {
+    ['the client has disconnected', ['a', GONE], 0],
+    ['the client delayed the provider until the provider gave up', ['a', 'b', BROKEN], 3_000],
+    ['the client read so slowly that the time limit was reached', ['a', 'b', 'c', LATE], 2_000],
+  ] as const)('is charged if %s', async (_, pieces, keepsWaiting) => {
     expect(await listener({ keepsWaiting }).relay(...pieces)).toBeInstanceOf(UpstreamError);
   });
 });

@@ -1,32 +1,32 @@
-/** Bytes on their way from a vendor to a client, such as sound, and who owes what when they do not arrive. */
+/** Relays bytes such as audio from a provider to a client, and decides who pays if the stream is interrupted. */
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 import type { StreamWriter } from './billing-engine.ts';
 import type { Purchase } from './purchase.ts';
 
-/** A client that lets its bytes wait for longer, in all, may be why a vendor gives up. */
+/** A client that delayed the stream for longer than this in total may be the reason why the provider gave up. */
 const MAX_BACKPRESSURE_MS = 5_000;
 
-/** What a vendor sends, as it comes. */
+/** A byte stream as the provider sends it. */
 export interface ProviderByteStream {
   readonly mediaType: string;
-  /** May be read once. It throws an UpstreamError when it breaks off. */
+  /** Can be read once. Throws an UpstreamError if the stream is interrupted. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
 export interface ByteWriter extends StreamWriter {
-  /** Sends the head of the answer; only the first call counts. */
+  /** Sends the head of the response; later calls have no effect. */
   begin(mediaType: string): void;
-  /** Returns a promise when there is no room for more until that resolves. */
+  /** @returns a promise if the buffer is full; it resolves when more can be written */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** Whether anyone receives what is written. */
+  /** Whether the client still receives what is written. */
   readonly isListening: boolean;
 }
 
 /**
- * Passes bytes on until their end, or until nobody listens: all of them are invoiced from the first one on, received or
- * not.
- * @returns why it broke off where the client owes it all the same
- * @throws UpstreamError where the client owes nothing: the vendor has not delivered, though the client kept up
+ * Forwards bytes until the end, or until no one receives them. Once the first byte has arrived, the provider invoices
+ * all of them.
+ * @returns the failure that interrupted the stream if the client owes the response anyway, otherwise undefined
+ * @throws UpstreamError if the client owes nothing: the provider did not deliver, and the client was not too slow
  */
 export async function relayBytes(
   { bytes, mediaType }: ProviderByteStream,
@@ -54,6 +54,6 @@ export async function relayBytes(
   }
   if (client.hasStarted) return undefined;
   throw purchase.markLastAttemptFailed(
-    new UpstreamError('upstream_error', 'The upstream sent nothing', { status: 200 }),
+    new UpstreamError('upstream_error', 'The provider sent an empty response', { status: 200 }),
   );
 }

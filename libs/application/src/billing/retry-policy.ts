@@ -1,21 +1,24 @@
-/** What is made of a call that has failed: whether it is made again, or to another endpoint, and what is recorded of it. */
+/** Decides after a failed call whether to retry it or to fall back, and what its attempt records. */
 import { type Attempt, toProviderRequestIdFields } from '#domain';
 import type { FailureCode, UpstreamError } from '../errors.ts';
 
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
 const RETRYABLE_CODES: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
-/** The statuses below 500 that may be others a moment later: too early, too many. */
+/** Statuses below 500 that may change after a moment: too early, too many requests. */
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([425, 429]);
 
-/** What was delivered is used, and what was refused, such as our key, is refused again; so is what we cannot ask. */
+/**
+ * Whether a retry of the same endpoint may succeed. A partial response is not retried, because the provider may invoice
+ * it. A rejection (of our API key, for example) or an error in the gateway itself would repeat.
+ */
 export function isRetryable({ code, status = 0, deliveredText, isInternal }: UpstreamError): boolean {
   const isRejected = status >= 300 && status < 500 && !TRANSIENT_STATUSES.has(status);
   return RETRYABLE_CODES.has(code) && deliveredText === undefined && !isRejected && !isInternal;
 }
 
 /**
- * Another endpoint may do what this one could not, as long as nothing of an answer is there; also where the request is
- * at fault, if that is because this endpoint does not have what it names.
+ * Whether another endpoint may serve the request: only while no part of a response has arrived. An invalid request is
+ * sent to another endpoint only if the status is 404: this endpoint then lacks what the request names.
  */
 export function canFallBack({ code, status, deliveredText }: UpstreamError, signal: AbortSignal): boolean {
   if (signal.aborted || deliveredText !== undefined || code === 'content_policy_violation') return false;

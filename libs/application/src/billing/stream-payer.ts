@@ -17,41 +17,44 @@ import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer } from
 
 const MIN_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 5_000;
-/** What asking again cannot change while this process lives. */
+/** Errors that a retry by this process cannot change. */
 const FINAL_ERRORS = [Rejection, UnknownEventError, AppendTooLargeError];
 
 /**
- * When a hold is looked for of which the store did not say whether it is there: soon, because its client may come again at once, and
- * what it holds is then missing; and then ever more seldom.
+ * Delays between attempts to release a hold that the event store did not confirm. The first attempt is early: if the
+ * client retries at once, the retry may lack the money that this hold reserves. The delays increase.
  */
 const UNCONFIRMED_POLL_DELAYS_MS = [500, 5_000, 10_000, 20_000, 40_000] as const;
 const MAX_POLL_DELAY_MS = 60_000;
 const UNCONFIRMED_HOLD_FAILURE = {
   errorCode: 'not_served',
-  reason: 'The books did not say in time that the money was held',
+  reason: 'The hold was not confirmed in time',
 } as const;
 
 /**
- * The id of this process, for the holds that it takes: when it has died, they are ended.
- * @throws StoreUnavailableError while others may take it for dead
+ * Returns the id of this process, which its holds record as their owner. When the process has died, its holds are
+ * ended.
+ * @throws StoreUnavailableError while other processes may consider this one dead
  */
 export type GetProcessId = () => string;
 
-/** What payers take holds with. */
 export interface PayerDependencies {
   readonly holdCommands: HoldCommandRouter;
   readonly clock: Clock;
   readonly getProcessId: GetProcessId;
-  /** What the house bears for an account in an hour; any amount where this is left out. */
+  /**
+   * Cost that the operator absorbs per account and hour, plus a share of what the account was charged; unlimited if
+   * undefined.
+   */
   readonly lossLimit?: PicoUsd | undefined;
 }
 
-/** A payer with a stream of its own, whose holds end the same way whatever kind it is of. */
+/** A payer with its own stream. Its holds end in the same way for every kind of payer. */
 export abstract class StreamPayer implements Payer {
   constructor(protected readonly dependencies: PayerDependencies) {}
 
   abstract readonly id: string;
-  /** Who asks, as facts name it. */
+  /** The actor that events record. */
   protected abstract readonly actor: string;
 
   abstract hold(request: HoldRequest): Promise<Hold>;
@@ -66,7 +69,7 @@ export abstract class StreamPayer implements Payer {
     );
     const settled = events.find((event) => event.type === 'HoldSettled');
     if (settled) return money.parseJsonAmount(settled.data.charged);
-    // It was settled by the same command before, whose answer was lost.
+    // An earlier attempt of the same command settled the hold, and its response was lost.
     const isSettled = events.length === 0 && getHoldResolution(hold.holdId, state) === 'settled';
     return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
   }
@@ -79,8 +82,8 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * Takes a hold. Where the store does not say whether it is there, who asks is told that the store is away, and the hold is
-   * released once the store says: nobody else would end it before it expires.
+   * Places a hold. If the outcome is unknown, the caller gets the error, and the hold is released as soon as the event
+   * store has it. Nothing else would end that hold before it expires.
    */
   protected async acquireHold<T>(hold: Pick<Hold, 'holdId' | 'expiresAt'>, acquire: () => Promise<T>): Promise<T> {
     try {
@@ -92,8 +95,9 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * What was sent is not lost because it is not there: a server that was frozen stores it when it wakes up, and a leader without its
-   * quorum answers reads long before it has stored what it was sent. So it is looked for until it would have expired.
+   * Tries to release a hold until it would have expired, because a hold that is missing may still be stored. A server
+   * that was frozen stores the append when it resumes. A leader without a quorum serves reads long before it has stored
+   * the append.
    */
   private async releaseUnconfirmed({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
     const { holdCommands, clock } = this.dependencies;
@@ -106,19 +110,20 @@ export abstract class StreamPayer implements Payer {
       } catch (error) {
         if (error instanceof Rejection && error.code === 'hold_not_found') continue;
         if (FINAL_ERRORS.some((ErrorClass) => error instanceof ErrorClass)) return;
-        polls = 0; // the store is away: it is asked again soon, for what it has stored by then
+        polls = 0; // the store is unavailable: try again soon, since it may have stored the hold by then
       }
     }
   }
 
-  /** A hold has the id of its request. */
+  /** The id of a hold is the id of its request. */
   protected createCause(holdId: string): Cause {
     return createRootCause(this.actor, holdId);
   }
 
   /**
-   * Changes a hold, also when the store is away for a while, or refuses what it will take again once somebody has seen to
-   * it. Nothing is given up before the hold has expired: it then ends by itself, and what was served is unpaid.
+   * Retries a change of a hold until it succeeds, is rejected for good, or the hold has expired. The event store may be
+   * unavailable, or reject appends until an operator has fixed it. An expired hold ends by itself; what was served then
+   * stays unpaid.
    */
   protected async retryUntilExpiry<T>(hold: Hold, change: () => Promise<T>): Promise<T> {
     for (let wait = MIN_BACKOFF_MS; ; wait = Math.min(2 * wait, MAX_BACKOFF_MS)) {

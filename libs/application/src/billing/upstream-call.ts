@@ -1,45 +1,49 @@
-/** A call of a vendor, as the money path sees it: how it is made, and what is known of what it has used. */
+/** A call to a provider as billing sees it: how it is sent, and what is known about its usage. */
 import type { Endpoint } from '#catalogue';
 import type { CallUsage, Usage } from '#domain';
 
-/** A call that can be made to any endpoint. */
+/** A call that can be sent to any endpoint of an order. */
 export interface UpstreamCall<A> {
-  /** It can be made only once: what it sends is gone then. */
+  /** The call consumes its input, so it can be sent only once. */
   readonly isSingleUse?: true;
   /** @throws UpstreamError */
   send(endpoint: Endpoint): Promise<A>;
-  /** The usage that no upstream reported, counted from the request and from what was delivered. */
+  /** Estimates the usage from the request and the delivered text, if the provider did not report it. */
   estimateUsage(delivered: string): Promise<Usage>;
   /**
-   * What one that has failed is invoiced for, where it is not paid by tokens alone: the house bears it.
-   * @param usage as the upstream said it; undefined where the answer is lost
+   * Returns the usage that the provider invoices for a failed call, if the call is not billed by tokens alone. The
+   * operator absorbs the cost.
+   * @param usage as the provider reported it; undefined if the response is lost
    */
   getLostUsage?(endpoint: Endpoint, usage: Usage | undefined): Pick<CallUsage, 'usage' | 'terms'>;
 }
 
-/** An answer and its endpoint. */
+/** A response and the endpoint that sent it. */
 export interface EndpointResponse<A> {
   readonly response: A;
   readonly endpoint: Endpoint;
-  /** When it was asked, and when its first byte was there, in milliseconds of `performance.now`. */
+  /** When the call was sent and when its first byte arrived, in milliseconds of `performance.now()`. */
   readonly sentAtMs: number;
   readonly firstByteAtMs: number;
 }
 
-/** What is known of a call that was made. */
+/** What is known about a call that was made. */
 export interface CallResult {
-  /** As the upstream reported it. */
+  /** As the provider reported it. */
   readonly usage: Usage | undefined;
   readonly getDeliveredText: () => string;
-  /** What the upstream calls its answer. */
+  /** The provider's id of its response. */
   readonly vendorId: string | undefined;
 }
 
-/** The same of an answer that came as a stream, once it has ended. */
+/** What is known about a streamed response once it has ended. */
 export interface StreamResult {
   usage(): Usage | undefined;
   getDeliveredText(): string;
   vendorId(): string | undefined;
-  /** How long nothing came that can be seen, though it was asked for and read, beyond what the first byte may take. */
+  /**
+   * Returns how long no visible output arrived while the stream was being read, in milliseconds.
+   * @param graceMs time to the first byte that does not count
+   */
   getIdleMs(graceMs: number): number;
 }

@@ -1,8 +1,11 @@
-/** Ids of payment challenges: each says all that its client may send back, so that nothing of it can be changed. */
+/**
+ * Ids of payment challenges. An id is an HMAC over everything that the client may send back, so the client cannot
+ * change any of it.
+ */
 import { createHmac } from 'node:crypto';
 import type { Secrets } from '../secrets.ts';
 
-/** How a challenge is paid, and what its payment is for, in the words of the `Payment` scheme. */
+/** How a challenge is paid and what its payment is for, as values of the `Payment` scheme. */
 export const CHALLENGE_METHOD = 'lightning';
 export const CHALLENGE_INTENT = 'charge';
 
@@ -11,7 +14,7 @@ export const CHALLENGE_ID = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
 
 const UUID_BYTES = 16;
 
-/** What an id stands for, each as it is written in the header. */
+/** The parameters that an id covers, each as in the header. */
 export interface ChallengeParameters {
   readonly realm: string;
   readonly method: string;
@@ -23,8 +26,8 @@ export interface ChallengeParameters {
 }
 
 /**
- * The id that the specification of the scheme recommends: base64url of HMAC-SHA256 over seven slots with bars between them,
- * empty where there is nothing.
+ * Returns the id that the specification of the `Payment` scheme recommends: base64url of HMAC-SHA256 over seven slots
+ * that are joined by `|`. Missing values are empty.
  */
 export function toChallengeId(
   { realm, method, intent, request, expires = '', digest = '', opaque = '' }: ChallengeParameters,
@@ -34,13 +37,13 @@ export function toChallengeId(
   return createHmac('sha256', key).update(slots.join('|')).digest('base64url');
 }
 
-/** Under which a challenge has its stream: the first half of its id. */
+/** Returns the id of a challenge's stream: the first half of the challenge id, as a UUID. */
 export function toChallengeStreamId(id: string): string {
   const hex = Buffer.from(id, 'base64url').toString('hex', 0, UUID_BYTES);
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** The key that ids are made with, and those that may have made others. */
+/** Returns the keys of challenge ids. The first creates new ids; earlier ids may have been created with any of them. */
 export function deriveChallengeKeys(secrets: Secrets): readonly Buffer[] {
   return secrets.derivePurposeKeys('countinghouse payment challenges');
 }

@@ -12,13 +12,13 @@ const terms = {
 test.each([
   ['short', 'gateway.example'],
   ['long', 'a'.repeat(200)],
-])('a token of a %s host is a macaroon that the library reads as its own', (_, host) => {
+])('creates a macaroon for a %s host that the library reads and exports unchanged', (_, host) => {
   const bytes = Buffer.from(tokens.create(terms, host), 'base64');
   const read = macaroon.importMacaroon(bytes) as unknown as { exportBinary(): Uint8Array };
   expect(Buffer.from(read.exportBinary()).equals(bytes)).toBe(true);
 });
 
-test('a token says which challenge it is for, and nothing else can be added to it or made of it', () => {
+test('accepts a token for its own challenge, and rejects a token that was extended or changed', () => {
   const token = tokens.create(terms, 'gateway.example');
   const found = tokens.verify(token);
   expect(found).toMatchObject({ id: terms.id, paymentHash: terms.paymentHash });
@@ -31,13 +31,13 @@ test('a token says which challenge it is for, and nothing else can be added to i
     const changed = Buffer.from(bytes);
     changed[at] = (changed[at] ?? 0) ^ 1;
     const read = tokens.verify(changed.toString('base64'));
-    // Only the place that it names is not signed.
+    // Only the location in the token is not signed.
     if (read) expect([read.id, read.conditions]).toEqual([found?.id, found?.conditions]);
   }
   expect(new ChallengeTokens(new Secrets(Buffer.alloc(32, 2))).verify(token)).toBeUndefined();
 });
 
-test('tokens are made thousands in a second', () => {
+test('creates more than a thousand tokens per second', () => {
   const began = performance.now();
   for (let i = 0; i < 1_000; i++) tokens.create(terms, 'gateway.example');
   expect(performance.now() - began).toBeLessThan(1_000);

@@ -1,24 +1,28 @@
 /**
- * Tokens of L402: macaroons that name a challenge. What one says is held against the challenge's own fact, so a token is as
- * good as the id of the challenge, and its payment's preimage counts.
+ * L402 tokens: macaroons that name a challenge. The claims of a token are compared with the challenge's own event. So a
+ * token proves no more than the id of the challenge does; the preimage of the payment is the proof.
  */
 import macaroon from 'macaroon';
 import type { Secrets } from '../secrets.ts';
 
-/** The identifier: version 0, the payment hash, 32 bytes of our own (https://github.com/lightninglabs/L402). */
+/** Version of the binary format of macaroons. */
 const FORMAT = 2;
+/**
+ * The identifier of an L402 token: version 0, the payment hash, and 32 bytes that are the challenge id
+ * (https://github.com/lightninglabs/L402).
+ */
 const VERSION_BYTES = 2;
 const HASH_BYTES = 32;
-/** Ours have some 400; clients may add conditions. */
+/** Our tokens have about 400 characters; clients may add conditions. */
 const MAX_CHARACTERS = 4 * 1024;
 const BASE64 = /^[\w+/-]+={0,2}$/;
 
 export interface ChallengeTokenClaims {
-  /** Of the challenge. */
+  /** Id of the challenge. */
   readonly id: string;
-  /** In hexadecimal. */
+  /** Hexadecimal. */
   readonly paymentHash: string;
-  /** Digest of the one request that it is good for. */
+  /** Digest of the one request that the token is valid for. */
   readonly request: string;
   /** Milliseconds since 1970. */
   readonly usableUntil: number;
@@ -31,14 +35,14 @@ export interface DecodedToken {
 }
 
 export class ChallengeTokens {
-  /** What is made is signed with the first. */
+  /** The first key signs new tokens. */
   private readonly rootKeys: readonly Uint8Array[];
 
   constructor(secrets: Secrets) {
     this.rootKeys = secrets.derivePurposeKeys('countinghouse L402 tokens');
   }
 
-  /** Standard base64 of a macaroon of version 2, as all clients expect it. */
+  /** Returns a macaroon of version 2 in standard base64, as all clients expect it. */
   create({ id, paymentHash, request, usableUntil }: ChallengeTokenClaims, location: string): string {
     const version = Buffer.alloc(VERSION_BYTES);
     const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
@@ -48,7 +52,7 @@ export class ChallengeTokens {
     return serializeMacaroon({ location, identifier, conditions, signature: token.signature }).toString('base64');
   }
 
-  /** What a token says that was made here; undefined for any other. Nothing is looked up for it. */
+  /** Returns the content of a token that this installation created; undefined for any other token. Reads no storage. */
   verify(text: string): DecodedToken | undefined {
     if (text.length > MAX_CHARACTERS || !BASE64.test(text)) return undefined;
     for (const rootKey of this.rootKeys) {
@@ -71,11 +75,11 @@ function verifyToken(text: string, rootKey: Uint8Array): DecodedToken | undefine
     const [hash, id] = [VERSION_BYTES, VERSION_BYTES + HASH_BYTES];
     return { paymentHash: identifier.toString('hex', hash, id), id: identifier.toString('base64url', id), conditions };
   } catch {
-    return undefined; // the library throws for whatever is not as it should be
+    return undefined; // the library throws for every invalid token
   }
 }
 
-/** Of the binary format, version 2: https://github.com/rescrv/libmacaroons/blob/master/doc/format.txt */
+/** Field types of the binary format, version 2: https://github.com/rescrv/libmacaroons/blob/master/doc/format.txt */
 const MACAROON_FIELDS = { end: 0, location: 1, identifier: 2, signature: 6 } as const;
 
 interface MacaroonParts {
@@ -85,7 +89,10 @@ interface MacaroonParts {
   readonly signature: Uint8Array;
 }
 
-/** The library's own `exportBinary` doubles its buffer with each field that it writes: a token would take a hundred megabytes. */
+/**
+ * Serialises a macaroon. The library's own `exportBinary` doubles its buffer with each field, so a token would need a
+ * hundred megabytes.
+ */
 function serializeMacaroon({ location, identifier, conditions, signature }: MacaroonParts): Buffer {
   const end = Buffer.of(MACAROON_FIELDS.end);
   return Buffer.concat([
@@ -104,12 +111,12 @@ function encodeField(type: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([Buffer.of(type, ...encodeVarint(bytes.length)), bytes]);
 }
 
-/** Seven bits in each byte, the lowest first. */
+/** Encodes seven bits in each byte, the lowest first. */
 function encodeVarint(value: number): readonly number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...encodeVarint(value >>> 7)];
 }
 
-/** Whether a token is for the challenge with these terms, and says nothing that we do not: a holder may add conditions. */
+/** Whether a token is for the challenge with these terms, without conditions that a holder has added. */
 export function matchesChallenge({ id, paymentHash, conditions }: DecodedToken, terms: ChallengeTokenClaims): boolean {
   const expected = toConditions(terms);
   return (

@@ -1,4 +1,4 @@
-/** Issues a payment challenge: a price, an invoice for it, and one fact that says what its payment is good for. */
+/** Issues a payment challenge: a price, an invoice for it, and one event that records what the payment is valid for. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
 import { type ChallengeIssued, convertToUnits, convertToUsd, type Query } from '#domain';
@@ -20,25 +20,24 @@ import {
 } from './challenge-ids.ts';
 import type { ChallengeTokens } from './challenge-tokens.ts';
 
-/** The method of top-ups whose back end makes the invoices. */
+/** The top-up method whose payment backend creates the invoices. */
 const LIGHTNING_METHOD = 'btc-lightning';
 const INVOICE_EXPIRY_SECONDS = 300;
-/** How long what was paid can be used, from when it can no longer be paid. */
+/** How long a payment can be used after its invoice has expired. */
 const TOKEN_USABLE_MS = 24 * 60 * 60_000;
 const REFERENCE_LENGTH = 22;
 
-/** What is to be paid for. */
 export interface ChallengeParams {
   readonly query: Query;
   readonly price: PicoUsd;
   readonly priceList: string;
   /** Digest of the request. */
   readonly request: string;
-  /** The host that asks for the payment. */
+  /** The host that requests the payment. */
   readonly realm: string;
 }
 
-/** A challenge as its client is told of it. */
+/** A challenge as it is sent to its client. */
 export interface PaymentChallenge {
   readonly id: string;
   readonly realm: string;
@@ -48,7 +47,7 @@ export interface PaymentChallenge {
   /** RFC 3339. */
   readonly expires: string;
   readonly invoice: string;
-  /** Of L402. */
+  /** The L402 token. */
   readonly token: string;
   /** Lower-case hexadecimal. */
   readonly paymentHash: string;
@@ -81,7 +80,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     this.key = deriveChallengeKeys(dependencies.secrets)[0] as Buffer;
   }
 
-  /** @throws UpstreamError when there is no rate that can be believed, or no invoice */
+  /** @throws UpstreamError if there is no plausible exchange rate, or no invoice */
   async execute({ params, cause }: IssueChallenge): Promise<PaymentChallenge> {
     const { streams, tokens, clock } = this.dependencies;
     const { terms, coin, backend } = getLightningMethod(this.dependencies.paymentMethods);
@@ -118,7 +117,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
   }
 }
 
-/** Whether requests can be paid for one by one here. */
+/** Whether single requests can be paid for in this installation. */
 export function canIssueChallenges(paymentMethods: PaymentMethods): boolean {
   return paymentMethods.findMethod(LIGHTNING_METHOD)?.terms.destination === 'bolt11';
 }
@@ -126,22 +125,22 @@ export function canIssueChallenges(paymentMethods: PaymentMethods): boolean {
 function getLightningMethod(paymentMethods: PaymentMethods): AvailablePaymentMethod {
   const method = paymentMethods.findMethod(LIGHTNING_METHOD);
   if (method) return method;
-  throw new UpstreamError('upstream_unavailable', 'Lightning payments are not offered at the moment');
+  throw new UpstreamError('upstream_unavailable', 'Lightning payments are currently not available');
 }
 
-/** JSON in the form of RFC 8785: clients write it anew when they send it back. */
+/** Returns canonical JSON (RFC 8785) in base64url: clients serialise it again when they send it back. */
 function encodePaymentRequest(sats: bigint, invoice: string, { paymentHash, network }: VerifiedInvoice): string {
   const details = { invoice, paymentHash, ...(network === undefined ? {} : { network }) };
   const request = { amount: sats.toString(), currency: 'sat', methodDetails: details };
   return Buffer.from(canonicalize(request) as string).toString('base64url');
 }
 
-/** As it is written in a challenge: clients want a `Z` behind it. */
+/** Formats the expiry as in a challenge: without milliseconds, and with the `Z` that clients require. */
 export function formatExpiry({ expiresAt }: { readonly expiresAt: string }): string {
   return expiresAt.replace(/\.\d+Z$/, 'Z');
 }
 
-/** What a payment is for, for a person and a header: printable ASCII. */
+/** Describes what a payment is for, for users and in a header: printable ASCII. */
 export function describeQuery({ type, model }: Pick<Query, 'type' | 'model'>): string {
   return `${type.replaceAll('_', ' ')}: ${model}`.replace(/[^\x20-\x7e]/g, '?');
 }

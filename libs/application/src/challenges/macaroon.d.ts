@@ -4,8 +4,8 @@ declare module 'macaroon' {
     readonly signature: Uint8Array;
     addFirstPartyCaveat(condition: string): void;
     /**
-     * @param check what is wrong with a condition; null where nothing is
-     * @throws Error
+     * @param check returns what is wrong with a condition; null if nothing is
+     * @throws Error if the signature is invalid, or `check` rejects a condition
      */
     verify(rootKey: Uint8Array, check: (condition: string) => string | null): void;
   }
@@ -19,7 +19,7 @@ declare module 'macaroon' {
 
   const module: {
     newMacaroon(given: Given): Macaroon;
-    /** @throws Error */
+    /** @throws Error if the bytes are not a macaroon */
     importMacaroon(bytes: Uint8Array): Macaroon;
   };
   export default module;

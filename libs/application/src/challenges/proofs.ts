@@ -1,4 +1,4 @@
-/** Whether what a request shows proves that it is paid for, as far as its headers say that. */
+/** Verifies the proof of payment that a request presents in its headers. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { ChallengeIssued } from '#domain';
 import type { Clock } from '../clock.ts';
@@ -16,26 +16,28 @@ import {
 import { type ChallengeTokens, type DecodedToken, matchesChallenge } from './challenge-tokens.ts';
 import { describeQuery, formatExpiry } from './issue-challenge.ts';
 
-/** A challenge as its client sends it back: clients leave members out. */
+/** A challenge as its client sends it back; clients may omit members. */
 export interface EchoedChallenge extends Partial<ChallengeParameters> {
   readonly id: string;
   readonly description?: string | undefined;
 }
 
-/** What a request shows: the challenge, whole or by a token or its id, and the preimage of its payment. */
+/**
+ * The proof that a request presents: the preimage of the payment, with the complete challenge, its token or its id.
+ */
 export interface PresentedProof {
   readonly challenge: EchoedChallenge | { readonly tokens: readonly string[] };
   /** 64 hexadecimal digits. */
   readonly preimage: string;
 }
 
-/** What is wrong with a proof. */
+/** Why a proof is not accepted. */
 export type InvalidProofReason = 'malformed' | 'unknown' | 'method' | 'expired' | 'unpaid' | 'other_request' | 'used';
 
-/** A challenge that is surely paid. What its payment can still be used for, its stream decides. */
+/** A challenge that is known to be paid. Its stream decides what the payment can still be used for. */
 export interface VerifiedProof {
   readonly id: string;
-  /** Of its stream. */
+  /** Id of the challenge's stream. */
   readonly challengeId: string;
   readonly issued: ChallengeIssued['data'];
 }
@@ -58,8 +60,8 @@ export class ProofVerifier {
   }
 
   /**
-   * Whether a proof is right, and can still be used.
-   * @param realm the host that a challenge of ours names where it is not sent back
+   * Verifies that a proof is valid and can still be used.
+   * @param realm the host of the challenge if the client does not send it back
    */
   async verify(presented: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
     const result = await this.findProof(presented, realm);
@@ -70,14 +72,14 @@ export class ProofVerifier {
     return isPaid ? proof : 'unpaid';
   }
 
-  /** The same, also of what can be used no more: its payer may see what became of it. */
+  /** Verifies a proof that may have expired: its payer may see what became of the payment. */
   async verifyIgnoringExpiry(presented: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
     const result = await this.findProof(presented, realm);
     if (typeof result === 'string') return result;
     return result.isPaid ? result.proof : 'unpaid';
   }
 
-  /** The challenge that is named, and whether the preimage is that of its payment. */
+  /** Finds the challenge that a proof names, and checks whether the preimage is that of its payment. */
   private async findProof(
     { challenge, preimage }: PresentedProof,
     realm: string,
@@ -92,7 +94,7 @@ export class ProofVerifier {
     return { proof: { id: candidate.id, challengeId, issued }, isPaid: isPreimageFor(preimage, issued.paymentHash) };
   }
 
-  /** The first of the tokens that names a challenge: one of ours, or the id itself. */
+  /** Returns the first token that names a challenge: one of our tokens, or the id itself. */
   private decodeFirst(tokens: readonly string[]): EchoedChallenge | DecodedToken | undefined {
     for (const token of tokens) {
       const decoded = CHALLENGE_ID.test(token) ? { id: token } : this.tokens.verify(token);
@@ -101,7 +103,10 @@ export class ProofVerifier {
     return undefined;
   }
 
-  /** Of what is not sent back, ours stands: the id itself says all of it. */
+  /**
+   * Whether the candidate matches the issued challenge. A member that the client omits is assumed to be the issued one:
+   * the id is an HMAC over all members.
+   */
   private matchesIssued(
     candidate: EchoedChallenge | DecodedToken,
     issued: ChallengeIssued['data'],
@@ -133,7 +138,7 @@ export class ProofVerifier {
   }
 }
 
-/** Whether it is what a payment hash was made of. */
+/** Whether the SHA-256 hash of the preimage is the payment hash. */
 function isPreimageFor(preimage: string, paymentHash: string): boolean {
   const hash = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest();
   const due = Buffer.from(paymentHash, 'hex');

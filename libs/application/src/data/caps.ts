@@ -1,14 +1,17 @@
-/** Fields that multiply what a vendor invoices are bounded, so that a lookup never costs more than it is sold for. */
+/** Limits the fields that multiply what a provider invoices, so that a lookup never costs more than its price. */
 
 import type { DataEndpoint, FieldCap } from '#catalogue';
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../errors.ts';
 import { getByPath, normalizeFieldName } from './field-paths.ts';
 
-/** In a query a number is a text. */
+/** Numbers in a query are text. */
 const DIGITS = /^[1-9]\d{0,15}$/;
 
-/** The fields with what is sent where a request says nothing. @throws InvalidRequestError 400 that names the cap */
+/**
+ * Checks the fields that have a cap, and adds the defaults of those that the request omits.
+ * @throws InvalidRequestError 400 that names the field
+ */
 export function applyCaps(fields: JsonObject, entry: DataEndpoint): JsonObject {
   const { caps = {}, method } = entry;
   return Object.entries(caps).reduce((result, [field, cap]) => {
@@ -44,17 +47,17 @@ function applyCapAt(fields: JsonObject, [name = '', ...rest]: readonly string[],
 
 function assertWithinCap(value: unknown, { field, cap: { max }, isList, isQuery }: CappedField): void {
   if (isList) {
-    if (!Array.isArray(value) || value.length === 0) throw invalidField(field, 'must be a list with something in it');
+    if (!Array.isArray(value) || value.length === 0) throw invalidField(field, 'must be a non-empty list');
     if (value.length > max)
       throw invalidField(field, `may have at most ${max} ${max === 1 ? 'element' : 'elements'} here`);
     return;
   }
   const number = isQuery && typeof value === 'string' && DIGITS.test(value) ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isInteger(number) || number < 1 || number > max)
-    throw invalidField(field, `must be a whole number from 1 to ${max} here`);
+    throw invalidField(field, `must be an integer from 1 to ${max} here`);
 }
 
-/** The most results that the vendor can invoice, where it invoices them. */
+/** Returns the maximum number of results that the provider can invoice; 0 if it does not invoice results. */
 export function getMaxResults(fields: JsonObject, { billed, caps = {} }: DataEndpoint): number {
   if (!billed) return 0;
   const value = getByPath(fields, billed.cap);
@@ -62,7 +65,7 @@ export function getMaxResults(fields: JsonObject, { billed, caps = {} }: DataEnd
   return Number(value ?? caps[billed.cap]?.max ?? 0);
 }
 
-/** By what the entry itself says of the field: a request might say anything. */
+/** Whether a field is a list according to the entry, not to the request, which may contain anything. */
 function isList(field: string, { method, caps = {}, parameters, example }: DataEndpoint): boolean {
   if (caps[field]?.default !== undefined) return false;
   const path = method === 'GET' ? [field] : field.split('.');

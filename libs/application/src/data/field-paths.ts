@@ -1,12 +1,14 @@
-/** Fields of a request, and of an answer, by their dotted paths. */
+/** Fields of requests and responses, by their dotted paths. */
 import { isJsonObject, type JsonObject } from '#kernel';
 /**
- * What vendors may take for the same name: some ignore case, read `page_size` as `pageSize`, or `limit[]` and `[limit]` as
- * `limit`. What is bounded, or ours to say, must not come in by another spelling.
+ * Returns a field name in the form in which names are compared. Some providers ignore case, read `page_size` as
+ * `pageSize`, or `limit[]` and `[limit]` as `limit`. A field that is limited or reserved must not be set in another
+ * spelling.
  */
 export function normalizeFieldName(name: string): string {
   const [start = ''] = name.split(/[[\]]/).filter(Boolean);
-  // Compatible forms are letters as well. Up and down again: some beside those of ASCII have capitals, or small ones, of ASCII.
+  // NFKC turns compatibility characters into letters. Both case conversions are needed: the other case of some
+  // non-ASCII letters is an ASCII letter.
   return start
     .normalize('NFKC')
     .toUpperCase()
@@ -14,14 +16,14 @@ export function normalizeFieldName(name: string): string {
     .replace(/[^a-z0-9]/g, '');
 }
 
-/** What an answer has at a dotted path; undefined where there is none. */
+/** Returns the value at a dotted path; undefined if there is none. */
 export function getByPath(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((at, name) => {
     return typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as JsonObject)[name] : undefined;
   }, value);
 }
 
-/** Nothing was found where there is nothing. */
+/** Whether the value means that nothing was found. */
 export function isEmptyResult(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (isJsonObject(value)) return Object.keys(value).length === 0;

@@ -1,4 +1,4 @@
-/** Requests for data are checked by the schemas of the catalogue, each of which is compiled once. */
+/** Validates data lookups by the schemas of the catalogue. Each schema is compiled once. */
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { DataEndpoint } from '#catalogue';
@@ -7,10 +7,10 @@ import { InvalidRequestError } from '../errors.ts';
 
 const AJV_OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
 const bodyAjv = new Ajv2020(AJV_OPTIONS);
-/** Everything in a query is text, and is read as what the schema says it is. */
+/** Query values are text; this validator converts them to the types of the schema. */
 const queryAjv = new Ajv2020({ ...AJV_OPTIONS, coerceTypes: true });
 
-/** By the schemas themselves, for as long as they are there. */
+/** By schema, for as long as the schema exists. */
 const validatorCache = new WeakMap<object, ValidateFunction>();
 
 /** @throws InvalidRequestError 400 that names the field */
@@ -18,17 +18,17 @@ export function assertParameters(fields: JsonObject, { method, parameters }: Dat
   if (!parameters) return;
   const validate = validatorCache.get(parameters) ?? (method === 'GET' ? queryAjv : bodyAjv).compile(parameters);
   validatorCache.set(parameters, validate);
-  // Texts that were read as numbers stay texts in what is sent.
+  // The conversion changes only the copy: the provider receives the text.
   if (validate(method === 'GET' ? { ...fields } : fields)) return;
   throw toInvalidRequestError((validate.errors ?? [])[0]);
 }
 
 function toInvalidRequestError(error: ErrorObject | undefined): InvalidRequestError {
-  const { instancePath = '', params = {}, message = 'is not as it should be', keyword } = error ?? {};
+  const { instancePath = '', params = {}, message = 'is invalid', keyword } = error ?? {};
   const missing = keyword === 'required' ? `/${params.missingProperty}` : '';
   const unknown = keyword === 'additionalProperties' ? `/${params.additionalProperty}` : '';
   const field = `${instancePath}${missing}${unknown}`.slice(1).replaceAll('/', '.');
-  const problem = missing ? 'is required' : unknown ? 'is not known here' : message;
+  const problem = missing ? 'is required' : unknown ? 'is not supported' : message;
   return new InvalidRequestError(
     400,
     `${field === '' ? 'The request' : field} ${problem}`,

@@ -50,7 +50,7 @@ function refusal(wanted: () => unknown): string {
 }
 
 describe('a body', () => {
-  test('goes as it came, with what the entry says besides', () => {
+  test('is sent unchanged, with the fields that the entry adds', () => {
     const body = { query: 'x', nested: [{ a: null }], numResults: 3 };
     expect(post(body)).toEqual({
       ...{ method: 'POST', path: '/search', query: [], headers: { 'x-fields': 'a' }, maxResults: 3 },
@@ -58,26 +58,26 @@ describe('a body', () => {
     });
   });
 
-  test('gets the usual number where it says none', () => {
+  test('gets the default number of results if it has none', () => {
     expect(sent({})).toMatchObject({ numResults: 5 });
     expect(post({ query: 'x' }).maxResults).toBe(5);
     expect(sent({ contents: { text: true } })).toMatchObject({ contents: { text: true } });
   });
 
-  test('has no __proto__, from which a vendor might take what is bounded', () => {
+  test('is rejected with __proto__, from which a provider might inherit a field with a cap', () => {
     const body = JSON.parse('{"query":"x","__proto__":{"numResults":50}}');
-    expect(refusal(() => post(body))).toBe('__proto__ is no field');
-    expect(refusal(() => get(JSON.parse('{"id":"1","__proto__":"1"}')))).toBe('__proto__ is no field');
+    expect(refusal(() => post(body))).toBe('__proto__ is not allowed');
+    expect(refusal(() => get(JSON.parse('{"id":"1","__proto__":"1"}')))).toBe('__proto__ is not allowed');
   });
 
-  test('may not say what is ours to say, in whatever spelling', () => {
+  test('cannot set the fields that the entry sets, in any spelling', () => {
     expect(sent({ stream: true, Stream: true, ſtream: true, 'stream[]': true })).toEqual({
       ...{ query: 'x', numResults: 5, stream: false },
     });
   });
 
   test.each<[object, RegExp]>([
-    [{ numResults: 11 }, /^numResults must be a whole number from 1 to 10/],
+    [{ numResults: 11 }, /^numResults must be an integer from 1 to 10/],
     [{ numResults: 0 }, /^numResults must be/],
     [{ numResults: -1 }, /^numResults must be/],
     [{ numResults: 1.5 }, /^numResults must be/],
@@ -92,12 +92,12 @@ describe('a body', () => {
     [{ '[numResults]': 50 }, /is spelled numResults/],
     [{ numReſults: 50 }, /is spelled numResults/],
     [{ ｎumResults: 50 }, /is spelled numResults/],
-    [{ contents: { pages: 4 } }, /^contents.pages must be a whole number from 1 to 3/],
+    [{ contents: { pages: 4 } }, /^contents.pages must be an integer from 1 to 3/],
     [{ contents: { Pages: 4 } }, /^Pages is spelled pages/],
     [{ Contents: { pages: 4 } }, /^Contents is spelled contents/],
     [{ contents: [{ pages: 4 }] }, /^contents.pages must be in an object "contents"/],
     [{ urls: ['a', 'b', 'c'] }, /^urls may have at most 2 elements/],
-    [{ urls: [] }, /^urls must be a list with something in it/],
+    [{ urls: [] }, /^urls must be a non-empty list/],
     [{ urls: [1] }, /^urls.0 must be string/],
     [{ query: '' }, /^query must NOT have fewer than 1 characters/],
     [{ query: 5 }, /^query must be string/],
@@ -105,25 +105,25 @@ describe('a body', () => {
       Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`field${i}`, 0])),
       /^The body may have at most 100 fields/,
     ],
-  ])('%j is refused', (more, message) => {
+  ])('is rejected with %j', (more, message) => {
     expect(refusal(() => sent(more))).toMatch(message);
   });
 
-  test.each<unknown>([[], 'x', 5, true, ['query']])('%j is no body', (body) => {
+  test.each<unknown>([[], 'x', 5, true, ['query']])('is rejected if it is not an object: %j', (body) => {
     expect(refusal(() => post(body))).toBe('The body must be a JSON object');
   });
 
-  test('that is not there has no fields', () => {
+  test('has no fields if it is missing', () => {
     expect(refusal(() => post(undefined))).toBe('query is required');
     expect(refusal(() => post(null))).toBe('query is required');
   });
 
-  test('has no query beside it, which could say more', () => {
+  test('is rejected together with a query, which could add fields', () => {
     const asked = { query: { $fields: '*' }, body: { query: 'x' } };
-    expect(refusal(() => parseDataLookup(asked, SEARCH))).toMatch(/takes its fields in the body/);
+    expect(refusal(() => parseDataLookup(asked, SEARCH))).toMatch(/accepts its fields in the body/);
   });
 
-  test('becomes the query of a vendor that takes one', () => {
+  test('is sent as a query if the provider requires GET', () => {
     const { method, path, query, body } = post({ id: 'a.b-1', limit: 5, tags: ['x', true], numResults: 2 }, COMMENTS);
     const expected = [
       ['limit', '5'],
@@ -133,14 +133,14 @@ describe('a body', () => {
     ];
     expect([method, path, query, body]).toEqual(['GET', '/comments/a.b-1', expected, undefined]);
     expect(post({ id: 7 }, COMMENTS).path).toBe('/comments/7');
-    expect(refusal(() => post({ id: 'x', deep: { a: 1 } }, COMMENTS))).toMatch(/^deep must be a text/);
-    expect(refusal(() => post({ id: 'x', none: null }, COMMENTS))).toMatch(/^none must be a text/);
+    expect(refusal(() => post({ id: 'x', deep: { a: 1 } }, COMMENTS))).toMatch(/^deep must be a string/);
+    expect(refusal(() => post({ id: 'x', none: null }, COMMENTS))).toMatch(/^none must be a string/);
     expect(refusal(() => post({ id: 'x', text: 'é'.repeat(1_366) }, COMMENTS))).toMatch(/at most 8192 characters/);
   });
 });
 
 describe('a query', () => {
-  test('goes as it came, without the field that stands in the path', () => {
+  test('is sent unchanged, without the field that is part of the path', () => {
     const query = [
       ['a', 'ü'],
       ['b', '1'],
@@ -155,7 +155,7 @@ describe('a query', () => {
   });
 
   test.each<[object, RegExp]>([
-    [{ max_results: '21' }, /^max_results must be a whole number from 1 to 20/],
+    [{ max_results: '21' }, /^max_results must be an integer from 1 to 20/],
     [{ max_results: '' }, /^max_results must be/],
     [{ max_results: '1e1' }, /^max_results must be/],
     [{ max_results: '0x5' }, /^max_results must be/],
@@ -171,17 +171,17 @@ describe('a query', () => {
     [{ ['x'.repeat(300)]: '' }, /^Names of parameters/],
     ...['', '.', '..', 'a/b', 'a%2fb', 'a?b', 'a#b', 'a b', 'ü', 'x'.repeat(257)].map((id): [object, RegExp] => [
       { id },
-      /^id must be letters/,
+      /^id must consist of letters/,
     ]),
-    [{ id: ['1', '2'] }, /^id must be letters/],
+    [{ id: ['1', '2'] }, /^id must consist of letters/],
     [{ id: undefined }, /^id is required/],
-  ])('%j is refused', (more, message) => {
+  ])('is rejected with %j', (more, message) => {
     expect(refusal(() => get({ id: '1', ...more }))).toMatch(message);
   });
 });
 
 test.each(readCatalogue().dataEndpoints.map((entry) => [entry.endpoint.model, entry] as const))(
-  'the example of %s is taken, and what is above its caps is not',
+  'accepts the example of %s, and rejects values above its caps',
   (_, entry) => {
     const asking = (fields: object) =>
       parseDataLookup(
@@ -199,12 +199,12 @@ test.each(readCatalogue().dataEndpoints.map((entry) => [entry.endpoint.model, en
   },
 );
 
-test('a query of Google says nothing but what is looked up: it could name other fields, at another price', () => {
+test('rejects a query for Google with parameters that could request other fields at another price', () => {
   const ofGoogle = readCatalogue().dataEndpoints.filter(
     ({ upstream, method }) => upstream.startsWith('google') && method === 'GET',
   );
   expect(ofGoogle.length).toBeGreaterThan(4);
   for (const entry of ofGoogle)
     for (const name of ['fields', '$fields', 'key', 'alt', 'callback'])
-      expect(refusal(() => get({ ...entry.example, [name]: '*' }, entry))).toBe(`${name} is not known here`);
+      expect(refusal(() => get({ ...entry.example, [name]: '*' }, entry))).toBe(`${name} is not supported`);
 });

@@ -1,4 +1,7 @@
-/** What a request for data asks of its vendor: checked before anything is held, and nothing in it that is ours to say. */
+/**
+ * Parses a data lookup into the call to its provider. The lookup is validated before money is held, and cannot set the
+ * fields that the entry sets.
+ */
 
 import type { DataEndpoint } from '#catalogue';
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -8,33 +11,33 @@ import { applyCaps, getMaxResults } from './caps.ts';
 import { normalizeFieldName } from './field-paths.ts';
 import { assertParameters } from './parameter-schemas.ts';
 
-/** As the client has sent it. */
+/** A lookup as the client sent it. */
 export interface RawDataLookup {
-  /** In a query, a value that is there several times is a list. */
+  /** Values that occur several times are a list. */
   readonly query: JsonObject;
   readonly body: unknown;
 }
 
 export interface ParsedDataLookup extends Pick<DataCall, 'method' | 'path' | 'query' | 'body' | 'headers'> {
-  /** That its vendor can invoice; 0 where it does not invoice results. */
+  /** Maximum number of results that the provider can invoice; 0 if it does not invoice results. */
   readonly maxResults: number;
 }
 
 const MAX_PARAMETERS = 100;
 const MAX_NAME_LENGTH = 256;
 const MAX_VALUE_LENGTH = 4_096;
-/** Of a query as it is sent: more than that is refused by many a server, or by what stands before it, without an answer. */
+/** Maximum length of an encoded query. Many servers and proxies drop a longer one without a response. */
 const MAX_QUERY_LENGTH = 8_192;
-/** What a field that stands in a path may be. */
+/** Allowed values of a field in a path. */
 const PATH_SEGMENT = /^(?!\.+$)[\w.-]{1,256}$/;
 
 /** @throws InvalidRequestError 400 that names the field */
 export function parseDataLookup(input: RawDataLookup, entry: DataEndpoint): ParsedDataLookup {
   const { upstreamMethod: method = entry.method, headers = {}, always = {} } = entry;
   const requestFields = parseRequestFields(input, entry);
-  // A vendor that assigns fields one by one would have inherited what stands in it, past every cap.
+  // A provider that assigns fields one by one would inherit the fields in `__proto__` and bypass every cap.
   if (Object.hasOwn(requestFields, '__proto__'))
-    throw new InvalidRequestError(400, '__proto__ is no field', '__proto__');
+    throw new InvalidRequestError(400, '__proto__ is not allowed', '__proto__');
   const fields = applyCaps(requestFields, entry);
   assertParameters(requestFields, entry);
   const { path, rest } = fillPath(entry.path, fields);
@@ -49,9 +52,9 @@ function parseRequestFields({ query, body }: RawDataLookup, { method }: DataEndp
   if (method === 'GET') return validateQuery(query);
   const [stray] = Object.keys(query);
   if (stray !== undefined)
-    throw new InvalidRequestError(400, 'This lookup takes its fields in the body, and none in the query', stray);
+    throw new InvalidRequestError(400, 'This lookup accepts its fields in the body, not in the query', stray);
   if (!isJsonObject(body ?? {})) throw new InvalidRequestError(400, 'The body must be a JSON object');
-  // Each is compared with all that are bounded.
+  // Every field is compared with all fields that have a cap.
   if (Object.keys(body ?? {}).length > MAX_PARAMETERS)
     throw new InvalidRequestError(400, `The body may have at most ${MAX_PARAMETERS} fields`);
   return (body ?? {}) as JsonObject;
@@ -70,7 +73,7 @@ function validateQuery(query: JsonObject): JsonObject {
   return query;
 }
 
-/** The vendor's path, and the fields that do not stand in it. */
+/** Returns the provider's path, and the fields that are not part of it. */
 function fillPath(template: string, fields: JsonObject): { readonly path: string; readonly rest: JsonObject } {
   const used = new Set<string>();
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -78,7 +81,11 @@ function fillPath(template: string, fields: JsonObject): { readonly path: string
     if (value === undefined) throw new InvalidRequestError(400, `${name} is required`, name);
     const text = typeof value === 'number' ? String(value) : value;
     if (typeof text !== 'string' || !PATH_SEGMENT.test(text))
-      throw new InvalidRequestError(400, `${name} must be letters, digits, dots, hyphens and underscores`, name);
+      throw new InvalidRequestError(
+        400,
+        `${name} must consist of letters, digits, dots, hyphens and underscores`,
+        name,
+      );
     used.add(name);
     return text;
   });
@@ -100,5 +107,5 @@ function toQuery(fields: JsonObject): DataCall['query'] {
 function formatValue(value: unknown, name: string): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  throw new InvalidRequestError(400, `${name} must be a text, a number or a boolean, or a list of them`, name);
+  throw new InvalidRequestError(400, `${name} must be a string, a number or a boolean, or a list of them`, name);
 }

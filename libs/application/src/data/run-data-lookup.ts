@@ -1,4 +1,4 @@
-/** Lookups of data: quote → hold → call → settle. A lookup has one vendor and one price, whatever it finds. */
+/** Data lookups: quote → hold → call → settle. A lookup has one provider and one price, whatever it finds. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DataEndpoint, PriceList } from '#catalogue';
 import { calculateMaxPrice, NO_USAGE, type Usage } from '#domain';
@@ -18,27 +18,27 @@ import { type ParsedDataLookup, parseDataLookup, type RawDataLookup } from './pa
 
 export interface DataLookupParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
   readonly provider: string;
   readonly action: string;
 }
 
-/** Takes a file as it comes; what is no file, it only waits for. */
+/** Receives a file as it arrives. For any other response this is only the connection of the client. */
 export interface DataFileWriter extends ByteWriter {
-  /** Hears, before anything is sent, what a file will be charged with. */
+  /** Called with the price of a file before anything is sent. */
   setPrice(price: PicoUsd): void;
 }
 
 export interface DataLookupResult {
-  /** 200, or 202 where the vendor is still looking. */
+  /** 200, or 202 while the provider has no result yet. */
   readonly status: number;
-  /** JSON as the vendor wrote it. */
+  /** JSON as the provider sent it. */
   readonly bytes: Uint8Array;
   readonly charged: PicoUsd;
 }
 
-/** @returns undefined for a file, which went to the client as it came */
+/** @returns undefined for a file, which was streamed to the client */
 export class RunDataLookup extends Command<DataLookupResult | undefined> {
   constructor(
     readonly payer: Payer,
@@ -50,7 +50,6 @@ export class RunDataLookup extends Command<DataLookupResult | undefined> {
   }
 }
 
-/** A lookup that is being sold. */
 interface LookupOrder {
   readonly entry: DataEndpoint;
   readonly lookup: ParsedDataLookup;
@@ -59,10 +58,13 @@ interface LookupOrder {
 
 const PENDING_STATUS = 202;
 
-/** A vendor has no answer yet, and does not invoice that: what it was paid with, or its key, asks again. */
+/**
+ * The provider has no result yet, and does not invoice the call. The client can repeat the request with the same
+ * payment or Idempotency-Key.
+ */
 class LookupPendingError extends UpstreamError {
   constructor(readonly response: JsonDataResponse) {
-    super('not_served', 'The upstream is still looking', { status: PENDING_STATUS });
+    super('not_served', 'The provider has no result yet', { status: PENDING_STATUS });
   }
 }
 
@@ -77,7 +79,7 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
   async execute({ payer, request, input, client }: RunDataLookup): Promise<DataLookupResult | undefined> {
     const catalogue = await this.catalogues.loadForPayer(payer);
     const entry = catalogue.findDataEndpoint(request.provider, request.action);
-    if (!entry) throw new InvalidRequestError(404, `There is no lookup ${request.provider}/${request.action}`);
+    if (!entry) throw new InvalidRequestError(404, `Data lookup ${request.provider}/${request.action} not found`);
     const lookup = parseDataLookup(input, entry);
     const lookupOrder = { entry, lookup, order: toOrder(entry, catalogue.priceList, request) };
     try {
@@ -120,7 +122,7 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
     if (failed) throw failed;
   }
 
-  /** @returns a failure that is charged all the same, because the vendor charges for it */
+  /** @returns the response, or a failure that the client pays for because the provider charges for it */
   private async callProvider<A extends DataResponse>(
     purchase: Purchase,
     { entry, lookup }: LookupOrder,
@@ -155,7 +157,7 @@ function toOrder({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: 
   return { id, query, model: { id: model }, endpoints: [endpoint], priceList, minPrice: price, maxPrice: price };
 }
 
-/** What an answer comes to: nothing, where nothing was found and the vendor does not charge for that. */
+/** Returns the usage to bill for a response: none if nothing was found and the provider does not charge for that. */
 function toCallUsage({ value, vendorId }: JsonDataResponse, { entry, lookup }: LookupOrder) {
   const { results, charged, billed } = entry;
   const isFree = results !== undefined && !charged.empty && isEmptyResult(getByPath(value, results));
@@ -172,8 +174,9 @@ function toUsage(result: number, { billed }: DataEndpoint): Usage {
 }
 
 /**
- * Results, listed or counted; undefined where the answer does not have them as the entry says, or more of them than can be true.
- * @param maxResults that were asked for: what was asked is what is owed, so that no lookup costs more than it is sold for
+ * Counts the results of a response, which has a list or a number of them.
+ * @param maxResults requested number: more than that is never billed, so that no lookup costs more than its price
+ * @returns undefined if the response has no such count, or an implausible one
  */
 function countResults(value: unknown, path: string, maxResults: number): number | undefined {
   const results = getByPath(value, path);
@@ -183,14 +186,20 @@ function countResults(value: unknown, path: string, maxResults: number): number 
     : undefined;
 }
 
-/** As far as it has a status: whose answer is lost is the house's. */
+/**
+ * Whether the client pays for a failure because the provider charges for it: a failure with a status, or a response
+ * that is too long. The operator absorbs the cost of a lost response.
+ */
 function isCharged({ code, status = 0, deliveredText }: UpstreamError, { charged }: DataEndpoint): boolean {
   if (code === 'answer_too_long') return charged.tooLong === true;
   if (deliveredText !== undefined) return false;
   return status === 404 ? charged.notFound : status >= 500 && charged.failed;
 }
 
-/** What the vendor does not have, or cannot make sense of, has the vendor's status and words. */
+/**
+ * Converts a 404 or 422 of the provider, which does not have or does not understand what was requested, to an
+ * InvalidRequestError. The client gets the provider's status and message.
+ */
 function toClientError(error: unknown): unknown {
   if (!(error instanceof UpstreamError) || error.code !== 'invalid_request') return error;
   const { status, publicMessage, param = null } = error;

@@ -23,6 +23,6 @@ test.each<[string, string | undefined]>([
   ['large', undefined],
   ['', undefined],
   ['1024x1024x3', undefined],
-])('%s is the ratio %s', (said, ratio) => {
+])('converts %s to the ratio %s', (said, ratio) => {
   expect(toNearestAspectRatio(said, RATIOS)).toBe(ratio);
 });

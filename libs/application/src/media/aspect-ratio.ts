@@ -1,15 +1,16 @@
-/** Sizes of pictures: they are sold by their ratio, and clients say pixels as well. */
+/** Sizes of images: they are sold by their aspect ratio, but clients also specify pixels. */
 
-/** Between numbers of pixels or of a ratio: `1024x1536`, `16:9`. */
+/** Matches pixels or a ratio: `1024x1536`, `16:9`. */
 const SIZE = /^\s*(\d{1,5})\s*([x×*:])\s*(\d{1,5})\s*$/i;
 const RATIO = ':';
-/** Two ratios are the same one, as `16:9` and `32:18` are. */
+/** Ratios that differ by less are equal, such as `16:9` and `32:18`. */
 const EPSILON = 1e-9;
 
 /**
- * @param size a ratio, or pixels, for which the nearest ratio is taken
- * @param ratios what there is to choose from, such as `16:9`
- * @returns undefined where it is neither, or a ratio that there is not
+ * Returns the available ratio that matches a size.
+ * @param size a ratio, or pixels, for which the nearest ratio is used
+ * @param ratios the available ratios, such as `16:9`
+ * @returns undefined if the size is invalid, or is a ratio that is not available
  */
 export function toNearestAspectRatio(size: string, ratios: readonly string[]): string | undefined {
   const [, width, mark, height] = SIZE.exec(size) ?? [];
@@ -23,7 +24,7 @@ export function toNearestAspectRatio(size: string, ratios: readonly string[]): s
   return mark !== RATIO || minDistance < EPSILON ? ratios[distances.indexOf(minDistance)] : undefined;
 }
 
-/** By their logarithms twice as wide is as far away as half as wide. */
+/** Returns the logarithm of a ratio, so that twice and half a width have the same distance. */
 function getLogRatio(width: string | undefined, height: string | undefined): number {
   return Math.log(Number(width) / Number(height));
 }

@@ -6,7 +6,7 @@ test.each([
   ['DATA:Image/PNG;BASE64,AAE=', 'image/png', [0, 1]],
   ['data:image/png;charset=utf-8;base64,AA==', 'image/png', [0]],
   ['data:;base64,//+/', undefined, [255, 255, 191]],
-])('%s is read', (text, declaredType, bytes) => {
+])('parses %s', (text, declaredType, bytes) => {
   expect(isDataUri(text)).toBe(true);
   expect(parseDataUri(text, 3)).toEqual({ declaredType, bytes: Buffer.from(bytes) });
 });
@@ -29,11 +29,11 @@ test.each([
     'data:image/png;base64,AA%3D%3D',
   ],
   ...['http://data:image/png;base64,AA==', 'data:image;base64,AA==', `data:image/${'x'.repeat(300)};base64,AA==`],
-])('%s is refused', (text) => {
+])('rejects %s', (text) => {
   expect(() => parseDataUri(text, 100)).toThrow(expect.objectContaining({ name: 'DownloadError', reason: 'rejected' }));
 });
 
-test('one that is too large is refused before it is read', () => {
+test('rejects a data URI that is too large before it is decoded', () => {
   for (const bytes of [4, 5, 6, 1_000_000]) {
     const text = `data:image/png;base64,${Buffer.alloc(bytes).toString('base64')}`;
     expect(() => parseDataUri(text, 3)).toThrow(expect.objectContaining({ reason: 'too_large' }));

@@ -1,4 +1,4 @@
-/** Fetching what an address names that is not ours: pictures of customers, results of vendors. */
+/** Downloads from URLs of third parties: images of customers, results of providers. */
 
 export interface DownloadLimits {
   readonly maxBytes: number;
@@ -7,24 +7,27 @@ export interface DownloadLimits {
 }
 
 export interface Download {
-  /** Throws a `DownloadError` where it breaks off or is longer than allowed. May be read once. */
+  /** Can be read once; throws a `DownloadError` if the download is interrupted or too long. */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** As its sender says; what it is, its content says. */
+  /** As the server declares it; the content decides what the file is. */
   readonly declaredType: string | undefined;
-  /** As its sender says. */
+  /** As the server declares it. */
   readonly declaredSize: number | undefined;
 }
 
 /**
- * What an address names cannot be had. Of a customer's address there is one message for every reason, so that nobody can
- * find out with it what there is in our network.
+ * A URL could not be downloaded. For a customer's URL there is one message for every reason, so that it reveals nothing
+ * about our network.
  */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
 
   constructor(
     message: string,
-    /** `not_found`: its sender has it no more (404, 410). `rejected`: it is not fetched at all. `failed`: it may be tried again. */
+    /**
+     * `not_found`: the server no longer has the file (404, 410). `rejected`: the URL is not fetched at all. `failed`: a
+     * retry may succeed.
+     */
     readonly reason: 'rejected' | 'not_found' | 'failed' | 'too_large',
     options?: ErrorOptions,
   ) {
@@ -34,14 +37,14 @@ export class DownloadError extends Error {
 
 export abstract class Downloader {
   /**
-   * What a customer's http(s) address names. It never leads to private, loopback, link-local or metadata addresses, also
-   * not by a redirect, and the connection goes to the address that was checked.
+   * Downloads from a customer's http(s) URL. Never connects to private, loopback, link-local or metadata addresses, not
+   * even after a redirect. The connection uses the IP address that was checked.
    * @throws DownloadError
    */
   abstract fetchCustomerUrl(url: string, limits: DownloadLimits): Promise<Download>;
   /**
-   * A file that a vendor has made. It may also be at the vendor's own address, as it is configured.
-   * @param headers sent to the vendor's own address only
+   * Downloads a file that a provider has generated. The file may also be on the configured host of the provider.
+   * @param headers sent only to the configured host of the provider
    * @throws DownloadError
    */
   abstract fetchProviderFile(

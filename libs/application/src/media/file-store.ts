@@ -1,7 +1,7 @@
-/** Where files are kept for a while: results that are handed out, and requests of jobs that run. */
+/** Stores files for a limited time: results that are handed out, and requests of running jobs. */
 import { randomBytes } from 'node:crypto';
 
-/** `gen`: results, which signed addresses open. `req`: sealed requests of jobs, which nothing opens from outside. */
+/** `gen`: results, which signed links open. `req`: sealed requests of jobs, which are not accessible from outside. */
 export type FilePurpose = 'gen' | 'req';
 
 const HOUR_MS = 3_600_000;
@@ -10,8 +10,8 @@ const RANDOM_BYTES = 16;
 const ID = /^(gen|req)_([0-9a-z]{6})([0-9a-f]{32})$/;
 
 /**
- * An id that nobody can guess, for files that are deleted after `until` (milliseconds since 1970). Its hour stands in the
- * id, so that nothing else needs to remember it.
+ * Generates an id that cannot be guessed, for files that are deleted after `until` (milliseconds since 1970). The hour
+ * of deletion is part of the id, so it is stored nowhere else.
  */
 export function generateFileId(purpose: FilePurpose, until: number): string {
   const hour = Math.ceil(until / HOUR_MS)
@@ -20,20 +20,23 @@ export function generateFileId(purpose: FilePurpose, until: number): string {
   return `${purpose}_${hour}${randomBytes(RANDOM_BYTES).toString('hex')}`;
 }
 
-/** What an id says: its purpose, and the hour (since 1970) from which on its files are deleted; undefined: it is none. */
+/**
+ * Parses an id into its purpose and the hour (since 1970) from which its files are deleted.
+ * @returns undefined if the id is invalid
+ */
 export function parseFileId(id: string): { readonly purpose: FilePurpose; readonly hour: number } | undefined {
   const [, purpose, hour = ''] = ID.exec(id) ?? [];
   return purpose === undefined ? undefined : { purpose: purpose as FilePurpose, hour: Number.parseInt(hour, 36) };
 }
 
-/** One of the files of an id, from 0. */
+/** One of the files of an id; `n` starts at 0. */
 export interface FileName {
   readonly id: string;
   readonly n: number;
 }
 
 export interface FileToStore extends FileName {
-  /** By its content. */
+  /** Detected from the content. */
   readonly mediaType: string;
   readonly bytes: Uint8Array | AsyncIterable<Uint8Array>;
 }
@@ -46,33 +49,33 @@ export interface ByteRange {
 
 export interface StoredFile {
   readonly mediaType: string;
-  /** Of the whole file. */
+  /** Size of the complete file in bytes. */
   readonly size: number;
-  /** May be read once; what is not read must be ended with its `return`. */
+  /** Can be called once. An iteration that stops early must be ended with its `return`. */
   read(range?: ByteRange): AsyncIterable<Uint8Array>;
 }
 
-/** Files cannot be kept or had at the moment: a disk that is full, a service that does not answer. */
+/** Files cannot be stored or read at the moment: the disk is full, or a service does not respond. */
 export class FileStoreUnavailableError extends Error {
   override readonly name = 'FileStoreUnavailableError';
 
   constructor(cause: unknown) {
-    super('Files cannot be kept or read at the moment', { cause });
+    super('Files cannot be stored or read at the moment', { cause });
   }
 }
 
 export abstract class FileStore {
   /**
-   * Keeps a file: all of it, or none is seen. Keeping it again under the same name replaces it.
+   * Stores a file atomically, and replaces a file with the same name.
    * @returns its size in bytes
-   * @throws FileStoreUnavailableError, or what reading its bytes threw
+   * @throws FileStoreUnavailableError, or the error that reading its bytes threw
    */
   abstract save(file: FileToStore): Promise<number>;
-  /** Undefined where there is none, or no more. */
+  /** @returns undefined if the file does not exist or was deleted */
   abstract find(name: FileName): Promise<StoredFile | undefined>;
-  /** Deletes all files of an id. It is no error where there are none. */
+  /** Deletes all files of an id, if there are any. */
   abstract remove(id: string): Promise<void>;
-  /** Deletes all files whose time is over at `now` (milliseconds since 1970). @returns how many ids */
+  /** Deletes all files that have expired at `now` (milliseconds since 1970). @returns the number of ids */
   abstract removeExpired(now: number): Promise<number>;
   abstract close(): Promise<void>;
 }

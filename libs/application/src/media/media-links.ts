@@ -1,10 +1,9 @@
-/** The longest that a signed address is good for. */
 export const MAX_LINK_LIFETIME_MS = 24 * 3_600_000;
 
-/** Addresses that open one thing for a while, without a credential. */
+/** Links that open one resource for a limited time, without a credential. */
 export abstract class MediaLinks {
-  /** The signed address of a kept file. @param until milliseconds since 1970; never more than 24 hours ahead */
+  /** Returns the signed URL of a stored file. @param until milliseconds since 1970; at most 24 hours from now */
   abstract createFileUrl(id: string, n: number, until: number): string;
-  /** The signed address under which the status of a job can be asked for. */
+  /** Returns the signed URL of the status of a job. */
   abstract createStatusUrl(jobId: string, until: number): string;
 }

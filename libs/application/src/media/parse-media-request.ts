@@ -1,4 +1,4 @@
-/** What a request wants of a model that makes pictures or films: read the same way for both. */
+/** Parses requests for images and videos, in the same way for both. */
 import type { Catalogue, Endpoint, MediaChoice, MediaChoices, MediaModel } from '#catalogue';
 import { InvalidRequestError } from '../errors.ts';
 import type { MediaParameters } from '../providers/media-calls.ts';
@@ -9,14 +9,14 @@ import { toNearestAspectRatio } from './aspect-ratio.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Fields of a request that may name a choice, in the order in which they count; its own name where nothing is said. */
+/** Request fields that set a choice, in order of precedence. The default is the field with the name of the choice. */
 export type ChoiceFields = Readonly<Partial<Record<MediaChoice, readonly string[]>>>;
 
-/** What says nothing: the model's own default. */
+/** Values that mean the model's default, as if the field were omitted. */
 const UNSET_VALUES: ReadonlySet<unknown> = new Set([undefined, null, '', 'auto']);
 const SECONDS = /^\s*0*(\d{1,4})(?:\.0+)?\s*(?:s|sec|seconds?)?\s*$/i;
 
-/** @throws InvalidRequestError when there is no such model, or it makes something else */
+/** @throws InvalidRequestError if there is no such model, or it has another type */
 export function resolveMediaModel(
   name: string,
   type: 'image' | 'video',
@@ -25,11 +25,15 @@ export function resolveMediaModel(
   const resolved = resolveModel(name, catalogue);
   const { id, type: actualType } = resolved.model;
   if (actualType !== type)
-    throw new InvalidRequestError(400, `The model "${id}" makes no ${type}s; it is of type ${actualType}`, 'model');
+    throw new InvalidRequestError(
+      400,
+      `The model "${id}" does not generate ${type}s; its type is ${actualType}`,
+      'model',
+    );
   return resolved as ResolvedModel<MediaModel>;
 }
 
-/** @throws InvalidRequestError 400 when there is none, or too much of it */
+/** @throws InvalidRequestError 400 if the prompt is missing or too long */
 export function parsePrompt({ prompt }: Body, { id, maxPrompt }: MediaModel, defaultMaxLength: number): string {
   if (typeof prompt !== 'string' || prompt.trim() === '')
     throw new InvalidRequestError(400, `prompt is required for ${id}`, 'prompt');
@@ -39,7 +43,7 @@ export function parsePrompt({ prompt }: Body, { id, maxPrompt }: MediaModel, def
   throw new InvalidRequestError(400, message, 'prompt');
 }
 
-/** A word for each thing that the model leaves to choose. @throws InvalidRequestError 400 that lists what it may be */
+/** Returns a value for each choice of the model. @throws InvalidRequestError 400 that lists the allowed values */
 export function parseChoices(body: Body, { id, choices = {} }: MediaModel, fields: ChoiceFields): MediaChoices {
   const chosen: Partial<Record<MediaChoice, string>> = {};
   for (const [choice, allowedValues = []] of Object.entries(choices)) {
@@ -65,13 +69,13 @@ function matchChoice(choice: string, requested: string, allowedValues: readonly 
   return allowedValues.find((value) => value.toLowerCase() === normalized);
 }
 
-/** What is chosen, and what else is said of the result. */
+/** Returns the choices together with the other parameters of the result. */
 export function parseMediaParameters(body: Body, names: readonly string[], choices: MediaChoices): MediaParameters {
   const entries = names.flatMap((name) => (UNSET_VALUES.has(body[name]) ? [] : [[name, body[name]] as const]));
   return { ...(Object.fromEntries(entries) as MediaParameters), ...choices };
 }
 
-/** What an endpoint is told of it: what it knows. */
+/** Returns the parameters that an endpoint supports. */
 export function pickEndpointParameters(
   { parameters }: Pick<Endpoint, 'parameters'>,
   requested: MediaParameters,
@@ -80,8 +84,9 @@ export function pickEndpointParameters(
 }
 
 /**
- * In which order endpoints are asked.
- * @param capable those that can do it; where there are none, the reasons are those of all
+ * Returns the endpoints in the order in which they are called.
+ * @param capable the endpoints that can serve the request; if there are none, the error has the reasons of all
+ *   endpoints
  * @throws InvalidRequestError 404
  */
 export function selectMediaRoute(

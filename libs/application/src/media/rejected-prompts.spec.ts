@@ -18,7 +18,7 @@ const fail = () => Promise.reject(new UpstreamError('upstream_error', 'no'));
 const deliver = () => Promise.resolve('an image');
 const codeOf = (serving: Promise<unknown>) => serving.then(String, (error) => error.code);
 
-test('an account may have so many prompts refused in an hour, and another account as many', async () => {
+test('limits the rejected prompts of each account per hour', async () => {
   const prompts = new RejectedPrompts(clock, 2);
   for (const serve of [refuse, fail, deliver, refuse]) await codeOf(prompts.runWithinLimit('a', serve));
   const error = (await prompts.runWithinLimit('a', deliver).catch((each) => each)) as UpstreamError;
@@ -28,7 +28,7 @@ test('an account may have so many prompts refused in an hour, and another accoun
   expect(await codeOf(prompts.runWithinLimit('a', deliver))).toBe('an image');
 });
 
-test('requests at once are as many as may be refused, and one more for each that was good', async () => {
+test('limits concurrent requests to the allowed rejections plus the delivered results', async () => {
   const prompts = new RejectedPrompts(clock, 2);
   const pending = Promise.withResolvers<string>();
   const running = [1, 2].map(() => prompts.runWithinLimit('a', () => pending.promise));

@@ -1,16 +1,17 @@
 /**
- * Prompts that vendors refuse cost their callers nothing, though vendors may invoice them: so an account may have only so
- * many of them in an hour, and only so many requests at once before any of its prompts was good.
+ * Limits how many prompts of an account providers may reject per hour: a rejected prompt costs the caller nothing, but
+ * the provider may invoice it. The number of concurrent requests is limited too: to the same number, plus one for each
+ * request that succeeded in that hour.
  */
 import type { Clock } from '../clock.ts';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 
 const HOUR_MS = 60 * 60_000;
 const RETRY_WHEN_BUSY_SECONDS = 5;
-/** Accounts that are counted before those are forgotten whose hour has passed. */
+/** Beyond this number of accounts, those whose hour has ended are evicted. */
 const EVICTION_THRESHOLD = 10_000;
 
-/** What an account did since an hour of its began. */
+/** What an account did since its current hour started. */
 interface HourlyCounts {
   since: number;
   rejected: number;
@@ -18,7 +19,7 @@ interface HourlyCounts {
   running: number;
 }
 
-/** Each gateway counts for itself: a limit that is a few times as high with a few gateways still is one. */
+/** Each gateway counts separately, so the effective limit is multiplied by the number of gateways. */
 export class RejectedPrompts {
   private readonly hours = new Map<string, HourlyCounts>();
 
@@ -28,8 +29,8 @@ export class RejectedPrompts {
   ) {}
 
   /**
-   * @param payer whose request it is
-   * @throws UpstreamError `rate_limited` when it is one too many, and what `serve` throws
+   * @param payer id of the payer
+   * @throws UpstreamError `rate_limited` if the limit is exceeded; any error that `serve` throws
    */
   async runWithinLimit<A>(payer: string, serve: () => Promise<A>): Promise<A> {
     const hour = this.getHour(payer);
@@ -51,11 +52,12 @@ export class RejectedPrompts {
     const { perHour } = this;
     if (rejected >= perHour) {
       const retryAfterSeconds = Math.ceil((since + HOUR_MS - this.clock.nowMs()) / 1_000);
-      const message = `Vendors refused ${rejected} prompts of this account within an hour, and no more are taken`;
+      const message = `Providers rejected ${rejected} prompts of this account within an hour; retry later`;
       throw new UpstreamError('rate_limited', message, { retryAfterSeconds });
     }
     if (running < perHour + delivered) return;
-    const message = 'Too many requests at once for an account that has had few images; wait for some of them';
+    const message =
+      'Too many concurrent requests for an account with few generated images; retry when a request has finished';
     throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_WHEN_BUSY_SECONDS });
   }
 

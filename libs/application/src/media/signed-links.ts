@@ -1,24 +1,24 @@
-/** Signed addresses: made here, and checked here. */
+/** Creates and verifies signed links. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Secrets } from '../secrets.ts';
 import { MAX_LINK_LIFETIME_MS, MediaLinks } from './media-links.ts';
 
-/** What a signature is for: one for a file opens no status, and the other way round. */
+/** What a signature is for: a signature for a file does not open a status, and vice versa. */
 export type LinkPurpose = 'file' | 'status';
 
-/** What an address carries, as it came. */
+/** The signature parameters of a URL, not validated. */
 export interface SignatureParameters {
   readonly exp?: unknown;
   readonly sig?: unknown;
 }
 
 export type LinkCheck =
-  | { readonly ok: true /** Seconds that it is good for from now on. */; readonly seconds: number }
+  | { readonly ok: true /** Remaining lifetime. */; readonly seconds: number }
   | { readonly ok: false; readonly reason: 'invalid' | 'expired' };
 
 const EXPIRY = /^[1-9]\d{0,11}$/;
-/** Said first in what is signed, so that another form of it can never be taken for this one. */
+/** The first part of the signed text, so that no other format can be mistaken for this one. */
 const VERSION = 'v1';
 
 export function toFilePath(id: string, n: number | string): string {
@@ -29,9 +29,12 @@ export function toStatusPath(jobId: string): string {
   return `/v1/videos/${jobId}`;
 }
 
-/** Signs paths for a while with a key that is derived from the master key: HMAC-SHA256 over purpose, path and expiry. */
+/**
+ * Signs paths for a limited time with a key that is derived from the master key: HMAC-SHA256 over purpose, path and
+ * expiry.
+ */
 export class LinkSigner {
-  /** What is made is signed with the first. */
+  /** The first key signs new links. */
   private readonly keys: readonly Buffer[];
 
   constructor(
@@ -41,17 +44,17 @@ export class LinkSigner {
     this.keys = secrets.derivePurposeKeys('countinghouse signed addresses');
   }
 
-  /** @param until milliseconds since 1970; more than 24 hours ahead is as good as 24 hours */
+  /** @param until milliseconds since 1970; limited to 24 hours from now */
   createQuery(purpose: LinkPurpose, path: string, until: number): string {
     const expiry = Math.floor(Math.min(until, this.clock.nowMs() + MAX_LINK_LIFETIME_MS) / 1000);
     return `exp=${expiry}&sig=${this.createSignatures(purpose, path, String(expiry))[0]}`;
   }
 
-  /** @param path as it was signed, however it came */
+  /** @param path in the form in which it was signed, whatever form the client sent */
   check(purpose: LinkPurpose, path: string, { exp, sig }: SignatureParameters): LinkCheck {
     if (typeof exp !== 'string' || typeof sig !== 'string' || !EXPIRY.test(exp))
       return { ok: false, reason: 'invalid' };
-    // Compared as text: several texts of base64 stand for the same bytes.
+    // Compared as text, because several base64 texts can stand for the same bytes.
     const providedSignature = Buffer.from(sig);
     const isMatch = (text: string) =>
       text.length === providedSignature.length && timingSafeEqual(Buffer.from(text), providedSignature);
@@ -66,7 +69,7 @@ export class LinkSigner {
   }
 }
 
-/** Addresses below the one that clients reach the API at; never below what a request calls its host. */
+/** Links below the base URL at which clients reach the API, never below the host that a request names. */
 export class SignedLinks extends MediaLinks {
   constructor(
     private readonly signer: LinkSigner,

@@ -1,41 +1,41 @@
-/** One call of a vendor that sells data, and what it answers. */
+/** Calls to data providers, and their responses. */
 
 export interface DataCall {
   readonly method: 'GET' | 'POST';
-  /** At the vendor, with a slash at its beginning. */
+  /** Path at the provider, with a leading slash. */
   readonly path: string;
-  /** As text, not yet encoded; a name may be there several times. */
+  /** Not encoded yet; a name may occur several times. */
   readonly query: readonly (readonly [name: string, value: string])[];
   readonly body?: Readonly<Record<string, unknown>> | undefined;
-  /** What the vendor is sent beside its credential. */
+  /** Headers in addition to the credential. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The answer is a file, and not JSON. */
+  /** The response is a file instead of JSON. */
   readonly isFile: boolean;
-  /** The vendor goes on, and invoices, when we hang up. */
+  /** The provider continues, and invoices the call, after the gateway has disconnected. */
   readonly isBilledAfterDisconnect: boolean;
   readonly signal: AbortSignal;
 }
 
-/** An answer with a status from 200 to 299, and nothing of our credential in it. */
+/** A response with a status from 200 to 299 that does not contain our credential. */
 export type DataResponse = JsonDataResponse | FileDataResponse;
 
 interface DataResponseBase {
   readonly status: number;
-  /** What the vendor calls its answer, by which a line of its invoice can be found. */
+  /** The provider's id of its response, which identifies the line of its invoice. */
   readonly vendorId: string | undefined;
 }
 
 export interface JsonDataResponse extends DataResponseBase {
   readonly kind: 'data';
-  /** JSON as the vendor wrote it. */
+  /** JSON as the provider sent it. */
   readonly bytes: Uint8Array;
-  /** The same, parsed. */
+  /** The same JSON, parsed. */
   readonly value: unknown;
 }
 
 export interface FileDataResponse extends DataResponseBase {
   readonly kind: 'file';
   readonly mediaType: string;
-  /** As it comes. May be read once; it throws an UpstreamError when it breaks off. */
+  /** Bytes as they arrive. Can be read once; throws an UpstreamError if the response is interrupted. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }

@@ -1,98 +1,101 @@
-/** Calls of vendors that make images, videos and sound, and what they answer. */
+/** Calls to providers of images, videos and audio, and their responses. */
 import type { WireMapping } from '#catalogue';
 import type { PriceTerms, ProviderInvoiceExpectation, Usage } from '#domain';
 
-/** A picture that a request brings, or a mask for one. */
+/** An image in a request, or a mask for one. */
 export interface SourceImage {
-  /** By its content, such as `image/png`. */
+  /** Detected from the content, such as `image/png`. */
   readonly mediaType: string;
   readonly bytes: Uint8Array;
 }
 
-/** What a request says of the result, by our names: only what the endpoint knows, and all that the price depends on. */
+/**
+ * Parameters of the result under our names: only those that the endpoint supports, and all that the price depends on.
+ */
 export type MediaParameters = Readonly<Record<string, string | number | boolean>>;
 
-/** A file that a vendor has made: handed over, or to be fetched at an address of its. */
+/** A generated file: its bytes, or the URL from which the provider serves it. */
 export type GeneratedFile =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'address'; readonly url: string; readonly headers?: Readonly<Record<string, string>> };
 
-/** What a vendor says of a call beside its result. */
+/** What a provider reports about a call in addition to its result. */
 export interface GenerationUsage {
-  /** What it counts and reports by itself, such as tokens; undefined where it reports nothing. */
+  /** Units that the provider counts and reports, such as tokens; undefined if it reports nothing. */
   readonly usage: Usage | undefined;
-  /** What the price depended on, where the answer says so and differs from what was asked for. */
+  /** What the price depended on, if the response reports it and it differs from the request. */
   readonly terms?: PriceTerms;
-  /** What the vendor calls its answer, by which a line of its invoice can be found. */
+  /** The provider's id of its response, which identifies the line of its invoice. */
   readonly vendorId: string | undefined;
 }
 
 export type { WireMapping };
 
 export interface ImageCall {
-  /** The vendor's name of the model. */
+  /** The provider's name of the model. */
   readonly model: string;
-  /** Empty for models that take none. */
+  /** Empty for models that accept none. */
   readonly prompt: string;
-  /** Of their types by their content; perhaps on this machine's disk. */
+  /** With media types that were detected from the content; possibly files on the disk of this host. */
   readonly images: readonly Blob[];
   readonly mask?: Blob | undefined;
-  /** How many are wanted of this call: at most what the model makes at once. */
+  /** Number of images requested with this call; at most what the model generates at once. */
   readonly count: number;
   readonly parameters: MediaParameters;
-  /** How this model's vendor is told of them. */
+  /** How the parameters are sent to the provider of this model. */
   readonly wireMapping: WireMapping;
   readonly signal: AbortSignal;
 }
 
 /**
- * There may be fewer than were wanted. Where the vendor bills by the image, and invoices more than there are, its usage
- * says how many.
+ * May contain fewer images than were requested. If the provider bills per image and invoices more than it delivered,
+ * `usage` has the invoiced number.
  */
 export interface GeneratedImages extends GenerationUsage {
   readonly files: readonly GeneratedFile[];
 }
 
-/** What can be asked of a vendor that makes videos: each takes long, and is asked for again and again. */
+/** Calls to a provider of videos. Generating a video takes long, so its status is polled. */
 export interface VideoProvider {
   /**
-   * Hands a job over. Only an `UpstreamError` with a `status`, or that was `isUnsent`, says for certain that it was not
-   * taken: anything else leaves it unknown, and it must not be handed over again.
+   * Submits a job. Only an `UpstreamError` with a `status`, or with `isUnsent`, proves that the provider did not accept
+   * it. After any other error the outcome is unknown, and the job must not be submitted again.
    */
   submit(order: VideoOrder): Promise<SubmittedVideo>;
-  /** Changes nothing, and may be repeated. @throws UpstreamError when the vendor cannot be asked */
+  /** Has no side effects; may be repeated. @throws UpstreamError if the status is unknown */
   getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus>;
   /**
-   * What a web hook names that was asked for with a video of this model (the vendor's name of it); undefined: it is not the
-   * vendor's (its signature), or says nothing.
+   * Returns the job that a webhook reports.
+   * @param model the provider's model name for the video whose webhook was called
+   * @returns undefined if the webhook lacks the provider's signature, or reports nothing
    */
   parseWebhook?(webhook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined>;
 }
 
 export interface VideoOrder {
-  /** The vendor's name of the model. */
+  /** The provider's name of the model. */
   readonly model: string;
   readonly prompt: string;
   readonly image?: SourceImage | undefined;
   readonly parameters: MediaParameters;
-  /** How this model's vendor is told of them. */
+  /** How the parameters are sent to the provider of this model. */
   readonly wireMapping: WireMapping;
-  /** Where the vendor may say that it is done, where it can and we are reached from outside. */
+  /** Where the provider can report that the video is ready, if it supports webhooks and can reach the gateway. */
   readonly webhookUrl?: string | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface SubmittedVideo {
-  /** By which the vendor is asked for it: a fact keeps it. */
+  /** Identifies the job at the provider; stored in an event. */
   readonly reference: string;
-  /** By which a line of its invoice can be found. */
+  /** Identifies the line of the provider's invoice. */
   readonly vendorId: string;
 }
 
 export type VideoStatus =
   | { readonly state: 'pending' }
   | (GenerationUsage & { readonly state: 'made'; readonly file: GeneratedFile })
-  /** Nothing comes of it. What the vendor invoices nevertheless is the loss of the house. */
+  /** The job failed. The operator absorbs what the provider invoices anyway. */
   | {
       readonly state: 'failed';
       readonly code: string;
@@ -100,42 +103,42 @@ export type VideoStatus =
       readonly invoiced: ProviderInvoiceExpectation;
     };
 
-/** A request that a vendor sends us, as it came. */
+/** An HTTP request from a provider, as it was received. */
 export interface ProviderWebhook {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;
 }
 
 export interface SpeechCall {
-  /** The vendor's name of the model. */
+  /** The provider's name of the model. */
   readonly model: string;
   readonly input: string;
-  /** The vendor's name of the voice. */
+  /** The provider's name of the voice. */
   readonly voice: string;
   readonly parameters: MediaParameters;
   readonly signal: AbortSignal;
 }
 
-/** Sound as it comes. */
+/** Audio that is read while it is generated. */
 export interface SpeechAudio {
   readonly mediaType: string;
-  /** May be read once. It throws an UpstreamError when it breaks off. */
+  /** Can be read once; throws an UpstreamError if the stream is interrupted. */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Characters that the vendor bills, where it says so. */
+  /** Number of characters that the provider bills; undefined if it does not report it. */
   readonly characters: number | undefined;
   readonly vendorId: string | undefined;
 }
 
 export interface TranscriptionCall {
-  /** The vendor's name of the model. */
+  /** The provider's name of the model. */
   readonly model: string;
-  /** The recording, on this machine's disk. */
+  /** The recording, on the disk of this host. */
   readonly file: { readonly path: string; readonly size: number; readonly mediaType: string; readonly name: string };
   readonly parameters: MediaParameters;
   readonly signal: AbortSignal;
 }
 
-/** Times are in seconds from the beginning. */
+/** Times are in seconds from the start of the recording. */
 export interface SpokenWord {
   readonly word: string;
   readonly start: number;
@@ -150,13 +153,13 @@ export interface SpokenSegment {
 
 export interface Transcript {
   readonly text: string;
-  /** Where the vendor says it. */
+  /** Undefined if the provider does not report it. */
   readonly language: string | undefined;
   readonly segments: readonly SpokenSegment[];
   readonly words: readonly SpokenWord[];
-  /** The length of the recording, in seconds, where the vendor says it. */
+  /** Duration of the recording in seconds; undefined if the provider does not report it. */
   readonly seconds: number | undefined;
-  /** What the vendor bills: undefined where it does not say. */
+  /** Duration that the provider bills, in milliseconds; undefined if it does not report it. */
   readonly milliseconds: number | undefined;
   readonly vendorId: string | undefined;
 }

@@ -1,49 +1,52 @@
-/** Chats whose bodies are encrypted for an enclave: how one is called, and what can be seen of its answer without reading it. */
+/** Chats whose bodies are encrypted for an enclave: how an enclave is called, and what is visible of its response. */
 import type { Usage } from '#domain';
 import { UpstreamError } from '../errors.ts';
 
 export interface PrivateChatCall {
-  /** The path of the enclave at its vendor; empty where the vendor is one enclave. */
+  /** Path of the enclave at its provider; empty if the provider is a single enclave. */
   readonly enclave: string;
-  /** What the enclave opens the body with: 64 hexadecimal digits, the protocol's `Ehbp-Encapsulated-Key`. */
+  /** Lets the enclave decrypt the body. 64 hexadecimal digits: the protocol's `Ehbp-Encapsulated-Key`. */
   readonly encapsulatedKey: string;
-  /** The answer is to be a stream. */
+  /** The response should be a stream. */
   readonly stream: boolean;
-  /** Ciphertext, as it comes. Read once, at most. */
+  /** Ciphertext as it arrives. Read at most once. */
   readonly body: AsyncIterable<Uint8Array>;
   readonly signal: AbortSignal;
 }
 
-/** A part of an answer, and how many bytes of text are at most in each of the frames that begin in it. */
+/** A chunk of a response. `frameSizes` has the maximum number of text bytes in each frame that starts in the chunk. */
 export interface EncryptedChunk {
   readonly bytes: Uint8Array;
   readonly frameSizes: readonly number[];
-  /** How many bytes of the last frame are still to come. */
+  /** Bytes of the last frame that have not arrived yet. */
   readonly missingBytes: number;
 }
 
-/** What a client needs to open an answer. */
+/** What a client needs to decrypt a response. */
 export interface EncryptedResponseHead {
   readonly mediaType: 'text/event-stream' | 'application/json';
   /** The protocol's `Ehbp-Response-Nonce`, 64 hexadecimal digits. */
   readonly nonce: string;
-  /** The usage as the enclave wrote it before the answer, where it did. */
+  /** The usage as the enclave sent it before the response, if it did. */
   readonly usageText: string | undefined;
 }
 
-/** An answer that only its client can read. */
+/** A response that only its client can decrypt. */
 export interface EncryptedResponse {
   readonly head: EncryptedResponseHead;
-  /** May be read once. It throws an UpstreamError when it breaks off, also in the middle of a frame. */
+  /** Can be read once; throws an UpstreamError if the response is interrupted, even in the middle of a frame. */
   readonly chunks: AsyncIterable<EncryptedChunk>;
-  /** As the enclave reported it, before the answer or, once that has ended, behind it. */
+  /** Usage that the enclave reported before the response, or after it once the response has ended. */
   usage(): Usage | undefined;
-  /** The same as the enclave wrote it behind the answer. */
+  /** The usage as the enclave sent it after the response. */
   getTrailer(): string | undefined;
   vendorId(): string | undefined;
 }
 
-/** An enclave has refused a request in words that are for its client alone, or that say to ask for its key again. */
+/**
+ * An enclave has rejected a request. The error is encrypted for the client, or requests that the client fetch the key
+ * of the enclave again.
+ */
 export class EncryptedErrorResponse extends UpstreamError {
   constructor(
     failure: UpstreamError,
@@ -53,7 +56,7 @@ export class EncryptedErrorResponse extends UpstreamError {
     super(failure.code, failure.message, { ...failure });
   }
 
-  /** It does not have the key that the request was encrypted for. */
+  /** The enclave does not have the key for which the request was encrypted. */
   get isKeyMismatch(): boolean {
     return this.head.nonce === undefined;
   }

@@ -1,4 +1,4 @@
-/** The port through which vendors are reached: what they can do, how they are called, and what they answer. Adapters: `libs/connectors`. */
+/** The port to providers: what they can do, how they are called, and what they return. Adapters: `libs/connectors`. */
 import type { Capability, ChatProtocol } from '#catalogue';
 import type { Usage } from '#domain';
 import type { Hold } from '../billing/payer.ts';
@@ -19,12 +19,13 @@ import type { NativeSearch, SearchQuery, SearchStatus, WebSearchResponse } from 
 export type { Capability, ChatProtocol };
 
 /**
- * What a vendor can do. Each makes one call and resolves when the first byte of the answer is there, or else all of it.
- * @throws UpstreamError when there is no answer
+ * The calls that a provider supports. Each makes one call, and resolves with the first byte of a stream or else with
+ * the complete response.
+ * @throws UpstreamError if there is no response
  */
 export interface Provider {
   chat?(call: ChatCall): Promise<Completion | CompletionStream>;
-  /** Calls the vendor with Responses. */
+  /** Calls the provider with OpenAI's Responses protocol. */
   responses?(call: ChatCall): Promise<Completion | CompletionStream>;
   embeddings?(call: EmbeddingCall): Promise<EmbeddingsResponse>;
   search?(query: SearchQuery): Promise<WebSearchResponse>;
@@ -33,78 +34,78 @@ export interface Provider {
   /** Resolves with the first bytes. */
   speech?(call: SpeechCall): Promise<SpeechAudio>;
   transcription?(call: TranscriptionCall): Promise<Transcript>;
-  /** Resolves with all of an answer, or with the first bytes of a file. */
+  /** Resolves with a complete JSON response, or with the first bytes of a file. */
   data?(call: DataCall): Promise<DataResponse>;
-  /** Resolves with the head of the answer. @throws EncryptedErrorResponse */
+  /** Resolves with the head of the response. @throws EncryptedErrorResponse */
   privateChat?(call: PrivateChatCall): Promise<EncryptedResponse>;
-  /** The evidence of what an enclave is, and of its key, as it gives it: a JSON object. */
+  /** Returns the attestation of an enclave and its key, as the enclave sends it: a JSON object. */
   attestation?(enclave: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
 export abstract class ProviderRegistry {
   /**
-   * What a vendor can do, for a caller with a hold.
-   * @param upstream the vendor's slug
-   * @throws UpstreamError when it is not available here
+   * Returns one capability of a provider, for a caller with a hold.
+   * @param upstream slug of the provider
+   * @throws UpstreamError if the provider is not available here
    */
   abstract get<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
 
   /**
-   * How the enclaves of a vendor are asked for their evidence, which costs nothing.
-   * @throws UpstreamError when it is not available here
+   * Returns the call that fetches the attestation of a provider's enclaves, which costs nothing.
+   * @throws UpstreamError if the provider is not available here
    */
   abstract getAttestation(upstream: string): NonNullable<Provider['attestation']>;
 }
 
-/** The identity of the answer, in place of the upstream's. */
+/** The identity of a completion, which replaces the provider's. */
 export interface CompletionIdentity {
   readonly id: string;
   readonly model: string;
   readonly provider: string;
-  /** Unix seconds: the same in every event of a stream. */
+  /** Unix time in seconds; the same in every event of a stream. */
   readonly created: number;
 }
 
 export interface ChatCall {
-  /** The protocol of the request and its answer. */
+  /** The protocol of the request and its response. */
   readonly protocol: ChatProtocol;
-  /** The protocols of the endpoint, which may differ. */
+  /** The protocols that the endpoint supports; `protocol` may not be one of them. */
   readonly protocols: readonly ChatProtocol[];
-  /** The request in OpenAI's shape for this language, with the upstream's name of the model. */
+  /** The request in OpenAI's format for this protocol, with the provider's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
-  /** No text of the model's reasoning is to be in the answer, whatever the upstream makes of the request. */
+  /** The response must not contain reasoning text, whatever the provider makes of the request. */
   readonly withoutReasoning: boolean;
   readonly identity: CompletionIdentity;
-  /** The upstream is to search the web; only for endpoints that have a fee for it. */
+  /** The provider may search the web; only for endpoints with a fee for it. */
   readonly search?: NativeSearch | undefined;
   readonly signal: AbortSignal;
 }
 
-/** What an upstream was told of the caller's settings; null for what it was not told. */
+/** The caller's sampling settings as they were sent to the provider; null for a setting that was not sent. */
 export type AppliedSampling = Readonly<Partial<Record<'temperature' | 'top_p', number | null>>>;
 
 /**
- * A complete answer, and the usage that the upstream reported: OpenAI's `chat.completion` with our identity, or a
- * `response` with the upstream's.
+ * A complete completion and the usage that the provider reported. The body is OpenAI's `chat.completion` with our
+ * identity, or a `response` with the provider's identity.
  */
 export interface Completion {
   readonly kind: 'complete';
   readonly protocol: ChatProtocol;
   readonly body: Readonly<Record<string, unknown>>;
   readonly usage: Usage | undefined;
-  /** What the upstream calls the answer, by which a line of its invoice can be found. */
+  /** The provider's id of its response, which identifies the line of its invoice. */
   vendorId(): string | undefined;
-  /** All text that was generated, for counting tokens that were not reported. */
+  /** All generated text, for counting tokens that the provider did not report. */
   getDeliveredText(): string;
-  /** Where it is not what the request says. */
+  /** Set if it differs from the request. */
   readonly sampling?: AppliedSampling;
-  /** What the upstream has searched for, and how many of those searches it invoices. */
+  /** The web searches of the provider, and how many of them it invoices. */
   readonly searches?: { readonly statuses: readonly SearchStatus[]; readonly invoiced: number };
 }
 
-/** What is known of the call that a whole answer comes from. */
+/** Returns what billing needs to know about the call of a complete completion. */
 export function toCallResult(completion: Completion): CallResult {
   return {
     usage: completion.usage,
@@ -114,54 +115,57 @@ export function toCallResult(completion: Completion): CallResult {
 }
 
 /**
- * Takes server-sent events, whole ones: in OpenAI's `chat.completion.chunk` shape with our identity, without the usage
- * chunk and the end marker; or the events of a response that have its output, and its end. Takes also a search of the
- * upstream's that happened behind them. Returns a promise when it has no room for more until that resolves.
+ * Receives complete server-sent events: OpenAI's `chat.completion.chunk` events with our identity, without the usage
+ * chunk and the end marker, or those events of a Response that contain its output and its end. `search` is a search of
+ * the provider that happened after these events.
+ * @returns a promise if the buffer is full; it resolves when more can be written
  */
 export type SseEventSink = (events: Uint8Array, search?: SearchStatus) => Promise<void> | undefined;
 
-/** An answer as it is generated. */
+/** A completion while it is generated. */
 export interface CompletionStream {
   readonly kind: 'stream';
   readonly protocol: ChatProtocol;
   /**
-   * Passes the events on as they come, from the first one, and resolves when all have been taken. May be called once.
-   * @throws UpstreamError when the answer breaks off
+   * Forwards the events as they arrive, from the first one on, and resolves when all of them have been accepted. Can be
+   * called once.
+   * @throws UpstreamError if the stream is interrupted
    */
   pipeTo(receiver: SseEventSink): Promise<void>;
-  /** Once the events have ended, also by a failure. */
+  /** Available once the stream has ended, with or without a failure. */
   usage(): Usage | undefined;
-  /** What the upstream calls the answer; undefined before it has said so. */
+  /** The provider's id of its response; undefined before the provider has sent it. */
   vendorId(): string | undefined;
-  /** All text that was generated, also what was not passed on. */
+  /** All generated text, including what was not forwarded. */
   getDeliveredText(): string;
-  /** How many tokens that has at most: cheap enough to be asked with every event. */
+  /** Upper bound of the tokens in that text. Cheap enough to be called for every event. */
   getMaxGeneratedTokens(): number;
-  /** Whether any of it was passed on. */
+  /** Whether any generated text was forwarded. */
   hasForwarded(): boolean;
   /**
-   * How long nothing came that can be seen, though it was asked for and read: a model may have thought meanwhile.
-   * @param graceMs so long the first byte takes though nothing is thought
+   * Returns how long no visible output arrived while the stream was being read, in milliseconds. The model may have
+   * reasoned in that time.
+   * @param graceMs time to the first byte without reasoning, which does not count
    */
   getIdleMs(graceMs: number): number;
-  /** Where it is not what the request says. */
+  /** Set if it differs from the request. */
   readonly sampling?: AppliedSampling;
-  /** How many searches the upstream invoices, where it was to search. */
+  /** Number of web searches that the provider invoices, if it was allowed to search. */
   countInvoicedSearches?(): number;
 }
 
 export interface EmbeddingCall {
-  /** The request in OpenAI's shape, with the upstream's name of the model. */
+  /** The request in OpenAI's format, with the provider's name of the model. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** How many vectors are wanted. */
+  /** Number of requested vectors. */
   readonly count: number;
   readonly signal: AbortSignal;
 }
 
 export interface EmbeddingsResponse {
-  /** OpenAI's list of embeddings as the upstream wrote it, in JSON: the vectors are passed on untouched. */
+  /** OpenAI's list of embeddings as the provider sent it, in JSON. The vectors are forwarded unchanged. */
   readonly data: string;
   readonly usage: Usage | undefined;
-  /** What the upstream calls the answer, where it does: by it a line of its invoice can be found. */
+  /** The provider's id of its response, if it has one; identifies the line of its invoice. */
   readonly vendorId: string | undefined;
 }

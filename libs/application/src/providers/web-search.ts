@@ -1,4 +1,4 @@
-/** Searches of the web during an answer, by the gateway or by the vendor, and their results. */
+/** A web search during a completion, by the gateway or by the provider. */
 export interface SearchQuery {
   readonly query: string;
   readonly maxResults: number;
@@ -8,7 +8,7 @@ export interface SearchQuery {
   readonly signal: AbortSignal;
 }
 
-/** Where the asker is, more or less. The country has two letters. */
+/** The approximate location of the user. The country has two letters. */
 export type SearchLocation = Readonly<Partial<Record<'city' | 'region' | 'country' | 'timezone', string>>>;
 
 export interface SearchResult {
@@ -18,35 +18,34 @@ export interface SearchResult {
   readonly text: string;
 }
 
-/** What a search has found. */
 export interface WebSearchResponse {
   readonly results: readonly SearchResult[];
-  /** What the vendor calls the search, by which a line of its invoice can be found. */
+  /** The provider's id of the search, which identifies the line of its invoice. */
   readonly vendorId: string | undefined;
 }
 
-/** More of a page is not asked for: results are part of the input that the caller pays. */
+/** Maximum characters of a page that are requested: results are part of the input that the caller pays for. */
 export const MAX_RESULT_CHARACTERS = 2_000;
 
 /** The state of a search: reported once when it starts, and once when it ends. */
 export interface SearchStatus {
-  /** Which search of the answer it is, from 0. */
+  /** Index of the search in the completion, from 0. */
   readonly at: number;
   readonly query: string;
   readonly state: 'searching' | 'completed' | 'failed';
-  /** The pages, of one that is completed, where the vendor names them. */
+  /** The pages of a completed search, if the provider names them. */
   readonly results?: readonly Pick<SearchResult, 'url' | 'title'>[];
 }
 
-/** The searches that an upstream may make by itself. */
+/** The web searches that a provider may make by itself. */
 export interface NativeSearch {
   readonly maxUses: number;
-  /** It must search before it answers. */
+  /** The model must search before it responds. */
   readonly isRequired: boolean;
-  /** One of the two is empty. */
+  /** At least one of the two lists is empty. */
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
   readonly location?: SearchLocation | undefined;
-  /** No page may be fetched for it, where the vendor makes a difference. */
+  /** No page may be fetched for the search, if the provider makes that distinction. */
   readonly isOffline?: boolean;
 }

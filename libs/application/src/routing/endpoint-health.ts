@@ -7,16 +7,16 @@ import type { EndpointPerformance } from './route.ts';
 const NEWEST_WEIGHT = 0.2;
 const MIN_PAUSE_MS = 2_000;
 const MAX_PAUSE_MS = 60_000;
-/** Answers shorter than this say nothing about throughput. */
+/** Responses with fewer tokens are too short to measure throughput. */
 const MIN_MEASURED_TOKENS = 16;
 
 const TYPICAL_TOKENS_PER_SECOND = 60;
-/** What comes faster was made before, and says nothing of how fast a model thinks. */
+/** Faster output was generated before it was sent, so it does not show how fast the model reasons. */
 const MAX_TOKENS_PER_SECOND = 300;
-/** How long the first byte takes where nothing is thought before it, and nothing is known. */
+/** Time to the first byte without reasoning, for endpoints without a measurement. */
 const TYPICAL_LATENCY_MS = 1_000;
 
-/** What says nothing about an endpoint. */
+/** Failures that do not count against an endpoint. */
 const IGNORED_FAILURE_CODES: ReadonlySet<FailureCode> = new Set([
   'invalid_request',
   'content_policy_violation',
@@ -30,16 +30,19 @@ const IGNORED_FAILURE_CODES: ReadonlySet<FailureCode> = new Set([
 type Model = Pick<AnyModel, 'id'>;
 
 interface IdleTimeSource {
-  /** How long nothing was seen, beyond what the first byte may take. */
+  /** Milliseconds without visible output, not counting `graceMs` for the first byte. */
   getIdleMs(graceMs: number): number;
 }
 
-/** Tokens of output per second. @param tokensPerSecond as measured, or as expected; undefined for an endpoint that nothing is known of */
+/**
+ * Returns the output tokens per second that can be expected.
+ * @param tokensPerSecond measured or expected; undefined if nothing is known about the endpoint
+ */
 export function getTypicalSpeed(tokensPerSecond: number | undefined): number {
   return Math.min(tokensPerSecond ?? TYPICAL_TOKENS_PER_SECOND, MAX_TOKENS_PER_SECOND);
 }
 
-/** Whether a model may use tokens there that are not seen. */
+/** Whether the model may use hidden reasoning tokens at this endpoint. */
 export function canReason({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
   return parameters.includes('reasoning');
 }
@@ -51,7 +54,10 @@ interface Measurement {
   coolUntil: number;
 }
 
-/** How endpoints perform, as seen by this process: what routing sorts by, and which ones it avoids for a while. */
+/**
+ * The performance of endpoints as observed by this process. Routing sorts by it and avoids endpoints that failed
+ * recently.
+ */
 export class EndpointHealth {
   private readonly measurements = new Map<string, Measurement>();
 
@@ -67,7 +73,7 @@ export class EndpointHealth {
     };
   }
 
-  /** Tokens that may have been thought for an answer of which nothing was seen for a while. */
+  /** Estimates the reasoning tokens of a response from the time in which no output was visible. */
   estimateReasoningTokens({ getIdleMs }: IdleTimeSource, model: Model, endpoint: Endpoint): number {
     if (!canReason(endpoint)) return 0;
     const { latencyMs = TYPICAL_LATENCY_MS, tokensPerSecond } = endpoint;
@@ -75,7 +81,7 @@ export class EndpointHealth {
     return Math.floor((getIdleMs(latencyMs) / 1_000) * perSecond);
   }
 
-  /** The first byte came after `latencyMs`. */
+  /** Records that the first byte arrived after `latencyMs`. Ends a cool-down. */
   recordFirstByte(model: Model, endpoint: Endpoint, latencyMs: number): void {
     const measured = this.ensureMeasurement(model, endpoint);
     measured.failures = 0;
@@ -83,7 +89,7 @@ export class EndpointHealth {
     measured.latencyMs = average(measured.latencyMs, latencyMs);
   }
 
-  /** An answer of `tokens` took `milliseconds` from its first byte on. */
+  /** Records that generating `tokens` took `milliseconds`. */
   recordDelivery(model: Model, endpoint: Endpoint, tokens: number, milliseconds: number): void {
     if (tokens < MIN_MEASURED_TOKENS || milliseconds <= 0) return;
     const measured = this.ensureMeasurement(model, endpoint);
@@ -91,8 +97,9 @@ export class EndpointHealth {
   }
 
   /**
-   * It is avoided for as long as it asks for, or for longer with each failure. Only what it did itself counts: a caller who can make
-   * our own program fail cannot move everybody's requests to a dearer one.
+   * Records a failure. The endpoint is avoided for longer with each failure, and at least for as long as it requested.
+   * Only its own failures count: a caller who can make the gateway fail must not move all requests to a more expensive
+   * endpoint.
    */
   recordFailure(model: Model, endpoint: Endpoint, { code, retryAfterSeconds, isInternal }: UpstreamError): void {
     if (isInternal || IGNORED_FAILURE_CODES.has(code)) return;

@@ -35,44 +35,44 @@ function sent(name: string, provider: object | undefined, asked = API): unknown 
   const told = first && toUpstreamBody(body, first, undefined).provider;
   if (told === undefined) return undefined;
   const { max_price, ...wishes } = JSON.parse(JSON.stringify(told));
-  expect(max_price).toEqual({ prompt: 1, completion: 1 }); // whatever is said: what it is sold for
+  expect(max_price).toEqual({ prompt: 1, completion: 1 }); // always the price at which it is sold
   return Object.keys(wishes).length > 0 ? wishes : undefined;
 }
 
-describe('an upstream that knows the field gets, as the provider object,', () => {
+describe('the provider object sent to a provider that supports it', () => {
   test.each<[string, string, object | undefined, unknown]>([
-    ['nothing when the caller says nothing', 'v/through', undefined, undefined],
+    ['is absent if the caller specifies nothing', 'v/through', undefined, undefined],
     [
-      'what the caller says',
+      'has what the caller specifies',
       'v/through',
       { only: ['google-vertex'], zdr: true },
       { only: ['google-vertex'], zdr: true },
     ],
-    ['also what is not known here', 'v/through', { order: ['a'], brand_new: 1 }, { order: ['a'], brand_new: 1 }],
-    ['the sort of a suffix', 'v/through:nitro', { sort: 'price' }, { sort: 'throughput' }],
-    ['the sort of a suffix alone', 'v/through:floor', undefined, { sort: 'price' }],
-    ['enforced rules when the caller says nothing', 'v/ruled', undefined, { ignore: ['google-ai-studio'] }],
+    ['has fields that are unknown here', 'v/through', { order: ['a'], brand_new: 1 }, { order: ['a'], brand_new: 1 }],
+    ['has the sort of a suffix instead of the caller’s', 'v/through:nitro', { sort: 'price' }, { sort: 'throughput' }],
+    ['has only the sort of a suffix', 'v/through:floor', undefined, { sort: 'price' }],
+    ['has enforced rules if the caller specifies nothing', 'v/ruled', undefined, { ignore: ['google-ai-studio'] }],
     [
-      'enforced rules instead of the caller’s, and his zdr',
+      'has enforced rules instead of the caller’s, and the caller’s zdr',
       'v/ruled',
       { only: ['google-ai-studio'], order: ['x'], zdr: true },
       { ignore: ['google-ai-studio'], zdr: true },
     ],
-    ['zdr without a search', 'v/searching', { zdr: true }, { zdr: true }],
-    ['names of its own providers', 'v/router', { only: ['Google Vertex'] }, { only: ['Google Vertex'] }],
-    ['no list that names only itself', 'v/router', { only: ['OpenRouter'] }, undefined],
+    ['has zdr without a web search', 'v/searching', { zdr: true }, { zdr: true }],
+    ['has names of the router’s own providers', 'v/router', { only: ['Google Vertex'] }, { only: ['Google Vertex'] }],
+    ['has no list that names only the router itself', 'v/router', { only: ['OpenRouter'] }, undefined],
     [
-      'no list of others when it may be asked itself',
+      'has no list of others if the router itself is allowed',
       'v/router',
       { only: ['openrouter', 'a'], zdr: true },
       { zdr: true },
     ],
-    ['an order without itself', 'v/router', { order: ['openrouter', 'a'] }, { order: ['a'] }],
+    ['has an order without the router itself', 'v/router', { order: ['openrouter', 'a'] }, { order: ['a'] }],
   ])('%s', (_, name, provider, expected) => {
     expect(sent(name, provider)).toEqual(expected);
   });
 
-  test('no zdr where a web search drops it', () => {
+  test('has no zdr if a web search drops it', () => {
     expect(sent('v/searching', { zdr: true, sort: 'price' }, { ...API, searchesWeb: true })).toEqual({ sort: 'price' });
   });
 });
@@ -81,23 +81,26 @@ test.each([
   ['v/private', undefined, { zdr: true }],
   ['v/private', { sort: 'price', zdr: false }, { sort: 'price', zdr: true }],
   ['v/through', { sort: 'price' }, { sort: 'price' }],
-])('over the web application a router keeps nothing for models of the zdr tier: %s, %j', (name, given, expected) => {
-  expect(sent(name, given, { ...API, source: 'ui' })).toEqual(expected);
-});
+])(
+  'requires zero data retention of a router for the zdr tier in the web application: %s, %j',
+  (name, given, expected) => {
+    expect(sent(name, given, { ...API, source: 'ui' })).toEqual(expected);
+  },
+);
 
 test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
-  '%s is a suffix, and a provider, like any other',
+  'handles %s like any other suffix and model name',
   (name) => {
     expect(resolveModel(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, forwardedSuffix: `:${name}` });
     expect(() => resolveModel(name, catalogue)).toThrow('does not exist');
   },
 );
 
-test('an upstream that does not know the field gets none', () => {
+test('sends no provider object to a provider that does not support it', () => {
   expect(sent('v/direct', { zdr: true })).toBeUndefined();
 });
 
-test('a request without rules and suffix is not touched', () => {
+test('returns the body unchanged if neither rules nor a suffix apply', () => {
   const body = { model: 'v/through', messages: [], provider: { zdr: true } };
   expect(enforceRouting(body, resolveModel('v/through', catalogue) as ResolvedModel, API)).toBe(body);
 });

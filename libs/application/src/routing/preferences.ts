@@ -1,6 +1,6 @@
 /**
- * What a caller prefers in routing: the `provider` object of OpenRouter's convention, and suffixes of the model's name.
- * Both are followed here, and passed on to an upstream that is itself a router.
+ * Routing preferences of a caller: the `provider` object of OpenRouter's convention, and suffixes of the model name.
+ * The gateway applies them, and forwards them to a provider that is itself a router.
  */
 import {
   type AnyModel,
@@ -17,7 +17,7 @@ const SORTS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type RoutingSort = (typeof SORTS)[number];
 
 export interface RoutingPreferences {
-  /** Whether the caller says anything at all: who does not is charged no more than is listed. */
+  /** Whether the caller stated any preference. A caller without one is charged no more than the listed price. */
   readonly isExplicit: boolean;
   /** Slugs of providers. */
   readonly order: readonly string[];
@@ -53,13 +53,13 @@ export const NO_PREFERENCES: RoutingPreferences = {
   allowFallbacks: true,
 };
 
-/** What a model's name stands for. */
+/** The result of resolving a model name. */
 export interface ResolvedModel<M extends AnyModel = TokenPricedModel> {
   readonly model: M;
   readonly sort: RoutingSort | undefined;
-  /** Web search was asked for by `:online`. */
+  /** The suffix `:online` requested a web search. */
   readonly online: boolean;
-  /** Suffixes that mean nothing here; the upstream gets them with its own name of the model. */
+  /** Suffixes without a meaning here; they are sent to the provider with its own name of the model. */
   readonly forwardedSuffix: string;
 }
 
@@ -73,15 +73,16 @@ const PRIVATE_MODEL_MESSAGE =
   'Private models are only reachable through the local encrypting proxy: see "Private models" in the documentation at /docs';
 
 /**
- * Finds a model by its id or alias, with or without suffixes. A private one is found by no route that reads what it is sent.
- * @throws InvalidRequestError 404 when there is no such model, or it has no such variant; 400 when it cannot be asked directly
+ * Finds a model by its id or alias, with or without suffixes. Private models are rejected, because the routes that call
+ * this function read the request.
+ * @throws InvalidRequestError 404 if there is no such model or variant; 400 for a private model
  */
 export function resolveModel(name: string, catalogue: Catalogue): ResolvedModel<AnyModel> {
   if (name.startsWith(PRIVATE_PREFIX)) throw new InvalidRequestError(400, PRIVATE_MODEL_MESSAGE, 'model');
   const exactMatch = catalogue.findModel(name);
   if (exactMatch) return { model: exactMatch, sort: undefined, online: false, forwardedSuffix: '' };
   const parts = name.split(':');
-  // An id may have a colon of its own: the longest name that is one counts.
+  // An id may contain a colon: the longest prefix that is a model counts.
   const length = parts.findLastIndex((_, i) => catalogue.findModel(parts.slice(0, i + 1).join(':')) !== undefined) + 1;
   let model = catalogue.findModel(parts.slice(0, length).join(':'));
   if (!model) throw new InvalidRequestError(404, `The model "${name}" does not exist`, 'model');
@@ -110,7 +111,7 @@ function resolveVariant(
 }
 
 /**
- * Reads the `provider` object of a request; undefined and null are no preferences. A suffix overrides how it sorts.
+ * Parses the `provider` object of a request; undefined and null are no preferences. A suffix overrides its sort.
  * @throws InvalidRequestError 400 that names the field
  */
 export function parseRoutingPreferences(provider: unknown, suffix?: RoutingSort): RoutingPreferences {
@@ -149,7 +150,7 @@ function invalidPreference(field: string, requirement: string): InvalidRequestEr
 function parseSlugs(fields: PreferenceFields, field: string): readonly string[] {
   const value = fields[field] ?? [];
   if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
-    throw invalidPreference(field, 'a list of names');
+    throw invalidPreference(field, 'a list of provider names');
   return value.map(toSlug);
 }
 
@@ -159,10 +160,12 @@ function parseFlag(fields: PreferenceFields, field: string, byDefault: boolean):
   return value;
 }
 
-/** What an object may sort by itself, or among several models; a request names one, so that both mean the same. */
+/**
+ * Allowed values of `sort.partition`. A request names one model, so sorting per model or among all models is the same.
+ */
 const PARTITIONS: readonly unknown[] = ['model', 'none', null, undefined];
 
-/** A word, or an object that says it with `by`. */
+/** Parses a sort: its name, or an object with the name in `by`. */
 function parseSort(value: unknown): RoutingSort | undefined {
   if (typeof value === 'object' && !PARTITIONS.includes((value as { partition?: unknown } | null)?.partition))
     throw invalidPreference('sort.partition', 'model or none');
@@ -191,7 +194,7 @@ function parseMaxPrice(value: unknown): RoutingPreferences['maxPrice'] {
   return prices;
 }
 
-/** A number, or the strictest of several percentiles. */
+/** Parses a number, or the strictest of several percentiles. */
 function parsePreference(fields: PreferenceFields, field: string, unit: number): number | undefined {
   const value = fields[field];
   if (value === undefined || value === null) return undefined;
@@ -207,13 +210,13 @@ function parsePreference(fields: PreferenceFields, field: string, unit: number):
 function parseNumber(value: unknown, field: string): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isFinite(number) || number < 0)
-    throw invalidPreference(field, 'a number from 0');
+    throw invalidPreference(field, 'a number of at least 0');
   return number;
 }
 
 /**
- * A request whose `provider` says what holds for it: a router behind us must not undo what is enforced here, and
- * sorts its providers by the suffix of the name. Most requests stay as they are.
+ * Returns the body with the enforced routing in its `provider` object, so that a router does not undo what is enforced
+ * here. The sort of a suffix is added as well. Most bodies are returned unchanged.
  */
 export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   body: B,
@@ -224,7 +227,7 @@ export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   const zdr = requiresZdr(source, model);
   if (routing === undefined && sort === undefined && !zdr) return body;
   const requested = body.provider ?? {};
-  if (typeof requested !== 'object' || Array.isArray(requested)) return body; // routing refuses it
+  if (typeof requested !== 'object' || Array.isArray(requested)) return body; // routing rejects it
   const { webSearchDropsZdr = false, ...routingRules } = routing ?? {};
   const enforced: Record<string, unknown> = { ...requested };
   if (Object.values(routingRules).some((names) => names.length > 0)) {
@@ -237,12 +240,18 @@ export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   return { ...body, provider: enforced };
 }
 
-/** Over the web application models of the zdr tier are asked only where nothing is kept; over the API the caller says so. */
+/**
+ * Whether the source of a request requires zero data retention: the web application does for models of the zdr tier.
+ * API callers set `zdr` in the request.
+ */
 export function requiresZdr(source: string, { privacy }: Pick<AnyModel, 'privacy'>): boolean {
   return source === 'ui' && privacy === 'zdr';
 }
 
-/** A router does not know itself as one of its providers. Undefined when nothing is left to be said. */
+/**
+ * Removes a router from the lists of provider names, because it does not know itself as a provider.
+ * @returns undefined if no preferences remain
+ */
 export function toProviderPreferences({ routes, slug }: Pick<Endpoint, 'routes' | 'slug'>, provider: unknown): unknown {
   if (!routes || typeof provider !== 'object' || provider === null) return provider;
   const preferences: Record<string, unknown> = { ...provider };
@@ -250,7 +259,7 @@ export function toProviderPreferences({ routes, slug }: Pick<Endpoint, 'routes' 
   for (const field of ['order', 'only', 'ignore']) {
     const names = listNames(preferences, field);
     const otherNames = names.filter((name) => name !== slug);
-    // When the router as a whole is allowed, any of its providers is.
+    // If the router itself is allowed, each of its providers is.
     if (names.length > 0 && (otherNames.length === 0 || (field === 'only' && isRouterAllowed)))
       delete preferences[field];
     else if (otherNames.length < names.length) preferences[field] = otherNames;
@@ -264,8 +273,8 @@ function listNames(fields: PreferenceFields, field: string): readonly string[] {
 }
 
 /**
- * What an upstream answers that was asked for something only it can know: a model with suffixes that mean nothing here, or,
- * where it is a router, providers of its own. When it knows no such thing either, the fault is in the request.
+ * Turns a 404 of a provider into an invalid request if only that provider could know what was requested: a model with
+ * suffixes that have no meaning here, or the providers of a router.
  * @throws UpstreamError
  */
 export function mapNotFoundError<A>(
@@ -277,7 +286,7 @@ export function mapNotFoundError<A>(
   return response.catch((error) => {
     if (!(error instanceof UpstreamError) || error.status !== 404) throw error;
     const param = forwardedSuffix === '' ? 'provider' : 'model';
-    const reason = forwardedSuffix === '' ? `: ${slug} has none of the providers that are asked for` : '';
+    const reason = forwardedSuffix === '' ? `: ${slug} has none of the requested providers` : '';
     const message = `No endpoints found for ${model.id}${forwardedSuffix}${reason}`;
     throw new UpstreamError('invalid_request', message, { status: 404, param, cause: error });
   });

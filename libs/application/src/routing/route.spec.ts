@@ -15,7 +15,7 @@ const endpoint = (provider: string, input: string, more: object = {}): ModelFile
   ...more,
 });
 
-/** All of them, the cheapest first. */
+/** All endpoints, the cheapest first. */
 const CHEAPEST = ['beta', 'gamma-cloud', 'alpha'];
 const RESPONSES = { parameters: ['n'], speaks: ['responses'] };
 
@@ -102,17 +102,33 @@ function route(given: Case) {
 
 const order = (given: Case) => route(given).endpoints.map(({ slug }) => slug);
 
-describe('endpoints are asked in this order', () => {
+describe('routing', () => {
   test.each<[string, Case, string[]]>([
-    ['the cheapest alone, at the price that is listed, where nothing is said', {}, ['beta']],
-    ['the cheapest that can serve it', { usesTools: true, model: 'v/handless' }, ['alpha']],
-    ['the cheapest alone, whatever fields it knows', { fields: ['tools'], model: 'v/handless' }, ['beta']],
-    ['the cheapest first, where dearer ones are allowed', { provider: { allow_fallbacks: true } }, CHEAPEST],
-    ['the caller’s order, then the others', { provider: { order: ['Alpha'] } }, ['alpha', 'beta', 'gamma-cloud']],
-    ['names as people write them', { provider: { order: ['Gamma Cloud', 'ALPHA'] } }, ['gamma-cloud', 'alpha', 'beta']],
-    ['no others when none are allowed', { provider: { order: ['alpha'], allow_fallbacks: false } }, ['alpha']],
+    ['calls only the cheapest endpoint without preferences, so at the listed price', {}, ['beta']],
+    ['calls the cheapest endpoint that can serve the request', { usesTools: true, model: 'v/handless' }, ['alpha']],
     [
-      'all that are listed and no others, also when one of them failed a moment ago',
+      'calls only the cheapest endpoint, whichever fields it supports',
+      { fields: ['tools'], model: 'v/handless' },
+      ['beta'],
+    ],
+    ['calls the cheapest first if fallbacks are allowed', { provider: { allow_fallbacks: true } }, CHEAPEST],
+    [
+      'follows the caller’s order, then calls the others',
+      { provider: { order: ['Alpha'] } },
+      ['alpha', 'beta', 'gamma-cloud'],
+    ],
+    [
+      'accepts names as users write them',
+      { provider: { order: ['Gamma Cloud', 'ALPHA'] } },
+      ['gamma-cloud', 'alpha', 'beta'],
+    ],
+    [
+      'calls no others if fallbacks are not allowed',
+      { provider: { order: ['alpha'], allow_fallbacks: false } },
+      ['alpha'],
+    ],
+    [
+      'calls all listed endpoints and no others, even if one of them failed recently',
       {
         provider: { order: ['alpha', 'delta', 'beta'], allow_fallbacks: false },
         health: { alpha: { isCoolingDown: true } },
@@ -120,121 +136,145 @@ describe('endpoints are asked in this order', () => {
       ['beta', 'alpha'],
     ],
     [
-      'the listed one that failed a moment ago, when others are not allowed',
+      'calls the listed endpoint that failed recently if others are not allowed',
       { provider: { order: ['alpha'], allow_fallbacks: false }, health: { alpha: { isCoolingDown: true } } },
       ['alpha'],
     ],
-    ['only those that give several choices', { model: 'v/several', choices: 2 }, ['a']],
+    ['calls only endpoints that return several choices', { model: 'v/several', choices: 2 }, ['a']],
     [
-      'a router, for a name in the order that we do not know',
+      'calls a router for an unknown name in the order',
       { model: 'v/routed', provider: { order: ['vertex'], allow_fallbacks: false } },
       ['openrouter'],
     ],
-    ['only those that are named', { provider: { only: ['alpha', 'beta'] } }, ['beta', 'alpha']],
-    ['none that are to be ignored', { provider: { ignore: ['beta'] } }, ['gamma-cloud', 'alpha']],
-    ['by price', { provider: { sort: 'price' } }, ['beta', 'gamma-cloud', 'alpha']],
-    ['by throughput', { provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma-cloud']],
-    ['by latency', { provider: { sort: 'latency' } }, ['gamma-cloud', 'alpha', 'beta']],
+    ['calls only the endpoints that are named', { provider: { only: ['alpha', 'beta'] } }, ['beta', 'alpha']],
+    ['calls no ignored endpoint', { provider: { ignore: ['beta'] } }, ['gamma-cloud', 'alpha']],
+    ['sorts by price', { provider: { sort: 'price' } }, ['beta', 'gamma-cloud', 'alpha']],
+    ['sorts by throughput', { provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma-cloud']],
+    ['sorts by latency', { provider: { sort: 'latency' } }, ['gamma-cloud', 'alpha', 'beta']],
     [
-      'by latency, said with an object',
+      'sorts by latency if an object specifies it',
       { provider: { sort: { by: 'latency', partition: 'none' } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
-    ['by throughput with :nitro', { model: 'm:nitro' }, ['beta', 'alpha', 'gamma-cloud']],
-    ['by price with :floor', { model: 'v/m:floor', provider: { sort: 'latency' } }, ['beta', 'gamma-cloud', 'alpha']],
-    ['by tool calls with :exacto', { model: 'v/m:exacto' }, ['beta', 'gamma-cloud', 'alpha']],
-    ['only those that retain nothing', { provider: { zdr: true } }, ['alpha']],
+    ['sorts by throughput with :nitro', { model: 'm:nitro' }, ['beta', 'alpha', 'gamma-cloud']],
     [
-      'only those that retain nothing for the web application, in the zdr tier',
+      'sorts by price with :floor',
+      { model: 'v/m:floor', provider: { sort: 'latency' } },
+      ['beta', 'gamma-cloud', 'alpha'],
+    ],
+    ['sorts by tool calls with :exacto', { model: 'v/m:exacto' }, ['beta', 'gamma-cloud', 'alpha']],
+    ['calls only endpoints that retain nothing', { provider: { zdr: true } }, ['alpha']],
+    [
+      'calls only endpoints that retain nothing for the web application, in the zdr tier',
       { model: 'v/private', source: 'ui' },
       ['alpha'],
     ],
-    ['any of them for its others', { source: 'ui' }, ['beta']],
-    ['any of them over the API, also in the zdr tier', { model: 'v/private' }, ['beta']],
-    ['only those that collect nothing', { provider: { data_collection: 'deny' } }, ['gamma-cloud', 'alpha']],
-    ['only those of a quantization', { provider: { quantizations: ['fp8', 'fp16'] } }, ['alpha']],
-    ['none above a price of input', { provider: { max_price: { prompt: 2 } } }, ['beta', 'gamma-cloud']],
-    ['none above a price of output, as text', { provider: { max_price: { completion: '1' } } }, ['beta']],
-    ['the quick ones first', { provider: { preferred_max_latency: 0.5 } }, ['gamma-cloud', 'alpha', 'beta']],
+    ['calls any endpoint for the web application outside the zdr tier', { source: 'ui' }, ['beta']],
+    ['calls any endpoint for the API, also in the zdr tier', { model: 'v/private' }, ['beta']],
+    ['calls only endpoints that collect nothing', { provider: { data_collection: 'deny' } }, ['gamma-cloud', 'alpha']],
+    ['calls only endpoints with a listed quantization', { provider: { quantizations: ['fp8', 'fp16'] } }, ['alpha']],
     [
-      'the quick ones first, by percentiles',
+      'calls no endpoint above a maximum price of input',
+      { provider: { max_price: { prompt: 2 } } },
+      ['beta', 'gamma-cloud'],
+    ],
+    [
+      'calls no endpoint above a maximum price of output, as text',
+      { provider: { max_price: { completion: '1' } } },
+      ['beta'],
+    ],
+    ['calls fast endpoints first', { provider: { preferred_max_latency: 0.5 } }, ['gamma-cloud', 'alpha', 'beta']],
+    [
+      'calls fast endpoints first, by percentiles',
       { provider: { preferred_max_latency: { p50: 1, p90: 0.2 } } },
       ['gamma-cloud', 'beta', 'alpha'],
     ],
-    ['the broad ones first', { provider: { preferred_min_throughput: 40 } }, ['beta', 'alpha', 'gamma-cloud']],
     [
-      'those that know most of the fields first',
+      'calls endpoints with a high throughput first',
+      { provider: { preferred_min_throughput: 40 } },
+      ['beta', 'alpha', 'gamma-cloud'],
+    ],
+    [
+      'calls the endpoints first that support most of the fields',
       { fields: ['tools'], provider: { allow_fallbacks: true } },
       ['beta', 'alpha', 'gamma-cloud'],
     ],
     [
-      'only those that know all fields',
+      'calls only endpoints that support all fields if that is required',
       { fields: ['tools'], provider: { require_parameters: true } },
       ['beta', 'alpha'],
     ],
     [
-      'only those with tools when tools are used',
+      'calls only endpoints that support tools if tools are used',
       { usesTools: true, provider: { sort: 'latency' } },
       ['alpha', 'beta'],
     ],
     [
-      'what was measured counts more than what was expected',
+      'prefers measured to expected performance',
       { provider: { sort: 'latency' }, health: { beta: { latencyMs: 5 } } },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
     [
-      'an endpoint that failed a moment ago comes last',
+      'calls an endpoint that failed recently last',
       { provider: { allow_fallbacks: true }, health: { beta: { isCoolingDown: true } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
     [
-      'an endpoint that failed is asked when there is no other',
+      'calls an endpoint that failed recently if there is no other',
       { provider: { only: ['beta'] }, health: { beta: { isCoolingDown: true } } },
       ['beta'],
     ],
     [
-      'enforced rules override the caller’s',
+      'lets enforced rules override the caller’s',
       { model: 'v/pinned', provider: { only: ['beta'], order: ['beta'] } },
       ['alpha'],
     ],
     [
-      'an enforced order overrides the caller’s lists',
+      'lets an enforced order override the caller’s lists',
       { model: 'v/ordered', provider: { only: ['alpha'], order: ['beta'] } },
       ['gamma-cloud', 'beta', 'alpha'],
     ],
     [
-      'a router may know providers that we do not',
+      'calls a router for a provider that is unknown here',
       { model: 'v/routed', provider: { only: ['vertex'] } },
       ['openrouter'],
     ],
-    ['a router is left out for one that we know', { model: 'v/routed', provider: { only: ['alpha'] } }, ['alpha']],
-    ['by tool calls, said with a word', { provider: { sort: 'exacto' } }, ['beta', 'gamma-cloud', 'alpha']],
     [
-      'by price, among all models',
+      'does not call a router for a provider that is known here',
+      { model: 'v/routed', provider: { only: ['alpha'] } },
+      ['alpha'],
+    ],
+    ['sorts by tool calls if a name specifies it', { provider: { sort: 'exacto' } }, ['beta', 'gamma-cloud', 'alpha']],
+    [
+      'sorts by price with the partition model, as without a partition',
       { provider: { sort: { by: 'price', partition: 'model' } } },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
-    ['in the order of a variant', { model: 'v/long:extended:nitro' }, ['beta', 'alpha', 'gamma-cloud']],
+    ['sorts the endpoints of a variant', { model: 'v/long:extended:nitro' }, ['beta', 'alpha', 'gamma-cloud']],
     [
-      'all, where collecting data is allowed',
+      'calls all endpoints if collecting data is allowed',
       { provider: { data_collection: 'allow' } },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
-    ['none above a price of a request', { provider: { max_price: { request: 0 } } }, ['beta', 'gamma-cloud', 'alpha']],
-    ['a suffix changes nothing for a pinned model', { model: 'v/pinned:nitro' }, ['alpha']],
     [
-      'web search drops zdr where it must',
+      'calls no endpoint above a maximum price of a request',
+      { provider: { max_price: { request: 0 } } },
+      ['beta', 'gamma-cloud', 'alpha'],
+    ],
+    ['ignores a suffix for a pinned model', { model: 'v/pinned:nitro' }, ['alpha']],
+    [
+      'drops zdr for a web search if the model’s rules say so',
       { model: 'v/searching', provider: { zdr: true }, searchesWeb: true },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
-    ['and only then', { model: 'v/searching', provider: { zdr: true } }, ['alpha']],
+    ['applies zdr to requests without a web search', { model: 'v/searching', provider: { zdr: true } }, ['alpha']],
   ])('%s', (_, given, expected) => {
     expect(order(given)).toEqual(expected);
   });
 });
 
-describe('endpoints of about the same price share the load', () => {
-  // Weights are 1, 1/1.05² and 1/1.1², by price; c is more than a tenth dearer than the cheapest.
+describe('endpoints of similar prices', () => {
+  // Weights are 1, 1/1.05² and 1/1.1², by price; c is more than a tenth more expensive than the cheapest.
   const total = 1 + 1.05 ** -2 + 1.1 ** -2;
   const shares = { b: 1 / total, d: 1.05 ** -2 / total, a: 1.1 ** -2 / total };
 
@@ -245,11 +285,11 @@ describe('endpoints of about the same price share the load', () => {
     [shares.b + shares.d - 1e-9, ['d', 'b', 'a']],
     [shares.b + shares.d + 1e-9, ['a', 'b', 'd']],
     [1 - Number.EPSILON, ['a', 'b', 'd']],
-  ])('with a chance of %d in the order %j', (chance, expected) => {
+  ])('share the load: a random value of %d gives the order %j', (chance, expected) => {
     expect(order({ model: 'v/equals', chance })).toEqual(expected);
   });
 
-  test('and the route reports how it was drawn', () => {
+  test('share the load, and the route reports how the first one was chosen', () => {
     const { loadShares: draw } = route({ model: 'v/equals', chance: 0.5 });
     expect(draw?.chance).toBe(0.5);
     expect(Object.keys(draw?.shares ?? {})).toEqual(['b', 'd', 'a']);
@@ -257,17 +297,17 @@ describe('endpoints of about the same price share the load', () => {
   });
 
   test.each<[string, Case, string[]]>([
-    ['free ones in equal parts', { model: 'v/free', chance: 0.6 }, ['b', 'a']],
-    ['without those that are dearer', { model: 'v/equals' }, ['d', 'b', 'a']],
-    ['without the others when none are allowed', { model: 'v/equals', provider: { allow_fallbacks: false } }, ['d']],
-    ['among those that are left', { model: 'v/equals', provider: { ignore: ['b'] } }, ['a', 'd', 'c']],
+    ['share the load equally if they are free', { model: 'v/free', chance: 0.6 }, ['b', 'a']],
+    ['share the load without more expensive ones', { model: 'v/equals' }, ['d', 'b', 'a']],
+    ['share the load if fallbacks are not allowed', { model: 'v/equals', provider: { allow_fallbacks: false } }, ['d']],
+    ['share the load without an ignored one', { model: 'v/equals', provider: { ignore: ['b'] } }, ['a', 'd', 'c']],
     [
-      'but not with one that failed a moment ago',
+      'share no load with an endpoint that failed recently',
       { model: 'v/equals', provider: { only: ['b', 'd'] }, health: { b: { isCoolingDown: true } } },
       ['d', 'b'],
     ],
     [
-      'but not with one that is too slow for the caller',
+      'share no load with an endpoint that is too slow for the caller',
       {
         model: 'v/equals',
         provider: { only: ['b', 'd'], preferred_max_latency: 1 },
@@ -286,7 +326,7 @@ describe('endpoints of about the same price share the load', () => {
     ['an enforced order', { model: 'v/equals-in-order' }, ['a', 'b']],
     ['prices that differ', { provider: { allow_fallbacks: true } }, CHEAPEST],
     ['a single endpoint', { model: 'v/pinned' }, ['alpha']],
-  ])('%s leaves nothing to chance', (_, given, expected) => {
+  ])('%s makes the route independent of the random value', (_, given, expected) => {
     for (const chance of [0, 0.5, 0.999999]) {
       const { endpoints, loadShares: draw } = route({ ...given, chance });
       expect(endpoints.map(({ slug }) => slug)).toEqual(expected);
@@ -295,34 +335,34 @@ describe('endpoints of about the same price share the load', () => {
   });
 });
 
-describe('no endpoint is left', () => {
+describe('a request without a suitable endpoint', () => {
   test.each<[string, Case]>([
-    ['for zdr', { provider: { zdr: true, ignore: ['alpha'] } }],
-    ['for zdr beside an enforced rule', { model: 'v/pinned', provider: { quantizations: ['int4'] } }],
-    ['for zdr, which stays the caller’s under enforced rules', { model: 'v/keeping', provider: { zdr: true } }],
-    ['for a provider that has it not', { provider: { only: ['delta'] } }],
-    ['for an order of none that has it', { provider: { order: ['delta'], allow_fallbacks: false } }],
-    ['for an unknown field', { fields: ['top_k'], provider: { require_parameters: true } }],
-  ])('%s: 404, with the reason for each', (_, given) => {
+    ['zdr with an ignored endpoint', { provider: { zdr: true, ignore: ['alpha'] } }],
+    ['a quantization under an enforced rule', { model: 'v/pinned', provider: { quantizations: ['int4'] } }],
+    ['zdr of the caller under enforced rules', { model: 'v/keeping', provider: { zdr: true } }],
+    ['a provider that does not serve the model', { provider: { only: ['delta'] } }],
+    ['an order without a provider of the model', { provider: { order: ['delta'], allow_fallbacks: false } }],
+    ['a required field that no endpoint supports', { fields: ['top_k'], provider: { require_parameters: true } }],
+  ])('is rejected with 404 and the reason for each endpoint: %s', (_, given) => {
     expect(() => order(given)).toThrow(InvalidRequestError);
     expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
   });
 });
 
 test.each([{ only: ['Delta'] }, { order: ['delta'], allow_fallbacks: false }])(
-  'a name that no endpoint has is among the reasons (%j)',
+  'lists a provider name that no endpoint has among the reasons (%j)',
   (provider) => {
-    expect(() => order({ provider })).toThrow(/; delta does not have it$/);
+    expect(() => order({ provider })).toThrow(/; delta does not serve this model$/);
   },
 );
 
-test('several choices that nobody gives are refused by their name', () => {
-  const refused = new InvalidRequestError(400, 'n must be 1 for v/m: alpha gives one choice', 'n');
+test('rejects a request for several choices, naming the field n, if every endpoint returns one choice', () => {
+  const refused = new InvalidRequestError(400, 'n must be 1 for v/m: alpha returns one choice only', 'n');
   expect(() => order({ choices: 2 })).toThrow(expect.objectContaining({ status: 400, param: 'n' }));
   expect(() => order({ choices: 2, provider: { only: ['alpha'] } })).toThrow(refused.message);
 });
 
-describe('a name with a suffix', () => {
+describe('a model name with a suffix', () => {
   test.each([
     ['v/m:thinking', { id: 'v/m-thinking', online: false, passedOn: '' }],
     ['m:online', { id: 'v/m', online: true, passedOn: '' }],
@@ -332,21 +372,21 @@ describe('a name with a suffix', () => {
     ['v/m:beta', { id: 'v/m', online: false, passedOn: ':beta' }],
     ['v/odd:free', { id: 'v/odd:free', online: false, passedOn: '' }],
     ['v/odd:free:online', { id: 'v/odd:free', online: true, passedOn: '' }],
-  ])('%s', (name, expected) => {
+  ])('resolves: %s', (name, expected) => {
     const { model, online, forwardedSuffix: passedOn } = resolveModel(name, catalogue);
     expect({ id: model.id, online, passedOn }).toEqual(expected);
   });
 
-  test.each(['v/m:extended', 'v/pinned:thinking'])('%s has no such variant', (name) => {
+  test.each(['v/m:extended', 'v/pinned:thinking'])('is rejected if it has no such variant: %s', (name) => {
     expect(() => resolveModel(name, catalogue)).toThrow(`No endpoints found for ${name}`);
   });
 
-  test.each(['v/none', 'v/none:nitro', ':nitro', ''])('"%s" is no model', (name) => {
+  test.each(['v/none', 'v/none:nitro', ':nitro', ''])('is rejected if there is no such model: "%s"', (name) => {
     expect(() => resolveModel(name, catalogue)).toThrow(`The model "${name}" does not exist`);
   });
 });
 
-describe('a preference that cannot be understood is refused and named', () => {
+describe('a routing preference', () => {
   test.each([
     ['provider', 'fast'],
     ['provider', []],
@@ -362,11 +402,11 @@ describe('a preference that cannot be understood is refused and named', () => {
     ['provider.max_price.prompt', { max_price: { prompt: 'cheap' } }],
     ['provider.preferred_max_latency', { preferred_max_latency: { p50: -1 } }],
     ['provider.allow_fallbacks', { allow_fallbacks: 1 }],
-  ])('%s in %j', (field, provider) => {
+  ])('is rejected with the name of its field if it is invalid: %s in %j', (field, provider) => {
     expect(() => parseRoutingPreferences(provider)).toThrow(new RegExp(`^${field.replaceAll('.', '\\.')} must be`));
   });
 
-  test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('%j is no preference', (provider) => {
+  test.each([undefined, null, {}, { order: null, sort: null, max_price: null }])('is not found in %j', (provider) => {
     expect(parseRoutingPreferences(provider)).toEqual(NO_PREFERENCES);
   });
 });

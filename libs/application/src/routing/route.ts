@@ -1,43 +1,43 @@
-/** Which endpoints of a model are asked, and in which order: a pure choice that can say why. */
+/** Selects the endpoints of a model and their order. The selection is a pure function that can explain its result. */
 import { type AnyModel, calculateListPrice, type Endpoint, LIST_PRICE_TOKENS, type TokenPricedModel } from '#catalogue';
 import { UnpricedUnitError, type Usage } from '#domain';
 import { InvalidRequestError } from '../errors.ts';
 import { NO_PREFERENCES, type RoutingPreferences, type RoutingSort, requiresZdr } from './preferences.ts';
 
-/** The present performance of an endpoint. */
+/** The current performance of an endpoint. */
 export interface EndpointPerformance {
-  /** Milliseconds to the first token; undefined when nothing is known. */
+  /** Milliseconds to the first token; undefined if unknown. */
   readonly latencyMs: number | undefined;
   readonly tokensPerSecond: number | undefined;
-  /** It failed a moment ago and is avoided for a while. */
+  /** The endpoint failed recently and is avoided for a while. */
   readonly isCoolingDown: boolean;
 }
 
-/** A model as far as its endpoints are chosen by it. */
+/** The fields of a model that routing needs. */
 export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'excludedEndpoints' | 'privacy'> &
   Pick<TokenPricedModel, 'routing'>;
 
-/** What decides who is able to serve a request. */
+/** What decides which endpoints can serve a request. */
 interface EligibilityRequest {
   readonly model: RoutableModel;
   readonly preferences: RoutingPreferences;
-  /** Fields of the request that an endpoint may not know. */
+  /** Fields of the request that an endpoint may not support. */
   readonly fields: readonly string[];
   readonly usesTools: boolean;
-  /** How many answers are wanted; one, where it is omitted. */
+  /** Number of requested choices; 1 if omitted. */
   readonly choices?: number;
   readonly searchesWeb: boolean;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
 }
 
 export interface RouteRequest extends EligibilityRequest {
-  /** From 0 to below 1, by chance: it decides between endpoints that rank equal. */
+  /** A random number from 0 to below 1, which decides between endpoints of equal rank. */
   readonly randomValue: number;
   getPerformance(endpoint: Endpoint): EndpointPerformance;
 }
 
-/** The fields that a request has a value for, without those that no model needs to support. */
+/** Returns the fields of a request that have a value, without those that no model needs to support. */
 export function listSetFields(
   body: Readonly<Record<string, unknown>>,
   ignoredFields: ReadonlySet<string>,
@@ -46,17 +46,17 @@ export function listSetFields(
 }
 
 export interface SelectedRoute {
-  /** At least one; the first is asked first, the others when it fails before its first byte. */
+  /** At least one. An endpoint is called if all endpoints before it failed before their first byte. */
   readonly endpoints: readonly Endpoint[];
-  /** Why an endpoint is not asked, by its slug. */
+  /** Why an endpoint is not called, by slug. */
   readonly exclusionReasons: Readonly<Record<string, string>>;
-  /** How the first one was drawn, where several rank equal. */
+  /** How the first endpoint was chosen, if several rank equally. */
   readonly loadShares: LoadShares | undefined;
-  /** Only those that keep nothing are asked. */
+  /** Only endpoints with zero data retention are called. */
   readonly zdr: boolean;
 }
 
-/** Shares of the load by slug, which add up to 1, in the order in which chance meets them. */
+/** Shares of the load by slug, in the order in which `chance` selects them. They add up to 1. */
 export interface LoadShares {
   readonly chance: number;
   readonly shares: Readonly<Record<string, number>>;
@@ -64,15 +64,17 @@ export interface LoadShares {
 
 const PICO_USD_PER_USD = 1e12;
 
-/** Prices up to so many times the cheapest count as equal to it. */
+/** Prices up to this multiple of the lowest count as equal to it. */
 const EQUAL_PRICE_FACTOR = 1.1;
 
-/** The only objection that the caller overcomes by asking for less, and not by asking another. */
-const ONE_CHOICE = 'gives one choice';
-const NOT_LISTED = 'is dearer than the model is listed at, and nothing was said of providers';
+/** An exclusion for this reason is reported as an error of `n`: the caller fixes it by requesting one choice. */
+const ONE_CHOICE = 'returns one choice only';
+const NOT_LISTED = 'costs more than the listed price of the model, and the request has no provider preferences';
 
 /**
- * @throws InvalidRequestError 404 when no endpoint is left; 400 where that is for want of one that gives several choices
+ * Selects the endpoints for a request.
+ * @throws InvalidRequestError if no endpoint remains: 400 if one was excluded because it returns one choice only, else
+ *   404
  */
 export function selectRoute(request: RouteRequest): SelectedRoute {
   const { model, getPerformance } = request;
@@ -95,16 +97,16 @@ export function selectRoute(request: RouteRequest): SelectedRoute {
   const loadShares = calculateLoadShares(ranked, preferences, request.randomValue);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = loadShares ? moveChosenFirst(inOrder, loadShares) : inOrder;
-  // Without fallbacks those that the caller has listed are asked, in their order, or else the first one alone.
+  // Without fallbacks, the listed endpoints are called in the order of the list; without a list, only the first one.
   if (preferences.allowFallbacks || preferences.order.length > 0)
     return { endpoints, exclusionReasons, loadShares, zdr };
-  for (const { slug } of endpoints.slice(1)) exclusionReasons[slug] = 'is a fallback, and none are allowed';
+  for (const { slug } of endpoints.slice(1)) exclusionReasons[slug] = 'is a fallback, and fallbacks are not allowed';
   return { endpoints: endpoints.slice(0, 1), exclusionReasons, loadShares, zdr };
 }
 
 /**
- * The endpoints that a request is served by that says nothing of providers: their prices are listed as the model's. None
- * where no endpoint that the model's rules allow can be had here.
+ * Returns the endpoints for a request without provider preferences. Their prices are listed as the prices of the model.
+ * @returns an empty list if no endpoint that the model's rules allow is available here
  */
 export function selectDefaultEndpoints(model: RoutableModel): readonly Endpoint[] {
   const requestDefaults = { fields: [], usesTools: false, searchesWeb: false, source: 'api' };
@@ -131,7 +133,7 @@ function createNoEndpointsError(
   if (Object.values(exclusionReasons).includes(ONE_CHOICE))
     return new InvalidRequestError(400, `n must be 1 for ${model.id}: ${reasons.join('; ')}`, 'n');
   const unknown = [...new Set([...order, ...only])].filter((name) => isUnknown(name, model));
-  const all = [...reasons, ...unknown.map((name) => `${name} does not have it`)];
+  const all = [...reasons, ...unknown.map((name) => `${name} does not serve this model`)];
   return new InvalidRequestError(404, `No endpoints found for ${model.id}: ${all.join('; ')}`, 'provider');
 }
 
@@ -141,8 +143,9 @@ interface Ranked {
 }
 
 /**
- * Endpoints that differ by little but their price share the load, each by the inverse square of its price, as
- * OpenRouter does it. An order or a sort of the caller's decides which is first.
+ * Calculates the load shares of endpoints that rank equally and have similar prices. Each share is proportional to the
+ * inverse square of the price, as at OpenRouter.
+ * @returns undefined if there are no such endpoints, or an order or sort of the caller decides
  */
 function calculateLoadShares(
   ranked: readonly Ranked[],
@@ -163,7 +166,7 @@ function calculateLoadShares(
   return { chance, shares: Object.fromEntries(shares) };
 }
 
-/** The others stay in their order. */
+/** Moves the chosen endpoint to the front; the others stay in their order. */
 function moveChosenFirst(endpoints: readonly Endpoint[], { chance, shares }: LoadShares): readonly Endpoint[] {
   let upTo = 0;
   const chosen = Object.entries(shares).find(([, share]) => {
@@ -174,7 +177,10 @@ function moveChosenFirst(endpoints: readonly Endpoint[], { chance, shares }: Loa
   return [first as Endpoint, ...endpoints.filter((endpoint) => endpoint !== first)];
 }
 
-/** What a model's own rules say overrides what the caller says; zdr stays the caller's. */
+/**
+ * Applies the model's own rules, which override the caller's preferences. `zdr` applies if the caller or the source of
+ * the request requires it, unless the model drops it for web searches.
+ */
 function applyModelRules({ model, preferences, searchesWeb, source }: EligibilityRequest): RoutingPreferences {
   const zdr = preferences.zdr || requiresZdr(source, model);
   const { routing } = model;
@@ -184,7 +190,7 @@ function applyModelRules({ model, preferences, searchesWeb, source }: Eligibilit
   return { ...preferences, ...overrides, zdr: zdr && !(webSearchDropsZdr && searchesWeb) };
 }
 
-/** Why an endpoint cannot serve the request; undefined when it can. */
+/** Returns why an endpoint cannot serve the request; undefined if it can. */
 function findExclusionReason(
   endpoint: Endpoint,
   request: EligibilityRequest,
@@ -192,10 +198,10 @@ function findExclusionReason(
 ): string | undefined {
   const { slug, zdr, collectsData, quantization, parameters, speaks } = endpoint;
   const { only, order, allowFallbacks } = preferences;
-  if (only.length > 0 && !isNamed(endpoint, only, request.model)) return 'is not among those that are allowed';
+  if (only.length > 0 && !isNamed(endpoint, only, request.model)) return 'is not one of the allowed providers';
   if (!allowFallbacks && order.length > 0 && !isNamed(endpoint, order, request.model))
-    return 'is not in the order, and no fallbacks are allowed';
-  if (preferences.ignore.includes(slug)) return 'is to be ignored';
+    return 'is not in the order, and fallbacks are not allowed';
+  if (preferences.ignore.includes(slug)) return 'is ignored';
   if (preferences.zdr && !zdr) return 'retains data';
   if (preferences.denyDataCollection && collectsData) return 'collects data';
   if (preferences.quantizations.length > 0 && !preferences.quantizations.includes(quantization))
@@ -203,15 +209,15 @@ function findExclusionReason(
   if (isTooExpensive(endpoint, preferences.maxPrice)) return 'is too expensive';
   if (preferences.requireParameters) {
     const unknown = request.fields.find((field) => !parameters.includes(field));
-    if (unknown !== undefined) return `does not know ${unknown}`;
+    if (unknown !== undefined) return `does not support ${unknown}`;
   }
   const hasToolEndpoint = request.model.endpoints.some((candidate) => candidate.parameters.includes('tools'));
-  if (request.usesTools && hasToolEndpoint && !parameters.includes('tools')) return 'has no tools';
+  if (request.usesTools && hasToolEndpoint && !parameters.includes('tools')) return 'does not support tools';
   if ((request.choices ?? 1) > 1 && !(parameters.includes('n') && speaks.includes('chat'))) return ONE_CHOICE;
   return undefined;
 }
 
-/** A router behind us may know providers that we do not. */
+/** Whether a list of provider names includes an endpoint. A name that is unknown here may be a provider of a router. */
 function isNamed({ slug, routes }: Endpoint, names: readonly string[], model: RoutableModel): boolean {
   return names.includes(slug) || (routes === true && names.some((name) => isUnknown(name, model)));
 }
@@ -232,7 +238,7 @@ function isTooExpensive(
   );
 }
 
-/** 0 where it is not sold by what is asked about. */
+/** Returns the list price of a usage; 0 if the tariff has no price for its unit. */
 function getListPriceOrZero(usage: Usage, tariff: Endpoint['tariff']): bigint {
   try {
     return calculateListPrice(usage, tariff).price;
@@ -242,7 +248,7 @@ function getListPriceOrZero(usage: Usage, tariff: Endpoint['tariff']): bigint {
   }
 }
 
-/** The ranking criteria, the most important first; less is better. */
+/** Returns the ranking criteria, the most important first; lower is better. */
 function getRank(
   endpoint: Endpoint,
   preferences: RoutingPreferences,
@@ -273,7 +279,9 @@ function getRank(
 
 const priceLevels = new WeakMap<Endpoint, number>();
 
-/** What a typical use costs, of tokens three parts of input to one of output: only good for comparing. */
+/**
+ * Returns the price of a typical usage, only for comparisons. For tokens it has three parts of input to one of output.
+ */
 function getPriceLevel(endpoint: Endpoint): number {
   let level = priceLevels.get(endpoint);
   if (level === undefined) {

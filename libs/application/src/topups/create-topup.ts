@@ -1,4 +1,4 @@
-/** Creates a top-up: the back end of its method is asked for a payment, and what it answers becomes a fact. */
+/** Creates a top-up: requests a payment from the payment backend of its method, and stores the result as an event. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import {
   type CoinTerms,
@@ -21,14 +21,14 @@ import type { CreatedPayment, PaymentRequest } from './payment-backend.ts';
 import { type AvailablePaymentMethod, PaymentMethods } from './payment-methods.ts';
 import { assertPlausibleInvoice } from './plausibility.ts';
 
-/** 22 base62 characters: a top-up can be asked after by its id alone, so it must not be guessable. */
+/** 22 base62 characters: the id alone gives access to the status of a top-up, so it must not be guessable. */
 export const TOPUP_ID_LENGTH = 22;
 
 export function generateTopupId(): string {
   return generateBase62(TOPUP_ID_LENGTH);
 }
 
-/** What the payer's wallet may show. */
+/** The payer's wallet may display this text. */
 const MEMO = 'Countinghouse top-up';
 
 export interface CreatedTopup {
@@ -36,17 +36,16 @@ export interface CreatedTopup {
   readonly invoice: InvoiceIssued['data'];
 }
 
-/** An amount as the customer asked for it. */
+/** An amount as the customer requested it. */
 export interface RequestedAmount {
   readonly amount: string;
   readonly currency: string;
 }
 
-/** What a top-up is to be. */
 export interface TopupParams {
   readonly method: string;
   readonly requested: RequestedAmount;
-  /** Where a page of the back end sends the customer back to. */
+  /** Where a page of the payment backend sends the customer back to. */
   readonly returnUrl?: string;
 }
 
@@ -55,7 +54,7 @@ export class CreateTopup extends Command<CreatedTopup> {
     readonly accountId: string,
     readonly params: TopupParams,
     readonly cause: Cause,
-    /** Draws one where none is given. */
+    /** Generated if omitted. */
     readonly topupId = generateTopupId(),
   ) {
     super();
@@ -71,7 +70,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws InvalidRequestError, UpstreamError; Rejection when the account has too many invoices */
+  /** @throws InvalidRequestError, UpstreamError; Rejection if the account has too many open invoices */
   async execute({ accountId, params, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
     const { method, requested, ...options } = params;
     const { terms, coin, backend } = this.getMethod(method);
@@ -94,7 +93,8 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     await this.allowInvoice({ accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at }, cause);
     const payment = await backend.createPayment(paymentRequest);
     assertPlausibleInvoice(payment);
-    if (payment.destination.kind !== kind) throw new UpstreamError('upstream_error', `${backend.name} made no ${kind}`);
+    if (payment.destination.kind !== kind)
+      throw new UpstreamError('upstream_error', `${backend.name} created no ${kind}`);
     const data: InvoiceIssued['data'] = {
       ...{ accountId, method: terms.method, coin: coin.code, requested },
       ...{ usd: money.toJsonAmount(priced.value), units: priced.units.toString(), rate },
@@ -107,7 +107,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     return { topupId, invoice: data };
   }
 
-  /** Before a back end is asked: what is made there is a promise. */
+  /** Must run before the payment backend is called: an invoice that the backend has created can be paid. */
   private async allowInvoice(data: InvoiceAllowed['data'], cause: Cause): Promise<void> {
     const maxOpenInvoices = this.paymentMethods.maxOpenInvoices;
     await this.streams.openInvoices.run(
@@ -125,7 +125,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
 }
 
 export function unknownMethodError(name: string): InvalidRequestError {
-  return new InvalidRequestError(404, `There is no payment method "${name}"`, 'method');
+  return new InvalidRequestError(404, `Payment method "${name}" not found`, 'method');
 }
 
 function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount, currency }: RequestedAmount): void {
@@ -144,14 +144,14 @@ function assertWithinLimits({ limits }: PaymentMethod, coin: CoinTerms, { amount
   }
 }
 
-/** Whole units of the coin, where the currency is one of its own; else pico-USD. */
+/** Returns units of the coin if the currency is one of its own, else pico-USD. */
 function parseAmount(amount: string, currency: string, coin: CoinTerms): bigint {
   try {
     return isCoinCurrency(currency, coin)
       ? parseCoinAmount(amount, currency, coin)
       : money.roundToPicoUsd(Number(amount));
   } catch {
-    throw new InvalidRequestError(400, `amount is not an amount of ${currency}`, 'amount');
+    throw new InvalidRequestError(400, `amount must be a valid amount in ${currency}`, 'amount');
   }
 }
 
@@ -159,14 +159,16 @@ function isCoinCurrency(currency: string, { currencies }: CoinTerms): boolean {
   return Object.hasOwn(currencies, currency);
 }
 
-/** What is to be paid, and what that is worth. */
+/** Returns the units to be paid, and their value. */
 function convertRequestedAmount(coin: CoinTerms, { amount, currency }: RequestedAmount, rate: RateUsed) {
   const requested = parseAmount(amount, currency, coin);
   if (isCoinCurrency(currency, coin)) return { units: requested, value: convertToUsd(requested, coin, rate.value) };
   return { units: convertToUnits(requested as PicoUsd, coin, rate.value), value: requested as PicoUsd };
 }
 
-/** When a request for payment expires: a Lightning invoice says so itself, and is held against what was asked. */
+/**
+ * Returns when a payment request expires. A Lightning invoice contains its expiry, and is verified against the request.
+ */
 function getInvoiceExpiry(
   { destination, paymentHash }: CreatedPayment,
   { units, expirySeconds }: PaymentRequest,

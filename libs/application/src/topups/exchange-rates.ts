@@ -4,12 +4,12 @@ export interface Rate {
   /** USD for one coin, as a decimal string. */
   readonly value: string;
   readonly source: string;
-  /** When the source said so. ISO 8601. */
+  /** When the source reported the rate. ISO 8601. */
   readonly at: string;
 }
 
 /** The port to exchange rates. Adapters: `libs/connectors`. */
 export abstract class ExchangeRates {
-  /** @throws UpstreamError when no rate is fresh enough to sell at */
+  /** @throws UpstreamError if no rate is recent enough to sell at */
   abstract fetchUsdRate(coin: Coin): Promise<Rate>;
 }

@@ -3,30 +3,30 @@ import { UpstreamError } from '../errors.ts';
 
 /** The default of BOLT 11. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
-/** Of the year 9999. */
+/** End of the year 9999. */
 const MAX_TIMESTAMP_SECONDS = 253_402_300_800;
 const HASH = /^[0-9a-f]{64}$/;
 
-/** What an invoice must say before it is handed out. */
+/** What an invoice must contain. */
 export interface ExpectedInvoice {
   readonly msat: bigint;
-  /** Lower-case hexadecimal; where it is known. */
+  /** Lower-case hexadecimal; undefined if unknown. */
   readonly paymentHash?: string;
   /** ISO 8601. */
   readonly now: string;
 }
 
-/** What an invoice says. */
+/** The content of a verified invoice. */
 export interface VerifiedInvoice {
   /** ISO 8601. */
   readonly expiresAt: string;
   /** Lower-case hexadecimal. */
   readonly paymentHash: string;
-  /** In the words of wallets; undefined for one that has none. */
+  /** Name of the network as wallets use it; undefined for an unknown prefix. */
   readonly network: string | undefined;
 }
 
-/** By the beginning of an invoice. */
+/** Networks by the prefix of an invoice. */
 const NETWORKS = [
   [/^lnbcrt/i, 'regtest'],
   [/^lntbs/i, 'signet'],
@@ -35,8 +35,9 @@ const NETWORKS = [
 ] as const;
 
 /**
- * Reads a Lightning invoice (BOLT 11) before it is handed out: it is for this amount and hash, and can still be paid.
- * @throws UpstreamError when it is for something else
+ * Verifies a Lightning invoice (BOLT 11) before it is handed out: its amount, its payment hash, and that it can still
+ * be paid.
+ * @throws UpstreamError if the invoice cannot be decoded, or differs from the request
  */
 export function verifyInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): VerifiedInvoice {
   const sections = decodeSections(invoice);
@@ -50,7 +51,7 @@ export function verifyInvoice(invoice: string, { msat, paymentHash, now }: Expec
     expiresAt > now;
   if (isExpected)
     return { expiresAt, paymentHash: hash, network: NETWORKS.find(([begins]) => begins.test(invoice))?.[1] };
-  throw new UpstreamError('upstream_error', 'The Lightning node made an invoice for something else than was asked');
+  throw new UpstreamError('upstream_error', 'The Lightning node created an invoice that differs from the request');
 }
 
 function decodeSections(invoice: string): ReadonlyMap<string, unknown> {
@@ -58,6 +59,8 @@ function decodeSections(invoice: string): ReadonlyMap<string, unknown> {
     const { sections } = decode(invoice);
     return new Map(sections.map((section) => [section.name, 'value' in section ? section.value : '']));
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The Lightning node made an invoice that cannot be read', { cause });
+    throw new UpstreamError('upstream_error', 'The Lightning node created an invoice that cannot be decoded', {
+      cause,
+    });
   }
 }

@@ -1,94 +1,104 @@
 import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
 
 /**
- * The port to what takes payments: a Lightning node, a wallet, a payment processor. Each is one folder in
+ * The port to what receives payments: a Lightning node, a wallet, a payment processor. Each has its folder in
  * `libs/connectors/src/payments`.
  */
 export interface PaymentBackend {
-  /** Its name in facts: a payment is known by this name and the id that it has there. Never changes. */
+  /** Name in events: a payment is identified by this name and its id at the payment backend. Never changes. */
   readonly name: string;
-  /** How many references one look takes at most. */
+  /** Maximum number of references per poll. */
   readonly maxBatchSize: number;
 
-  /** Asks for a payment. Nothing remembers what was asked for when the answer is lost: it is never paid, and expires. */
+  /** Requests a payment. If the response is lost, nothing records the request: it is never paid, and expires. */
   createPayment(payment: PaymentRequest): Promise<CreatedPayment>;
 
   /**
-   * What has come for these references so far: the truth, as often as it is asked for.
-   * @param received ids of payments that were received for them: where the network undoes payments without a trace, only
-   * who is told of one can say that it is lost
-   * @throws UpstreamError when that is not known for one of them
+   * Returns the current payments for these references; may be repeated.
+   * @param received ids of the payments recorded so far: some networks drop a payment without a trace, and only these
+   *   ids show that it is lost
+   * @throws UpstreamError if the state of a reference is unknown
    */
   fetchPayments(references: readonly string[], received?: readonly string[]): Promise<readonly BackendPayment[]>;
 
   /**
-   * References for which something may have changed, until the back end or `signal` ends it. Only hints: they can be
-   * lost, late, repeated or forged, so each is looked at.
+   * Yields references for which something may have changed, until the payment backend or `signal` ends the
+   * subscription. References are only hints, which can be lost, delayed, repeated or forged, so each one is polled.
    */
   subscribe(signal: AbortSignal): AsyncIterable<string>;
 
   /**
-   * The references that a web hook names, where the back end sends such.
-   * @returns undefined when it does not come from the back end
+   * Returns the references that a webhook names, if the payment backend sends webhooks.
+   * @returns undefined if the request does not come from the payment backend
    */
   parseWebhook?(webhook: WebhookRequest): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 
   close(): Promise<void>;
 }
 
-/** A request that came to the address of a back end's web hooks. */
+/** A request to the webhook URL of a payment backend. */
 export interface WebhookRequest {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** As it was sent: signatures are over these bytes. */
+  /** The bytes as they were sent: signatures cover them. */
   readonly body: Buffer;
 }
 
 export interface PaymentRequest {
-  /** Our id. A back end that takes an id with a request answers a repeated one with the same payment. */
+  /** Our id. A payment backend that accepts ids returns the same payment for a repeated request. */
   readonly topupId: string;
   readonly coin: CoinTerms;
   readonly kind: Destination['kind'];
-  /** Of the coin's smallest unit. */
+  /** In the smallest unit of the coin. */
   readonly units: bigint;
   readonly memo: string;
   readonly expirySeconds: number;
-  /** How often a payment must be confirmed before the back end may call it final. */
+  /** Number of confirmations from which the payment backend may call a payment final. */
   readonly confirmations: number;
-  /** Where the customer comes back to from a page of the back end. */
+  /** Where a page of the payment backend sends the customer back to. */
   readonly returnUrl?: string;
 }
 
 export interface CreatedPayment {
   readonly reference: string;
   readonly destination: Destination;
-  /** The payment hash of a Lightning invoice, where the back end says it, so that the invoice can be held against it. */
+  /** Payment hash of a Lightning invoice, if the payment backend reports it. The invoice is verified against it. */
   readonly paymentHash?: string;
 }
 
 export interface BackendPayment {
   readonly reference: string;
-  /** Differs from that of every other payment of this back end, and stays the same. */
+  /** Unique among the payments of this payment backend; never changes. */
   readonly id: string;
-  /** What the customer paid, of the coin's smallest unit; 0 when it is lost and that is not known any more. */
+  /**
+   * What the customer paid, in the smallest unit of the coin; 0 if the payment is lost and its amount is no longer
+   * known.
+   */
   readonly units: bigint;
   /**
-   * How often the network has confirmed it; `pending` when it may still fail, however it goes on; `final` when the back
-   * end vouches for it; `lost` when it was undone, by the network or as the back end has it: what was credited is taken
-   * back.
+   * Number of network confirmations. `pending`: the payment may still fail. `final`: the payment backend guarantees it.
+   * `lost`: the network or the payment backend has reversed the payment, and its credit is reversed too.
    */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
-  /** When the back end saw it first. ISO 8601. */
+  /** When the payment backend first observed the payment. ISO 8601. */
   readonly receivedAt: string;
-  /** What the back end kept of it or charged for it, each once by its id. Negative: it was given back. */
+  /**
+   * What the payment backend deducted from the payment or charged for it, each once by its id. Negative: returned to
+   * the operator.
+   */
   readonly fees?: readonly PaymentAdjustment[];
-  /** Refunds and disputes, each once by its id. Negative: taken from the customer; positive: given again. */
+  /**
+   * Refunds and disputes, each once by its id. Negative: taken from the customer; positive: returned to the customer.
+   */
   readonly reversals?: readonly PaymentAdjustment[];
 }
 
-/** The back ends that are configured here. */
+/** The payment backends that are configured here. */
 export class PaymentBackendRegistry {
-  /** @param backendByMethod back ends by method, where the operator prefers another than the method does */
+  /**
+   * @param backendByMethod names of payment backends by method, if the operator prefers another one than the method
+   *   does
+   */
   constructor(
     readonly backends: readonly PaymentBackend[],
     private readonly backendByMethod: Readonly<Record<string, string>> = {},
@@ -98,7 +108,10 @@ export class PaymentBackendRegistry {
     return this.backends.find((backend) => backend.name === name);
   }
 
-  /** The back end that takes a method's payments: the one that was chosen, or the first of the method's that is configured. */
+  /**
+   * Returns the payment backend of a method: the one that the operator chose, or else the first configured one of the
+   * method.
+   */
   findForMethod({ method, backends }: PaymentMethod): PaymentBackend | undefined {
     const chosen = this.backendByMethod[method];
     const names = chosen === undefined ? backends : [chosen];

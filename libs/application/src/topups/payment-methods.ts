@@ -1,45 +1,45 @@
 import type { Coin, CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import type { PaymentBackend, PaymentBackendRegistry } from './payment-backend.ts';
 
-/** The method of card payments. It is not on the public list: people pay by it on a page. */
+/** The method of card payments. It is not on the public list: customers pay by card on a page. */
 export const CARD_METHOD = 'card';
 
-/** A way to pay that is offered here. */
+/** A payment method that is available here. */
 export interface AvailablePaymentMethod {
   readonly terms: PaymentMethod;
   readonly coin: CoinTerms;
   readonly backend: PaymentBackend;
 }
 
-/** The coins and methods of the data files, and which of them can be paid with here. */
+/** The coins and methods of the data files, and which of them are available here. */
 export class PaymentMethods {
   constructor(
     private readonly terms: PaymentTerms,
     private readonly backends: PaymentBackendRegistry,
-    /** Of one account, at the same time. */
+    /** Maximum per account. */
     readonly maxOpenInvoices: number,
   ) {}
 
-  /** @throws Error when the coin was taken out of the data files although it was paid in */
+  /** @throws Error if the coin was removed from the data files although payments in it exist */
   getCoin(code: Coin): CoinTerms {
     const coin = this.terms.coins.find((candidate) => candidate.code === code);
     if (!coin) throw new Error(`the coin ${code} is missing from payments.json`);
     return coin;
   }
 
-  /** Undefined when there is none of the name, or no back end takes it here. */
+  /** @returns undefined if there is no such method, or no payment backend for it here */
   findMethod(name: string): AvailablePaymentMethod | undefined {
     const terms = this.terms.methods.find(({ method }) => method === name);
     const backend = terms && this.backends.findForMethod(terms);
     return terms && backend && { terms, coin: this.getCoin(terms.coin), backend };
   }
 
-  /** Those that the public list has. */
+  /** The available methods of the public list. */
   get publicMethods(): readonly PaymentMethod[] {
     return this.terms.methods.filter((method) => method.listed && this.backends.findForMethod(method));
   }
 
-  /** Also of a method that is not offered any more. */
+  /** Also supports methods that are no longer available. */
   getDisplayName(method: string): string {
     return this.terms.methods.find((candidate) => candidate.method === method)?.displayName ?? method;
   }

@@ -2,13 +2,13 @@ import type { PaymentAdjustment } from '#domain';
 import type { BackendPayment } from './payment-backend.ts';
 import { assertPlausiblePayment } from './plausibility.ts';
 
-/** What has come for good, of the coin's smallest unit, and what the back end has kept of it. */
+/** The sum of final payments, in the smallest unit of the coin, and the fees of the payment backend. */
 export interface ReceivedAmount {
   readonly units: bigint;
   readonly fees: readonly PaymentAdjustment[];
 }
 
-/** @throws UpstreamError when what a back end says cannot be: ask again later */
+/** Adds up the final payments. @throws UpstreamError if a report is implausible: retry later */
 export function toReceivedAmount(reported: readonly BackendPayment[]): ReceivedAmount {
   for (const payment of reported) assertPlausiblePayment(payment);
   const final = reported.filter(({ confirmations }) => confirmations === 'final');

@@ -11,7 +11,7 @@ import type { BackendPayment } from './payment-backend.ts';
 import type { PaymentMethods } from './payment-methods.ts';
 import { assertPlausiblePayment, hasNoValue, toPlausibleUsd } from './plausibility.ts';
 
-/** What back ends say about payments, as commands for their top-ups. */
+/** Converts reports of payment backends into commands for top-ups. */
 export class TopupPayments {
   constructor(
     private readonly rates: ExchangeRates,
@@ -20,9 +20,9 @@ export class TopupPayments {
   ) {}
 
   /**
-   * The commands that record what a look has found, and that what was on its way is not there any more.
-   * @throws UpstreamError when a late payment needs a rate and there is none, or what the back end says cannot be: ask
-   * again later
+   * Returns the commands that record the result of a poll, including pending payments that have disappeared.
+   * @throws UpstreamError if a late payment needs an exchange rate and there is none, or a report is implausible: retry
+   *   later
    */
   async createCommands(query: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
     for (const payment of reported) assertPlausiblePayment(payment);
@@ -46,7 +46,10 @@ export class TopupPayments {
     return market ? { ...data, market } : data;
   }
 
-  /** One that is in time is worth what was asked for, so it does not wait for a rate. */
+  /**
+   * Returns the value at the market rate. A payment that arrives in time is worth the requested amount, so it does not
+   * wait for a rate.
+   */
   private async getMarketValue(query: PaymentsQuery, payment: ReportedPayment) {
     const { coin: code } = query;
     const { units } = payment;

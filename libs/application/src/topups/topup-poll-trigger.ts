@@ -1,8 +1,8 @@
-/** What top-ups are looked at for without delay. */
+/** Triggers polls of top-ups without delay. */
 export abstract class TopupPollTrigger {
   /**
-   * Has the top-ups looked at that a back end knows by these references. Others are none of ours.
-   * @throws when that is not known yet of one of them
+   * Triggers a poll of the top-ups that have these references at a payment backend. Unknown references are ignored.
+   * @throws Error if it is not known yet whether one of them belongs to a top-up
    */
   abstract wake(backend: string, references: readonly string[]): Promise<void>;
 }

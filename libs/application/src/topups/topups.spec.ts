@@ -41,7 +41,7 @@ class StandingRate extends ExchangeRates {
   }
 }
 
-/** A node whose invoices differ from what was asked for. */
+/** A node whose invoices differ from the request. */
 class LyingNode implements PaymentBackend {
   readonly name = 'lnd';
   readonly maxBatchSize = 1;
@@ -100,7 +100,7 @@ function request(backends: readonly PaymentBackend[] = [node]) {
   );
 }
 
-/** Of top-ups. */
+/** Returns the events of top-ups. */
 async function facts() {
   for await (const { events } of store.readAll(START_POSITION))
     return events.filter(({ stream }) => stream.startsWith('topup-'));
@@ -108,13 +108,13 @@ async function facts() {
 }
 
 describe('a method', () => {
-  test('is not to be had where none of its back ends is configured', async () => {
+  test('is not found if none of its payment backends is configured', async () => {
     await expect(request([])).rejects.toMatchObject({ name: 'InvalidRequestError', status: 404, param: 'method' });
     expect(await facts()).toEqual([]);
   });
 });
 
-test('an account has no more invoices at once than it may, however fast it asks for them, and the node is asked for no more', async () => {
+test('limits the open invoices of an account, and the calls to the node, under concurrent requests', async () => {
   const asked = await Promise.allSettled([request(), request(), request(), request()]);
   const refused = asked.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
   expect(refused).toHaveLength(2);
@@ -123,7 +123,7 @@ test('an account has no more invoices at once than it may, however fast it asks 
   expect(node.requests).toBe(2);
 });
 
-test('an address where an invoice was asked for is not handed out', async () => {
+test('rejects an address if an invoice was requested', async () => {
   const wallet: PaymentBackend = Object.assign(new LyingNode(), {
     createPayment: async () => ({ reference: 'r', destination: { kind: 'address', value: 'bcrt1q' } }),
   });
@@ -132,7 +132,7 @@ test('an address where an invoice was asked for is not handed out', async () => 
 });
 
 describe('an invoice', () => {
-  test('that is as it was asked for becomes a fact', async () => {
+  test('is stored as an event if it matches the request', async () => {
     const { topupId, invoice } = await request();
     expect(await facts()).toMatchObject([
       {
@@ -147,40 +147,40 @@ describe('an invoice', () => {
     expect((await facts())[0]?.data).toEqual(invoice);
   });
 
-  test('in capitals is the same', async () => {
+  test('may be in upper case', async () => {
     node.damage = (invoice) => invoice.toUpperCase();
     await request();
     expect(await facts()).toHaveLength(1);
   });
 
   test.each<[string, Partial<InvoiceTerms>]>([
-    ['for less than was asked', { msat: 999_000n }],
-    ['for more than was asked', { msat: 1_000_001n }],
+    ['for less than requested', { msat: 999_000n }],
+    ['for more than requested', { msat: 1_000_001n }],
     ['for any amount', { msat: 0n }],
     ['for another payment hash', { paymentHash: createHash('sha256').update('other').digest() }],
-    ['that has expired', { timestamp: Date.parse(NOW) / 1000 - 900 }],
-    ['that expires at once', { expirySeconds: 0 }],
-    ['that expires when no calendar goes', { expirySeconds: 10 ** 14 }],
-  ])('%s is not handed out, and leaves nothing in the books', async (_, lies) => {
+    ['expired', { timestamp: Date.parse(NOW) / 1000 - 900 }],
+    ['valid for zero seconds', { expirySeconds: 0 }],
+    ['valid beyond the calendar', { expirySeconds: 10 ** 14 }],
+  ])('is rejected without an event if it is %s', async (_, lies) => {
     node.lies = lies;
     await expect(request()).rejects.toMatchObject({ name: 'UpstreamError', code: 'upstream_error' });
     expect(await facts()).toEqual([]);
   });
 
   test.each<[string, (invoice: string) => string]>([
-    ['nothing', () => ''],
+    ['an empty text', () => ''],
     ['a text', () => 'please pay'],
     ['an address', () => 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'],
-    ['cut off', (invoice) => invoice.slice(0, -8)],
+    ['truncated', (invoice) => invoice.slice(0, -8)],
     ['damaged', (invoice) => `${invoice.slice(0, 40)}qqqq${invoice.slice(44)}`],
-  ])('that is %s is not handed out, and leaves nothing in the books', async (_, damage) => {
+  ])('is rejected without an event if it is not readable: %s', async (_, damage) => {
     node.damage = damage;
     await expect(request()).rejects.toMatchObject({ name: 'UpstreamError', code: 'upstream_error' });
     expect(await facts()).toEqual([]);
   });
 });
 
-describe('whatever a back end says of a payment, and whatever rate is believed, is refused or makes facts that every read model has room for', () => {
+describe('a report of a payment backend', () => {
   const { coins } = readPayments();
   const most = 10n ** 20n - 1n;
   const amount = fc.constantFrom(0n, 1n, 100_000n, 100_000_000_000n, most, most, 10n ** 40n);
@@ -205,32 +205,35 @@ describe('whatever a back end says of a payment, and whatever rate is believed, 
   });
   const rate = fc.constantFrom('0.000000000001', '1', '999999999999.999999999999');
 
-  test.each(coins.map((coin) => [coin.code, coin] as const))('%s', async (_, coin) => {
-    const offered = { getCoin: () => coin } as unknown as PaymentMethods;
-    await fc.assert(
-      fc.asyncProperty(payments, rate, async (payment, value) => {
-        const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
-        const invoice = createIssuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
-        const wanted = { ...invoice, kind: invoice.destination.kind, pending: ['p'], received: [] };
-        const recorded = new TopupPayments(rates, offered, new StandingClock()).createCommands(wanted, [payment]);
-        const refused = (error: unknown) => {
-          expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
-          return [];
-        };
-        let topup = topupDecider.evolve(topupDecider.getInitialState(), { type: 'InvoiceIssued', data: invoice });
-        for (const command of await recorded.catch(refused)) {
-          const state = topup;
-          const decided = await new Promise<readonly TopupEvent[]>((resolve) =>
-            resolve(topupDecider.decide(command, state)),
-          ).catch(refused);
-          for (const fact of decided) {
-            topup = topupDecider.evolve(topup, fact);
-            const text = JSON.stringify(fact.data);
-            expect([text.length < 4_096, text.match(/"-?\d{37,}"/)]).toEqual([true, null]);
+  test.each(coins.map((coin) => [coin.code, coin] as const))(
+    'is rejected or becomes events that fit in every read model: %s',
+    async (_, coin) => {
+      const offered = { getCoin: () => coin } as unknown as PaymentMethods;
+      await fc.assert(
+        fc.asyncProperty(payments, rate, async (payment, value) => {
+          const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
+          const invoice = createIssuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
+          const wanted = { ...invoice, kind: invoice.destination.kind, pending: ['p'], received: [] };
+          const recorded = new TopupPayments(rates, offered, new StandingClock()).createCommands(wanted, [payment]);
+          const refused = (error: unknown) => {
+            expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
+            return [];
+          };
+          let topup = topupDecider.evolve(topupDecider.getInitialState(), { type: 'InvoiceIssued', data: invoice });
+          for (const command of await recorded.catch(refused)) {
+            const state = topup;
+            const decided = await new Promise<readonly TopupEvent[]>((resolve) =>
+              resolve(topupDecider.decide(command, state)),
+            ).catch(refused);
+            for (const fact of decided) {
+              topup = topupDecider.evolve(topup, fact);
+              const text = JSON.stringify(fact.data);
+              expect([text.length < 4_096, text.match(/"-?\d{37,}"/)]).toEqual([true, null]);
+            }
           }
-        }
-      }),
-      { numRuns: 400, seed: 20_261_123 },
-    );
-  });
+        }),
+        { numRuns: 400, seed: 20_261_123 },
+      );
+    },
+  );
 });

@@ -6,19 +6,19 @@ describe('the data of an event', () => {
   test.each<[string, string, string | undefined]>([
     ['one line', 'data: {"a":1}', '{"a":1}'],
     ['without a space', 'data:{"a":1}', '{"a":1}'],
-    ['behind its type', 'event: message\ndata: {"a":1}', '{"a":1}'],
+    ['after its type', 'event: message\ndata: {"a":1}', '{"a":1}'],
     ['before its id', 'data: {"a":1}\nid: 7', '{"a":1}'],
-    ['of lines as HTTP ends them', 'event: message\r\ndata: {"a":1}\r', '{"a":1}'],
-    ['of several lines', 'data: {"a":\ndata: 1}', '{"a":\n1}'],
+    ['in lines that end with CR LF', 'event: message\r\ndata: {"a":1}\r', '{"a":1}'],
+    ['in several lines', 'data: {"a":\ndata: 1}', '{"a":\n1}'],
     ['the end marker', 'data: [DONE]', SSE_DONE],
     ['of a comment', ': data: keep-alive', undefined],
     ['of another field', 'metadata: x', undefined],
     ['of nothing', '', undefined],
-  ])('is known: %s', (_, event, data) => {
+  ])('is parsed: %s', (_, event, data) => {
     expect(parseSseData(event)).toBe(data);
   });
 
-  test('comes back as it was written, with its type or without one', () => {
+  test('is parsed as it was formatted, with or without a type', () => {
     const json = fc.json().filter((text) => !/[\r\n]/.test(text) && text.trim() === text);
     fc.assert(
       fc.property(json, fc.option(fc.constantFrom('message', 'response.completed')), (data, type) => {
@@ -39,7 +39,7 @@ describe('a body', () => {
     'data: [DONE]',
   ];
 
-  test.each(['\n\n', '\r\n\r\n'])('ended by %j is the same events wherever its pieces end', (end) => {
+  test.each(['\n\n', '\r\n\r\n'])('has the same events however it is split, if events end with %j', (end) => {
     const body = events.map((event) => event.replaceAll('\n', end.slice(end.length / 2)) + end).join('');
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: body.length }), { maxLength: 12 }), (cuts) => {
@@ -55,7 +55,7 @@ describe('a body', () => {
   test.each([
     ['of one line', 'x'.repeat(1_000)],
     ['of many lines', `data: ${'x'.repeat(992)}\n\r`],
-  ])('with an event of 16 MB %s is read in a time that grows with it', (_, piece) => {
+  ])('is parsed in linear time if it has an event of 16 MB %s', (_, piece) => {
     const timeFor = (pieces: number) => {
       const reader = new SseParser();
       const began = performance.now();
@@ -68,13 +68,13 @@ describe('a body', () => {
     expect(timeFor(16_000)).toBeLessThan(2_000);
   });
 
-  test('that breaks off leaves what came of its last event', () => {
+  test('leaves the start of its last event if it is interrupted', () => {
     const reader = new SseParser();
     expect(reader.read('data: 1\n\ndata: 2\n')).toEqual(['data: 1']);
     expect(reader.rest).toBe('data: 2\n');
   });
 
-  test('of one long event in many pieces is that event', () => {
+  test('is parsed as one event even if that event is long and arrives in many chunks', () => {
     const reader = new SseParser();
     const piece = 'x'.repeat(1_000);
     for (let i = 0; i < 5_000; i++) expect(reader.read(piece)).toEqual([]);

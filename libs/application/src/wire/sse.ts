@@ -1,31 +1,31 @@
 /**
- * Server-sent events, as all protocols of answers have them, read and written nowhere else:
+ * Server-sent events of all protocols, parsed and formatted only here:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 import { type JsonObject } from '#kernel';
 import { UpstreamError } from '../errors.ts';
 
-/** The data of the event that ends a stream of OpenAI's. */
+/** The data of the event that ends a stream in OpenAI's protocol. */
 export const SSE_DONE = '[DONE]';
 
 const EVENT_END = '\n\n';
-/** Some vendors end lines with CR LF, as HTTP does. */
+/** Some providers end lines with CR LF, as HTTP does. */
 const ANY_EVENT_END = /\r?\n\r?\n/;
 const LINE_END = /\r?\n/;
 const DATA = 'data:';
 const LATER_DATA = `\n${DATA}`;
 
-/** One event. @param data one line, such as JSON */
+/** Formats one event. @param data one line, such as JSON */
 export function formatSseEvent(data: string, type?: string): string {
   return type === undefined ? `data: ${data}${EVENT_END}` : `event: ${type}\ndata: ${data}${EVENT_END}`;
 }
 
-/** An event that clients ignore: it only shows that the stream is alive. */
+/** Formats a comment, which clients ignore: it only shows that the stream is alive. */
 export function formatSseComment(text: string): string {
   return `: ${text}${EVENT_END}`;
 }
 
-/** The data of an event; undefined where it has none, as a comment. @param event without its end */
+/** Returns the data of an event; undefined if it has none, like a comment. @param event without its end */
 export function parseSseData(event: string): string | undefined {
   const line = event.startsWith(DATA) ? 0 : event.indexOf(LATER_DATA) + 1;
   if (line === 0 && !event.startsWith(DATA)) return undefined;
@@ -36,7 +36,7 @@ export function parseSseData(event: string): string | undefined {
   return lines.join('\n');
 }
 
-/** The data of events that have come whole. */
+/** Returns the data of complete events. */
 export function parseSseEvents(events: Uint8Array): readonly string[] {
   const text = Buffer.from(events.buffer, events.byteOffset, events.byteLength).toString('utf8');
   const payloads: string[] = [];
@@ -47,30 +47,35 @@ export function parseSseEvents(events: Uint8Array): readonly string[] {
   return payloads;
 }
 
-/** What an event of a chat or a response carries. @throws UpstreamError when it cannot be read */
+/** Parses the data of an event. @throws UpstreamError if it is not JSON */
 export function parseEventJson(data: string): JsonObject {
   try {
     return JSON.parse(data);
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', { cause });
   }
 }
 
-/** A longer event is none that any protocol has: the longest tell a whole answer again. Who reads events breaks off there. */
+/**
+ * Maximum length of an event; readers abort the stream beyond it. The longest events of any protocol repeat a complete
+ * response.
+ */
 export const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024;
-/** An end may begin with so many characters of the piece before. */
+/** Up to this many characters of an event end may be at the end of the previous chunk. */
 const END_BEFORE = 3;
 
-/** Takes a body apart into events, wherever its pieces end. Each character is looked at a few times, however long an event is. */
+/**
+ * Splits a body into events, wherever its chunks end. Each character is scanned a few times, however long an event is.
+ */
 export class SseParser {
-  /** What has come of an event that was not ended. */
+  /** The incomplete event so far. */
   private pending: string[] = [];
-  /** How many characters that are: there may be `MAX_EVENT_CHARACTERS`. */
+  /** Length of the incomplete event. Callers compare it with `MAX_EVENT_CHARACTERS`. */
   pendingCharacters = 0;
-  /** Its last characters. */
+  /** The last characters of the incomplete event. */
   private last = '';
 
-  /** The events, without their ends, that a piece completes. */
+  /** Returns the events, without their ends, that a chunk completes. */
   read(chunk: string): readonly string[] {
     const scanned = this.last + chunk;
     if (!scanned.includes(EVENT_END) && !(scanned.includes('\r') && ANY_EVENT_END.test(scanned))) {
@@ -86,7 +91,7 @@ export class SseParser {
     return events;
   }
 
-  /** What has come of an event that was not ended. */
+  /** The incomplete event so far. */
   get rest(): string {
     return this.pending.join('');
   }

@@ -1,4 +1,4 @@
-/** The length of a recording is counted from what decoders play of it, whatever it says of itself. */
+/** The duration of a recording is measured by what decoders play, not by what its metadata specifies. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { AUDIO_FORMATS, createAudioFile } from '#testing';
 import { WorkerAudioDurationCounter } from './audio-duration-counter.ts';
 
-/** Decoders add the end of a frame. */
+/** Tolerance: decoders also play the rest of the last frame. */
 const FRAME_MS = 100;
 
 let directory: string;
@@ -34,19 +34,19 @@ function expectAbout(milliseconds: number | undefined, seconds: number): void {
 }
 
 describe.each(AUDIO_FORMATS)('a recording as %s', (format) => {
-  test('has its true length', async () => {
+  test('has its true duration', async () => {
     expectAbout((await counted(createAudioFile(format, { seconds: 12 })))?.milliseconds, 12);
   });
 
-  test('has its true length also where it claims a tenth, or ten times as much', async () => {
+  test('has its true duration if its metadata specifies a tenth of it or ten times as much', async () => {
     for (const claims of [0.1, 10])
       expectAbout((await counted(createAudioFile(format, { seconds: 12, claims })))?.milliseconds, 12);
   });
 
-  test('that was cut off has what is there', async () => {
+  test('has the duration of its remaining data if it is truncated', async () => {
     const whole = createAudioFile(format, { seconds: 12 });
     const recording = await counted(whole.subarray(0, Math.floor(whole.length * 0.6)));
-    // The tables of an MP4 stand behind its samples, or name what is not there: that is nothing, or more than there is.
+    // In a truncated MP4 file the tables are missing, or list missing samples: the result is undefined, or too long.
     if (recording) expect(recording.milliseconds).toBeGreaterThanOrEqual(12_000 * 0.55);
   });
 });
@@ -58,11 +58,11 @@ describe('frames of MPEG audio', () => {
   const all = Array.from({ length: Math.floor(mp3.length / FRAME) }, (_, i) =>
     mp3.subarray(i * FRAME, (i + 1) * FRAME),
   );
-  /** As decoders want to see them before they look for more. */
+  /** Decoders require several consecutive frames before they search for more. */
   const [leading, frames] = [all.slice(0, 8), all.slice(8)];
 
-  test('are those that follow one another, whatever is in them', async () => {
-    /** The head of a shorter frame of the same stream, at 32 kbit/s. */
+  test('are counted once if they are consecutive, even with frame headers inside them', async () => {
+    /** The header of a shorter frame of the same stream, at 32 kbit/s. */
     const [head, shorter] = [Buffer.from('fffb10c0', 'hex'), 104];
     const filled = all.map((frame) => {
       const copy = Buffer.from(frame);
@@ -75,11 +75,11 @@ describe('frames of MPEG audio', () => {
   test.each<[string, () => Buffer]>([
     ['with a byte of garbage between them', () => Buffer.concat(frames.flatMap((frame) => [frame, Buffer.from([7])]))],
     [
-      'behind the head of a frame that is as long as many of them',
+      'after the header of a frame that is as long as many of them',
       () => Buffer.concat([Buffer.from('fffbe4c0', 'hex'), ...frames]),
     ],
     [
-      'each within what looks like a longer one',
+      'inside apparent longer frames',
       () => Buffer.concat(frames.flatMap((frame) => [Buffer.from('fffbe4c0', 'hex'), frame])),
     ],
   ])('are all counted %s', async (_, file) => {
@@ -94,28 +94,28 @@ describe('frames of MPEG audio', () => {
     ['WAV', createAudioFile('wav', { seconds: 12 })],
     ['WebM', createAudioFile('webm', { seconds: 12 })],
     ['AAC', Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')],
-    ['one of them and AAC', Buffer.concat([mp3.subarray(0, FRAME), Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')])],
-  ])('are not what stands behind a tag where that is %s', async (_, other) => {
+    ['one frame and AAC', Buffer.concat([mp3.subarray(0, FRAME), Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')])],
+  ])('are not detected if a tag is followed by %s', async (_, other) => {
     const tags = ['49443304000000000003414141', '49443303000000000000', '49443304001000000000334449040000000000000000'];
     for (const tag of tags) expect(await counted(Buffer.concat([Buffer.from(tag, 'hex'), other]))).toBeUndefined();
   });
 
-  test('each alone among garbage are no recording', async () => {
+  test('are not a recording if each of them is surrounded by invalid data', async () => {
     expect(await counted(Buffer.concat(all.flatMap((frame) => [frame, Buffer.alloc(20_000, 1)])))).toBeUndefined();
   });
 
-  test('beside what may be sound in another codec are held for with that', async () => {
+  test('are counted together with data that may be audio in another codec', async () => {
     const { milliseconds } = (await counted(Buffer.concat([mp3, Buffer.alloc(300_000, 1), mp3]))) ?? {};
     expect(milliseconds).toBeGreaterThan(24_000 + 280_000);
   });
 
-  test('are found behind several tags, with a picture, and zeros', async () => {
+  test('are found after several tags with an image, and after zeros', async () => {
     const tag = Buffer.concat([Buffer.from('49443303000000010000', 'hex'), Buffer.alloc(16_384, 0xff)]);
     const { milliseconds } = (await counted(Buffer.concat([tag, tag, Buffer.alloc(999), mp3]))) ?? {};
     expectAbout(milliseconds, 12);
   });
 
-  test('are not found where there is noise', async () => {
+  test('are counted correctly if their content is noise', async () => {
     const noise = Buffer.alloc(5_000_000);
     for (let i = 0, state = 1; i < noise.length; i++) {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -131,14 +131,14 @@ describe('frames of MPEG audio', () => {
 describe('a WAV file', () => {
   const wave = createAudioFile('wav', { seconds: 12 });
 
-  test('is as long as its slowest format says', async () => {
+  test('has the duration of its slowest format', async () => {
     const slow = Buffer.from(wave.subarray(12, 36));
     slow.writeUInt32LE(slow.readUInt32LE(12) / 4, 12);
     const { milliseconds = 0 } = (await counted(Buffer.concat([wave.subarray(0, 36), slow, wave.subarray(36)]))) ?? {};
     expectAbout(milliseconds, 48);
   });
 
-  test('in a codec that is not counted is none', async () => {
+  test('is not a recording in an unsupported codec', async () => {
     const unknown = Buffer.from(wave);
     unknown.writeUInt16LE(0xf1ac, 20);
     expect(await counted(unknown)).toBeUndefined();
@@ -149,14 +149,14 @@ describe('a WAV file', () => {
     ['GSM', 0x31, 12 * 2 * 8_000 * (320 / 65 / 8_000)],
     ['IMA ADPCM', 0x11, 12 * 4],
     ['A-law', 6, 24],
-  ])('in %s is as long as that comes to', async (_, tag, seconds) => {
+  ])('has the duration that %s encodes', async (_, tag, seconds) => {
     const other = Buffer.from(wave);
     other.writeUInt16LE(tag, 20);
     const file = tag === 0x55 ? Buffer.concat([other.subarray(0, 44), createAudioFile('mp3', { seconds })]) : other;
     expectAbout((await counted(file))?.milliseconds, seconds);
   });
 
-  test('whose blocks claim to be large has the samples that its bits come to', async () => {
+  test('has the duration that its bits per sample encode, even if its block size is too large', async () => {
     const lying = Buffer.from(wave);
     lying.writeUInt16LE(400, 32);
     lying.writeUInt32LE(8_000_000, 28);
@@ -173,13 +173,13 @@ describe('an MP4 file', () => {
     return Buffer.concat([head, ...content]);
   };
 
-  test('whose samples all lie in one chunk is counted in no time', async () => {
+  test('is measured within two seconds if all samples are in one chunk', async () => {
     const started = performance.now();
     expectAbout((await counted(createAudioFile('m4a', { seconds: 2_000 })))?.milliseconds, 2_000);
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
-  test('in fragments has the samples of all of them, and more where these are too large for one', async () => {
+  test('has the samples of all of its fragments, and an oversized sample counts as several', async () => {
     const file = createAudioFile('m4a', { seconds: 10 });
     const table = file.indexOf('stsz');
     const samples = file.readUInt32BE(table + 12);
@@ -194,13 +194,13 @@ describe('an MP4 file', () => {
     expect(large?.milliseconds).toBeGreaterThan(20_000);
   });
 
-  test('in a codec that is not known has packets as long as there are any', async () => {
+  test('has packets of the maximum duration in an unknown codec', async () => {
     const file = createAudioFile('m4a', { seconds: 10 });
     file.write('what', file.indexOf('mp4a', file.indexOf('stsd')), 'latin1');
     expect((await counted(file))?.milliseconds).toBeGreaterThan(400 * 8_000);
   });
 
-  test('whose one sample is as large as many has them all', async () => {
+  test('has the duration of all samples that fit into one oversized sample', async () => {
     const file = createAudioFile('m4a', { seconds: 60 });
     const at = file.indexOf('stsz');
     const bytes = 400 * 1_000;
@@ -217,7 +217,7 @@ describe('an MP4 file', () => {
     readonly head?: Buffer;
   }
 
-  /** A track with samples of a codec, as a box of its own: what comes before it is not looked at. */
+  /** A track with samples of a codec, in its own `moov` box. */
   function track(type: string, { samples, size, esds = '', head = Buffer.alloc(28) }: Samples): Buffer {
     const sizes = Buffer.alloc(12);
     sizes.writeUInt32BE(size, 4);
@@ -235,7 +235,7 @@ describe('an MP4 file', () => {
   /** AAC-LC at 8 kHz. */
   const AAC = '031900010004114015000000000000000000000000050215880000';
 
-  test('with a word of MP3 beside a long track has the long one', async () => {
+  test('has the duration of its longest track, even if another one is MP3', async () => {
     const bytes = file(
       track('mp4a', { samples: 1_000, size: 100, esds: AAC }),
       track('mp4a', { samples: 1, size: 417, esds: MP3 }),
@@ -245,7 +245,7 @@ describe('an MP4 file', () => {
   });
 
   test.each([80_000, 1])(
-    'of samples that are not packed has as many as there is room for, and not %p',
+    'has as many uncompressed samples as its size allows if its tables specify %p',
     async (samples) => {
       const head = Buffer.alloc(28);
       head.writeUInt16BE(1, 16);
@@ -256,13 +256,13 @@ describe('an MP4 file', () => {
     },
   );
 
-  test('whose one sample of AC-3 has many frames has them all', async () => {
+  test('has the duration of all AC-3 frames in one sample', async () => {
     const { milliseconds = 0 } = (await counted(file(track('ac-3', { samples: 1, size: 128 * 1_000 })))) ?? {};
     expect(milliseconds).toBeGreaterThanOrEqual(32_000);
   });
 
-  test('whose description says two things is not believed', async () => {
-    // The number of the stream is 0x0400: who looks for the next 4 finds 96 kHz in a row of bytes that nobody reads.
+  test('has the maximum duration if its sample description is ambiguous', async () => {
+    // The stream number is 0x0400: a reader that searches for the next 4 finds 96 kHz in bytes that no decoder reads.
     const two = `03290400401140150${'0'.repeat(17)}0502100800000411401500${'0'.repeat(20)}05021588`;
     const bytes = file(track('mp4a', { samples: 1_000, size: 200, esds: two }));
     const { milliseconds = 0 } = (await counted(bytes)) ?? {};
@@ -271,19 +271,19 @@ describe('an MP4 file', () => {
 });
 
 test.each([
-  ['nothing', Buffer.alloc(0)],
+  ['an empty file', Buffer.alloc(0)],
   ['a byte', Buffer.from([1])],
   ['zeros', Buffer.alloc(10_000)],
-  ['words', Buffer.from('These are words and no sound. '.repeat(100))],
-  ['the head of a WAV', createAudioFile('wav', { seconds: 1 }).subarray(0, 30)],
-  ['the head of a WebM', createAudioFile('webm', { seconds: 1 }).subarray(0, 60)],
-  ['the head of an MP4', createAudioFile('m4a', { seconds: 1 }).subarray(0, 40)],
-  ['Ogg, which is none of the seven', createAudioFile('ogg', { seconds: 1 })],
-])('%s is no recording', async (_, bytes) => {
+  ['text', Buffer.from('These are words and no sound. '.repeat(100))],
+  ['the header of a WAV file', createAudioFile('wav', { seconds: 1 }).subarray(0, 30)],
+  ['the header of a WebM file', createAudioFile('webm', { seconds: 1 }).subarray(0, 60)],
+  ['the header of an MP4 file', createAudioFile('m4a', { seconds: 1 }).subarray(0, 40)],
+  ['Ogg, which is not supported', createAudioFile('ogg', { seconds: 1 })],
+])('%s is not a recording', async (_, bytes) => {
   expect(await counted(bytes)).toBeUndefined();
 });
 
-test('when many recordings wait, further ones are refused for a while', async () => {
+test('a full queue rejects further recordings with retry-after', async () => {
   const file = path.join(directory, 'waiting');
   await writeFile(file, createAudioFile('mp3', { seconds: 1 }));
   const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.measure(file)));
@@ -292,7 +292,7 @@ test('when many recordings wait, further ones are refused for a while', async ()
   expect(await lengths.measure(file)).toBeDefined();
 });
 
-test('whatever a file holds, the count goes on with the next one', async () => {
+test('a corrupt file does not prevent the measurement of the next one', async () => {
   const whole = new Map(AUDIO_FORMATS.map((format) => [format, createAudioFile(format, { seconds: 2 })]));
   const spoilt = fc.array(fc.tuple(fc.nat(900), fc.nat(255)), { minLength: 1, maxLength: 12 });
   const cut = fc.double({ min: 0, max: 1, noNaN: true });

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AudioDurationCounter, type AudioRecording, UpstreamError } from '#application';
 
-/** What takes longer, or more memory, was made to do so, and is refused. */
+/** A file that takes more time or memory was crafted for that purpose and is not accepted as a recording. */
 const MEASURE_TIMEOUT_MS = 20_000;
 const MAX_HEAP_MB = 256;
 const MAX_QUEUE_LENGTH = 100;
@@ -11,18 +11,21 @@ const RETRY_AFTER_SECONDS = 5;
 const WORKER_URL = new URL(`./measure-worker${path.extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * Counts recordings in a thread of its own, one at a time: a file of 25 MB takes some tenths of a second of a core, and
- * lies in memory meanwhile.
+ * Measures recordings in a worker thread, one at a time. A file of 25 MB takes some tenths of a second of CPU time and
+ * is completely in memory during that time.
  */
 export class WorkerAudioDurationCounter extends AudioDurationCounter {
   private worker: Worker | undefined;
   private queue: Promise<unknown> = Promise.resolve();
   private queueLength = 0;
 
-  /** @throws UpstreamError when too many wait */
+  /**
+   * @returns undefined if the file is not a supported recording
+   * @throws UpstreamError if too many recordings are queued
+   */
   override async measure(file: string): Promise<AudioRecording | undefined> {
     if (this.queueLength >= MAX_QUEUE_LENGTH)
-      throw new UpstreamError('not_served', 'Too many recordings are being read at the moment; try again soon', {
+      throw new UpstreamError('not_served', 'Too many recordings are being processed; retry in a moment', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });
     this.queueLength += 1;

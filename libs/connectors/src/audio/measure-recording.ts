@@ -1,4 +1,4 @@
-/** What a recording is, by its content, and how long it is at most. */
+/** Detects the format of a recording by its content and calculates its maximum duration. */
 import { measureMp4Ms } from './mp4.ts';
 import { isMpegAudio, measureMpegMs } from './mpeg-audio.ts';
 import { measureProgramStreamMs } from './program-stream.ts';
@@ -51,7 +51,7 @@ const FORMATS: readonly RecordingFormat[] = [
   { mediaType: 'audio/mpeg', extension: 'mp3', matches: isMpegAudio, measureMs: measureMpegMs },
 ];
 
-/** Undefined where it is none that is known here, or has no sound. */
+/** Returns the format and the maximum duration; undefined for an unsupported format and for a file without audio. */
 export function measureRecording(bytes: Buffer): MeasuredRecording | undefined {
   if (bytes.length < 12) return undefined;
   const format = FORMATS.find(({ matches }) => matches(bytes));

@@ -1,4 +1,4 @@
-/** Counts recordings beside the main thread, one after the other. */
+/** Worker thread that measures recordings one after the other. */
 import { readFile } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
 import { measureRecording } from './measure-recording.ts';
@@ -7,7 +7,7 @@ parentPort?.on('message', async (path: string) => {
   parentPort?.postMessage(await measureFile(path));
 });
 
-/** What has more parts than a recording, or ends where there must be more, is none. */
+/** Returns undefined for any error: a file that is truncated or has too many tracks is not a recording. */
 async function measureFile(path: string) {
   try {
     return measureRecording(await readFile(path));

@@ -1,11 +1,13 @@
-/** How long a sample of a track of sound is at most, by its codec. Facts: ISO/IEC 14496-1, -3 and -14, ETSI TS 102 366, RFC 7845. */
+/**
+ * The maximum duration of an audio sample, by codec. Source: ISO/IEC 14496-1, -3 and -14, ETSI TS 102 366, RFC 7845.
+ */
 import { MAX_OPUS_MS } from './opus.ts';
 
 export interface SampleLength {
   readonly milliseconds: number;
-  /** A sample has no more bytes than this, unless there are several in it. */
+  /** Maximum size of one sample. A larger one may contain several samples. */
   readonly bytes: number;
-  /** Samples lie in the file as they are: no more of them are played than there is room for, whatever tables say. */
+  /** Uncompressed: the number of samples is limited by the size of the file, whatever its tables specify. */
   readonly isPcm?: boolean;
 }
 
@@ -17,26 +19,26 @@ const AAC_SAMPLES = 1_024;
 const AAC_LOW_DELAY_SAMPLES = 512;
 /** xHE-AAC. */
 const USAC_SAMPLES = 4_096;
-/** 256 kbit/s of two channels come to 372; the standard allows 768. */
+/** A stereo stream of 256 kbit/s at 44.1 kHz has 372 bytes per channel and sample; the standard allows 768. */
 const AAC_BYTES_PER_CHANNEL = 400;
-/** Object types of AAC and its kin. Others have packets of lengths of their own. */
+/** Audio object types of AAC and its variants. Other types have packets of different durations. */
 const AAC_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 17, 19, 20, 22, 23, 29, 39, 42]);
 const AC3_SAMPLES = 1_536;
 const MIN_AC3_RATE = 32_000;
 const AC3_BYTES = 64;
 const ANY_SIZE = Number.POSITIVE_INFINITY;
-/** Bits of samples that are not packed (QuickTime File Format); 0 where the description says how many. */
+/** Bits per uncompressed sample (QuickTime File Format); 0 if the sample description specifies them. */
 const PCM_BITS: Readonly<Record<string, number>> = {
   ...{ 'raw ': 0, NONE: 0, twos: 0, sowt: 0, ulaw: 8, alaw: 8 },
   ...{ in24: 24, in32: 32, fl32: 32, fl64: 64 },
 };
-/** Object types of MPEG audio in `esds`: layers of MPEG-2 and MPEG-1. */
+/** Object types of MPEG-2 and MPEG-1 audio in `esds`. */
 const MPEG_AUDIO: ReadonlySet<number> = new Set([0x69, 0x6b]);
 const AAC: ReadonlySet<number> = new Set([0x40, 0x66, 0x67, 0x68]);
 
 /**
  * @param entry the content of a sample description
- * @returns `mpeg` where there are frames of MPEG audio in it; undefined where it is not known
+ * @returns `mpeg` if the samples are MPEG audio frames; undefined for an unknown codec
  */
 export function parseSampleLength(type: string, entry: Buffer): SampleLength | 'mpeg' | undefined {
   switch (type) {
@@ -65,7 +67,7 @@ function parsePcmLength(type: string, entry: Buffer): SampleLength | undefined {
   return { milliseconds: 1_000 / rate, bytes: (channels * Math.min(bits, 64)) / 8, isPcm: true };
 }
 
-/** Undefined where its description is not as everybody writes it: another reader may find another one in it. */
+/** Returns undefined for an unusual description, which another decoder might read differently. */
 function parseMp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
   const content = findDecoderConfig(entry);
   if (content === undefined) return undefined;
@@ -84,7 +86,10 @@ function parseMp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
   );
 }
 
-/** Where the content of the decoder's descriptor begins, in the only `esds`, in a descriptor without flags (14496-1, 7.2.6.5). */
+/**
+ * Returns the offset of the decoder descriptor's content (ISO/IEC 14496-1, 7.2.6.5).
+ * @returns undefined if there is not exactly one `esds`, or its descriptor has flags
+ */
 function findDecoderConfig(entry: Buffer): number | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');
   if (at < 0 || entry.indexOf('esds', at + 1, 'latin1') >= 0 || entry[at + 8] !== 0x03) return undefined;
@@ -92,7 +97,10 @@ function findDecoderConfig(entry: Buffer): number | undefined {
   return entry[stream + 2] === 0 && entry[stream + 3] === 0x04 ? skipSize(entry, stream + 4) : undefined;
 }
 
-/** Undefined where it is no AAC. The rate is that of the core: what is doubled by SBR has twice the samples at twice the rate. */
+/**
+ * Returns undefined if the codec is not AAC. The rate is that of the core decoder: SBR doubles both the samples and the
+ * rate, so the duration is the same.
+ */
 function readAacConfig(bits: BitReader) {
   const type = readObjectType(bits);
   if (!AAC_TYPES.has(type)) return undefined;
@@ -108,7 +116,7 @@ function readObjectType(bits: BitReader): number {
   return type === 31 ? 32 + bits.readBits(6) : type;
 }
 
-/** What its own box says, or the description before it, whichever is slower. */
+/** Uses the slower of the rates in the `alac` box and in the sample description. */
 function parseAlacLength(entry: Buffer): SampleLength | undefined {
   const at = entry.indexOf('alac', 0, 'latin1');
   if (at < 0 || at + 32 > entry.length || entry.length < 28) return undefined;
@@ -118,7 +126,7 @@ function parseAlacLength(entry: Buffer): SampleLength | undefined {
   return { milliseconds: (samples / Math.min(...rates)) * 1_000, bytes: ANY_SIZE };
 }
 
-/** Sizes of descriptors have up to four bytes. */
+/** Returns the offset after the size of a descriptor, which has up to four bytes. */
 function skipSize(bytes: Buffer, start: number): number {
   let at = start;
   while (((bytes[at] ?? 0) & 0x80) !== 0 && at < start + 3) at += 1;

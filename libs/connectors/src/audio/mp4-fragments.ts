@@ -1,18 +1,18 @@
-/** Samples of an MP4 file that stand in fragments. Facts: ISO/IEC 14496-12, 8.8. */
+/** Samples in the fragments of an MP4 file. Source: ISO/IEC 14496-12, 8.8. */
 
-/** Which fields a fragment's head has before the size of its samples, in bytes, by their flags. */
+/** Optional fields of a fragment header before the default sample size, with their sizes in bytes. */
 const FIELDS_BEFORE_SIZE: readonly (readonly [flag: number, bytes: number])[] = [
   [0x1, 8],
   [0x2, 4],
   [0x8, 4],
 ];
 const HAS_SIZE = 0x10;
-/** The same before a run's samples. */
+/** Optional fields of a track run before its samples. */
 const FIELDS_BEFORE_SAMPLES: readonly (readonly [flag: number, bytes: number])[] = [
   [0x1, 4],
   [0x4, 4],
 ];
-/** Fields of each sample of a run; the second is its size. */
+/** Optional fields of each sample of a run, with 4 bytes each; the second is its size. */
 const SAMPLE_FIELDS = [0x100, 0x200, 0x400, 0x800];
 const HAS_SAMPLE_SIZE = 0x200;
 const MAX_TRACKS = 128;
@@ -26,12 +26,12 @@ const NO_SAMPLES: Samples = { samples: 0, bytes: 0 };
 
 export class Fragments {
   private readonly byTrack = new Map<number, Samples>();
-  /** Where a fragment says nothing of the size of its samples. */
+  /** Default sample sizes by track, for fragments that specify none. */
   private readonly sizes = new Map<number, number>();
   private track = 0;
   private size = 0;
 
-  /** Of all tracks. */
+  /** Total size of the samples of all tracks. */
   get bytes(): number {
     return [...this.byTrack.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
@@ -40,7 +40,11 @@ export class Fragments {
     return this.byTrack.get(track) ?? NO_SAMPLES;
   }
 
-  /** @returns whether a box is about fragments */
+  /**
+   * Reads a box of a fragment.
+   * @returns false if the box is not part of a fragment
+   * @throws RangeError for too many tracks
+   */
   readBox(type: string, content: Buffer): boolean {
     const readUint32 = (at: number) => (at + 4 <= content.length ? content.readUInt32BE(at) : 0);
     const flags = readUint32(0) & 0xffffff;

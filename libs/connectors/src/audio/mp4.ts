@@ -1,7 +1,7 @@
 /**
- * How much sound there is at most in an MP4 file: as many samples as its tables have, each as long as its codec makes them;
- * their times are not believed. Facts: ISO/IEC 14496-12, -14 and -3. The library that was tried takes time by the square of
- * the samples in a chunk: 2.8 s for 17 minutes that lie in one.
+ * The maximum duration of the audio in an MP4 file: the number of samples in its tables, multiplied by the maximum
+ * duration that their codec allows. Times in the file are not trusted. Source: ISO/IEC 14496-12, -14 and -3. No library
+ * is used: the evaluated one takes quadratic time in the samples of a chunk, 2.8 s for 17 minutes in one chunk.
  */
 import { parseSampleLength } from './mp4-codecs.ts';
 import { Fragments } from './mp4-fragments.ts';
@@ -11,11 +11,11 @@ import { MAX_PACKET_MS } from './opus.ts';
 const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf']);
 const MAX_DEPTH = 8;
 const MAX_TRACKS = 128;
-/** Bytes of a second of what is not counted, at 8 kbit/s. */
+/** 8 kbit/s, for data of unknown codecs. */
 const MIN_BYTES_PER_SECOND = 1_000;
-/** A file of which less is samples has sound that its tables do not name. */
+/** If samples are a smaller share of the file, it may have audio that is missing in its tables. */
 const MIN_COVERED_SHARE = 0.5;
-/** Tables and tags of a file in which little is said. */
+/** Tables and tags, which can be most of a short file. */
 const MAX_OVERHEAD_BYTES = 64 * 1024;
 const SAMPLE_DESCRIPTIONS_AT = 8;
 
@@ -48,7 +48,7 @@ interface Mp4Layout {
   readonly fragments: Fragments;
 }
 
-/** Readers take a track for sound by its handler, or by its codec where the handler says nothing of it. */
+/** Decoders recognise an audio track by its handler, or by its codec if the handler is neither audio nor video. */
 function hasAudio({ isAudio, isVideo, entries }: Track): boolean {
   return (
     isAudio || (!isVideo && entries !== undefined && listSampleLengths(entries).some((length) => length !== undefined))
@@ -59,7 +59,7 @@ function listSampleLengths(entries: Buffer) {
   return [...readBoxes(entries)].map(({ type, start, end }) => parseSampleLength(type, entries.subarray(start, end)));
 }
 
-/** By each description of its samples: any may be the true one. */
+/** Returns a duration for each sample description of the track, because a decoder may use any of them. */
 function calculateDurations(
   { id, entries, samples, bytes }: Track,
   fragments: Fragments,
@@ -73,7 +73,7 @@ function calculateDurations(
     if (length === 'mpeg') return length;
     if (!length) return Math.max(total * MAX_PACKET_MS, (size / MIN_BYTES_PER_SECOND) * 1_000);
     if (length.isPcm) return (fileSize / length.bytes) * length.milliseconds;
-    // A sample that is longer than any may have several of them in it.
+    // A sample that is larger than the codec allows may contain several samples.
     return Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
   });
 }
@@ -104,7 +104,7 @@ function readHandler(track: Track, handler: string): void {
   track.isVideo ||= handler === 'vide';
 }
 
-/** One size for all, or one for each. */
+/** The box has either one size for all samples, or one per sample. */
 function addSizes(track: Track, content: Buffer): void {
   if (content.length < 12) return;
   const size = content.readUInt32BE(4);

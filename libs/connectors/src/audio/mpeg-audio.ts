@@ -1,6 +1,6 @@
-/** How much sound there is at most in MPEG audio (MP3 and its elder layers). Facts: ISO/IEC 11172-3 and 13818-3, 2.4. */
+/** The maximum duration of MPEG audio: layers I, II and III (MP3). Source: ISO/IEC 11172-3 and 13818-3, 2.4. */
 
-/** kbit/s by the index in the header, for MPEG-1 and for what came later, by layer. */
+/** kbit/s by layer and by the index in the frame header. */
 const MPEG_1_BITRATES: Readonly<Record<number, readonly number[]>> = {
   1: [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   2: [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -13,29 +13,31 @@ const MPEG_2_BITRATES: Readonly<Record<number, readonly number[]>> = {
   3: LOW,
 };
 const RATES: readonly number[] = [44_100, 48_000, 32_000];
-/** By the two bits of the version: MPEG-2.5, none, MPEG-2, MPEG-1. */
+/** By the two version bits: MPEG-2.5, reserved, MPEG-2, MPEG-1. */
 const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
 
-/** The longest frame: layer II at 160 kbit/s and 8 kHz, or layer III of MPEG-1 at 320 kbit/s and 32 kHz, with padding. */
+/**
+ * The longest frame: layer II at 160 kbit/s and 8 kHz, or layer III of MPEG-1 at 320 kbit/s and 32 kHz, with padding.
+ */
 const MAX_FRAME_BYTES = 4 * 1_024;
-/** Decoders look so far for the next frame behind what is none. */
+/** How far decoders search for the next frame after invalid data. */
 const MAX_GAP_BYTES = 8 * 1_024;
-/** Bytes of a second of what is no frame of these, but may be sound to others: 8 kbit/s. */
+/** 8 kbit/s, for data outside frames, which other decoders may play. */
 const MIN_BYTES_PER_SECOND = 1_000;
-/** Tags and the like. */
+/** Tags and other metadata. */
 const MAX_OVERHEAD_BYTES = 16 * 1024;
 const TAG_HEADER_BYTES = 10;
 /** ID3v1, at the end. */
 const TRAILING_TAG_BYTES = 128;
-/** As many as decoders want to see before they take it for such a stream, and for nothing else. */
+/** The number of consecutive frames after which all decoders take a file for MPEG audio. */
 const LEADING_FRAMES = 8;
 const MICROSECONDS = 1_000_000;
 
-/** What the second and third byte of a header say, for all values that they can have. */
+/** The properties of a frame that follow from the second and third byte of its header. */
 interface FrameHeader {
   /** Microseconds. */
   readonly duration: number;
-  /** Bytes; 0 where the header does not say it ("free format"). */
+  /** Bytes; 0 if the header does not specify the length ("free format"). */
   readonly length: number;
   /** Version, layer and sample rate: the same in all frames of a stream. */
   readonly stream: number;
@@ -66,11 +68,11 @@ function parseFrameHeader(second: number, third: number): FrameHeader | undefine
 }
 
 /**
- * How much sound there is at most. Frames that follow one another from the first on are what every decoder plays. Of what
- * stands before and behind them it is the most that frames which do not overlap can make of it, wherever they begin and
- * whatever stands between them; such a frame must have another of its stream near behind it, or the end. What no frame has
- * may be sound in another codec, and counts by its size; but not a tag before the first frame.
- * @returns milliseconds, 0 where there is no frame
+ * Returns the maximum duration in milliseconds; 0 if there is no frame. It is the sum of three parts:
+ * - The consecutive frames from the first one on, which every decoder plays.
+ * - Before and after them, the longest selection of frames that do not overlap. Each of these frames must be followed
+ * by another frame of its stream within `MAX_GAP_BYTES`, or by the end.
+ * - All other data except leading tags, by its size, because it may be audio in another codec.
  */
 export function measureMpegMs(bytes: Uint8Array): number {
   const tags = skipTags(bytes);
@@ -82,7 +84,7 @@ export function measureMpegMs(bytes: Uint8Array): number {
   return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (uncoveredBytes / MIN_BYTES_PER_SECOND) * 1_000);
 }
 
-/** Frames of one stream, each where the one before it ends; they may be none. */
+/** Returns the range of consecutive frames of one stream after the tags; an empty range if there are too few. */
 function findConsecutiveFrames(bytes: Uint8Array, tags: number): { from: number; to: number; duration: number } {
   const from = skipZeros(bytes, tags);
   const stream = getFrameHeader(bytes, from)?.stream;
@@ -95,7 +97,7 @@ function findConsecutiveFrames(bytes: Uint8Array, tags: number): { from: number;
       to += kind.length;
       duration += kind.duration;
     } else if (frames < LEADING_FRAMES && to + TRAILING_TAG_BYTES < bytes.length) {
-      return { from: 0, to: 0, duration: 0 }; // too few for a decoder to begin with
+      return { from: 0, to: 0, duration: 0 }; // too few for a decoder to start
     } else {
       return { from, to, duration };
     }
@@ -109,13 +111,14 @@ function getFrameHeader(bytes: Uint8Array, at: number): FrameHeader | undefined 
 interface Reading {
   /** Microseconds. */
   readonly duration: number;
-  /** The most bytes that frames can have, which need not be the same ones. */
+  /** The maximum bytes that frames can cover; not necessarily the frames of `duration`. */
   readonly covered: number;
 }
 
 /**
- * From the end to the beginning: the best from a byte on is the best from the next one on, or a frame that begins there
- * and the best from its end on. Only as much is remembered as a frame is long.
+ * Finds the selection of frames without overlaps that has the maximum duration, from the end to the start. The maximum
+ * from a byte on is the larger of two values: the maximum from the next byte on, or the duration of a frame that starts
+ * here plus the maximum from the end of that frame on. The buffers hold only the maxima within one frame length.
  */
 function findMaxReading(bytes: Uint8Array): Reading {
   const mask = MAX_FRAME_BYTES - 1;
@@ -148,8 +151,8 @@ function findMaxReading(bytes: Uint8Array): Reading {
 }
 
 /**
- * Whether it begins as such a stream does: behind its tags stand several frames, one behind the other. Decoders judge what
- * stands behind tags anew, so that anything else there would be played as what it is.
+ * Whether the file has several consecutive frames after its tags. Decoders detect the format again after tags, so they
+ * play any other format that follows them.
  */
 export function isMpegAudio(bytes: Uint8Array): boolean {
   let at = skipZeros(bytes, skipTags(bytes));
@@ -163,14 +166,14 @@ export function isMpegAudio(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Until the next one like it. */
+/** Returns the distance to the next identical frame header. */
 function findFreeFormatLength(bytes: Uint8Array, at: number, kind: FrameHeader): number {
   let next = at + 1;
   while (next < at + MAX_FRAME_BYTES && getFrameHeader(bytes, next) !== kind) next += 1;
   return next - at;
 }
 
-/** Behind ID3v2 (id3.org, 3.1 of 2.4.0): sizes have seven bits in each of four bytes. */
+/** Returns the offset after all ID3v2 tags. Their sizes have seven bits in each of four bytes (ID3v2.4.0, 3.1). */
 function skipTags(bytes: Uint8Array): number {
   let at = 0;
   while (

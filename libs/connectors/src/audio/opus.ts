@@ -1,4 +1,4 @@
-/** Milliseconds of a frame, by the configuration that an Opus packet begins with (RFC 6716, 3.1). */
+/** Duration of a frame in milliseconds, by the configuration number at the start of an Opus packet (RFC 6716, 3.1). */
 const FRAME_MS: readonly number[] = [
   ...[10, 20, 40, 60, 10, 20, 40, 60, 10, 20, 40, 60],
   ...[10, 20, 10, 20],
@@ -13,5 +13,5 @@ export function measureOpusPacketMs(packet: Uint8Array): number {
   return Math.min((FRAME_MS[head >> 3] as number) * frames, MAX_OPUS_MS);
 }
 
-/** A block of 65,536 samples at 8 kHz: no codec has more in a packet. */
+/** A block of 65,536 samples at 8 kHz: no packet of any codec is longer. */
 export const MAX_PACKET_MS = (65_536 / 8_000) * 1_000;

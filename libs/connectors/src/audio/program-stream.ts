@@ -1,15 +1,15 @@
-/** What an MPEG program stream has for the ear. Facts: ISO/IEC 11172-1 and 13818-1. */
+/** The maximum duration of the audio in an MPEG program stream. Source: ISO/IEC 11172-1 and 13818-1. */
 import { measureMpegMs } from './mpeg-audio.ts';
 
 const START_CODE = Buffer.from([0, 0, 1]);
 const FIRST_AUDIO = 0xc0;
 const LAST_AUDIO = 0xdf;
-/** Where DVDs have their sound, in codecs that are not counted. */
+/** The stream in which DVDs have their audio, in codecs that are not decoded here. */
 const PRIVATE_STREAM = 0xbd;
-/** Bytes of a second, of AC-3 at 32 kbit/s. */
+/** AC-3 at 32 kbit/s. */
 const MIN_BYTES_PER_SECOND = 4_000;
 
-/** Of several streams the longest counts. */
+/** Returns the duration of the longest audio stream in milliseconds. */
 export function measureProgramStreamMs(bytes: Buffer): number {
   const sizes = new Map<number, number>();
   for (const { id, start, end } of readPackets(bytes)) sizes.set(id, (sizes.get(id) ?? 0) + end - start);
@@ -29,7 +29,7 @@ interface Packet {
   readonly end: number;
 }
 
-/** Packets of sound, wherever one begins. */
+/** Yields every audio packet, at any position in the file. */
 function* readPackets(bytes: Buffer): Generator<Packet> {
   for (let at = bytes.indexOf(START_CODE); at >= 0 && at + 6 <= bytes.length; ) {
     const id = bytes[at + 3] as number;

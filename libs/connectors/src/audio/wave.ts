@@ -1,4 +1,7 @@
-/** How much sound there is at most in a WAV file. Facts: Microsoft's "Multimedia Programming Interface", 1991, and mmreg.h. */
+/**
+ * The maximum duration of a WAV file. Source: Microsoft, "Multimedia Programming Interface and Data Specifications",
+ * 1991, and mmreg.h.
+ */
 import { measureMpegMs } from './mpeg-audio.ts';
 
 /** Format tags. */
@@ -11,17 +14,17 @@ const ADPCM_IMA = 0x11;
 const GSM = 0x31;
 const MPEG = 0x50;
 const MP3 = 0x55;
-/** The tag stands behind it, in what follows. */
+/** The actual format tag follows in the extension of the header. */
 const EXTENSIBLE = 0xfffe;
 
 const MAX_CHANNELS = 64;
 const ADPCM_BITS = 4;
-/** Of GSM 6.10. */
+/** A block of GSM 6.10. */
 const GSM_BLOCK = { bytes: 65, samples: 320 };
 
 /**
- * All bytes from the first place on where they may begin, in the slowest of all formats that it may have: sizes of chunks
- * and rates of bytes are not believed.
+ * Counts all bytes after the first possible start of the audio, in the slowest of all formats that the file may have.
+ * Chunk sizes and byte rates are not trusted.
  */
 export function measureWaveMs(bytes: Buffer): number {
   const start = bytes.indexOf('data', 12, 'latin1');
@@ -37,7 +40,7 @@ export function measureWaveMs(bytes: Buffer): number {
   return Math.ceil(Math.max(maxMs, hasMpeg ? measureMpegMs(audio) : 0));
 }
 
-/** 0 where that is no format, or one of a codec that is not counted: some make hours of a few bytes. */
+/** Returns 0 for an invalid format and for unsupported codecs: some of them encode hours in a few bytes. */
 function calculateMilliseconds(size: number, format: Buffer): number | 'mpeg' {
   if (format.length < 16) return 0;
   const formatTag = format.readUInt16LE(0);
@@ -65,7 +68,7 @@ function calculateMilliseconds(size: number, format: Buffer): number | 'mpeg' {
   }
 }
 
-/** Of a sample, by what it is said to have or by its block, whichever is less. */
+/** Returns the bits of one sample: the smaller of the declared value and the block size, but at most 64. */
 function getSampleBits(tag: number, channels: number, format: Buffer): number {
   if (tag === A_LAW || tag === MU_LAW) return 8;
   const block = (format.readUInt16LE(12) / channels) * 8;

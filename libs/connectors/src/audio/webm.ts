@@ -1,26 +1,26 @@
 /**
- * How much sound there is at most in a WebM file: by its packets; their times are not believed. Facts: RFC 8794 and 9559,
- * RFC 6716, "Vorbis I specification" 4.2.2. Read from the beginning to the end, once: the library that was tried did not
- * come to an end with some broken files.
+ * The maximum duration of the audio in a WebM file, by its packets. Times in the file are not trusted. Source: RFC 8794
+ * and 9559, RFC 6716, "Vorbis I specification" 4.2.2. No library is used: the
+ * evaluated one did not terminate for some invalid files. The file is read once from start to end.
  */
 import { MAX_OPUS_MS, MAX_PACKET_MS, measureOpusPacketMs } from './opus.ts';
 
-/** Elements that are looked into; all others are leaves. */
+/** Elements whose children are read; all others are leaves. */
 const MASTER_ELEMENTS: ReadonlySet<number> = new Set([0x18538067, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0]);
 const TRACK = 0xae;
 const TRACK_NUMBER = 0xd7;
 const CODEC = 0x86;
 const CODEC_PRIVATE = 0x63a2;
-/** Parts of packets may be left out of blocks. */
+/** Content encodings can strip parts of packets from blocks. */
 const ENCODINGS = 0x6d80;
 const BLOCKS: ReadonlySet<number> = new Set([0xa3, 0xa1]);
 const CLUSTER = Buffer.from('1f43b675', 'hex');
 const LACING = 0x06;
 const MAX_TRACKS = 128;
 
-/** Bytes of a second of Opus at 6 kbit/s: of what is not counted. */
+/** Opus at 6 kbit/s, for data that is not in packets. */
 const MIN_BYTES_PER_SECOND = 750;
-/** What surrounds packets: the heads of blocks, an index, tags. */
+/** Block headers, index and tags. */
 const MAX_PACKET_OVERHEAD_BYTES = 32;
 const MAX_FILE_OVERHEAD_BYTES = 64 * 1024;
 const VORBIS_RATE_AT = 12;
@@ -36,7 +36,7 @@ interface Track {
 interface Packets {
   count: number;
   bytes: number;
-  /** Should they be Opus. */
+  /** Total duration if the packets are Opus. */
   milliseconds: number;
 }
 
@@ -60,7 +60,7 @@ export function measureWebmMs(file: Buffer): number {
     (sum, { bytes, count }) => sum + bytes + count * MAX_PACKET_OVERHEAD_BYTES,
     0,
   );
-  // What no packet accounts for may be sound that other readers find.
+  // Data that is not in packets may be audio that other decoders find.
   const unaccountedBytes = Math.max(0, file.length - MAX_FILE_OVERHEAD_BYTES - accountedBytes);
   return maxMs === 0 ? 0 : Math.ceil(maxMs + (unaccountedBytes / MIN_BYTES_PER_SECOND) * 1_000);
 }
@@ -78,7 +78,10 @@ function addBlock(block: Buffer, packets: Map<number, Packets>): void {
   trackPackets.milliseconds += isLaced ? count * MAX_OPUS_MS : measureOpusPacketMs(content);
 }
 
-/** Of Vorbis each packet may be a long block, half of which is new. Of other codecs each may be the longest that there is. */
+/**
+ * Each Vorbis packet may be a long block, half of which is new audio. A packet of any other codec may have the maximum
+ * duration.
+ */
 function calculateMilliseconds({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
   if (codec === 'A_OPUS') return isEncoded ? packets.count * MAX_OPUS_MS : packets.milliseconds;
@@ -91,11 +94,11 @@ function calculateMilliseconds({ codec, settings, isEncoded }: Track, packets: P
 
 interface Element {
   readonly id: number;
-  /** Nothing of a master, whose elements follow. */
+  /** Empty for a master element, whose children follow. */
   readonly content: Buffer;
 }
 
-/** All elements in their order; where there is none, from the next cluster on. */
+/** Yields all elements in order. After invalid data it continues at the next cluster. */
 function* readElements(file: Buffer): Generator<Element> {
   for (let at = 0; at >= 0 && at < file.length; ) {
     const idLength = readVintLength(file, at);
@@ -116,7 +119,7 @@ function* readElements(file: Buffer): Generator<Element> {
 
 const EMPTY_BUFFER = Buffer.alloc(0);
 
-/** How many bytes a number of variable length has. */
+/** Returns the length of a variable-length integer in bytes. */
 function readVintLength(bytes: Buffer, at: number): number {
   return Math.clz32(bytes[at] ?? 0) - 23;
 }

@@ -12,7 +12,7 @@ const picture = (width: number, height: number) =>
 
 const FORMATS = ['png', 'jpeg', 'webp', 'gif'] as const;
 
-/** The head of a PNG that says it has this size. */
+/** A PNG whose header specifies this size. */
 async function pngOf(width: number, height: number): Promise<Buffer> {
   const bytes = await picture(1, 1).png().toBuffer();
   bytes.writeUInt32BE(width, 16);
@@ -20,14 +20,14 @@ async function pngOf(width: number, height: number): Promise<Buffer> {
   return bytes;
 }
 
-describe('a picture', () => {
-  test.each(FORMATS)('is known by its content: %s', async (format) => {
+describe('an image', () => {
+  test.each(FORMATS)('is detected by its content: %s', async (format) => {
     const bytes = await picture(64, 48).toFormat(format).toBuffer();
     expect(await detectImageType(bytes)).toBe(`image/${format}`);
     expect(await detectImageType(bytes.subarray(0, 4))).toBeUndefined();
   });
 
-  test('may be as large as a camera makes it, and no larger', async () => {
+  test('is accepted with up to 100 million pixels', async () => {
     expect(await detectImageType(await pngOf(10_000, 10_000))).toBe('image/png');
     for (const [width, height] of [
       [10_001, 10_000],
@@ -44,13 +44,13 @@ describe('a picture', () => {
     ['PDF', Buffer.from('%PDF-1.7\n')],
     ['text', Buffer.from('GIF is a format')],
     ['a BMP', Buffer.from('BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0', 'latin1')],
-    ['nothing', new Uint8Array()],
-    ['sound', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
-  ])('is not %s', async (_, bytes) => {
+    ['an empty file', new Uint8Array()],
+    ['audio', Buffer.from('RIFF\x24\0\0\0WAVEfmt ', 'latin1')],
+  ])('is not detected in %s', async (_, bytes) => {
     expect(await detectImageType(bytes)).toBeUndefined();
   });
 
-  test('on disk is judged as one in memory', async () => {
+  test('is detected on disk as it is in memory', async () => {
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-pictures-'));
     const typeOf = async (bytes: Uint8Array) => {
       await writeFile(path.join(directory, 'a'), bytes);
@@ -64,7 +64,7 @@ describe('a picture', () => {
     await rm(directory, { recursive: true });
   });
 
-  test('is judged soon, whatever the bytes are', async () => {
+  test('is detected or rejected within half a second for any bytes', async () => {
     const whole = await Promise.all(FORMATS.map((format) => picture(64, 48).toFormat(format).toBuffer()));
     const spoilt = fc
       .tuple(fc.constantFrom(...whole), fc.array(fc.tuple(fc.nat(200), fc.nat(255)), { maxLength: 30 }), fc.nat(400))
@@ -94,6 +94,6 @@ test.each<[string, string | undefined]>([
   ['PK\x03\x04', undefined],
   ['MZ\x90', undefined],
   ['#!/bin/sh\n', undefined],
-])('a file is what its first bytes say: %j is %s', async (bytes, mediaType) => {
+])('a file is detected by its first bytes: %j is %s', async (bytes, mediaType) => {
   expect(await detectMediaType(Buffer.from(bytes, 'latin1'))).toBe(mediaType);
 });

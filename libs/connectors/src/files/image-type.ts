@@ -1,22 +1,24 @@
-/** Pictures, judged by their heads alone: nothing is unpacked here. */
+/** Detects images by their first bytes, without decoding them. */
 import { open } from 'node:fs/promises';
 import { imageSize } from 'image-size';
 import { detectFileType, detectMediaType } from './media-type.ts';
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
-/** A few kilobytes can unpack to gigabytes. 100 million pixels are more than any camera and any model has. */
+/** A few kilobytes can decode to gigabytes. Hardly any camera, and no model, produces more pixels than this. */
 const MAX_PIXELS = 100_000_000;
 const MAX_SIDE = 32_768;
-/** Cameras write their notes, with a small picture among them, before they say how large it is. */
+/** Cameras write metadata with a preview image before the size of the image. */
 const HEAD_BYTES = 1024 * 1024;
 
-/** @returns the type of a picture that may be unpacked; undefined where it is none, or one that is too large to be honest */
+/** Returns the type of an image that is safe to decode; undefined for other files and for implausibly large images. */
 export async function detectImageType(bytes: Uint8Array): Promise<string | undefined> {
   const mediaType = await detectMediaType(bytes);
   return mediaType !== undefined && IMAGE_TYPES.has(mediaType) && hasSafeDimensions(bytes) ? mediaType : undefined;
 }
 
-/** @returns what a file on disk is; undefined for what is not known here, and for a picture that nobody should unpack */
+/**
+ * Returns the type of a file on disk; undefined for an unsupported type and for an image that is not safe to decode.
+ */
 export async function detectSafeFileType(path: string): Promise<string | undefined> {
   const mediaType = await detectFileType(path);
   return mediaType === undefined || !IMAGE_TYPES.has(mediaType) ? mediaType : detectImageType(await readHead(path));

@@ -26,7 +26,7 @@ fileStoreContract('LocalFiles', async () => {
 
 const file = () => ({ id: generateFileId('gen', Date.now()), n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
 
-test('files are for their owner alone', async () => {
+test('only the user of the process can read stored files', async () => {
   const root = newRoot();
   await (await LocalFiles.open(root)).save(file());
   const found = await readdir(root, { recursive: true, withFileTypes: true });
@@ -36,22 +36,22 @@ test('files are for their owner alone', async () => {
   }
 });
 
-test('a directory that cannot be written says so', async () => {
+test('a store whose directory cannot be used fails with FileStoreUnavailableError', async () => {
   const root = newRoot();
   const store = await LocalFiles.open(root);
   await rm(root, { recursive: true });
   await writeFile(root, 'in its place');
   await expect(store.save(file())).rejects.toThrow(FileStoreUnavailableError);
-  await expect(store.find(file())).rejects.toThrow('Files cannot be kept or read at the moment');
+  await expect(store.find(file())).rejects.toThrow('Files cannot be stored or read at the moment');
   await expect(store.removeExpired(0)).rejects.toThrow(FileStoreUnavailableError);
   await expect(LocalFiles.open(path.join(root, 'below'))).rejects.toThrow(FileStoreUnavailableError);
 });
 
-test('a directory in which nothing can be written is refused when it is opened', async () => {
+test('a directory that is not writable is rejected at the start', async () => {
   await expect(LocalFiles.open('/proc/self')).rejects.toThrow(FileStoreUnavailableError);
 });
 
-test('what is not ours in the directory is left alone', async () => {
+test('files that the store did not write are not removed', async () => {
   const root = newRoot();
   const store = await LocalFiles.open(root);
   await writeFile(path.join(root, 'notes.txt'), 'mine');

@@ -1,4 +1,4 @@
-/** Files in a directory of this machine, or of one that all processes share. */
+/** Stores files in a directory of this host, or in one that all processes share. */
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
@@ -13,20 +13,22 @@ import {
 } from '#application';
 import { isFileNumber, isHourExpired, resolveHourName, toHourName } from './names.ts';
 
-/** Before the bytes of a file stands its media type, so that both appear at once: with spaces up to so many bytes. */
+/**
+ * Each file starts with its media type, padded with spaces to this length, so that type and content appear together.
+ */
 const HEAD_BYTES = 128;
 const HEAD_END = '\n';
 
 /**
- * `<hour>/<id>/<n>`: all of an hour go with one directory. A file is written beside its place and put there when all of it
- * is on disk; what a dead process leaves of it goes with the hour.
+ * Paths are `<hour>/<id>/<n>`, so that one directory is deleted per hour. A file is written under a temporary name and
+ * renamed once it is on disk. A temporary file of a process that died is deleted with its hour.
  */
 export class LocalFiles extends FileStore {
   private constructor(private readonly root: string) {
     super();
   }
 
-  /** @throws FileStoreUnavailableError when the directory cannot be used */
+  /** @throws FileStoreUnavailableError if the directory cannot be used */
   static async open(root: string): Promise<LocalFiles> {
     await withUnavailableErrors(() => mkdir(root, { recursive: true, mode: 0o700 }));
     await withUnavailableErrors(() => mkdtemp(path.join(root, 'probe-')).then((probe) => rmdir(probe), ignoreDiskFull));
@@ -89,7 +91,7 @@ export class LocalFiles extends FileStore {
   override async close(): Promise<void> {}
 }
 
-/** @returns how many bytes it has */
+/** Returns the size of the content in bytes. */
 async function writeStoredFile(file: string, mediaType: string, bytes: FileToStore['bytes']): Promise<number> {
   const handle = await withUnavailableErrors(() => open(file, 'wx', 0o600));
   try {
@@ -107,7 +109,7 @@ async function writeStoredFile(file: string, mediaType: string, bytes: FileToSto
   }
 }
 
-/** A name in a directory is only there after a power cut when the directory has been written. */
+/** A new name survives a power failure only after its directory has been synced. */
 async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory);
   try {
@@ -132,7 +134,7 @@ async function* readChunks(file: string, range?: ByteRange): AsyncIterable<Uint8
   }
 }
 
-/** A disk that is full is no reason not to start: what is over is removed from it then. */
+/** A full disk must not prevent the start: expired files are removed only after the start. */
 function ignoreDiskFull(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error;
 }

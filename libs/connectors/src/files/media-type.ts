@@ -1,7 +1,7 @@
-/** What a file is, by its content: what its name or its sender says of it is not believed. */
+/** Detects the type of a file by its content. Its name and its declared type are not trusted. */
 import { fileTypeFromBuffer, fileTypeFromFile } from 'file-type';
 
-/** Other names of the same, by the one that is used here. */
+/** Detected names of media types and the names that are used here. */
 const MEDIA_TYPE_ALIASES: Readonly<Record<string, string>> = {
   'image/apng': 'image/png',
   'audio/vnd.wave': 'audio/wav',
@@ -14,19 +14,19 @@ const MEDIA_TYPE_ALIASES: Readonly<Record<string, string>> = {
   'video/MP2P': 'video/mpeg',
 };
 
-/** Types that are told apart; anything else is unknown here, above all what a browser would run: SVG, HTML, PDF. */
+/** All other types are unsupported, in particular those that a browser would execute: SVG, HTML, PDF. */
 const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   ...['image/png', 'image/jpeg', 'image/webp', 'image/gif'],
   ...['video/mp4', 'video/webm', 'video/quicktime', 'video/mpeg'],
   ...['audio/mpeg', 'audio/mp4', 'audio/wav', 'audio/ogg', 'audio/flac', 'audio/aac'],
 ]);
 
-/** @returns undefined where it is none of the types that are known here */
+/** @returns undefined for an unsupported type */
 export async function detectMediaType(bytes: Uint8Array): Promise<string | undefined> {
   return toSupportedType(await fileTypeFromBuffer(bytes).catch(() => undefined));
 }
 
-/** The same of a file on disk, of which only as much is read as is needed. */
+/** Like `detectMediaType`, for a file on disk; reads only the part that is needed. */
 export async function detectFileType(path: string): Promise<string | undefined> {
   return toSupportedType(await fileTypeFromFile(path).catch(() => undefined));
 }

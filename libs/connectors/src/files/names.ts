@@ -1,13 +1,13 @@
-/** What stores share: what may be called what, and which hour a file's time is over. */
+/** Names that all file stores share, and the hour at which files expire. */
 import { parseFileId } from '#application';
 
 const HOUR_MS = 3_600_000;
-/** `2026-11-22T13`: people find it, and names are in the order of time. */
+/** For example `2026-11-22T13`: readable, and sorted by time. */
 const HOUR_NAME = /^\d{4}-\d\d-\d\dT\d\d$/;
 const MEDIA_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,64}$/;
 const MAX_FILES = 1_000;
 
-/** The name of the hour at which the files of an id are deleted; undefined: it is no id. */
+/** Returns the name of the hour at which the files of an id are deleted. @returns undefined if the id is invalid */
 export function toHourName(id: string): string | undefined {
   const read = parseFileId(id);
   return read && formatHour(read.hour);
@@ -21,7 +21,7 @@ export function isHourName(name: string): boolean {
   return HOUR_NAME.test(name);
 }
 
-/** Whether it is the name of an hour that has begun at `now`. */
+/** Whether this is the name of an hour that has started by `now`, in Unix milliseconds. */
 export function isHourExpired(hourName: string, now: number): boolean {
   return isHourName(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
 }
@@ -30,10 +30,10 @@ export function isFileNumber(n: number): boolean {
   return Number.isInteger(n) && n >= 0 && n < MAX_FILES;
 }
 
-/** @throws Error when nothing may be kept under such a name */
+/** Like `toHourName`, for a file that is to be stored. @throws Error if its id, number or media type is invalid */
 export function resolveHourName(id: string, n: number, mediaType: string): string {
   const hour = toHourName(id);
   if (hour === undefined || !isFileNumber(n) || !MEDIA_TYPE.test(mediaType))
-    throw new Error(`no file can be kept as ${id}/${n} of the type ${mediaType}`);
+    throw new Error(`invalid file name ${id}/${n} or media type ${mediaType}`);
   return hour;
 }

@@ -1,4 +1,4 @@
-/** Against a server that speaks S3 by itself. */
+/** Runs against an independent server with the S3 API. */
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { FileStoreUnavailableError, generateFileId } from '#application';
@@ -6,7 +6,7 @@ import { fileStoreContract, openS3Server, type S3Server } from '#testing';
 import { S3Files, type S3Options } from './s3-files.ts';
 
 const BUCKETS = 40;
-/** The least that S3 takes. */
+/** The minimum part size of S3. */
 const PART_BYTES = 5 * 1024 * 1024;
 
 let server: S3Server;
@@ -39,7 +39,7 @@ fileStoreContract('S3Files', async () => {
   return { store: await open(), listLeftovers: leftovers };
 });
 
-test('a file that is larger than a part is kept and read whole', async () => {
+test('a file that is larger than one part is stored and read completely', async () => {
   const store = await open();
   const id = generateFileId('gen', 0);
   const pieces = Array.from({ length: 13 }, (_, i) => Buffer.alloc(1_000_000, i));
@@ -54,7 +54,7 @@ test('a file that is larger than a part is kept and read whole', async () => {
   expect(Buffer.concat(read).equals(Buffer.concat(pieces))).toBe(true);
 });
 
-test('an object says its type and its expiry to who looks into the bucket', async () => {
+test('an object has its expiry hour in its key', async () => {
   const bucket = `bucket-${stores.length}`;
   const store = await open();
   const id = generateFileId('gen', Date.parse('2026-11-22T13:10:00Z'));
@@ -64,14 +64,14 @@ test('an object says its type and its expiry to who looks into the bucket', asyn
 });
 
 test.each<[string, Partial<S3Options>]>([
-  ['a bucket that is not there', { bucket: 'nobodys' }],
-  ['a key that nobody has', { credentials: { accessKeyId: 'nobody', secretAccessKey: 'x' } }],
-  ['a service that is not there', { endpoint: 'http://127.0.0.1:1' }],
-])('%s is found out at the start', async (_, wrong) => {
+  ['a bucket that does not exist', { bucket: 'nobodys' }],
+  ['an unknown access key', { credentials: { accessKeyId: 'nobody', secretAccessKey: 'x' } }],
+  ['an unreachable service', { endpoint: 'http://127.0.0.1:1' }],
+])('%s is rejected at the start', async (_, wrong) => {
   await expect(open(wrong)).rejects.toThrow(FileStoreUnavailableError);
 });
 
-test('objects that are not ours are left alone', async () => {
+test('objects that the store did not write are not removed', async () => {
   const bucket = `bucket-${stores.length}`;
   const store = await open();
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: '1/notes.txt', Body: 'mine' }));

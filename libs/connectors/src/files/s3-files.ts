@@ -1,4 +1,4 @@
-/** Files in a bucket of a service that speaks S3. */
+/** Stores files in a bucket of a service with the S3 API. */
 import type { Readable } from 'node:stream';
 import type * as Aws from '@aws-sdk/client-s3';
 import {
@@ -13,22 +13,25 @@ import { isFileNumber, isHourExpired, isHourName, resolveHourName, toHourName } 
 
 export interface S3Options {
   readonly bucket: string;
-  /** Undefined: that of AWS in the region. */
+  /** Undefined for the endpoint of AWS in the region. */
   readonly endpoint?: string | undefined;
   readonly region: string;
-  /** Undefined: what the machine has by its role. */
+  /** Undefined for the credentials of the host's role. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
-  /** What is larger goes in several pieces, each of which is in memory while it is sent. */
+  /** Larger files are uploaded in parts of at least this size. Each part is in memory while it is sent. */
   readonly partBytes?: number;
 }
 
-/** S3 takes no smaller ones, but for the last, and at most 10,000. */
+/**
+ * S3 accepts parts of at least 5 MiB, except for the last one, and at most 10,000 parts:
+ * https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
+ */
 const PART_BYTES = 8 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 60_000;
 const DELETE_CONCURRENCY = 8;
 
-/** Keys are `<hour>/<id>/<n>`, as in a directory. An object is there when all of it is. */
+/** Keys are `<hour>/<id>/<n>`, like the paths of `LocalFiles`. An object appears only after its upload is complete. */
 export class S3Files extends FileStore {
   private readonly bucket: { readonly Bucket: string };
   private readonly partBytes: number;
@@ -43,14 +46,17 @@ export class S3Files extends FileStore {
     this.partBytes = partBytes;
   }
 
-  /** AWS's library is loaded where it is used: it takes a while. @throws FileStoreUnavailableError when the bucket cannot be used */
+  /**
+   * Loads the AWS library only here, because loading it is slow.
+   * @throws FileStoreUnavailableError if the bucket cannot be used
+   */
   static async open(options: S3Options): Promise<S3Files> {
     const aws = await import('@aws-sdk/client-s3');
     const { endpoint, region, credentials, bucket } = options;
     const client = new aws.S3Client({
       region,
       forcePathStyle: true,
-      // Other services than Amazon's do not know the checksums that it adds by itself.
+      // Some services other than AWS do not support the checksums that the library adds by default.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
@@ -107,7 +113,7 @@ export class S3Files extends FileStore {
     if (hour !== undefined) await this.removeMatching({ Prefix: `${hour}/${id}/` }, () => true);
   }
 
-  /** Keys are listed in their order, which is that of time: nothing is looked at behind the first hour that is not over. */
+  /** Keys are listed in order of time, so the listing stops at the first hour that has not started. */
   override async removeExpired(now: number): Promise<number> {
     const getHour = (key: string) => key.split('/', 1)[0] ?? '';
     return this.removeMatching({}, (key) => (isHourName(getHour(key)) ? isHourExpired(getHour(key), now) : undefined));
@@ -124,7 +130,7 @@ export class S3Files extends FileStore {
     const { Body, ContentRange } = await withUnavailableErrors(() => this.client.send(command));
     try {
       const chunks = Body as Readable;
-      // Some services send all of it when the range is its first byte.
+      // Some services send the complete object if the range is its first byte.
       const isUnranged = range && !ContentRange?.startsWith(`bytes ${range.start}-${range.end}/`);
       yield* isUnranged ? sliceStream(chunks, range) : chunks;
     } catch (cause) {
@@ -135,9 +141,9 @@ export class S3Files extends FileStore {
   }
 
   /**
-   * Deletes objects one by one, since to delete many at once needs a checksum that not all services agree on.
-   * @param shouldRemove undefined: it is left, and the next one is looked at; false: so are all others
-   * @returns how many ids they were of
+   * Deletes objects one by one, because a bulk deletion needs a checksum that not all services compute in the same way.
+   * @param shouldRemove undefined skips the object; false skips it and all later ones
+   * @returns the number of ids whose objects were deleted
    */
   private async removeMatching(
     where: { readonly Prefix?: string },
@@ -168,7 +174,7 @@ interface Target {
   readonly ContentType: string;
 }
 
-/** One object: in one piece while that is all, and from the second on in parts. */
+/** The upload of one object: a single request if it fits into one part, else a multipart upload. */
 class MultipartUpload {
   private uploadId: string | undefined;
   private readonly parts: Aws.CompletedPart[] = [];
@@ -201,7 +207,7 @@ class MultipartUpload {
     await withUnavailableErrors(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
   }
 
-  /** What a service keeps of it in spite of that, its own rules for unfinished uploads end. */
+  /** Errors are ignored: the bucket's lifecycle rules remove unfinished uploads. */
   async abort(): Promise<void> {
     if (this.uploadId === undefined) return;
     const { Bucket, Key } = this.target;

@@ -2,22 +2,25 @@ import type { Dispatcher } from 'undici';
 import { ByteAccumulator, UpstreamError } from '#application';
 import { type Headers, MAX_ERROR_BYTES } from './stream-relay.ts';
 
-/** The longest are embeddings, 2,048 of 3,072 numbers, and pictures in base64; files are fetched on their own. */
+/**
+ * Limit of a buffered response; a longer one fails with `answer_too_long`. The longest are embeddings (2,048 vectors of
+ * 3,072 numbers) and images in base64. Other files are downloaded separately.
+ */
 export const MAX_RESPONSE_BYTES = 256 * 1024 * 1024;
 
-/** An answer in one piece. */
+/** A non-streaming response. */
 export interface BufferedBody {
   readonly status: number;
   readonly headers: Headers;
-  /** As far as it came. */
+  /** The body as far as it was received. */
   readonly text: string;
-  /** Why it broke off, where it did. */
+  /** Why the body ended early; undefined if it is complete. */
   readonly error: unknown;
 }
 
 /**
- * Receives an answer in one piece, at undici's lowest level: to read a body as a stream would take longer than all that
- * is done to it.
+ * Buffers a complete response as an undici handler: reading the body as a stream would take longer than all other
+ * processing of it.
  */
 export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   private readonly outcome = Promise.withResolvers<BufferedBody>();
@@ -29,7 +32,7 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
     signal.addEventListener('abort', this.abort);
   }
 
-  /** @throws whatever kept the answer from beginning */
+  /** Rejects only if no response started. A body that ended early resolves with its `error`. */
   get body(): Promise<BufferedBody> {
     return this.outcome.promise;
   }
@@ -47,7 +50,7 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
     this.accumulator.add(chunk);
     const isSuccess = this.head?.status === 200;
     if (this.accumulator.size <= (isSuccess ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES)) return;
-    const tooLong = new UpstreamError('answer_too_long', 'The answer is too long');
+    const tooLong = new UpstreamError('answer_too_long', 'The response of the provider is too long');
     this.finish(isSuccess ? tooLong : undefined);
     this.controller?.abort(tooLong);
   }

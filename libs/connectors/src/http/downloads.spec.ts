@@ -1,4 +1,4 @@
-/** What strangers' addresses lead to, and what they never lead to. */
+/** Which hosts a URL of a third party can reach, and which it cannot. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -19,7 +19,7 @@ const limits = (more: object = {}) => ({
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Plays the internet: whatever is dialled is answered here. */
+/** Simulates the internet: all connections lead to this server. */
 let server: Server;
 let port: number;
 let answer: Answering;
@@ -75,9 +75,9 @@ async function read({ bytes }: Download): Promise<string> {
 }
 
 const MESSAGE =
-  'The file cannot be fetched: it must be public, at an http(s) address, of at most 100000 bytes, and come within 5 seconds';
+  'The file cannot be downloaded: it must have a public http or https URL, have at most 100000 bytes and arrive within 5 seconds';
 
-/** What it is refused with, until all of it has been read. */
+/** Reads a download completely and returns the error with which it fails. */
 async function refusalOf(download: Promise<Download>): Promise<DownloadError> {
   const failure = await download.then(read).catch((error) => error);
   expect(failure).toBeInstanceOf(DownloadError);
@@ -90,7 +90,7 @@ const expectRefused = async (url: string, more: Partial<DownloadOptions> = {}) =
     reason: 'rejected',
   });
 
-/** Addresses that are nobody's but ours, in all the ways that there are to write them. */
+/** Hosts that are not on the public internet, in all notations. */
 const OURS = [
   ...['10.0.0.1', '10.255.255.255', '172.16.0.1', '172.31.255.255', '192.168.0.1', '127.0.0.1', '127.8.8.8'],
   ...['169.254.169.254', '169.254.0.1', '100.100.100.200', '100.64.0.1', '0.0.0.0', '255.255.255.255', '224.0.0.1'],
@@ -104,8 +104,8 @@ const OURS = [
   ...['kubernetes.default.svc.cluster.local', 'router.lan', 'printer.local', 'nas.home.arpa', 'a.test', 'vault.'],
 ];
 
-describe('of a customer, an address', () => {
-  test('is fetched from what its name resolves to, by that name', async () => {
+describe('a URL of a customer', () => {
+  test('is fetched from the addresses of its hostname, with that hostname in the request', async () => {
     answer = (_, response) => response.setHeader('content-type', 'image/png').end('a file');
     const plain = await downloads().fetchCustomerUrl('http://pictures.example.com/a.png?x=1#y', limits());
     expect(plain).toMatchObject({ declaredType: 'image/png', declaredSize: 6 });
@@ -115,13 +115,13 @@ describe('of a customer, an address', () => {
     expect([resolved, dialled]).toEqual([['pictures.example.com'], [PUBLIC]]);
   });
 
-  test.each(OURS)('of %s is refused, and nothing is dialled', async (host) => {
+  test.each(OURS)('is rejected for the host %s, without any connection', async (host) => {
     await expectRefused(`http://${host}/latest/meta-data`);
     await expectRefused(`https://${host}/`);
     expect(dialled).toEqual([]);
   });
 
-  test.each(OURS)('that is redirected to %s is refused there', async (host) => {
+  test.each(OURS)('is rejected when it redirects to %s', async (host) => {
     const ascii = host.replaceAll(/\P{ASCII}/gu, encodeURIComponent);
     answer = (_, response) => response.writeHead(302, { location: `http://${ascii}/latest` }).end();
     await expectRefused('http://pictures.example.com/a.png');
@@ -139,7 +139,7 @@ describe('of a customer, an address', () => {
     ...['http://user:secret@example.com/', 'http://user@example.com/', 'http://:x@example.com/', 'x', '', 'http://'],
     ...['http://example.com:8080/', 'http://example.com:22/', 'http://example.com:443/', 'https://example.com:80/'],
     ...['//example.com/', 'http://exa mple.com/', `http://example.com/${'a'.repeat(9_000)}`, 'unix:/run/x.sock'],
-  ])('as %s is refused, and so is a redirect to it', async (url) => {
+  ])('is rejected if it is %s, also as the target of a redirect', async (url) => {
     await expectRefused(url);
     expect(asked).toEqual([]);
     if (url === '' || url === 'x' || url.startsWith('//')) return; // leads to the same host
@@ -149,18 +149,18 @@ describe('of a customer, an address', () => {
   });
 
   test.each([
-    ['one is private', ['93.184.215.14', '10.0.0.1']],
-    ['one of IPv6 is', ['93.184.215.14', 'fd00::1']],
-    ['one is the metadata service', ['169.254.169.254', '93.184.215.14']],
-    ['one is IPv4 in IPv6', ['93.184.215.14', '::ffff:127.0.0.1']],
-    ['there is none', []],
-    ['one is nonsense', ['93.184.215.14', 'x']],
-  ])('whose name has several addresses is refused where %s', async (_, addresses) => {
+    ['include a private one', ['93.184.215.14', '10.0.0.1']],
+    ['include a private IPv6 address', ['93.184.215.14', 'fd00::1']],
+    ['include the metadata service', ['169.254.169.254', '93.184.215.14']],
+    ['include an IPv4-mapped IPv6 address', ['93.184.215.14', '::ffff:127.0.0.1']],
+    ['are empty', []],
+    ['include an invalid one', ['93.184.215.14', 'x']],
+  ])('is rejected if the addresses of its hostname %s', async (_, addresses) => {
     await expectRefused('http://pictures.example.com/', { resolve: async () => addresses });
     expect(dialled).toEqual([]);
   });
 
-  test('is resolved once for each request: what was checked is dialled, whatever the name says next', async () => {
+  test('is resolved once per request, and the connection is made to the checked address', async () => {
     const answers = [['93.184.215.14'], ['127.0.0.1']];
     const resolve = async () => answers.shift() ?? ['127.0.0.1'];
     expect(await read(await downloads({ resolve }).fetchCustomerUrl('http://rebound.example.com/', limits()))).toBe(
@@ -171,7 +171,7 @@ describe('of a customer, an address', () => {
     expect(dialled).toHaveLength(1);
   });
 
-  test('is followed to where it leads, with the same checks each time, and no further than five times', async () => {
+  test('is followed through at most five redirects, with the same checks for each', async () => {
     answer = ({ url = '' }, response) => {
       const left = Number(url.slice(1));
       if (left > 0)
@@ -186,15 +186,15 @@ describe('of a customer, an address', () => {
   });
 
   test.each<[string, Answering, object?]>([
-    ['is not there', (_, response) => response.writeHead(404).end()],
-    ['is forbidden', (_, response) => response.writeHead(403).end()],
-    ['is a part only', (_, response) => response.writeHead(206).end('a')],
-    ['is a failure', (_, response) => response.writeHead(500).end()],
-    ['leads nowhere', (_, response) => response.writeHead(302).end()],
-    ['is no HTTP', ({ socket }) => void socket.end('220 mail.example.com ESMTP\r\n')],
-    ['is closed', ({ socket }) => void socket.destroy()],
-    ['is too large as it says', (_, response) => response.writeHead(200, { 'content-length': '100001' }).write('a')],
-    ['is too large, whatever it says', (_, response) => response.end('x'.repeat(100_001))],
+    ['has status 404', (_, response) => response.writeHead(404).end()],
+    ['has status 403', (_, response) => response.writeHead(403).end()],
+    ['is partial content', (_, response) => response.writeHead(206).end('a')],
+    ['has status 500', (_, response) => response.writeHead(500).end()],
+    ['is a redirect without a location', (_, response) => response.writeHead(302).end()],
+    ['is not HTTP', ({ socket }) => void socket.end('220 mail.example.com ESMTP\r\n')],
+    ['is missing because the connection closes', ({ socket }) => void socket.destroy()],
+    ['is declared as too large', (_, response) => response.writeHead(200, { 'content-length': '100001' }).write('a')],
+    ['is too large and has no length', (_, response) => response.end('x'.repeat(100_001))],
     [
       'never ends',
       (_, response) => {
@@ -206,23 +206,23 @@ describe('of a customer, an address', () => {
       },
     ],
     [
-      'is packed',
+      'is compressed',
       (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(9_999_999))),
     ],
     [
-      'breaks off',
+      'ends early',
       ({ socket }, response) => {
         response.writeHead(200, { 'content-length': '50' }).write('a', () => socket.destroy());
       },
     ],
-    ['never begins', () => {}, { idleTimeoutMs: 30 }],
-    ['has a head without an end', ({ socket }) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`)],
-  ])('whose file %s has the same refusal as all others', async (_, answering, ...[more]) => {
+    ['never starts', () => {}, { idleTimeoutMs: 30 }],
+    ['has endless headers', ({ socket }) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`)],
+  ])('fails with an error that does not reveal that the response %s', async (_, answering, ...[more]) => {
     answer = answering;
     await expectRefused('http://pictures.example.com/a.png', more);
   });
 
-  test('whose file drips is given up after its time', async () => {
+  test('is aborted at its timeout if its file arrives too slowly', async () => {
     answer = (_, response) => {
       const drip = setInterval(() => response.write('x'), 5);
       response.once('close', () => clearInterval(drip));
@@ -235,13 +235,13 @@ describe('of a customer, an address', () => {
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
-  test('whose name does not resolve in time is given up', async () => {
+  test('is aborted at its timeout if its hostname does not resolve', async () => {
     const never = downloads({ resolve: () => new Promise(() => {}) });
     const failure = await refusalOf(never.fetchCustomerUrl('http://slow.example.com/', limits({ timeoutMs: 20 })));
     expect(failure.reason).toBe('rejected');
   });
 
-  test('is given up when who asked has gone, also while it comes', async () => {
+  test('is aborted when the client disconnects, before or during the download', async () => {
     const gone = new AbortController();
     answer = (_, response) => response.write('a');
     const download = await downloads().fetchCustomerUrl(
@@ -255,7 +255,7 @@ describe('of a customer, an address', () => {
     ).rejects.toThrow(MESSAGE);
   });
 
-  test('that need not be read to its end lets its connection go', async () => {
+  test('closes its connection when its reader stops before the end', async () => {
     const closed = Promise.withResolvers<void>();
     answer = (_, response) => {
       response.once('close', closed.resolve);
@@ -266,7 +266,7 @@ describe('of a customer, an address', () => {
     await closed.promise;
   });
 
-  test('fails after the same time, however far it came', async () => {
+  test('fails after the same time, whichever step fails', async () => {
     const step = 40;
     answer = (_, response) => response.writeHead(404).end();
     for (const url of ['http://10.0.0.1/', 'http://pictures.example.com/', 'x']) {
@@ -276,7 +276,7 @@ describe('of a customer, an address', () => {
     }
   });
 
-  test('may be private where its exact origin is admitted, and only that', async () => {
+  test('may be private if exactly its origin is allowed', async () => {
     const admitted = [`http://127.0.0.1:${port}`];
     const own = downloads({ allowedOrigins: admitted });
     expect(await read(await own.fetchCustomerUrl(`http://127.0.0.1:${port}/a`, limits()))).toBe('a file');
@@ -287,25 +287,25 @@ describe('of a customer, an address', () => {
   });
 });
 
-describe('of a vendor, a file', () => {
+describe('a file of a provider', () => {
   const KEY = { authorization: 'Key secret' };
   const home = () => `http://127.0.0.1:${port}`;
   const fetched = (url: string, upstream = 'fal') =>
     downloads().fetchProviderFile(upstream, { url, headers: KEY }, limits());
 
-  test('may be at its own address, wherever that is, and is asked for with its credential', async () => {
+  test('may be at the configured origin of the provider, and is requested with the credential', async () => {
     expect(await read(await fetched(`${home()}/files/a.png`))).toBe('a file');
     expect(asked[0]?.headers).toMatchObject(KEY);
     expect(dialled).toEqual([]);
   });
 
-  test('may be elsewhere in public, and is asked for there without its credential', async () => {
+  test('may be at any public host, and is requested there without the credential', async () => {
     expect(await read(await fetched('http://files.example.com/a.png'))).toBe('a file');
     expect(asked[0]?.headers.authorization).toBeUndefined();
     expect(dialled).toEqual([PUBLIC]);
   });
 
-  test('that is redirected elsewhere, and back, is asked for without its credential from then on', async () => {
+  test('is requested without the credential after the first redirect to another host', async () => {
     answer = ({ url }, response) => {
       const to = { '/1': 'http://files.example.com/2', '/2': `${home()}/3` }[url ?? ''];
       if (to) response.writeHead(302, { location: to });
@@ -315,7 +315,7 @@ describe('of a vendor, a file', () => {
     expect(asked.map(({ headers }) => headers.authorization)).toEqual(['Key secret', undefined, undefined]);
   });
 
-  test('may not be at another private address, also where the vendor leads there', async () => {
+  test('is rejected at any other private address, also after a redirect of the provider', async () => {
     await expect(fetched('http://10.0.0.1/')).rejects.toMatchObject({ reason: 'rejected' });
     await expect(fetched(`http://127.0.0.1:${port + 1}/`)).rejects.toMatchObject({ reason: 'rejected' });
     await expect(fetched(`${home()}/`, 'another')).rejects.toMatchObject({ reason: 'rejected' });
@@ -330,7 +330,7 @@ describe('of a vendor, a file', () => {
     ['failed', ({ socket }) => void socket.destroy()],
     ['too_large', (_, response) => response.end('x'.repeat(100_001))],
     ['too_large', (_, response) => response.writeHead(200, { 'content-length': '100001' }).write('a')],
-  ])('says why it cannot be had: %s', async (why, answering) => {
+  ])('fails with the reason %s', async (why, answering) => {
     answer = answering;
     expect((await refusalOf(fetched(`${home()}/`))).reason).toBe(why);
   });

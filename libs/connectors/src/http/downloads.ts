@@ -1,4 +1,4 @@
-/** Fetching what strangers' addresses name, without ever reaching what only we can reach. */
+/** Downloads files from URLs of third parties without connecting to hosts that only the gateway's network can reach. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Download, DownloadError, Downloader, type DownloadLimits } from '#application';
@@ -9,20 +9,19 @@ import { USER_AGENT } from './user-agent.ts';
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const NOT_FOUND_STATUSES: ReadonlySet<number> = new Set([404, 410]);
-/** Signed addresses of object stores have some thousand characters. */
+/** Signed URLs of object stores can have some thousand characters. */
 const MAX_URL_LENGTH = 8_192;
-/** Nothing packed is taken: what it would unpack to, nobody knows. */
+/** Compressed responses are rejected, because their uncompressed size is unknown. */
 const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': USER_AGENT };
-/** A failure is told at a whole number of these, so that its time does not tell how far it came. */
+/** Failures are reported after a multiple of this time, so that their timing does not reveal which step failed. */
 const FAILURE_STEP_MS = 500;
 
 export interface DownloadOptions {
-  /** By vendors' slugs: where each has its API, as it is configured. */
+  /** The configured API of each provider, by slug. */
   readonly providers: ReadonlyMap<string, { readonly baseUrl: string }>;
   readonly connectTimeoutMs: number;
-  /** Longest silence. */
   readonly idleTimeoutMs: number;
-  /** Origins that are fetched from wherever they are: `http://10.0.0.7:8080`. */
+  /** Origins that are allowed even with a private address or another port, such as `http://10.0.0.7:8080`. */
   readonly allowedOrigins: readonly string[];
   readonly resolve?: ResolveHostname;
   readonly createAgent?: typeof createPinnedAgent;
@@ -32,7 +31,7 @@ export interface DownloadOptions {
 /** One request of a chain of redirects. */
 interface Hop {
   readonly url: URL;
-  /** Undefined: it is dialled wherever it is. */
+  /** Undefined if the host may have any address. */
   readonly addresses: readonly string[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -79,7 +78,7 @@ export class HttpDownloads extends Downloader {
         isAtProviderOrigin = false;
         return this.resolveHop(hopUrl);
       }
-      // Whoever leads back to the vendor shall not have its credential sent there.
+      // A third party that redirects back to the provider must not make the gateway send the provider's credential.
       return { url: hopUrl, addresses: undefined, headers: isAtProviderOrigin ? headers : {} };
     };
     return this.download(url, resolveProviderHop, limits);
@@ -87,13 +86,13 @@ export class HttpDownloads extends Downloader {
 
   private async resolveHop(url: URL): Promise<Hop> {
     const isValid = (url.protocol === 'http:' || url.protocol === 'https:') && url.username + url.password === '';
-    if (!isValid) throw new DownloadError('The address must be an http(s) address without a password', 'rejected');
+    if (!isValid) throw new DownloadError('The URL must use http or https and have no credentials', 'rejected');
     if (this.allowedOrigins.has(url.origin)) return { url, addresses: undefined, headers: {} };
-    if (url.port !== '') throw new DownloadError('The address must have the port of its protocol', 'rejected');
+    if (url.port !== '') throw new DownloadError('The URL must use the default port of its protocol', 'rejected');
     try {
       return { url, addresses: await resolvePublicAddresses(url.hostname, this.resolve), headers: {} };
     } catch (cause) {
-      throw new DownloadError('The address cannot be reached', 'rejected', { cause });
+      throw new DownloadError('The host of the URL cannot be reached', 'rejected', { cause });
     }
   }
 
@@ -112,13 +111,13 @@ export class HttpDownloads extends Downloader {
         return connection.toDownload(response, maxBytes, downloadSignal);
       }
       connection.discard(response);
-      if (remaining === 0) throw new DownloadError('The address leads on and on', 'rejected');
+      if (remaining === 0) throw new DownloadError('The URL redirects too often', 'rejected');
       url = parseUrl(location, url);
     }
   }
 }
 
-/** The connection of one hop. It is closed when its answer has been read, or is not wanted. */
+/** The connection of one hop. It is closed when its response has been read or discarded. */
 class Connection {
   private readonly agent: Agent;
 
@@ -156,7 +155,7 @@ class Connection {
     this.close();
   }
 
-  /** @throws DownloadError where it is no file, or one that is too large */
+  /** @throws DownloadError if the response is not a file or is too large */
   toDownload(response: HttpResponse, maxBytes: number, signal: AbortSignal): Download {
     const { statusCode, headers } = response;
     const error = findResponseError(statusCode, headers, maxBytes);
@@ -164,7 +163,7 @@ class Connection {
       this.discard(response);
       throw error;
     }
-    // Who never reads it leaves it to its time limit.
+    // A response that the caller never reads is closed by its timeout.
     const abandon = () => this.discard(response);
     signal.addEventListener('abort', abandon, { once: true });
     const onEnd = () => {
@@ -203,10 +202,10 @@ function findResponseError(
   headers: HttpResponse['headers'],
   maxBytes: number,
 ): DownloadError | undefined {
-  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file is not there any more', 'not_found');
-  if (status !== 200) return new DownloadError(`The file is answered with ${status}`, 'failed');
+  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file no longer exists', 'not_found');
+  if (status !== 200) return new DownloadError(`The host of the file responded with status ${status}`, 'failed');
   const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') return new DownloadError('The file is packed, which was not asked for', 'rejected');
+  if (encoding !== 'identity') return new DownloadError('The file is compressed, which was not requested', 'rejected');
   const size = parseContentLength(headers['content-length']);
   return size !== undefined && size > maxBytes ? tooLargeError(maxBytes) : undefined;
 }
@@ -232,7 +231,7 @@ async function* readChunks(
   }
 }
 
-/** What a customer's address fails with, however far it came. */
+/** Replaces all errors with the same one, so that they do not reveal which step failed. */
 async function* withUniformErrors(bytes: Download['bytes'], limits: DownloadLimits): AsyncIterable<Uint8Array> {
   try {
     yield* bytes;
@@ -243,8 +242,8 @@ async function* withUniformErrors(bytes: Download['bytes'], limits: DownloadLimi
 
 function toUniformError({ maxBytes, timeoutMs }: DownloadLimits, cause: unknown): DownloadError {
   const message =
-    `The file cannot be fetched: it must be public, at an http(s) address, of at most ${maxBytes} bytes, ` +
-    `and come within ${Math.round(timeoutMs / 1000)} seconds`;
+    `The file cannot be downloaded: it must have a public http or https URL, have at most ${maxBytes} bytes ` +
+    `and arrive within ${Math.round(timeoutMs / 1000)} seconds`;
   return new DownloadError(message, 'rejected', { cause });
 }
 
@@ -253,12 +252,12 @@ function tooLargeError(maxBytes: number): DownloadError {
 }
 
 function toDownloadError(cause: unknown): DownloadError {
-  return new DownloadError('The file cannot be fetched', 'failed', { cause });
+  return new DownloadError('The file cannot be downloaded', 'failed', { cause });
 }
 
 function parseUrl(url: string, base?: URL): URL {
   if (url.length > MAX_URL_LENGTH || !URL.canParse(url, base?.href))
-    throw new DownloadError('The address is none', 'rejected');
+    throw new DownloadError('The URL is invalid or too long', 'rejected');
   return new URL(url, base);
 }
 

@@ -13,18 +13,18 @@ const refusalOf = (value: unknown, rule = request) => {
     const { code, message, param } = error as UpstreamError;
     return { code, message, param };
   }
-  throw new Error('it was sent');
+  throw new Error('the value was not rejected');
 };
 
-describe('what goes to a vendor', () => {
-  test('is the request itself where all of it is listed', () => {
+describe('a field filter', () => {
+  test('returns the same object if all of its fields are listed', () => {
     const asked = { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] };
     expect(request(asked, '')).toBe(asked);
     const spoken = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
     expect(request(spoken, '')).toBe(spoken);
   });
 
-  test('is without the fields that are not listed, at any depth, and the request stays as it was', () => {
+  test('drops fields that are not listed, at any depth, without changing the request', () => {
     const asked = {
       model: 'm',
       service_tier: 'priority',
@@ -38,7 +38,7 @@ describe('what goes to a vendor', () => {
     expect(asked).toEqual(before);
   });
 
-  test('has nothing in the place of a list or an object that could hide a thing', () => {
+  test('drops an object in the position of an array, and an array or object in the position of a scalar', () => {
     expect(request({ model: 'm', messages: { 0: { role: 'user' } } }, '')).toEqual({ model: 'm' });
     expect(request({ messages: [[{ role: 'user' }], { role: 'user', content: { type: 'mcp' } }] }, '')).toEqual({
       messages: [{ role: 'user' }],
@@ -46,7 +46,7 @@ describe('what goes to a vendor', () => {
     expect(request({ messages: 'Hi' }, '')).toEqual({ messages: 'Hi' });
   });
 
-  test('is not what an object has from its prototype', () => {
+  test('treats names that every object inherits as names that are not listed', () => {
     const sent = JSON.parse('{"model": "m", "__proto__": {"tools": []}, "constructor": 1}');
     expect(JSON.stringify(request(sent, ''))).toBe('{"model":"m"}');
     const content = [{ type: 'constructor' }];
@@ -56,8 +56,8 @@ describe('what goes to a vendor', () => {
   });
 });
 
-describe('what the caller would miss', () => {
-  test('is refused by its name and its place', () => {
+describe('a value that must not be dropped silently', () => {
+  test('is rejected with its type and its path', () => {
     const content = [{ type: 'text', text: 'Hi' }, { type: 'holo' }];
     expect(refusalOf({ messages: [{ content: 'a' }, { content }] })).toEqual({
       code: 'invalid_request',
@@ -71,17 +71,17 @@ describe('what the caller would miss', () => {
     [{}, 'null'],
     [{ type: 7 }, '7'],
     [[], 'null'],
-  ])('is %j', (part, name) => {
+  ])('is rejected if it is %j, with the type %s', (part, name) => {
     expect(refusalOf([part], parts).message).toBe(`Content parts of the type "${name}" are not supported`);
   });
 
-  test('is not what cannot have anything in it: that is for the vendor to judge', () => {
+  test('is sent if it is a scalar, which the provider validates', () => {
     expect(parts([1, null, 'Hi'], 'content')).toEqual([1, null, 'Hi']);
   });
 
-  test('is a word that is not listed', () => {
-    const words = allowValues('Answers', ['text']);
+  test('is rejected if it is not one of the listed values', () => {
+    const words = allowValues('Outputs', ['text']);
     expect(words(['text'], 'modalities')).toEqual(['text']);
-    expect(refusalOf(['text', 'audio'], words).message).toBe('Answers of the type "audio" are not supported');
+    expect(refusalOf(['text', 'audio'], words).message).toBe('Outputs of the type "audio" are not supported');
   });
 });

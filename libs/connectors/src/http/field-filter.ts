@@ -1,20 +1,24 @@
 /**
- * What of a request may go to a vendor: the last step before the wire, one for all protocols. Vendors bill for tools of
- * their own, for parts and for fields that no price of ours knows; whatever a caller or a catalogue may write, only what is
- * listed goes out. What a list does not have is left out, as an unknown field always was; what the caller would miss, a
- * tool or a part of the content, is refused by its name.
+ * Selects what is sent to a provider: the last step before the network, for all protocols. Providers bill for tools,
+ * content parts and fields of their own that the price list does not cover. Only listed fields are sent, whatever a
+ * caller or the catalogue specifies. Other fields are dropped. A tool or content part that is not listed is rejected by
+ * name, because dropping it would change the response without notice.
  */
 
 import { UpstreamError } from '#application';
 import { isJsonObject, type JsonObject } from '#kernel';
 
-/** @returns what is sent of a value, or undefined for nothing of it @throws UpstreamError with `invalid_request` */
+/**
+ * Returns the value to send, which may have fewer fields; undefined drops the value. The input does not change.
+ * @param at path of the value in the request
+ * @throws UpstreamError with `invalid_request`
+ */
 export type FieldFilter = (value: unknown, at: string) => unknown;
 
-/** The value as it is, whatever it consists of: what the model reads, or what says nothing about what is billed. */
+/** Sends the value unchanged: for content that the model reads, and for fields that do not affect billing. */
 export const allowAny: FieldFilter = (value) => value;
 
-/** The fields that are listed; the object itself where it has no others. */
+/** Sends the listed fields. Returns the same object if nothing has to be dropped or changed. */
 export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): FieldFilter => {
   const filtersByName = new Map(Object.entries(filters));
   return (value, at) => {
@@ -32,7 +36,7 @@ export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): Fie
   };
 };
 
-/** Each element by the same rule; the list itself where all of them go as they are. */
+/** Filters every element with the same rule. Returns the same array if no element changes. */
 export const allowEach =
   (rule: FieldFilter): FieldFilter =>
   (value, at) => {
@@ -48,9 +52,9 @@ export const allowEach =
   };
 
 /**
- * Things that say by `type` what they are.
- * @param subject they are called where one of them is refused, such as `Tools`
- * @param inferType the type of one that does not say it
+ * Filters an object by its `type` and rejects types that are not listed.
+ * @param subject names these objects in error messages, such as `Tools`
+ * @param inferType returns the type of an object without `type`
  */
 export const allowByType =
   (
@@ -67,7 +71,7 @@ export const allowByType =
     throw invalidRequest(`${subject} of the type "${String(name)}" are not supported`, `${at}.type`);
   };
 
-/** Refused wherever it is given: the caller would miss it. */
+/** Rejects every value except null, because dropping it would change the response without notice. */
 export const rejectField =
   (subject: string): FieldFilter =>
   (value, at) => {
@@ -75,7 +79,7 @@ export const rejectField =
     return undefined;
   };
 
-/** Words that are listed; any other is refused. */
+/** Sends the listed values and rejects all others. The value may be an array of them. */
 export const allowValues =
   (subject: string, values: readonly string[]): FieldFilter =>
   (value, at) => {
@@ -88,7 +92,7 @@ export function invalidRequest(message: string, param: string): UpstreamError {
   return new UpstreamError('invalid_request', message, { param });
 }
 
-/** What cannot have anything in it is for the vendor to judge. */
+/** Sends a value that cannot contain anything, so that the provider validates it. Drops objects and arrays. */
 function toScalar(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? undefined : value;
 }

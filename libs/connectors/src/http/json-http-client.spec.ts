@@ -28,7 +28,7 @@ async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Prom
 
 const never = new AbortController().signal;
 
-test('an answer in one piece is read whole, wherever its pieces end', async () => {
+test('a non-streaming response is read completely at any chunk boundary', async () => {
   const endpoint = await endpointTo(async (_, response) => {
     const bytes = Buffer.from('{"text":"Grüße"}');
     for (const byte of bytes) {
@@ -45,9 +45,9 @@ const stream = (endpoint: JsonHttpClient) =>
 const whole = (endpoint: JsonHttpClient) => endpoint.post({}, never);
 
 test.each([
-  ['whole', whole],
+  ['non-streaming', whole],
   ['streamed', stream],
-])('a refusal that does not end is not waited for (%s)', async (_, ask) => {
+])('an endless error response is aborted (%s)', async (_, ask) => {
   const endpoint = await endpointTo((_, response) => {
     response.writeHead(429, { 'retry-after': '7' });
     const write = () => {
@@ -60,9 +60,9 @@ test.each([
 });
 
 test.each([
-  ['whole', whole, '{}'],
+  ['non-streaming', whole, '{}'],
   ['streamed', stream, 'data: {"choices":[]}\n\ndata: [DONE]\n\n'],
-])('what is said before an answer is not the answer (%s)', async (_, ask, answer) => {
+])('an informational response is not taken for the final response (%s)', async (_, ask, answer) => {
   const endpoint = await endpointTo((_, response) => {
     response.writeEarlyHints({ link: '</x>; rel=preload' });
     response.end(answer);
@@ -71,9 +71,9 @@ test.each([
 });
 
 test.each([
-  ['before it begins', false],
-  ['within it', true],
-])('an answer that is cut short %s fails as it was cut short', async (_, begun) => {
+  ['before it starts', false],
+  ['after it has started', true],
+])('a response that is aborted %s fails with the reason of the abort', async (_, begun) => {
   const abort = new AbortController();
   const cut = new UpstreamError('timeout', 'The answer took too long');
   const endpoint = await endpointTo((_, response) => {
@@ -86,7 +86,7 @@ test.each([
 const chunk = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 
-test('a model that has opened its answer may think for longer than it may be silent later', async () => {
+test('the idle timeout does not apply before the first output, even after an empty first chunk', async () => {
   const endpoint = await endpointTo((_, response) => {
     response.write(chunk({ role: 'assistant', content: '' }));
     setTimeout(() => response.end(`${chunk({ content: 'thought' }, 'stop')}data: [DONE]\n\n`), 200);
@@ -96,7 +96,7 @@ test('a model that has opened its answer may think for longer than it may be sil
   expect(answer.getDeliveredText()).toBe('thought');
 });
 
-test('a model that falls silent within its answer is not waited for', async () => {
+test('the idle timeout aborts a stream that stops after its first output', async () => {
   const endpoint = await endpointTo((_, response) => {
     response.write(chunk({ role: 'assistant', content: 'Well' }));
   }, 20);
@@ -104,7 +104,7 @@ test('a model that falls silent within its answer is not waited for', async () =
   await expect(answer.pipeTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
 });
 
-test('an event without an end is not read for ever, and what came before it counts', async () => {
+test('an endless event is aborted, and the text before it counts as delivered', async () => {
   const endpoint = await endpointTo((_, response) => {
     response.write(`${chunk({ content: 'Well' })}data: `);
     const write = () => {

@@ -1,4 +1,4 @@
-/** What all protocols have in common: one address, bodies in JSON, answers in one piece or as a stream. */
+/** What all chat protocols have in common: one URL, JSON bodies, and non-streaming or streamed responses. */
 import { type Dispatcher, errors } from 'undici';
 import { type ChatProtocol, type CompletionStream, UpstreamError } from '#application';
 import { extractGeneratedText } from '../providers/chat/partial-text.ts';
@@ -8,20 +8,20 @@ import { parseRetryAfter } from './retry-after.ts';
 import { type EventTranslator, type Headers, StreamRelay } from './stream-relay.ts';
 import { USER_AGENT } from './user-agent.ts';
 
-/** Whole answers and streams are had at one address. */
+/** The same URL returns non-streaming and streamed responses. */
 const ACCEPT = 'application/json, text/event-stream';
 
 export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
-  /** What of a request may be sent there. */
+  /** Selects the fields of a request body that are sent. */
   readonly fieldFilter: FieldFilter;
-  /** Longest silence of a stream that has begun. */
+  /** Maximum idle time of a stream after its first output. */
   readonly idleTimeoutMs?: number;
-  /** What an answer with another status than 200 means. */
+  /** Converts a response whose status is not 200. */
   mapErrorResponse?(status: number, headers: Headers, body: string): UpstreamError;
 }
 
-/** Where an upstream takes its requests. */
+/** Sends JSON requests to one URL of a provider. */
 export class JsonHttpClient {
   private readonly origin: string;
   private readonly path: string;
@@ -48,7 +48,11 @@ export class JsonHttpClient {
     return JSON.stringify(this.fieldFilter(body, ''));
   }
 
-  /** Such an answer is silent until it is complete: only the total time bounds it. @throws UpstreamError */
+  /**
+   * Returns the body of a non-streaming response. The provider sends nothing until the response is complete, so only
+   * `signal` limits the time.
+   * @throws UpstreamError
+   */
   async post(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
     const sent = this.serialize(body);
@@ -62,16 +66,16 @@ export class JsonHttpClient {
     }
     if (response.status !== 200) throw this.mapErrorResponse(response.status, response.headers, response.text);
     if (response.error === undefined) return response.text;
-    // An answer that breaks off has been generated, and may be invoiced, as far as it came.
+    // The received part of an interrupted response has been generated, and may be invoiced.
     throw toInterruptedError(toConnectionError(response.error, signal), {
       deliveredText: extractGeneratedText(response.text),
     });
   }
 
   /**
-   * Waits for the first event, so that an upstream that fails before it can still be answered with an error. A model may
-   * think before it for as long as an answer may take.
-   * @throws UpstreamError
+   * Resolves with the first event that is forwarded. If the provider fails before it, the client can still get an error
+   * with its own status. A model may reason before the first event, so only `signal` limits that time.
+   * @throws UpstreamError if the provider fails before the first event
    */
   async stream(
     body: unknown,
@@ -81,7 +85,7 @@ export class JsonHttpClient {
   ): Promise<CompletionStream> {
     const { origin, path, headers, dispatcher, idleTimeoutMs, mapErrorResponse } = this;
     const sent = this.serialize(body);
-    // What was generated is invoiced, also where nothing of it was to be passed on: it is not asked for again.
+    // Generated output is invoiced even if none of it is forwarded. With `deliveredText` the request is not repeated.
     const getDeliveredText = () => (translator.isGenerating ? translator.getDeliveredText() : undefined);
     const mapConnectionError = (error: unknown, started: boolean) =>
       started
@@ -108,14 +112,17 @@ export class JsonHttpClient {
   }
 }
 
-/** What is said of a failure, whatever the upstream says. */
-export const MESSAGE_REJECTED = 'The upstream refused the request';
-export const MESSAGE_CONTENT_POLICY = 'The request is against the rules of the vendor';
-export const MESSAGE_RATE_LIMITED = 'The upstream is limiting requests; try again later';
-export const MESSAGE_UNAVAILABLE = 'The upstream does not serve at present';
-export const MESSAGE_TIMEOUT = 'The upstream took too long';
+/** The messages that callers get for a failure, instead of the provider's own message. */
+export const MESSAGE_REJECTED = 'The provider rejected the request';
+export const MESSAGE_CONTENT_POLICY = 'The request violates the content policy of the provider';
+export const MESSAGE_RATE_LIMITED = 'The provider is limiting requests; retry later';
+export const MESSAGE_UNAVAILABLE = 'The provider is currently unavailable';
+export const MESSAGE_TIMEOUT = 'The provider took too long to respond';
 
-/** What an error answer means for the caller. The upstream's own words are passed on only where they are about the request. */
+/**
+ * Converts an error response in OpenAI's format. The provider's own message is included only for `invalid_request`. If
+ * such an error concerns the operator's account at the provider, it becomes `upstream_unavailable` without the message.
+ */
 export function toUpstreamErrorFromResponse(status: number, headers: Headers, text: string): UpstreamError {
   const { isAccountError, ...errorDetails } = parseErrorDetails(text);
   const failure = toUpstreamErrorFromStatus(status, headers, errorDetails);
@@ -123,7 +130,7 @@ export function toUpstreamErrorFromResponse(status: number, headers: Headers, te
   return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, { status });
 }
 
-/** The same of a vendor that writes its errors otherwise. */
+/** Converts the status of an error response, for any error format. The caller parses `errorDetails` from the body. */
 export function toUpstreamErrorFromStatus(
   status: number,
   headers: Headers,
@@ -135,19 +142,25 @@ export function toUpstreamErrorFromStatus(
   if (status === 400 || status === 413 || status === 422)
     return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...statusDetails, ...errorDetails });
   if (status === 503) return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, statusDetails);
-  return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, statusDetails);
+  return new UpstreamError('upstream_error', `The provider responded with status ${status}`, statusDetails);
 }
 
-/** A code of OpenAI's for what is wrong with a request. Those about an account are about ours, and not told. */
+/**
+ * OpenAI's error codes that callers receive. Codes about an account concern the operator's account at the provider and
+ * are left out.
+ */
 const PUBLIC_ERROR_CODE = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
-/** Ours is empty, closed or unknown, whatever the status: https://platform.openai.com/docs/guides/error-codes */
+/**
+ * Codes for an empty, closed or unknown account of the operator at the provider, with any status:
+ * https://platform.openai.com/docs/guides/error-codes
+ */
 const ACCOUNT_ERROR_CODE = /^(account_|billing_|insufficient_quota|invalid_api_key)/;
-/** The way to a field, as vendors write it. */
+/** The path of a request field, as providers write it. */
 const PARAM = /^[\w.[\]-]{1,128}$/;
 
 type ErrorDetails = Pick<Partial<UpstreamError>, 'upstreamMessage' | 'param' | 'upstreamCode'>;
 
-/** What an error says, as far as it does: the message, and OpenAI's `param` and `code`. */
+/** Parses an error in OpenAI's format. @returns an empty object if `text` has another format */
 function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountError?: true } {
   try {
     const { message, param, code } = JSON.parse(text).error;
@@ -162,13 +175,13 @@ function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountErr
   }
 }
 
-/** A connection that is lost within an answer is no sign that the upstream cannot be reached. */
+/** A connection that is lost during a response does not show that the provider is unreachable. */
 function toInterruptedError(
   { code, message, cause }: UpstreamError,
   details: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
 ): UpstreamError {
   if (code !== 'upstream_unavailable') return new UpstreamError(code, message, { cause, ...details });
-  return new UpstreamError('upstream_error', 'The upstream broke off the answer', { cause, ...details });
+  return new UpstreamError('upstream_error', 'The provider ended the response early', { cause, ...details });
 }
 
 function toConnectionError(error: unknown, signal: AbortSignal): UpstreamError {
@@ -177,5 +190,5 @@ function toConnectionError(error: unknown, signal: AbortSignal): UpstreamError {
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
     return new UpstreamError('timeout', MESSAGE_TIMEOUT, { cause: error });
   }
-  return new UpstreamError('upstream_unavailable', 'The upstream cannot be reached', { cause: error });
+  return new UpstreamError('upstream_unavailable', 'The provider cannot be reached', { cause: error });
 }

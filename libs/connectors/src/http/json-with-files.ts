@@ -1,11 +1,11 @@
-/** JSON in which files stand as base64. They are read while it is sent, and never lie in memory as a whole. */
+/** JSON bodies with files in base64. Files are read while the body is sent and are never completely in memory. */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 
 const BASE64_BYTES = 3;
 const BASE64_CHARACTERS = 4;
 
-/** A text that consists of a file in base64, perhaps with something before it. */
+/** A JSON string that consists of `prefix` and a file in base64. */
 export class Base64File {
   constructor(
     readonly file: Blob,
@@ -15,11 +15,11 @@ export class Base64File {
 
 export interface JsonBody {
   readonly body: string | Readable;
-  /** Of the body, in bytes. */
+  /** Length of the body in bytes. */
   readonly length: number;
 }
 
-/** @param value what `JSON.stringify` takes, and any number of `Base64File` in it */
+/** @param value any input of `JSON.stringify`, with any number of `Base64File` in it */
 export function createJsonBody(value: object): JsonBody {
   const files: Blob[] = [];
   const mark = randomUUID();
@@ -43,7 +43,7 @@ async function* streamBody(texts: readonly string[], files: readonly Blob[]): As
   }
 }
 
-/** Pieces end where a group of characters does. */
+/** Yields chunks that end with a complete base64 group, so that together they are valid base64. */
 async function* encodeBase64(file: Blob): AsyncGenerator<string> {
   let remainder = Buffer.alloc(0);
   for await (const chunk of file.stream()) {

@@ -1,20 +1,20 @@
-/** Values that an upstream reports of its answer, as far as they can be believed. */
+/** Parsers for values that a provider reports with its response. They return undefined for implausible values. */
 
-/** Vendors' ids are some dozens of characters without a space; anything else is not an id, and would be stored forever. */
+/** Ids of providers have some dozens of characters without a space. Anything else would be stored permanently. */
 const PROVIDER_REQUEST_ID = /^[\w.:/+=@~-]{1,200}$/;
 
-/** What a vendor calls its answer, by which a line of its invoice can be found. */
+/** Parses the provider's id of a response, which identifies the response on the provider's invoice. */
 export function parseProviderRequestId(response: unknown): string | undefined {
   const id = (response as { readonly id?: unknown } | null | undefined)?.id;
   return typeof id === 'string' && PROVIDER_REQUEST_ID.test(id) ? id : undefined;
 }
 
-/** Of tokens, characters or milliseconds: several times what any model reads or writes in one call. */
+/** Maximum number of tokens, characters or milliseconds: several times what any model reads or writes in one call. */
 const MAX_COUNT = 100_000_000;
 
 /**
- * A number of tokens; undefined when it is none, or more than there can be: what a vendor has miscounted takes neither all that is
- * held from its customer, nor counts as a loss that he caused.
+ * Parses a token count from 0 to `MAX_COUNT`, else returns undefined. A provider's miscount must neither use up the
+ * customer's hold nor count as that customer's loss.
  */
 export function parseTokenCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT
@@ -22,17 +22,17 @@ export function parseTokenCount(value: unknown): number | undefined {
     : undefined;
 }
 
-/** A number in a header of the answer. */
+/** Parses a count in a response header. */
 export function parseHeaderCount(value: unknown): number | undefined {
   return typeof value === 'string' && /^\d+$/.test(value) ? parseTokenCount(Number(value)) : undefined;
 }
 
-/** Seconds from the beginning of something. */
+/** Parses a duration or an offset in seconds. */
 export function parseSeconds(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
-/** A length in seconds as milliseconds, rounded up: undefined where it can be none. */
+/** Converts a duration in seconds to milliseconds, rounded up. @returns undefined if it is not a plausible duration */
 export function parseMilliseconds(seconds: unknown): number | undefined {
   const validSeconds = parseSeconds(seconds);
   return validSeconds === undefined ? undefined : parseTokenCount(Math.ceil(Number((validSeconds * 1_000).toFixed(3))));

@@ -8,7 +8,7 @@ import { createPinnedAgent } from './pinned-agent.ts';
 
 const NAME = 'pictures.example.com';
 
-test('who is dialled is who was checked, by the name that was asked for', async () => {
+test('a connection is made to the given address, and the request has the original hostname', async () => {
   const server = createServer((request, response) => response.end(request.headers.host)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -19,7 +19,7 @@ test('who is dialled is who was checked, by the name that was asked for', async 
   server.close();
 });
 
-test('over TLS the name is that of the address, and who has no certificate for it is not believed', async () => {
+test('TLS uses the original hostname, and a host without a valid certificate for it is rejected', async () => {
   const asked = Promise.withResolvers<string>();
   const SNICallback = (name: string, done: (error: null) => void) => {
     asked.resolve(name);
@@ -36,7 +36,7 @@ test('over TLS the name is that of the address, and who has no certificate for i
   server.close();
 });
 
-test('one address after the other is tried', async () => {
+test('the addresses are tried one after the other', async () => {
   const server = createServer((_, response) => response.end('here')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

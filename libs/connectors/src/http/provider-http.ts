@@ -1,29 +1,29 @@
-/** The connections to one vendor: all that it offers is had over them. */
+/** The connections to one provider. All of its capabilities share them. */
 import { Agent } from 'undici';
 import { UpstreamError } from '#application';
 import { type HttpEndpointOptions, JsonHttpClient, toUpstreamErrorFromResponse } from './json-http-client.ts';
 import { type ProviderHttpRequest, type ProviderHttpResponse, sendProviderRequest } from './provider-request.ts';
 import { CredentialRedactor } from './redaction.ts';
 
-/** At most, where a vendor is asked once a request is there. */
+/** Default limit of connections, for requests that are complete before they are sent. */
 const MAX_CONNECTIONS = 1_024;
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
-  /** Longest silence between two pieces. */
+  /** Maximum time between two chunks of a response. */
   readonly idleTimeoutMs: number;
 }
 
 export class ProviderHttp {
   private readonly dispatcher: Agent;
-  /** Of our credential, which a vendor may repeat in its errors. */
+  /** Masks the operator's credential, which a provider may repeat in its errors. */
   readonly redactor: CredentialRedactor;
 
   /**
-   * @param baseUrl the vendor's address, to which paths are added
-   * @param credential what no error of the vendor's is to have in it
-   * @param connections at most; null for as many as there are requests: those that come to it while they are still being sent
-   * could take all others' place for nothing
+   * @param baseUrl the provider's URL, to which paths are appended
+   * @param credential masked in all errors of the provider
+   * @param connections maximum number of connections; null for one per request. Requests that are sent to the provider
+   * while their clients still send them need null: slow clients could otherwise block all others at no cost.
    */
   constructor(
     readonly baseUrl: string,
@@ -40,7 +40,7 @@ export class ProviderHttp {
     });
   }
 
-  /** @param path begins with a slash */
+  /** @param path starts with a slash */
   createJsonClient(path: string, options: HttpEndpointOptions): JsonHttpClient {
     const { idleTimeoutMs } = this.timeouts;
     const mapError = options.mapErrorResponse ?? toUpstreamErrorFromResponse;
@@ -54,14 +54,14 @@ export class ProviderHttp {
   }
 
   /**
-   * One request of any kind.
-   * @param path begins with a slash, or is a whole address that the vendor has told and that begins with its own
-   * @throws UpstreamError
+   * Sends a request of any kind.
+   * @param path starts with a slash, or is an absolute URL that the provider returned
+   * @throws UpstreamError, also if the absolute URL does not have the origin of `baseUrl`
    */
   request(path: string, options: ProviderHttpRequest): Promise<ProviderHttpResponse> {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
-      throw new UpstreamError('upstream_error', 'The upstream named an address that is not its own');
+      throw new UpstreamError('upstream_error', 'The provider returned a URL that is not its own');
     const { mapErrorResponse: mapError } = options;
     const mapErrorResponse: typeof mapError = (status, headers, text, body) =>
       mapError(status, headers, this.redactor.redactAny(text), body);

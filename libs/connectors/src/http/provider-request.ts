@@ -1,4 +1,4 @@
-/** One request of any kind to a vendor: for what is not JSON in one piece or a stream of events. */
+/** Requests of any kind to a provider, in addition to those that `JsonHttpClient` sends. */
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors, type FormData, request } from 'undici';
 import { ByteAccumulator, type FailureCode, UpstreamError } from '#application';
@@ -11,14 +11,14 @@ const MAX_ERROR_BYTES = 64 * 1024;
 export interface ProviderHttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
-  /** An object goes as JSON, with a `Base64File` wherever a file is to stand in it. */
+  /** A plain object is sent as JSON; each `Base64File` in it is replaced by its file in base64. */
   readonly body?: object | Uint8Array | Readable | AsyncIterable<Uint8Array> | FormData | undefined;
   readonly signal: AbortSignal;
-  /** It is made, and invoiced, though we hang up. */
+  /** The provider completes and invoices the request even if the gateway disconnects. */
   readonly isBilledAfterDisconnect?: true;
-  /** What a GET asks for is invoiced as well. */
+  /** The provider invoices the request whatever its method; by default only POST requests count as invoiced. */
   readonly invoiced?: true;
-  /** What an answer with a status from 300 on means. */
+  /** Converts a response with a status of 300 or higher. */
   mapErrorResponse(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError;
 }
 
@@ -27,19 +27,20 @@ export type ResponseHeaders = Readonly<Record<string, string | string[] | undefi
 export interface ProviderHttpResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
-  /** All of it, at once. @throws UpstreamError when it breaks off, or is longer than `maxBytes` bytes */
+  /** Returns the complete body. @throws UpstreamError if the body ends early or is longer than `maxBytes` bytes */
   bytes(maxBytes?: number): Promise<Buffer>;
-  /** @throws UpstreamError when it breaks off, or is no JSON */
+  /** @throws UpstreamError if the body ends early or is not JSON */
   json(): Promise<unknown>;
-  /** As it comes. It throws an UpstreamError when it breaks off. */
+  /** Yields the body while it arrives. @throws UpstreamError if the body ends early */
   chunks(): AsyncIterable<Uint8Array>;
-  /** What stands behind the answer; nothing before it has ended. */
+  /** Returns the trailers; empty until the body has ended. */
   trailers(): ResponseHeaders;
 }
 
 /**
- * @throws UpstreamError; one without a `status` leaves it open whether the vendor has taken the request, unless it was
- * `isUnsent`, and one with `deliveredText` says that it has been sent, so that what it asked for may be invoiced
+ * Sends a request and resolves with the head of its response.
+ * @throws UpstreamError. Without `status` it is unknown whether the provider accepted the request, unless `isUnsent` is
+ * set. With `deliveredText` the request was sent, and the provider may invoice it.
  */
 export async function sendProviderRequest(
   url: string,
@@ -55,7 +56,7 @@ export async function sendProviderRequest(
     headers: { accept: '*/*', 'user-agent': USER_AGENT, ...(json ? toJsonHeaders(json) : {}), ...headers },
     body: (json ? json.body : body) as never,
     signal,
-    // Such an answer is silent until it is complete: only its signal bounds it.
+    // A provider may be idle until its response is complete, so only `signal` limits the time.
     headersTimeout: 0,
   }).catch((error: unknown) => {
     if (isConnectError(error)) throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });
@@ -73,7 +74,8 @@ export async function sendProviderRequest(
   }
   const bytes = async (maxBytes = MAX_RESPONSE_BYTES) => {
     const all = await readFirstBytes(maxBytes + 1, chunks());
-    if (all.length > maxBytes) throw new UpstreamError('answer_too_long', 'The answer is too long', { status });
+    if (all.length > maxBytes)
+      throw new UpstreamError('answer_too_long', 'The response of the provider is too long', { status });
     return all;
   };
   const readJson = async () => {
@@ -81,7 +83,7 @@ export async function sendProviderRequest(
     try {
       return JSON.parse(text) as unknown;
     } catch (cause) {
-      throw toBodyError(cause, signal, ['upstream_error', 'The upstream answered with what is no JSON']);
+      throw toBodyError(cause, signal, ['upstream_error', 'The provider sent a response that is not JSON']);
     }
   };
   const trailers = () => response.trailers;
@@ -100,7 +102,7 @@ async function* readBody(body: Readable, toError: (error: unknown) => UpstreamEr
   }
 }
 
-/** The first bytes of it, no more than so many. */
+/** Returns at most the first `limit` bytes. */
 async function readFirstBytes(limit: number, chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const accumulator = new ByteAccumulator();
   for await (const chunk of chunks) {
@@ -112,11 +114,11 @@ async function readFirstBytes(limit: number, chunks: AsyncIterable<Uint8Array>):
 
 type FailureDescription = readonly [code: FailureCode, message: string];
 
-const UNREACHED: FailureDescription = ['upstream_unavailable', 'The upstream cannot be reached'];
-const NO_RESPONSE: FailureDescription = ['upstream_unavailable', 'The upstream gave no answer'];
-const INTERRUPTED: FailureDescription = ['upstream_error', 'The upstream broke off the answer'];
+const UNREACHED: FailureDescription = ['upstream_unavailable', 'The provider cannot be reached'];
+const NO_RESPONSE: FailureDescription = ['upstream_unavailable', 'The provider did not respond'];
+const INTERRUPTED: FailureDescription = ['upstream_error', 'The provider ended the response early'];
 
-/** The request was not sent. */
+/** Codes of errors that occur before the request is sent. */
 const CONNECT_ERROR_CODES: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ECONNREFUSED',
@@ -131,7 +133,10 @@ function isConnectError(error: unknown): boolean {
   return CONNECT_ERROR_CODES.has(code) || CONNECT_ERROR_CODES.has(cause?.code);
 }
 
-/** What was asked for may have been made, and be invoiced; unless it was ended from here, which many vendors notice. */
+/**
+ * Converts an error of a request that was sent: the provider may have completed it and may invoice it. If the gateway
+ * aborted the request, providers without `isBilledAfterDisconnect` stop and do not invoice it.
+ */
 function toLostResponseError(
   error: unknown,
   signal: AbortSignal,
@@ -146,6 +151,6 @@ function toRequestError(error: unknown, signal: AbortSignal, [code, message]: Fa
   if (error instanceof UpstreamError) return error;
   if (signal.aborted && signal.reason instanceof UpstreamError) return signal.reason;
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError)
-    return new UpstreamError('timeout', 'The upstream took too long', { cause: error });
+    return new UpstreamError('timeout', 'The provider took too long to respond', { cause: error });
   return new UpstreamError(code, message, { cause: error });
 }

@@ -42,7 +42,7 @@ test.each([
     '3fff::1',
   ],
   ...['localhost', '', '8.8.8', '0x7f000001'],
-])('%s is not', (address) => expect(isPublicAddress(address)).toBe(false));
+])('%s is not public', (address) => expect(isPublicAddress(address)).toBe(false));
 
 describe('a host', () => {
   const resolving =
@@ -50,7 +50,7 @@ describe('a host', () => {
     async () =>
       addresses;
 
-  test('is dialled at the addresses that its name has', async () => {
+  test('resolves to all addresses of its hostname', async () => {
     expect(await resolvePublicAddresses('relay.wallet.dev', resolving('8.8.8.8', '2606:4700::1'))).toEqual([
       '8.8.8.8',
       '2606:4700::1',
@@ -58,7 +58,7 @@ describe('a host', () => {
     expect(await resolvePublicAddresses('[2606:4700::1]', resolving())).toEqual(['2606:4700::1']);
   });
 
-  test('is not, where one of them is private, or it has none', async () => {
+  test('is rejected if any of its addresses is private, or if it has none', async () => {
     await expect(resolvePublicAddresses('relay.wallet.dev', resolving('8.8.8.8', '10.0.0.1'))).rejects.toThrow(
       PrivateAddressError,
     );
@@ -71,7 +71,7 @@ describe('a host', () => {
       'relay.example',
       'x.localhost.',
     ])
-      await expect(resolvePublicAddresses(name, resolving('8.8.8.8'))).rejects.toThrow('not a public one');
+      await expect(resolvePublicAddresses(name, resolving('8.8.8.8'))).rejects.toThrow('not public');
     await expect(resolvePublicAddresses('[::1]', resolving('8.8.8.8'))).rejects.toThrow(PrivateAddressError);
     await expect(resolvePublicAddresses('relay.wallet.dev', resolving())).rejects.toThrow('cannot be resolved');
   });

@@ -1,13 +1,13 @@
 import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 
-/** Beyond it, addresses of IPv6 are no hosts of the public internet. */
+/** IPv6 addresses outside this range are not hosts of the public internet. */
 const GLOBAL_V6 = createBlockList([['2000::', 3]], 'ipv6');
 const RESERVED_V6 = createBlockList(
   [
     ['2001::', 23], // Teredo, ORCHID and other protocols
     ['2001:db8::', 32],
-    ['2002::', 16], // 6to4 leads to addresses of IPv4
+    ['2002::', 16], // 6to4 routes to IPv4 addresses
     ['3fff::', 20],
   ],
   'ipv6',
@@ -32,7 +32,7 @@ const RESERVED_V4 = createBlockList(
   ],
   'ipv4',
 );
-/** Names that no public name server knows (RFC 6761 and its like), and those of one's own network. */
+/** Names that public name servers do not resolve (RFC 6761 and similar), and names of local networks. */
 const SPECIAL_NAME =
   /^[^.]+\.?$|(^|\.)(localhost|local|internal|home\.arpa|test|example|invalid|onion|lan|corp|home)\.?$/i;
 const DNS_TIMEOUT_MS = 2_000;
@@ -44,7 +44,7 @@ function createBlockList(subnets: readonly (readonly [string, number])[], family
   return list;
 }
 
-/** Whether an address is a host of the public internet (IANA's special-purpose registries are what is not). */
+/** Whether an address is a host of the public internet: not in one of IANA's special-purpose address registries. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
@@ -56,12 +56,12 @@ export function isPublicAddress(address: string): boolean {
   }
 }
 
-/** What a name resolves to. */
+/** Resolves a hostname to its IP addresses. */
 export type ResolveHostname = (hostname: string) => Promise<readonly string[]>;
 
 /**
- * Asks the name servers. Not the system's `getaddrinfo`: that occupies threads which the whole process shares, and a name
- * of a stranger may be slow on purpose.
+ * Queries the name servers directly. The system's `getaddrinfo` would occupy threads that the entire process shares,
+ * and a third party can make its name resolve slowly on purpose.
  */
 export const resolveByDns: ResolveHostname = async (hostname) => {
   const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_ATTEMPTS });
@@ -69,20 +69,21 @@ export const resolveByDns: ResolveHostname = async (hostname) => {
   return results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
 };
 
-/** It leads where we do not go for strangers. */
+/** The host is not on the public internet, so the gateway does not connect to it for a third party. */
 export class PrivateAddressError extends Error {
   override readonly name = 'PrivateAddressError';
 }
 
 /**
- * The addresses of a host, all of which are public: those to dial, without asking again.
- * @throws PrivateAddressError when one of them is not, Error when there are none
+ * Returns the addresses of a host, all of them public. Connect to these addresses only: resolving the name again may
+ * return different ones.
+ * @throws PrivateAddressError if any of the addresses is not public; Error if there are none
  */
 export async function resolvePublicAddresses(hostname: string, resolve: ResolveHostname): Promise<readonly string[]> {
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (!isIP(literal) && SPECIAL_NAME.test(hostname)) throw new PrivateAddressError('its name is not a public one');
+  if (!isIP(literal) && SPECIAL_NAME.test(hostname)) throw new PrivateAddressError('the hostname is not public');
   const addresses = isIP(literal) ? [literal] : await resolve(hostname);
-  if (addresses.length === 0) throw new Error('its name cannot be resolved');
-  if (!addresses.every(isPublicAddress)) throw new PrivateAddressError('its address is not a public one');
+  if (addresses.length === 0) throw new Error('the hostname cannot be resolved');
+  if (!addresses.every(isPublicAddress)) throw new PrivateAddressError('the address is not public');
   return addresses;
 }

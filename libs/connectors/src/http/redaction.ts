@@ -1,14 +1,17 @@
-/** Our credential must not come back to a customer, also where a vendor repeats what it was sent, such as in the link to a next page. */
+/**
+ * Hides the operator's credentials from customers when a provider repeats what it was sent, such as in the link to the
+ * next page.
+ */
 
-/** Shorter ones are no secrets, and would be found everywhere: the sandbox's is a word. */
+/** Shorter credentials are not secret and would match ordinary text: the sandbox's is a common word. */
 const MIN_CHARACTERS = 8;
 const MASK = '*';
-/** Bytes of one group of Base64, and its characters. */
+/** Bytes in one base64 group. */
 const GROUP = 3;
-/** Characters that JSON may write as something else. */
+/** How escaped characters start in JSON. */
 const ESCAPES = ['\\u00', '\\/'];
 
-/** Masks a credential wherever it stands: as it is, percent-encoded, in hexadecimal, or within Base64. No length changes. */
+/** Masks a credential that is unencoded, percent-encoded, hexadecimal or part of base64 text. Lengths do not change. */
 export class CredentialRedactor {
   private readonly forms: readonly Buffer[];
   private readonly maxLength: number;
@@ -18,7 +21,7 @@ export class CredentialRedactor {
     this.maxLength = Math.max(1, ...this.forms.map(({ length }) => length));
   }
 
-  /** In these bytes themselves. @returns whether there was something to mask */
+  /** Masks the credential in place. @returns whether the bytes contained it */
   mask(bytes: Buffer): boolean {
     let hasMatch = false;
     for (const form of this.forms)
@@ -29,7 +32,10 @@ export class CredentialRedactor {
     return hasMatch;
   }
 
-  /** The same in JSON, whose writer may have escaped any character. */
+  /**
+   * Masks the credential in JSON, even if its characters are escaped.
+   * @throws SyntaxError if escaped JSON is invalid
+   */
   redactJson(bytes: Buffer): Buffer {
     this.mask(bytes);
     if (this.forms.length === 0 || !ESCAPES.some((escapeSequence) => bytes.includes(escapeSequence))) return bytes;
@@ -37,7 +43,7 @@ export class CredentialRedactor {
     return this.mask(unescaped) ? unescaped : bytes;
   }
 
-  /** The same in a text that may be JSON. */
+  /** Masks the credential in text that may be JSON. */
   redactAny(text: string): string {
     try {
       return this.redactJson(Buffer.from(text)).toString();
@@ -51,7 +57,10 @@ export class CredentialRedactor {
     return this.mask(bytes) ? bytes.toString() : text;
   }
 
-  /** The same in what comes in pieces, wherever they end: some of each waits for the next. */
+  /**
+   * Masks the credential in a stream, at any chunk boundary: the end of each chunk is held back until the next chunk
+   * has arrived.
+   */
   async *redactChunks(source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     if (this.forms.length === 0) return yield* source;
     let pending = Buffer.alloc(0);
@@ -73,7 +82,7 @@ function toForms(credential: string): readonly string[] {
   return [...new Set([credential, encoded, lowerEscapes, hex, hex.toUpperCase(), ...toBase64Forms(credential)])];
 }
 
-/** What does not depend on what stands before and behind it. */
+/** Returns, for each alignment, the base64 characters of the credential that do not depend on adjacent bytes. */
 function toBase64Forms(credential: string): readonly string[] {
   return Array.from({ length: GROUP }, (_, before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(credential)]);

@@ -1,11 +1,11 @@
-/** How long a vendor asks to be left alone. */
+/** The delay that a provider requires before the next request. */
 
-/** Longer pauses are not believed: an endpoint would be avoided for as long. */
+/** Longer values are reduced to this: the endpoint is avoided for that long. */
 const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 /**
- * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or `retry-after-ms`, which OpenAI and Azure send.
- * @returns an empty object where nothing that can be understood is said
+ * Parses `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or `retry-after-ms`, which OpenAI and Azure send.
+ * @returns an empty object if there is no valid value
  */
 export function parseRetryAfter(headers: Readonly<Record<string, unknown>>): { readonly retryAfterSeconds?: number } {
   const header = headers['retry-after'];

@@ -1,7 +1,10 @@
 import { type SpeechAudio, UpstreamError } from '#application';
 import type { ProviderHttpResponse } from './provider-request.ts';
 
-/** Sound as it comes; what is none has cost nothing that could be delivered. */
+/**
+ * Returns the audio of a speech response while it arrives.
+ * @throws UpstreamError if the response is not audio. Nothing was delivered, but the provider may invoice the call.
+ */
 export function toSpeechAudio(
   response: ProviderHttpResponse,
   details: Pick<SpeechAudio, 'characters' | 'vendorId'>,
@@ -10,7 +13,7 @@ export function toSpeechAudio(
     .toLowerCase()
     .trim();
   if (!/^(audio\/|application\/octet-stream)/.test(mediaType))
-    throw new UpstreamError('upstream_error', 'The upstream sent something else than sound', {
+    throw new UpstreamError('upstream_error', 'The provider sent something other than audio', {
       status: response.status,
       deliveredText: '',
       vendorId: details.vendorId,

@@ -1,26 +1,28 @@
-/** A model that speaks makes no longer pauses, unless it thinks. */
+/** A model that has started its output pauses for longer than this only while it reasons. */
 const PAUSE_MS = 1_000;
 
-/** How long an answer is silent while it comes: until its first word, and in pauses behind it. The receiver's own are not its. */
+/**
+ * Measures how long a stream was idle: the time to its first output, and later every gap of at least `PAUSE_MS`. Time
+ * in which the receiver was full does not count.
+ */
 export class StreamIdleTimer {
   private totalMs = 0;
-  /** What the first piece took of it. */
+  /** The part of `totalMs` before the first chunk. */
   private firstIdleMs: number | undefined;
   private since = performance.now();
   private isPaused = false;
   private hasStartedOutput = false;
 
-  /** Whether anything was generated until now. */
   get hasOutput(): boolean {
     return this.hasStartedOutput;
   }
 
-  /** Something was generated. */
+  /** Records that the model has generated something. */
   markOutput(): void {
     this.hasStartedOutput = true;
   }
 
-  /** A piece has come, whatever is in it. */
+  /** Records that a chunk has arrived, whatever its content. */
   recordActivity(): void {
     const now = performance.now();
     this.totalMs = this.getTotalMs(now);
@@ -28,13 +30,13 @@ export class StreamIdleTimer {
     this.since = now;
   }
 
-  /** Nothing is read until there is room, or is read again. */
+  /** Records that reading has paused because the receiver is full, or has resumed. */
   setPaused(isPaused: boolean): void {
     this.recordActivity();
     this.isPaused = isPaused;
   }
 
-  /** @param graceMs so much of the wait for the first piece is none */
+  /** @param graceMs time to the first chunk that does not count as idle */
   getIdleMs(graceMs: number): number {
     const milliseconds = this.getTotalMs(performance.now());
     return milliseconds - Math.min(this.firstIdleMs ?? milliseconds, graceMs);

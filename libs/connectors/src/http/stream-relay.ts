@@ -1,4 +1,4 @@
-/** A streamed answer on its way through: pieces of a body come in, events in our shape go out. */
+/** Relays a streamed response: receives chunks of the provider's body and forwards events in the gateway's format. */
 import type { Dispatcher } from 'undici';
 import {
   MAX_EVENT_CHARACTERS,
@@ -12,69 +12,80 @@ import {
 import type { Usage } from '#domain';
 import { StreamIdleTimer } from './stream-idle-timer.ts';
 
-/** What a search is passed on with. */
+/** Passed as `events` when a web search is forwarded. */
 export const NO_EVENTS = new Uint8Array();
 
-/** How long a body may stay open behind its end marker. */
+/** How long a body may stay open after its end marker. */
 const END_TIMEOUT_MS = 1_000;
-/** How long an answer whose receiver was slow is read on when its time is up: what was made lies between, with its usage at the end. */
+/**
+ * How long an aborted response is still read if its receiver was slow. Data that the provider has already sent,
+ * including the usage at the end, is then still unread.
+ */
 const CATCH_UP_MS = 1_000;
-/** A refusal is read up to this many bytes, and no further. */
+/** Limit of the body of an error response; the rest is not read. */
 export const MAX_ERROR_BYTES = 64 * 1024;
 
 export type Headers = Readonly<Record<string, unknown>>;
 
-/** Takes whole events, or a search that happened behind those before. */
+/** Receives complete events, or a web search that happened after the events forwarded so far. */
 export type ForwardEvents = (events: Uint8Array, search?: SearchStatus) => void;
 
 /**
- * Reads the server-sent events of a protocol, sends on what each becomes, and knows of the answer what the gateway must
- * know. Bytes are handled as Latin-1 text, which keeps them whatever their encoding and wherever a piece ends.
+ * Translates the server-sent events of a protocol into the gateway's format, and collects what the gateway needs to
+ * know about the response. Bytes are handled as Latin-1 text, which preserves them in any encoding and at any chunk
+ * boundary.
  */
 export abstract class EventTranslator {
-  /** The end marker has come; what follows it is not looked at. */
+  /** The end marker has arrived; later events are ignored. */
   protected hasEndMarker = false;
-  /** The answer has said why it ends, though its end marker may be missing. */
+  /** The response has reported why it ends. Some providers send no end marker after that. */
   protected hasFinishReason = false;
   private readonly reader = new SseParser();
 
-  /** What is passed on of the data of one event: events in our shape, or nothing. @throws UpstreamError for an error */
+  /**
+   * Translates the data of one event into any number of events in the gateway's format.
+   * @returns '' if nothing is forwarded
+   * @throws UpstreamError if the event reports an error
+   */
   protected abstract translateEvent(data: string): string;
   abstract usage(): Usage | undefined;
-  /** What the upstream calls the answer; undefined before it has said so. */
+  /** The provider's id of the response; undefined until it has arrived. */
   abstract vendorId(): string | undefined;
   abstract getDeliveredText(): string;
-  /** The bytes of that text, or more: no token has less than one. Asked with every piece of a metered answer. */
+  /**
+   * Returns an upper bound of the generated tokens: at least the number of bytes of the delivered text, because every
+   * token has at least one byte. Called for every chunk of a metered response.
+   */
   abstract getMaxGeneratedTokens(): number;
-  /** Whether anything of the text was passed on. */
+  /** Whether any of the text was forwarded. */
   abstract hasForwarded(): boolean;
 
-  /** Whether anything was generated, be it nothing that can be read. */
+  /** Whether anything was generated, including output without readable text. */
   get isGenerating(): boolean {
     return this.getDeliveredText() !== '';
   }
 
-  /** Whether the answer is complete, whatever follows in the body. */
+  /** Whether the response is complete, whatever follows in the body. */
   get isEnded(): boolean {
     return this.hasEndMarker;
   }
 
   /**
-   * Takes the next piece of the body, wherever it ends; `forward` gets whole events.
-   * @throws UpstreamError when the upstream reports an error, or an event has no end, after what came before it has been passed on
+   * Processes the next chunk of the body, which may end anywhere; `forward` receives complete events.
+   * @throws UpstreamError if the provider reports an error or an event is too long; earlier events are still forwarded
    */
   accept(chunk: Uint8Array, forward: ForwardEvents): void {
     this.translateEvents(this.reader.read(decodeLatin1(chunk)), forward);
     if (this.reader.pendingCharacters > MAX_EVENT_CHARACTERS)
-      throw new UpstreamError('answer_too_long', 'The upstream sent an event that is too long');
+      throw new UpstreamError('answer_too_long', 'The provider sent an event that is too long');
   }
 
-  /** @throws UpstreamError when the body has ended and the answer has not */
+  /** Processes the end of the body. @throws UpstreamError if the response is not complete */
   end(forward: ForwardEvents): void {
     const { rest } = this.reader;
     if (rest.trim() !== '') this.translateEvents([rest], forward);
     if (this.hasEndMarker || this.hasFinishReason) return;
-    throw new UpstreamError('upstream_error', 'The upstream ended the stream before the answer was complete');
+    throw new UpstreamError('upstream_error', 'The provider ended the stream before the response was complete');
   }
 
   protected translateEvents(events: readonly string[], forward: ForwardEvents): void {
@@ -87,7 +98,7 @@ export abstract class EventTranslator {
         else if (data !== undefined) out += this.translateEvent(data);
       }
     } finally {
-      if (out !== '') forward(Buffer.from(out, 'latin1')); // what came before an event that broke off the answer
+      if (out !== '') forward(Buffer.from(out, 'latin1')); // also the events before one that reports an error
     }
   }
 }
@@ -95,17 +106,18 @@ export abstract class EventTranslator {
 export interface RelayOptions {
   readonly translator: EventTranslator;
   readonly signal: AbortSignal;
-  /** Longest silence once anything has been generated: before that only the signal bounds it, since models think. */
+  /** Maximum idle time after the first output. Models reason before it, so until then only `signal` limits the time. */
   readonly idleTimeoutMs: number | undefined;
-  /** What an answer with another status than 200 means. */
+  /** Converts a response whose status is not 200. */
   mapErrorResponse(status: number, headers: Headers, body: string): UpstreamError;
-  /** What a connection error means: whether the answer had started makes a difference. */
+  /** @param isStarted whether the response had started before the connection failed */
   mapConnectionError(error: unknown, isStarted: boolean): UpstreamError;
 }
 
 /**
- * Receives a streamed answer and hands it on, at undici's lowest level: a piece is received, translated and sent in one
- * go, and only a receiver without room stops the reading. Bodies as streams would cost more than all the rest.
+ * Receives a streamed response as an undici handler and forwards it. Each chunk is translated and forwarded
+ * synchronously; reading pauses only while the receiver is full. Node streams would cost more than all other
+ * processing.
  */
 export class StreamRelay implements Dispatcher.DispatchHandler {
   private readonly begin = Promise.withResolvers<void>();
@@ -118,9 +130,9 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private isFinished = false;
   private abortTimer: NodeJS.Timeout | undefined;
   private idleTimeout: NodeJS.Timeout | undefined;
-  /** The receiver has no room: then the silence is ours. */
+  /** The receiver is full, so the provider is not idle. */
   private isPaused = false;
-  /** The time is up, and what is still read is for nobody but the bill. */
+  /** The request was aborted; the rest is read only for its usage. */
   private isCatchingUp = false;
   private readonly idleTimer = new StreamIdleTimer();
 
@@ -129,12 +141,12 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     options.signal.addEventListener('abort', this.abort);
   }
 
-  /** Resolves when there is something to hand on, or all has come. @throws UpstreamError when nothing has */
+  /** Resolves at the first forwarded events, or at the end of the response. Rejects if the response fails before. */
   get started(): Promise<void> {
     return this.begin.promise;
   }
 
-  /** Hands on what has come and what comes. @throws UpstreamError when the answer breaks off */
+  /** Forwards the buffered events and all later ones until the end. @throws UpstreamError if the response fails */
   pipeTo(receiver: SseEventSink): Promise<void> {
     this.receiver = receiver;
     try {
@@ -149,7 +161,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     return this.outcome.promise;
   }
 
-  /** For how long nothing came that can be seen of an answer. @param graceMs so long the first piece may take */
+  /** Returns the idle time of the provider. @param graceMs time to the first chunk that does not count as idle */
   getIdleMs(graceMs: number): number {
     return this.idleTimer.getIdleMs(graceMs);
   }
@@ -160,7 +172,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {
-    if (status < 200) return; // the answer is yet to come
+    if (status < 200) return; // informational: the final response follows
     this.isResponding = true;
     if (status === 200) return;
     this.errorResponse = { status, headers, body: '' };
@@ -193,7 +205,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     errorResponse.body += String(chunk);
     if (errorResponse.body.length <= MAX_ERROR_BYTES) return;
     this.finish();
-    this.controller?.abort(new Error('a refusal is not read any further'));
+    this.controller?.abort(new Error('the error response is too long'));
   }
 
   private readonly abort = (): void => {
@@ -234,7 +246,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
 
   private readonly onIdle = (): void => {
     if (this.isPaused) this.idleTimeout?.refresh();
-    else this.controller?.abort(new UpstreamError('timeout', 'The upstream took too long'));
+    else this.controller?.abort(new UpstreamError('timeout', 'The provider took too long to respond'));
   };
 
   private runStep(step: () => void): void {
@@ -243,14 +255,14 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
       step();
       if (!this.options.translator.isEnded) return;
       this.finish();
-      this.abortTimer = setTimeout(() => this.controller?.abort(new Error('the body has no end')), END_TIMEOUT_MS);
+      this.abortTimer = setTimeout(() => this.controller?.abort(new Error('the body did not end')), END_TIMEOUT_MS);
     } catch (error) {
       this.finish(error);
       this.controller?.abort(error as Error);
     }
   }
 
-  /** Behind its end marker a body is read to its end, which lets its connection be used again. */
+  /** After the end marker the body is still read to its end, so that its connection can be reused. */
   private finish(error?: unknown): void {
     clearTimeout(this.abortTimer);
     clearTimeout(this.idleTimeout);

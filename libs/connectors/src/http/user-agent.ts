@@ -1,2 +1,2 @@
-/** Services behind Cloudflare, and some others, refuse a request that does not say who asks. */
+/** Services that use Cloudflare, and some others, reject requests without a user agent. */
 export const USER_AGENT = 'Countinghouse/1';

@@ -21,8 +21,8 @@ async function start(answer: StubHandler): Promise<string> {
   return server.listen();
 }
 
-describe('an answer', () => {
-  /** A thirtieth of a second instead of half a minute. */
+describe('a response of a payment backend', () => {
+  /** A timeout of 33 ms instead of 30 s. */
   const soon = { method: 'GET', path: '/', extraTimeoutMs: -29_967 } as const;
 
   function connect(url: string): BackendHttp {
@@ -32,21 +32,21 @@ describe('an answer', () => {
   }
 
   test.each<[string, StubHandler]>([
-    ['does not come', () => {}],
+    ['does not arrive', () => {}],
     ['stops', (response) => void response.write('{')],
     [
-      'drips',
+      'arrives byte by byte',
       (response) => {
         const timer = setInterval(() => response.write(' '), 5);
         response.on('close', () => clearInterval(timer));
       },
     ],
-  ])('that %s is waited for no longer than any other', async (_, answer) => {
+  ])('that %s fails after the timeout', async (_, answer) => {
     const http = connect(await start(answer));
     await expect(http.send(soon)).rejects.toMatchObject({ code: 'timeout', message: 'The wallet took too long' });
   });
 
-  test('without an end is not read to it', async () => {
+  test('without an end fails once it is too large', async () => {
     const answer: StubHandler = (response) => {
       const more = () => {
         while (response.write('x'.repeat(1_000_000)));
@@ -55,10 +55,10 @@ describe('an answer', () => {
       more();
     };
     const http = connect(await start(answer));
-    await expect(http.send({ method: 'GET', path: '/' })).rejects.toThrow('The wallet sent too much');
+    await expect(http.send({ method: 'GET', path: '/' })).rejects.toThrow('The wallet sent too many bytes');
   });
 
-  test('that is not wanted any more ends with the reason', async () => {
+  test('that the caller aborts fails with the reason of the caller', async () => {
     const http = connect(await start(() => {}));
     const stop = new AbortController();
     const asked = http.send({ method: 'GET', path: '/', signal: stop.signal });
@@ -99,7 +99,7 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
 
   test.each<[string, string, StubHandler]>([
     [
-      'refuses',
+      'rejects the request',
       'upstream_error',
       (response, { headers }, body) =>
         respondWithJson({ code: -1, message: `${JSON.stringify(headers)} ${body}` }, 500)(
@@ -108,26 +108,26 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
           '',
         ),
     ],
-    ['does not let us in', 'upstream_error', respondWithJson({ code: 1502, message: SECRET }, 401)],
-    ['is broken', 'upstream_error', respondWithJson({ message: SECRET }, 503)],
-    ['sends a page', 'upstream_error', respondWithJson(`<html>${SECRET}</html>`)],
-    ['sends nothing', 'upstream_error', respondWithJson('')],
+    ['rejects the credentials', 'upstream_error', respondWithJson({ code: 1502, message: SECRET }, 401)],
+    ['is unavailable', 'upstream_error', respondWithJson({ message: SECRET }, 503)],
+    ['sends an HTML page', 'upstream_error', respondWithJson(`<html>${SECRET}</html>`)],
+    ['sends an empty response', 'upstream_error', respondWithJson('')],
     ['sends null', 'upstream_error', respondWithJson('null')],
-    ['sends half', 'upstream_error', respondWithJson('{"result":{"addresses":[')],
+    ['sends incomplete JSON', 'upstream_error', respondWithJson('{"result":{"addresses":[')],
     [
-      'breaks off',
+      'interrupts its response',
       'upstream_error',
       (response) => void response.writeHead(200, { 'content-length': '99' }).write('{', () => response.destroy()),
     ],
-    ['hangs up', 'upstream_unavailable', (response) => void response.destroy()],
-  ])('that %s fails, and no failure repeats a secret', async (_, code, answer) => {
+    ['closes the connection', 'upstream_unavailable', (response) => void response.destroy()],
+  ])('fails without a secret in the error if the backend %s', async (_, code, answer) => {
     for (const failure of await failures(connect(await start(answer)))) {
       expect(failure).toMatchObject({ name: 'UpstreamError', code });
       expect(inspect(failure, { depth: 9 })).not.toContain(SECRET);
     }
   });
 
-  test('that is not there is unavailable', async () => {
+  test('fails with upstream_unavailable if the backend is unreachable', async () => {
     for (const failure of await failures(connect('http://127.0.0.1:1'))) {
       expect(failure).toMatchObject({ name: 'UpstreamError', code: 'upstream_unavailable' });
     }

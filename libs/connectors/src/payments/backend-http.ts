@@ -1,4 +1,4 @@
-/** HTTP to a back end that takes payments: every answer is bounded in size and time, and no failure repeats what was sent. */
+/** HTTP client for payment backends. Size and time of responses are limited, and errors do not quote what was sent. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
@@ -14,9 +14,9 @@ export interface BackendRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** It waits for its turn, where their number in a second is bounded. */
+  /** Waits in a queue if the backend has a limit of requests per second. */
   readonly isRateLimited?: true;
-  /** For what is asked to wait: how long until its answer, beyond what any other takes. */
+  /** Additional timeout of a long poll. */
   readonly extraTimeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -27,7 +27,7 @@ export interface BackendResponse {
   readonly text: string;
 }
 
-/** An answer is larger than any that is read. */
+/** The response exceeds `MAX_RESPONSE_BYTES`. */
 export class ResponseTooLargeError extends UpstreamError {}
 
 interface BackendHttpLimits {
@@ -39,14 +39,14 @@ interface BackendHttpLimits {
 export class BackendHttp {
   private readonly dispatcher: Dispatcher;
   private queue: Promise<void> = Promise.resolve();
-  /** When the last question went out that waited for its turn. */
+  /** When the last rate-limited request was sent. */
   private lastSentAtMs = 0;
 
   /**
-   * @param backendName as failures name it: `The Monero wallet`
-   * @param certificate file with a certificate of its own
-   * @param connections how many there are at most
-   * @param perSecond questions, where one look may need several
+   * @param backendName the subject of error messages, such as `The Monero wallet`
+   * @param certificate path of the certificate to trust, if it is not signed by a public authority
+   * @param connections maximum number of connections
+   * @param perSecond maximum number of rate-limited requests per second
    */
   constructor(
     readonly backendName: string,
@@ -59,7 +59,7 @@ export class BackendHttp {
     this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
   }
 
-  /** @returns an answer of any status @throws UpstreamError */
+  /** Returns a response of any status. @throws UpstreamError if there is none, or it is too large */
   async send({
     path,
     extraTimeoutMs = 0,
@@ -81,12 +81,12 @@ export class BackendHttp {
       if (cause instanceof UpstreamError || callerSignal?.aborted) throw cause;
       if (timeoutSignal.aborted) throw new UpstreamError('timeout', `${this.backendName} took too long`);
       if (isResponding)
-        throw new UpstreamError('upstream_error', `${this.backendName} broke off its answer`, { cause });
+        throw new UpstreamError('upstream_error', `${this.backendName} interrupted its response`, { cause });
       throw new UpstreamError('upstream_unavailable', `${this.backendName} cannot be reached`, { cause });
     }
   }
 
-  /** An answer that goes on until `signal` ends it. @throws UpstreamError */
+  /** Returns the chunks of a response that continues until `signal` aborts it. @throws UpstreamError */
   async stream(
     path: string,
     headers: Readonly<Record<string, string>>,
@@ -101,7 +101,7 @@ export class BackendHttp {
     return this.throwStatusError(statusCode);
   }
 
-  /** What was late is not caught up with: that would be too many at once. */
+  /** Waits until the next request may be sent. Unused time is not made up for later, to prevent bursts. */
   private throttle(gapMs: number): Promise<void> {
     this.queue = this.queue.then(async () => {
       const wait = this.lastSentAtMs + gapMs - performance.now();
@@ -111,14 +111,14 @@ export class BackendHttp {
     return this.queue;
   }
 
-  /** The answer has a status that is none of those that mean something. */
+  /** Throws for a response with an unexpected status. */
   throwStatusError(status: number): never {
-    throw new UpstreamError('upstream_error', `${this.backendName} answered with status ${status}`, { status });
+    throw new UpstreamError('upstream_error', `${this.backendName} responded with status ${status}`, { status });
   }
 
-  /** Without the words of a parser, which repeat the answer, which may repeat the question. */
+  /** Throws without the parser's message, which quotes the response, which in turn may quote the request. */
   throwUnreadable(): never {
-    throw new UpstreamError('upstream_error', `${this.backendName} sent an answer that cannot be read`);
+    throw new UpstreamError('upstream_error', `${this.backendName} sent an unreadable response`);
   }
 
   close(): Promise<void> {
@@ -130,7 +130,7 @@ export class BackendHttp {
     for await (const chunk of body) {
       accumulator.add(chunk);
       if (accumulator.size > MAX_RESPONSE_BYTES)
-        throw new ResponseTooLargeError('upstream_error', `${this.backendName} sent too much`);
+        throw new ResponseTooLargeError('upstream_error', `${this.backendName} sent too many bytes`);
     }
     return accumulator.bytes.toString('utf8');
   }

@@ -1,16 +1,16 @@
 import type { PaymentBackend } from '#application';
 import type { CoinTerms, Destination, PaymentTerms } from '#domain';
 
-/** What the index of a back end's folder says about it. */
+/** A kind of payment backend, exported by the index of its folder. */
 export interface BackendKind<Settings> {
   readonly name: string;
-  /** Whether it can be paid in a coin, to a destination of this kind. */
+  /** Whether it supports payments in a coin to a destination of this kind. */
   accepts(coin: CoinTerms, kind: Destination['kind']): boolean;
-  /** How many confirmations of a coin it can wait for, where it settles payments itself. */
+  /** The maximum number of confirmations that it can wait for. Undefined if the gateway counts confirmations. */
   getMaxConfirmations?(coin: CoinTerms): number;
   /**
-   * @param terms the coins that it may find payments of
-   * @returns undefined when the settings do not name one
+   * @param terms include the coins of all payments that the backend may report
+   * @returns undefined if the settings do not configure this kind
    */
   open(settings: Settings, terms: PaymentTerms): PaymentBackend | undefined;
 }

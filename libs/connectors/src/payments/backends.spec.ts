@@ -7,45 +7,45 @@ const terms = readPayments();
 const NOWHERE = 'http://127.0.0.1:1';
 const SETTINGS = { lndUrl: NOWHERE, lndMacaroon: '00', topupBackends: {} } as PaymentSettings;
 
-test('every back end goes by the name of its kind', async () => {
+test('every payment backend has the name of its kind', async () => {
   const small = { clnUrl: NOWHERE, clnRune: 'r', phoenixdUrl: NOWHERE, phoenixdPassword: 'p', moneroUrl: NOWHERE };
   const backends = createPaymentBackends({ ...SETTINGS, ...small, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
   expect(backends.backends.map(({ name }) => name)).toEqual(['lnd', 'btcpay', 'cln', 'phoenixd', 'monero']);
   await backends.close();
 });
 
-describe('settings and data that do not fit together stop the start:', () => {
+describe('the start fails because of', () => {
   const chosen = (topupBackends: Record<string, string>) => () =>
     createPaymentBackends({ ...SETTINGS, topupBackends }, terms);
 
   test.each<[string, Record<string, string>, string]>([
-    ['a method that is not there', { doge: 'lnd' }, 'TOPUP_BACKENDS names the method "doge", which is not there'],
-    ['a back end that cannot take it', { btc: 'lnd' }, 'the back end lnd cannot take btc'],
-    ['a back end that is not configured', { btc: 'btcpay' }, 'TOPUP_BACKENDS names "btcpay", which is not configured'],
+    ['an unknown method', { doge: 'lnd' }, 'TOPUP_BACKENDS names the method "doge", which does not exist'],
+    ['a backend that does not support the method', { btc: 'lnd' }, 'the backend lnd does not support btc'],
+    ['a backend that is not configured', { btc: 'btcpay' }, 'TOPUP_BACKENDS names "btcpay", which is not configured'],
   ])('%s', (_, topupBackends, sentence) => {
     expect(chosen(topupBackends)).toThrow(sentence);
   });
 
   test.each<[string, string, number, string]>([
-    ['none at all', 'btc', 0, 'asks for 0 confirmations of btc, and it takes at least one'],
-    ['more than a back end waits for', 'ltc', 7, 'asks for 7 confirmations of ltc, and btcpay waits for 6 at most'],
-  ])('confirmations: %s', (_, method, confirmations, sentence) => {
+    ['zero confirmations for a chain', 'btc', 0, 'requires 0 confirmations of btc, but the minimum is 1'],
+    ['too many confirmations', 'ltc', 7, 'requires 7 confirmations of ltc, but btcpay supports at most 6'],
+  ])('%s', (_, method, confirmations, sentence) => {
     const methods = terms.methods.map((each) => (each.method === method ? { ...each, confirmations } : each));
     const settings = { ...SETTINGS, btcpayUrl: NOWHERE, btcpayStoreId: 's' };
     expect(() => createPaymentBackends(settings, { ...terms, methods })).toThrow(sentence);
   });
 
-  test('data that names a back end that is not there', () => {
+  test('a payment method that names an unknown backend', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const misspelt = { ...terms, methods: [{ ...lightning, backends: ['lndd'] }] };
     expect(() => createPaymentBackends(SETTINGS, misspelt)).toThrow(
-      'the payment method btc-lightning names the back end "lndd", which is not there',
+      'the payment method btc-lightning names the backend "lndd", which does not exist',
     );
   });
 
-  test('data that names a back end for what it cannot take', () => {
+  test('a payment method that names a backend which does not support it', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const onChain = { ...terms, methods: [{ ...lightning, method: 'btc', destination: 'address' as const }] };
-    expect(() => createPaymentBackends(SETTINGS, onChain)).toThrow('the back end lnd cannot take btc');
+    expect(() => createPaymentBackends(SETTINGS, onChain)).toThrow('the backend lnd does not support btc');
   });
 });

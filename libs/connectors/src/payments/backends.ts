@@ -9,7 +9,7 @@ import { type NwcReceiveSettings, nwc } from './nwc/index.ts';
 import { type PhoenixdSettings, phoenixd } from './phoenixd/index.ts';
 import { type StripeSettings, stripe } from './stripe/index.ts';
 
-/** Every kind of back end that takes payments. */
+/** All kinds of payment backends. */
 export const BACKEND_KINDS = [lnd, btcpay, cln, phoenixd, nwc, monero, stripe] as const;
 
 export interface PaymentSettings
@@ -20,23 +20,23 @@ export interface PaymentSettings
     NwcReceiveSettings,
     MoneroSettings,
     StripeSettings {
-  /** Back ends by method, where another is wanted than the first that is configured. */
+  /** Payment backends by method. A method that is missing here uses its first configured backend. */
   readonly topupBackends: Readonly<Record<string, string>>;
-  /** Confirmations by method, where others are wanted than `payments.json` has. */
+  /** Confirmations by method, which replace those of `payments.json`. */
   readonly topupConfirmations: Readonly<Record<string, string>>;
 }
 
 /**
- * Opens the back ends that are configured.
- * @param terms in which every back end can take the methods that name it
- * @throws Error that says what is wrong with the settings or the data
+ * Creates the configured payment backends.
+ * @throws Error if a setting or a payment method names a backend that does not exist or does not support the method, if
+ * a setting names a backend that is not configured, or if a required number of confirmations is not supported
  */
 export function createPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
   const { topupBackends } = settings;
   for (const method of terms.methods) for (const name of method.backends) assertAccepts(name, method, terms);
   for (const [name, backend] of Object.entries(topupBackends)) {
     const method = terms.methods.find((paymentMethod) => paymentMethod.method === name);
-    if (!method) throw new Error(`TOPUP_BACKENDS names the method "${name}", which is not there`);
+    if (!method) throw new Error(`TOPUP_BACKENDS names the method "${name}", which does not exist`);
     assertAccepts(backend, method, terms);
   }
   const configuredBackends = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter(
@@ -51,21 +51,21 @@ export function createPaymentBackends(settings: PaymentSettings, terms: PaymentT
   return backends;
 }
 
-/** What a chain has not confirmed can be replaced by anybody who pays, so it never counts. */
+/** The sender of an unconfirmed payment on a chain can replace it, so at least one confirmation is required. */
 function assertConfirmationsSupported(
   name: string | undefined,
   { method, coin: code, destination, confirmations }: PaymentMethod,
   { coins }: PaymentTerms,
 ): void {
-  const requirement = `payments.json or TOPUP_CONFIRMATIONS asks for ${confirmations} confirmations of ${method}`;
-  if (destination === 'address' && confirmations < 1) throw new Error(`${requirement}, and it takes at least one`);
+  const requirement = `payments.json or TOPUP_CONFIRMATIONS requires ${confirmations} confirmations of ${method}`;
+  if (destination === 'address' && confirmations < 1) throw new Error(`${requirement}, but the minimum is 1`);
   const kind: Pick<BackendKind<PaymentSettings>, 'getMaxConfirmations'> | undefined = BACKEND_KINDS.find(
     (backendKind) => backendKind.name === name,
   );
   const coin = coins.find((coinTerms) => coinTerms.code === code);
   const maxConfirmations = coin && kind?.getMaxConfirmations?.(coin);
   if (maxConfirmations !== undefined && confirmations > maxConfirmations)
-    throw new Error(`${requirement}, and ${name} waits for ${maxConfirmations} at most`);
+    throw new Error(`${requirement}, but ${name} supports at most ${maxConfirmations}`);
 }
 
 function assertAccepts(
@@ -75,6 +75,6 @@ function assertAccepts(
 ): void {
   const kind = BACKEND_KINDS.find((backendKind) => backendKind.name === name);
   const coin = coins.find((coinTerms) => coinTerms.code === code);
-  if (!kind) throw new Error(`the payment method ${method} names the back end "${name}", which is not there`);
-  if (!coin || !kind.accepts(coin, destination)) throw new Error(`the back end ${name} cannot take ${method}`);
+  if (!kind) throw new Error(`the payment method ${method} names the backend "${name}", which does not exist`);
+  if (!coin || !kind.accepts(coin, destination)) throw new Error(`the backend ${name} does not support ${method}`);
 }

@@ -15,11 +15,11 @@ test.each<[string, bigint | undefined]>([
   ['"1"', undefined],
   ['null', undefined],
   ['[1]', undefined],
-])('%.30s is read as %p units', (text, units) => {
+])('parses %.30s to %p units', (text, units) => {
   const { amount } = parseExactJson(`{"amount":${text}}`) as { amount: unknown };
   expect(parseUnits(amount)).toBe(units);
 });
 
-test.each([[0], [-1], [1e11], [1.5], ['1795343932'], [undefined]])('%p is no moment', (seconds) => {
+test.each([[0], [-1], [1e11], [1.5], ['1795343932'], [undefined]])('rejects %p as Unix seconds', (seconds) => {
   expect(unixSecondsToInstant(seconds)).toBeUndefined();
 });

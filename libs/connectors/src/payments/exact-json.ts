@@ -1,13 +1,13 @@
-/** JSON as back ends send it, also with whole numbers that a JavaScript number cannot hold: amounts in the smallest unit of a coin. */
+/** Parses JSON of payment backends, including integers above the safe range: amounts in the smallest unit of a coin. */
 
-/** In the language since ES2026; the compiler's library does not have it yet. */
+/** A reviver with source text access (ES2026), which TypeScript's library does not declare yet. */
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
-/** What is longer is no amount of anything, and takes long to read. */
+/** Longer integers are not amounts, and parsing them takes long. */
 const MAX_DIGITS = 20;
 
 /**
- * Whole numbers that are not safe become bigints, all others stay what they are.
+ * Parses JSON, with unsafe integers as bigints. All other values are parsed as usual.
  * @throws SyntaxError
  */
 export function parseExactJson(text: string): unknown {
@@ -18,7 +18,10 @@ export function parseExactJson(text: string): unknown {
   return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
 }
 
-/** What a back end sent; undefined when it is no JSON. The words of a parser are not passed on: they repeat what was sent. */
+/**
+ * Parses the JSON of a payment backend.
+ * @returns undefined for invalid JSON; the parser's error is dropped because its message quotes the input
+ */
 export function parseBackendJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -27,13 +30,13 @@ export function parseBackendJson(text: string): unknown {
   }
 }
 
-/** A whole number that `parseExactJson` has read. @returns undefined when the value is none, or is below zero */
+/** Converts an integer from `parseExactJson`. @returns undefined if the value is not an integer or is negative */
 export function parseUnits(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return value >= 0n ? value : undefined;
   return Number.isSafeInteger(value) && Number(value) >= 0 ? BigInt(value as number) : undefined;
 }
 
-/** A moment as ISO 8601. @returns undefined when the value is no number of seconds */
+/** Converts Unix seconds to ISO 8601. @returns undefined if the value is not a plausible number of seconds */
 export function unixSecondsToInstant(seconds: unknown): string | undefined {
   const valid = Number.isSafeInteger(seconds) && Number(seconds) > 0 && Number(seconds) < 1e11;
   return valid ? new Date(Number(seconds) * 1000).toISOString() : undefined;

@@ -1,4 +1,4 @@
-/** What all Lightning back ends have in common: an invoice is known by its payment hash, and is looked up by that alone. */
+/** Shared code of the Lightning backends. An invoice is identified and looked up by its payment hash. */
 import { type BackendPayment, UpstreamError } from '#application';
 
 /** 32 bytes in lower-case hexadecimal, such as a payment hash. */
@@ -7,9 +7,9 @@ export function isHex32(value: unknown): value is string {
 }
 
 /**
- * Looks up one invoice after the other.
- * @param find undefined where nothing has come
- * @throws UpstreamError when the payment of another invoice comes back
+ * Fetches one invoice after the other.
+ * @param find returns undefined if the invoice is not paid
+ * @throws UpstreamError if the backend returns the payment of another invoice
  */
 export async function fetchInvoicesOneByOne(
   hashes: readonly string[],
@@ -26,5 +26,5 @@ export async function fetchInvoicesOneByOne(
 }
 
 export function mismatchedInvoiceError(): UpstreamError {
-  return new UpstreamError('upstream_error', 'The Lightning node answered for another invoice');
+  return new UpstreamError('upstream_error', 'The Lightning node returned a different invoice');
 }

@@ -1,7 +1,8 @@
 /**
- * The whole lines of a text that comes in pieces, however small: each is looked into once. What stands behind the last one is none.
- * @param maxLength characters of a line
- * @param onTooLong is called where one has more
+ * Yields the complete lines of a text that arrives in chunks. The text after the last line break is dropped. Each chunk
+ * is searched only once, so many small chunks do not take quadratic time.
+ * @param maxLength maximum characters of a line
+ * @param onTooLong called for a longer line
  */
 export async function* splitLines(
   chunks: AsyncIterable<string>,

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 
-/** Of a back end that reports nothing by itself: what came is found by looking, or named by its web hooks. */
+/**
+ * The subscription of a payment backend that pushes no hints: payments are found by polling or reported by webhooks.
+ */
 export function createEmptySubscription(signal: AbortSignal): AsyncIterable<never> {
   const next = async () => {
     if (!signal.aborted) await once(signal, 'abort');

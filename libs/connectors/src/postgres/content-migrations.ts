@@ -2,5 +2,5 @@ import { idempotencyMigrations } from './idempotency-store.ts';
 import { storedBytesMigrations } from './stored-bytes.ts';
 import { storedResponseMigrations } from './stored-responses.ts';
 
-/** Of the database of what lies beside the books. */
+/** Migrations of the content database: stored responses, saved responses by idempotency key, and their sizes. */
 export const contentMigrations = [...storedResponseMigrations, ...idempotencyMigrations, ...storedBytesMigrations];

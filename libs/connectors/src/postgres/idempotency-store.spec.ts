@@ -17,7 +17,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, contentMigrations);
   pool = new pg.Pool({ connectionString: database.url });
-  pool.on('error', () => {}); // the database may be dropped before the last connection is quite closed
+  pool.on('error', () => {}); // the database may be dropped before the last connection is closed
   kept = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);
 });
 afterAll(async () => {
@@ -52,25 +52,25 @@ const leaseOf = async ({ payer }: IdempotencyClaim): Promise<number> => {
 const expire = ({ payer }: IdempotencyClaim) =>
   pool.query('update gateway.answers set expires_at = now() where payer_id = $1', [idOf(payer)]);
 
-describe('a key', () => {
-  test('is claimed by one of many at once', async () => {
+describe('an idempotency key', () => {
+  test('is claimed by exactly one of many concurrent requests', async () => {
     const { payer } = claimOf();
     const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ payer }))));
     expect(claims.filter((stored) => stored !== undefined)).toHaveLength(1);
   });
 
-  test('is taken over by one of many at once', async () => {
+  test('is taken over by exactly one of many concurrent requests', async () => {
     const dead = await claimed();
     await kept.end(dead, 'unknown');
     const earlier = await kept.find(dead);
-    if (!earlier) throw new Error('it was forgotten');
+    if (!earlier) throw new Error('the claim was not found');
     expect(earlier).toEqual({ ...dead, isRunning: false, hasHold: false, isLost: false, sealedResponse: null });
     const heirs = Array.from({ length: 50 }, () => kept.takeOver(earlier, { ...dead, owner: randomUUID() }));
     expect((await Promise.all(heirs)).filter((mine) => mine)).toHaveLength(1);
     expect(await kept.find(dead)).toMatchObject({ isRunning: true });
   });
 
-  test('is not changed any more by who has lost it', async () => {
+  test('cannot be changed by an owner that has lost it', async () => {
     const dead = await claimed();
     const heir = { ...dead, owner: randomUUID() };
     await takenOver(dead, heir);
@@ -90,7 +90,7 @@ describe('a key', () => {
     });
   });
 
-  test('that is forgotten, or has expired, is free, and nothing is left of what it was', async () => {
+  test('can be claimed like a new key after an unpaid request or after its expiry', async () => {
     const [forgotten, expired] = [await claimed(), await claimed()];
     await kept.end(forgotten, 'unpaid');
     await kept.end(expired, ANSWER);
@@ -109,7 +109,7 @@ describe('a key', () => {
     }
   });
 
-  test('is respected for seconds by itself, and for as long as a hold once it is confirmed', async () => {
+  test('has a short lease until it is confirmed, and then one as long as a hold', async () => {
     const claim = await claimed();
     expect(await leaseOf(claim)).toBeLessThanOrEqual(10);
     expect(await kept.confirm(claim)).toBe(true);
@@ -117,11 +117,11 @@ describe('a key', () => {
     expect(await kept.find(claim)).toMatchObject({ isRunning: true, hasHold: true });
   });
 
-  test('is not taken over as it was found when it has been confirmed meanwhile', async () => {
+  test('is not taken over by a request that read it before it was confirmed', async () => {
     const late = await claimed();
     await kept.end(late, 'unknown');
     const earlier = await kept.find(late);
-    if (!earlier) throw new Error('it was forgotten');
+    if (!earlier) throw new Error('the claim was not found');
     await kept.confirm(late);
     expect(await kept.takeOver(earlier, claimOf({ payer: late.payer }))).toBe(false);
     await kept.end(late, 'unknown');
@@ -129,7 +129,7 @@ describe('a key', () => {
     expect(await kept.find(late)).toMatchObject({ owner: late.owner, hasHold: true });
   });
 
-  test('that is taken over is as new', async () => {
+  test('is like a new claim after it was taken over', async () => {
     const dead = await claimed();
     await kept.confirm(dead);
     const heir = claimOf({ payer: dead.payer, revision: 9 });
@@ -144,7 +144,7 @@ describe('a key', () => {
     expect(await leaseOf(dead)).toBeLessThanOrEqual(10);
   });
 
-  test('is removed when it has expired, and not before', async () => {
+  test('is removed only when it has expired', async () => {
     const [old, young] = [await claimed(), await claimed()];
     await expire(old);
     await kept.removeExpired();
@@ -153,7 +153,7 @@ describe('a key', () => {
   });
 });
 
-test('what was stored before it was counted is counted, and removed as what came later', async () => {
+test('rows that are older than the migration are counted and removed like later rows', async () => {
   const older = await createTestDatabase();
   const before = contentMigrations.slice(
     0,
@@ -184,8 +184,8 @@ test('what was stored before it was counted is counted, and removed as what came
   await older.drop();
 });
 
-describe('an answer', () => {
-  test('counts for its payer until it is gone, however it goes', async () => {
+describe('a saved response', () => {
+  test('counts towards the stored bytes of its payer until it is replaced or removed', async () => {
     const [first, second] = [await claimed(), await claimed()];
     for (const claim of [first, second]) await kept.end(claim, ANSWER);
     const answer = (await kept.find(first))?.sealedResponse;
@@ -198,7 +198,7 @@ describe('an answer', () => {
     for (const { payer } of [first, second]) expect(await kept.claim({ ...claimOf({ payer }), key: 'third' })).toBe(0);
   });
 
-  test('of many at once is kept within the limit, and lost beyond it: its request is not served again', async () => {
+  test('is saved only within the limit of its payer, also with concurrent requests; otherwise it is lost', async () => {
     const { payer } = claimOf();
     const running = Array.from({ length: 8 }, (_, i) => ({ ...claimOf({ payer }), key: `k${i}` }));
     for (const each of running) await kept.claim(each);
@@ -210,11 +210,11 @@ describe('an answer', () => {
     expect(await kept.claim({ ...claimOf({ payer }), key: 'next' })).toBeLessThanOrEqual(1_500);
   });
 
-  test('comes back byte for byte, and only by the same master key', async () => {
+  test('is returned byte for byte, and only with the same master key', async () => {
     const claim = await claimed();
     await kept.end(claim, ANSWER);
     const { sealedResponse: answer } = (await kept.find(claim)) ?? {};
-    if (!answer) throw new Error('it was not kept');
+    if (!answer) throw new Error('the response was not saved');
     expect(await kept.open(answer)).toEqual(ANSWER);
     const stranger = new PostgresIdempotencyStore(pool, new Secrets(randomBytes(32)), 60_000);
     await expect(stranger.open(answer)).rejects.toThrow();

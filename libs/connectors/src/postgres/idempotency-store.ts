@@ -1,6 +1,7 @@
 /**
- * Answers to requests with an Idempotency-Key, and the claims of those that are still running: one row for each key of
- * who pays. It says what was answered, never what may be charged. Times are the database's, the same for all gateways.
+ * Responses to requests with an Idempotency-Key, and the claims of requests that are still running: one row for each
+ * payer and key. The rows determine which response is repeated, never what may be charged. All times are those of the
+ * database, because it is the same for all gateways.
  */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -16,7 +17,7 @@ import {
 import { canRemoveSql } from './stored-bytes.ts';
 
 const RETENTION = '24 hours';
-/** How long a request may take to have its money held. One that takes longer may find that another is served instead. */
+/** How long a request may take to get its hold. After that, another request with the same key may be served instead. */
 const CLAIM_LEASE_MS = 10_000;
 
 export const idempotencyMigrations = [
@@ -41,7 +42,7 @@ export const idempotencyMigrations = [
   },
   {
     id: 'answers-2',
-    // Who claimed before there was this column never says that it holds anything, and may all the same.
+    // Older builds do not set this column when they hold money, so existing claims may have a hold.
     sql: 'alter table gateway.answers add column held boolean not null default true;',
   },
   {
@@ -52,9 +53,9 @@ export const idempotencyMigrations = [
 
 interface ClaimUpdate {
   readonly sql: string;
-  /** What else must be so, beside whose row it is. */
+  /** Condition in addition to payer, key and owner. */
   readonly condition?: string;
-  /** From `$4` on. */
+  /** Parameters from `$4` on. */
   readonly values?: readonly unknown[];
 }
 
@@ -62,7 +63,7 @@ const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
 export class PostgresIdempotencyStore extends IdempotencyStore {
-  /** @param holdLeaseMs how long a request is respected that holds money, and whose gateway says no more what became of it */
+  /** @param holdLeaseMs how long the claim of a request with a hold is valid if its gateway does not end it */
   constructor(
     private readonly pool: pg.Pool,
     private readonly secrets: Secrets,
@@ -159,7 +160,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
     const sealed = this.secrets.sealBytes(await compress(Buffer.concat([head, body])));
     const isSaved = await this.updateClaim('keep', claim, {
-      // Its count is locked: of many at once none passes the limit.
+      // The byte count of the payer is locked, so concurrent requests cannot exceed the limit.
       sql: 'with used as materialized (select app.stored_for_update($1) as bytes) update gateway.answers set answer = $4',
       condition: '(select bytes from used) + octet_length($4::bytea) <= $5',
       values: [sealed, maxBytes],
@@ -168,7 +169,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     return isSaved;
   }
 
-  /** Only its owner changes a row: who was taken for dead does not. */
+  /** Changes a row only for its current owner. A process that was considered dead has lost its rows. */
   private async updateClaim(
     name: string,
     { payer, key, owner }: IdempotencyClaim,
@@ -183,7 +184,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
   }
 }
 
-/** Ids are random: that of a challenge is no account's. */
+/** Returns the id without its category. Ids are random, so a challenge never has the id of an account. */
 function getUuid(payer: string): string {
   return payer.slice(payer.indexOf('-') + 1);
 }

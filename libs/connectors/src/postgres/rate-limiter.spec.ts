@@ -27,7 +27,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, abuseLimitMigrations);
   pool = new pg.Pool({ connectionString: database.url });
-  pool.on('error', () => {}); // the database may be dropped before the last connection is quite closed
+  pool.on('error', () => {}); // the database may be dropped before the last connection is closed
 });
 afterAll(async () => {
   await pool.end();
@@ -38,7 +38,7 @@ const opened = () => new PostgresRateLimiter(pool, hashed, RATES);
 const allowed = async (asked: readonly Promise<void>[]) =>
   (await Promise.allSettled(asked)).filter(({ status }) => status === 'fulfilled').length;
 
-test('gateways count together, also what comes at once: each address by itself, and all that is issued', async () => {
+test('all gateways share the limit of each address and the total limit, also for concurrent requests', async () => {
   const gateways = [1, 2, 3].map(opened);
   const times20 = (ask: (each: PostgresRateLimiter) => Promise<void>) =>
     gateways.flatMap((each) => Array.from({ length: 20 }, () => ask(each)));
@@ -52,7 +52,7 @@ test('gateways count together, also what comes at once: each address by itself, 
   expect(refused.retryAfterSeconds).toBeLessThanOrEqual(3_600);
 });
 
-test('a process knows who is over a limit once it has told him', async () => {
+test('a process caches that a caller has exceeded a limit once it has rejected a request of that caller', async () => {
   const [limits, another] = [opened(), opened()];
   const times = (length: number) => Array.from({ length }, () => limits.count('changes of an account', 'a'));
   await allowed(times(20));
@@ -63,7 +63,7 @@ test('a process knows who is over a limit once it has told him', async () => {
   expect(another.isExceeded('changes of an account', 'a')).toBe(false);
 });
 
-test('what has expired is counted no more, and removed', async () => {
+test('expired counts are ignored and removed', async () => {
   const limits = opened();
   await pool.query("update limits.counted set expire = 1 where key = 'accounts of an address:hash of 192.0.2.2'");
   await limits.count('accounts of an address', '192.0.2.2');
@@ -72,7 +72,7 @@ test('what has expired is counted no more, and removed', async () => {
   expect((await pool.query('select from limits.counted')).rowCount).toBe(0);
 });
 
-test('nothing is allowed that cannot be counted', async () => {
+test('an operation is rejected if it cannot be counted', async () => {
   const away = new pg.Pool({ connectionString: database.url.replace(/[^/]+$/, 'not_there') });
   const limits = new PostgresRateLimiter(away, hashed, RATES);
   await expect(limits.count('accounts of an address', '192.0.2.1')).rejects.toBeInstanceOf(StoreUnavailableError);

@@ -1,6 +1,7 @@
 /**
- * Limits of what costs nothing, which all gateways share. What is counted is lost with a crash of the database, and counted
- * anew: rows are not worth its log. Whose they are cannot be read from them: the keys are hashed.
+ * Limits of free operations, shared by all gateways. The counts are in an unlogged table, which
+ * is cheaper because it has no write-ahead log; a crash of the database resets them. Keys are hashed, so a row does not
+ * reveal its owner.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
@@ -12,13 +13,13 @@ const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 const EVERYBODY = 'everybody';
-/** Those who are remembered as over a limit. */
+/** Maximum number of cached callers that have exceeded a limit. */
 const MAX_CACHED_REJECTIONS = 100_000;
 
 export const abuseLimitMigrations = [
   {
     id: 'challenge-limits-1',
-    // Where processes of versions before count challenges.
+    // Older builds count challenges in this table.
     sql: `create schema limits;
           create unlogged table limits.challenges (
             key    varchar(255) primary key,
@@ -29,7 +30,7 @@ export const abuseLimitMigrations = [
   },
   {
     id: 'abuse-limits-1',
-    // As the limiter wants it.
+    // The columns that `rate-limiter-flexible` requires.
     sql: `create unlogged table limits.counted (
             key    varchar(255) primary key,
             points integer not null default 0,
@@ -39,7 +40,7 @@ export const abuseLimitMigrations = [
   },
 ] as const;
 
-/** How many there may be; each setting says of what. */
+/** Maximum number of operations in the window of each limit. */
 export interface RateLimitSettings {
   readonly accountsPerHour: number;
   readonly invoicesPerHourOfAddress: number;
@@ -57,53 +58,53 @@ export interface RateLimitSettings {
 interface Limit {
   readonly rate: keyof RateLimitSettings;
   readonly seconds: number;
-  /** What is said to who is over it. */
+  /** Formats the message for a caller that has exceeded the limit. */
   readonly formatMessage: (rates: RateLimitSettings) => string;
 }
 
 const formatFreeLimit = ({ freePerMinute, freePerDay }: RateLimitSettings) =>
-  `Free models take ${freePerMinute} requests a minute and ${freePerDay} a day of one account; models that are paid for have no such limit`;
+  `Free models accept ${freePerMinute} requests per minute and ${freePerDay} per day from one account; paid models have no such limit`;
 
 const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
   'accounts of an address': {
     rate: 'accountsPerHour',
     seconds: HOUR_SECONDS,
-    formatMessage: () => 'Too many accounts are created from your address',
+    formatMessage: () => 'Too many accounts created from your IP address; retry later',
   },
   'invoices of an address': {
     rate: 'invoicesPerHourOfAddress',
     seconds: HOUR_SECONDS,
-    formatMessage: () => 'Too many invoices are created, or wallets connected, from your address',
+    formatMessage: () => 'Too many invoices created or wallets connected from your IP address; retry later',
   },
   'invoices of an account': {
     rate: 'invoicesPerHourOfAccount',
     seconds: HOUR_SECONDS,
-    formatMessage: () => 'Too many invoices are created for this account',
+    formatMessage: () => 'Too many invoices created for this account; retry later',
   },
   'invoices of a key': {
     rate: 'invoicesPerHourOfKey',
     seconds: HOUR_SECONDS,
-    formatMessage: () => 'Too many invoices are created with this API key',
+    formatMessage: () => 'Too many invoices created with this API key; retry later',
   },
   'changes of an account': {
     rate: 'changesPerHour',
     seconds: HOUR_SECONDS,
-    formatMessage: () => 'Keys and wallets of this account are changed too often',
+    formatMessage: () => 'Too many changes to the API keys and wallets of this account; retry later',
   },
   'wrong credentials of an address': {
     rate: 'invalidCredentialsPerMinute',
     seconds: MINUTE_SECONDS,
-    formatMessage: () => 'Too many wrong credentials come from your address',
+    formatMessage: () => 'Too many invalid credentials from your IP address',
   },
   'requests without payment of an address': {
     rate: 'challengesPerMinute',
     seconds: MINUTE_SECONDS,
-    formatMessage: () => 'Too many requests without payment come from your address',
+    formatMessage: () => 'Too many requests without payment from your IP address; retry later',
   },
   challenges: {
     rate: 'challengesPerMinuteInAll',
     seconds: MINUTE_SECONDS,
-    formatMessage: () => 'Too many payments are asked for at the moment',
+    formatMessage: () => 'Too many payments are requested at the moment; retry later',
   },
   'free requests of an account in a minute': {
     rate: 'freePerMinute',
@@ -115,13 +116,13 @@ const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
     rate: 'freePerDayOfAddress',
     seconds: DAY_SECONDS,
     formatMessage: ({ freePerDayOfAddress }) =>
-      `Free models take ${freePerDayOfAddress} requests a day from one address; models that are paid for have no such limit`,
+      `Free models accept ${freePerDayOfAddress} requests per day from one IP address; paid models have no such limit`,
   },
 };
 
 export class PostgresRateLimiter extends RateLimiter {
   private readonly limiters: ReadonlyMap<RateLimitKey, RateLimiterPostgres>;
-  /** Who has asked for more, until the time is over: without a statement for each request. */
+  /** Callers that have exceeded a limit, until their window ends. Their requests need no query. */
   private readonly rejected = new LRUCache<string, true>({ maxSize: MAX_CACHED_REJECTIONS, sizeCalculation: () => 1 });
 
   constructor(
@@ -149,7 +150,7 @@ export class PostgresRateLimiter extends RateLimiter {
     await this.pool.query('delete from limits.counted where expire < $1', [Date.now()]);
   }
 
-  /** @returns for how long it is one too many; 0 where it is not */
+  /** Counts one operation. @returns the milliseconds until the window ends if the limit is exceeded, else 0 */
   private async consume(key: RateLimitKey, hashed: string): Promise<number> {
     try {
       await this.limiters.get(key)?.consume(hashed);

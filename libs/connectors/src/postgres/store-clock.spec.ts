@@ -4,7 +4,7 @@ import { StoreClock } from '#connectors';
 const MINUTE = 60_000;
 const START = Date.parse('2026-11-22T12:00:00.000Z');
 
-/** True time, how far the two clocks are from it, and how long a question takes. */
+/** Elapsed true time, the deviations of the two clocks, and the duration of a query, in milliseconds. */
 let passed: number;
 let wrong: { store: number; machine: number };
 let roundTrip: number;
@@ -33,53 +33,53 @@ async function open(): Promise<StoreClock> {
     getMachineTime: () => START + passed + wrong.machine,
     getMonotonicMs: () => 1_000 + passed,
   });
-  clock.close(); // looks when it is told to
+  clock.close(); // stops its timer: the tests call `synchronize`
   return clock;
 }
 
 const sinceStart = (clock: StoreClock) => clock.nowMs() - START - passed;
 
-test('what is decided by is the time of the store, however wrong the clock of the machine is', async () => {
+test('the time is that of the store, even with an incorrect clock of the host', async () => {
   wrong.machine = -20 * MINUTE;
   const clock = await open();
   passed += MINUTE;
   expect(sinceStart(clock)).toBe(0);
-  expect(alarms).toEqual(["this machine's clock is -1200000 ms ahead of the store's"]);
+  expect(alarms).toEqual(["this host's clock is -1200000 ms ahead of the store's"]);
 });
 
-describe('a machine whose clock is not that of the store', () => {
+describe('a difference between the clocks of host and store', () => {
   test.each([
-    ['by what happens', 1_500, true, 0],
-    ['noticeably', 30_000, true, 1],
-    ['by more than may be', MINUTE + 10, false, 1],
-    ['by as much the other way', -MINUTE - 10, false, 1],
-  ])('%s is known for it', async (_, machine, isSure, alarmed) => {
+    ['a small', 1_500, true, 0],
+    ['a reported', 30_000, true, 1],
+    ['a too large', MINUTE + 10, false, 1],
+    ['a too large negative', -MINUTE - 10, false, 1],
+  ])('%s difference is measured', async (_, machine, isSure, alarmed) => {
     wrong.machine = machine;
     const clock = await open();
     await clock.synchronize();
     expect([clock.skewMs, clock.isReliable(), alarms.length]).toEqual([machine, isSure, alarmed]);
   });
 
-  test('raises an alarm when it goes wrong and when it is right again, and none between', async () => {
+  test('is reported when it becomes large and when it is small again, and not in between', async () => {
     const clock = await open();
     for (const machine of [5_000, 6_000, 5_500, 0, 1_000]) {
       wrong.machine = machine;
       await clock.synchronize();
     }
     expect(alarms).toEqual([
-      "this machine's clock is 5000 ms ahead of the store's",
-      "this machine's clock agrees with the store's again",
+      "this host's clock is 5000 ms ahead of the store's",
+      "this host's clock agrees with the store's again",
     ]);
   });
 });
 
-test('a slow answer of the store changes nothing, since it may mean what is known', async () => {
+test('a slow response of the store does not change an offset that is within its bounds', async () => {
   const clock = await open();
   for (roundTrip of [4_000, 300, 9_000]) await clock.synchronize();
   expect([sinceStart(clock), alarms]).toEqual([0, []]);
 });
 
-test('time goes on while the store is away', async () => {
+test('the time advances while the store is unavailable', async () => {
   const clock = await open();
   away = true;
   await expect(clock.synchronize()).rejects.toThrow('away');
@@ -87,7 +87,7 @@ test('time goes on while the store is away', async () => {
   expect(sinceStart(clock)).toBe(0);
 });
 
-test('a process that a jump of the store has left ahead ends nothing by its time until the store has caught up', async () => {
+test('a process that is ahead after a jump of the store is unreliable until the store has caught up', async () => {
   const clock = await open();
   wrong.store = 60 * MINUTE;
   await clock.synchronize();
@@ -99,7 +99,7 @@ test('a process that a jump of the store has left ahead ends nothing by its time
   expect(clock.isReliable()).toBe(true);
 });
 
-test('when the clock of the store jumps, that is an alarm, and time never goes back', async () => {
+test('a jump of the store is reported, and the time does not go back', async () => {
   const clock = await open();
   const before = clock.nowMs();
   wrong.store = -10_000;
@@ -109,6 +109,6 @@ test('when the clock of the store jumps, that is an alarm, and time never goes b
   expect(clock.nowMs() - before).toBeLessThan(10);
   expect(alarms).toEqual([
     "the store's clock has jumped by -10000 ms",
-    "this machine's clock is 10000 ms ahead of the store's",
+    "this host's clock is 10000 ms ahead of the store's",
   ]);
 });

@@ -2,23 +2,23 @@ import type pg from 'pg';
 import { Clock } from '#application';
 
 const POLL_INTERVAL_MS = 5_000;
-/** At the start: of several looks the quickest says most. */
+/** Number of polls at the start. The fastest response gives the narrowest bounds. */
 const INITIAL_POLLS = 3;
-/** A clock that is further from the store's is worth an alarm. */
+/** A larger difference between the clocks of host and store is reported to the operator. */
 const REPORTED_SKEW_MS = 2_000;
 
 export interface StoreClockOptions {
-  /** Milliseconds since 1970, as the store has them. */
+  /** Returns the store's time in milliseconds since 1970. */
   readonly queryStoreTime: () => Promise<number>;
-  /** This machine's clock may be so far from the store's. */
+  /** Maximum difference between the clocks of host and store for a reliable time. */
   readonly maxSkewMs: number;
   readonly reportError: (problem: string, error: unknown) => void;
-  /** This machine's clock, and one that no one sets. */
+  /** The host's clock, in milliseconds since 1970. */
   readonly getMachineTime?: () => number;
+  /** A clock that nobody can set. */
   readonly getMonotonicMs?: () => number;
 }
 
-/** How the store's time is asked for. */
 export const createStoreTimeQuery = (pool: pg.Pool) => async (): Promise<number> => {
   const text = 'select extract(epoch from clock_timestamp()) * 1000 as now';
   const { rows } = await pool.query<{ now: string }>({ name: 'store-time', text });
@@ -26,13 +26,14 @@ export const createStoreTimeQuery = (pool: pg.Pool) => async (): Promise<number>
 };
 
 /**
- * The time of the one store that all processes share, so that a machine whose clock is wrong decides nothing about money by
- * it. Between two looks a monotonic clock goes on, and within a process time never goes back.
+ * The time of the event store, which all processes share. Decisions about money use it, because the clock of a
+ * host may be set incorrectly. Between two polls the time advances by a monotonic clock. Within a process it never
+ * goes back.
  */
 export class StoreClock extends Clock {
   private readonly getMachineTime: () => number;
   private readonly getMonotonicMs: () => number;
-  /** The store's time less the monotonic clock's. */
+  /** The store's time minus the monotonic time. */
   private offset = Number.NaN;
   private latest = Number.NEGATIVE_INFINITY;
   private isSkewed = false;
@@ -44,11 +45,11 @@ export class StoreClock extends Clock {
     this.getMonotonicMs = options.getMonotonicMs ?? (() => performance.now());
   }
 
-  /** @throws when the store does not say what time it is */
+  /** @throws the error of `queryStoreTime` */
   static async open(options: StoreClockOptions): Promise<StoreClock> {
     const clock = new StoreClock(options);
     for (let polls = 0; polls < INITIAL_POLLS; polls++) await clock.synchronize();
-    clock.timer = setInterval(() => void clock.synchronize().catch(() => {}), POLL_INTERVAL_MS).unref(); // the store is away: it goes on
+    clock.timer = setInterval(() => void clock.synchronize().catch(() => {}), POLL_INTERVAL_MS).unref(); // the time advances without the store
     return clock;
   }
 
@@ -57,17 +58,20 @@ export class StoreClock extends Clock {
     return this.latest;
   }
 
-  /** How far this machine's clock is ahead of the store's. */
+  /** How far the host's clock is ahead of the store's clock. */
   get skewMs(): number {
     return Math.round(this.getMachineTime() - this.getMonotonicMs() - this.offset);
   }
 
-  /** How far what is decided by is ahead of the store: it stands still since the store's clock went back. */
+  /** How far this clock is ahead of the store: if the store's clock is set back, this clock stops until both agree. */
   get leadMs(): number {
     return Math.max(0, Math.round(this.latest - this.getMonotonicMs() - this.offset));
   }
 
-  /** Two clocks that disagree: one of them is wrong, and it may be the store's. Nor is one sure that a jump has left ahead. */
+  /**
+   * False if the clocks of host and store disagree, because either can be incorrect. Also false while this clock is
+   * ahead after the store's clock was set back.
+   */
   override isReliable(): boolean {
     return Math.max(Math.abs(this.skewMs), this.leadMs) <= this.options.maxSkewMs;
   }
@@ -77,8 +81,8 @@ export class StoreClock extends Clock {
   }
 
   /**
-   * The store read its clock between question and answer, which bounds what the offset can be. As long as what is known is
-   * within these bounds nothing is learnt.
+   * Updates the offset. The store reads its clock between request and response, which gives a lower and an upper bound
+   * of the offset. An offset within these bounds is still correct and does not change.
    */
   async synchronize(): Promise<void> {
     const sentAt = this.getMonotonicMs();
@@ -93,13 +97,13 @@ export class StoreClock extends Clock {
     this.reportSkew();
   }
 
-  /** An alarm for each change. */
+  /** Reports each change between a small and a large difference once. */
   private reportSkew(): void {
     const { skewMs } = this;
     const isSkewed = Math.abs(skewMs) > REPORTED_SKEW_MS;
     if (isSkewed === this.isSkewed) return;
     this.isSkewed = isSkewed;
     const what = isSkewed ? `is ${skewMs} ms ahead of the store's` : "agrees with the store's again";
-    this.options.reportError(`this machine's clock ${what}`, undefined);
+    this.options.reportError(`this host's clock ${what}`, undefined);
   }
 }

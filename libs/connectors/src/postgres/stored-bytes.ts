@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Of what lies beside the books, counted by the database itself: whoever writes and deletes it. */
+/** Counts the stored bytes of each account with triggers, so that every insertion and deletion is counted. */
 export const storedBytesMigrations = [
   {
     id: 'stored-bytes-1',
@@ -50,7 +50,7 @@ export const storedBytesMigrations = [
   },
   {
     id: 'stored-bytes-2',
-    // A claim comes without an answer; a backup that is restored comes with it.
+    // A claim is inserted without a response, but a restored backup inserts rows with one.
     sql: `
       create trigger counted_at_once after insert on gateway.answers
         for each row when (new.answer is not null) execute function gateway.count_answer();
@@ -58,7 +58,8 @@ export const storedBytesMigrations = [
   },
   {
     id: 'stored-bytes-3',
-    // A row is there to be locked from the first byte on: each of its statements sees what others have committed.
+    // Creates the row before it is locked, so that even the first bytes of an account are counted under a lock. Each
+    // statement of the function sees what other transactions have committed.
     sql: `
       create function app.stored_for_update(account uuid) returns bigint language plpgsql as $$
       declare stored bigint;
@@ -73,10 +74,10 @@ export const storedBytesMigrations = [
   },
 ] as const;
 
-/** Any number: one process at a time removes what has expired. */
+/** Arbitrary number of the lock that lets only one process at a time remove expired rows. */
 const SWEEP_LOCK = 7_301_966;
 
-/** Part of a statement: whether this process is the one that removes. */
+/** SQL condition: true if this process gets the lock for removing expired rows. */
 export const canRemoveSql = `(select pg_try_advisory_xact_lock(${SWEEP_LOCK}))`;
 
 export async function queryStoredBytes(pool: pg.Pool, accountId: string): Promise<number> {

@@ -9,7 +9,7 @@ import {
 import type { Instant } from '#domain';
 import { canRemoveSql, queryStoredBytes } from './stored-bytes.ts';
 
-/** Neither facts nor a read model: the only copy of these conversations, which the books do not need. */
+/** Stored responses are neither events nor a read model: this is the only copy. The ledger does not depend on them. */
 export const storedResponseMigrations = [
   {
     id: 'stored-responses-1',
@@ -40,7 +40,7 @@ export const storedResponseMigrations = [
   },
   {
     id: 'stored-responses-3',
-    // Responses of before have all of their conversation, and go on from none.
+    // Older responses contain their complete conversation, so they have no previous response.
     sql: `
       alter table app.responses add column previous_id text collate "C" references app.responses (id);
       create index on app.responses (previous_id) where previous_id is not null;
@@ -49,7 +49,7 @@ export const storedResponseMigrations = [
 ] as const;
 
 const FOREIGN_KEY_VIOLATION = '23503';
-/** What is read together with where it lies: most conversations. */
+/** Conversations up to this size, which are most of them, are returned by the query that measures their size. */
 const READ_AT_ONCE_BYTES = 64 * 1024;
 
 const CHAIN_START_SQL = {
@@ -57,7 +57,7 @@ const CHAIN_START_SQL = {
   item: 'app.response_items i join app.responses r on r.id = i.response_id where i.id = $1 and i.account_id = $2',
 };
 
-/** The response that `start` finds, and those that it goes on from, the first one first. */
+/** Selects the response that `start` finds and all responses that it continues, the oldest first. */
 const buildChainSql = (start: string, isSingle: boolean) => `
   with recursive chain as (
     select r.id, r.previous_id, r.sealed_by, r.box, 1 as part from ${start} and r.account_id = $2 and r.expires_at > $3
@@ -68,7 +68,7 @@ const buildChainSql = (start: string, isSingle: boolean) => `
   sized as (select *, sum(octet_length(box)) over () as bytes from chain)
   select id, sealed_by, bytes, case when bytes <= ${READ_AT_ONCE_BYTES} then box end as box from sized order by part desc`;
 
-/** Removes those of `start` that have expired, and what only they went on from: expired as well, and of no other use. */
+/** Deletes expired responses of `start` that no response continues, and expired ones that only those continued. */
 const buildRemovalSql = (start: string) => `
   with recursive gone as (
     (select r.id, r.previous_id from app.responses r
@@ -80,10 +80,9 @@ const buildRemovalSql = (start: string) => `
   )
   delete from app.responses where id in (select id from gone)`;
 
-/** The count is locked before any response, as by who saves one that goes on from it: so neither waits for the other. */
+/** Locks the byte count before any response, in the same order as `save`, so that the two cannot deadlock. */
 const REMOVED_RESPONSE_SQL = 'r.id = $2 and (select app.stored_for_update($3)) is not null';
 
-/** Responses in PostgreSQL, as they were sealed. */
 export class PostgresResponseStore extends ResponseStore {
   constructor(private readonly pool: pg.Pool) {
     super();
@@ -93,7 +92,7 @@ export class PostgresResponseStore extends ResponseStore {
     const { id, accountId, previousId, expiresAt, sealed, itemIds } = response;
     const saving = this.pool.query<{ saved: boolean }>({
       name: 'response-save',
-      // The count of the account is locked: of many at once none passes the limit.
+      // The byte count of the account is locked, so concurrent requests cannot exceed the limit.
       text: `
         with used as materialized (select app.stored_for_update($2) as bytes),
         response as (
@@ -151,7 +150,10 @@ export class PostgresResponseStore extends ResponseStore {
     return queryStoredBytes(this.pool, accountId);
   }
 
-  /** Whether anything was removed, and nothing else began to go on from it: then it stays, until that has expired as well. */
+  /**
+   * Returns whether anything was removed. Nothing is removed if a new response continues one of the responses at the
+   * same time: then they stay until the new response has expired as well.
+   */
   private async removeOnce(removal: pg.QueryConfig): Promise<boolean> {
     try {
       return ((await this.pool.query(removal)).rowCount ?? 0) > 0;
@@ -161,7 +163,7 @@ export class PostgresResponseStore extends ResponseStore {
     }
   }
 
-  /** Those of rows that were only measured. Undefined where one has been removed meanwhile. */
+  /** Loads the contents of rows that were only measured. @returns undefined if one of them has been removed since */
   private async loadBoxes(
     measured: readonly StoredRow[],
     reserveMemory: () => Promise<void>,
@@ -178,7 +180,7 @@ export class PostgresResponseStore extends ResponseStore {
   }
 }
 
-/** A response would go on from one that is not there. */
+/** Whether a response continues one that does not exist. */
 function isForeignKeyViolation(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION;
 }
@@ -186,8 +188,8 @@ function isForeignKeyViolation(error: unknown): boolean {
 interface StoredRow {
   readonly id: string;
   readonly sealed_by: string;
-  /** Of all that were found together. */
+  /** Total size of all rows of the result. */
   readonly bytes: string;
-  /** Null where these are many. */
+  /** Null if the total size exceeds `READ_AT_ONCE_BYTES`. */
   readonly box: string | null;
 }

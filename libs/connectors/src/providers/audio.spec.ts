@@ -1,4 +1,4 @@
-/** What vendors of sound are sent, and what is made of what they answer. */
+/** Requests to audio providers and the results of their responses. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -77,7 +77,7 @@ describe('Deepgram', () => {
     },
   };
 
-  test('is sent the file as it is, and all that the price depends on', async () => {
+  test('receives the unchanged file and every option that affects the price', async () => {
     server.handler = respondWithJson(HEARD);
     await listen('deepgram', { model: 'nova-3', parameters: { language: 'multi' } });
     const { path, query, body, headers } = asked();
@@ -97,13 +97,13 @@ describe('Deepgram', () => {
     });
   });
 
-  test('has no id that a fact has no room for', async () => {
+  test('reports no request id that is too long for an event', async () => {
     const { request_id: _, ...metadata } = HEARD.metadata;
     server.handler = respondWithJson({ ...HEARD, metadata: { ...metadata, request_id: 'x'.repeat(2_000_000) } });
     expect(await listen('deepgram')).toMatchObject({ vendorId: undefined });
   });
 
-  test('says what it heard, and what it bills, rounded up to a millisecond', async () => {
+  test('returns the transcript, and the billed duration rounded up to a millisecond', async () => {
     server.handler = respondWithJson(HEARD);
     expect(await listen('deepgram')).toEqual({
       text: 'Ja, nein.',
@@ -120,18 +120,18 @@ describe('Deepgram', () => {
   });
 
   test.each<[string, unknown]>([
-    ['nothing', {}],
+    ['an empty object', {}],
     ['no channel', { metadata: { duration: 1 }, results: { channels: [] } }],
     ['no text', { results: { channels: [{ alternatives: [{ transcript: 7 }] }] } }],
     ['a list', []],
-    ['what is no JSON', '<html>'],
-  ])('that answers with %s may send an invoice for it, and is not asked again', async (_, answer) => {
+    ['invalid JSON', '<html>'],
+  ])('may invoice a response with %s, and is not called again', async (_, answer) => {
     server.handler = respondWithJson(answer);
     await expect(listen('deepgram')).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
     expect(server.requests).toHaveLength(1);
   });
 
-  test.each([-1, Number.NaN, '3', null, 1e300])('is not believed a length of %s', async (duration) => {
+  test.each([-1, Number.NaN, '3', null, 1e300])('has no billed duration if it reports %s', async (duration) => {
     server.handler = respondWithJson({ ...HEARD, metadata: { duration } });
     expect((await listen('deepgram')).milliseconds).toBeUndefined();
   });
@@ -145,25 +145,25 @@ describe('Deepgram', () => {
       'expected value',
     ],
     ['Too long a text', 413, 'invalid_request', 'Too long a text'],
-    ['<html><body>no</body></html>', 400, 'invalid_request', 'The upstream refused the request'],
+    ['<html><body>no</body></html>', 400, 'invalid_request', 'The provider rejected the request'],
     ['Unsupported', 415, 'invalid_request', 'Unsupported'],
     [
       { err_code: 'INSUFFICIENT_PERMISSIONS', err_msg: 'secret' },
       403,
       'upstream_error',
-      'The upstream answered with status 403',
+      'The provider responded with status 403',
     ],
     [
       { err_code: 'ASR_PAYMENT_REQUIRED', err_msg: 'secret' },
       402,
       'upstream_error',
-      'The upstream answered with status 402',
+      'The provider responded with status 402',
     ],
-    [{ err_code: 'TOO_MANY_REQUESTS' }, 429, 'rate_limited', 'The upstream is limiting requests; try again later'],
-    ['Service Unavailable', 503, 'upstream_unavailable', 'The upstream does not serve at present'],
-    ['', 504, 'timeout', 'The upstream took too long'],
+    [{ err_code: 'TOO_MANY_REQUESTS' }, 429, 'rate_limited', 'The provider is limiting requests; retry later'],
+    ['Service Unavailable', 503, 'upstream_unavailable', 'The provider is currently unavailable'],
+    ['', 504, 'timeout', 'The provider took too long to respond'],
   ])(
-    'that refuses with %j (%i) has its words passed on where they are about the request',
+    'has its message in %j (%i) forwarded only if the message concerns the request',
     async (body, status, code, message) => {
       server.handler = (response) => {
         response.writeHead(status, { 'dg-request-id': 'dg-2', 'retry-after': '7' });
@@ -175,7 +175,7 @@ describe('Deepgram', () => {
     },
   );
 
-  test('speaks with a voice that is its model, in the format that is asked for', async () => {
+  test('generates speech with the voice as its model, in the requested format', async () => {
     sound({ 'dg-char-count': '5', 'dg-request-id': 'dg-3' }, 'a', 'b');
     const voice = 'aura-2-thalia-en';
     const { bytes, ...speech } = await speak('deepgram', { voice, parameters: { response_format: 'wav', speed: 4 } });
@@ -193,7 +193,7 @@ describe('Deepgram', () => {
     });
   });
 
-  test('is not told a speed where its voices have none', async () => {
+  test('receives no speed for voices that do not support one', async () => {
     sound();
     await speak('deepgram', { voice: 'aura-2-agathe-fr', parameters: { response_format: 'midi', speed: 2 } });
     expect(asked().query).toEqual({ model: 'aura-2-agathe-fr', encoding: 'mp3', mip_opt_out: 'false' });
@@ -201,7 +201,7 @@ describe('Deepgram', () => {
 });
 
 describe('ElevenLabs', () => {
-  test('streams, and is told a language where its model takes one', async () => {
+  test('streams, and receives the language if its model supports one', async () => {
     sound({ 'request-id': 'el-1', 'x-character-count': '5', 'character-cost': '3' });
     const parameters = { language: 'fr', speed: 3, response_format: 'opus' };
     const speech = await speak('elevenlabs', { model: 'eleven_flash_v2_5', voice: 'a/b', parameters });
@@ -217,7 +217,7 @@ describe('ElevenLabs', () => {
     });
   });
 
-  test('is told none otherwise, and makes WAV in one piece', async () => {
+  test('receives no language for other models, and does not stream WAV', async () => {
     sound();
     const parameters = { language: 'fr', response_format: 'wav' };
     const { characters } = await speak('elevenlabs', { model: 'eleven_multilingual_v2', parameters });
@@ -230,21 +230,21 @@ describe('ElevenLabs', () => {
     [{ detail: { status: 'max_character_limit_exceeded', message: 'Too long.' } }, 400, 'invalid_request', 'Too long.'],
     [{ detail: [{ loc: ['body', 'text'], msg: 'Field required' }] }, 422, 'invalid_request', 'Field required'],
     [{ detail: 'Plain words' }, 400, 'invalid_request', 'Plain words'],
-    [{ detail: [] }, 422, 'invalid_request', 'The upstream refused the request'],
+    [{ detail: [] }, 422, 'invalid_request', 'The provider rejected the request'],
     [
       { detail: { status: 'quota_exceeded', message: 'secret' } },
       401,
       'upstream_error',
-      'The upstream answered with status 401',
+      'The provider responded with status 401',
     ],
     [
       { detail: { status: 'too_many_concurrent_requests' } },
       429,
       'rate_limited',
-      'The upstream is limiting requests; try again later',
+      'The provider is limiting requests; retry later',
     ],
   ])(
-    'that refuses with %j (%i) has its words passed on where they are about the request',
+    'has its message in %j (%i) forwarded only if the message concerns the request',
     async (body, status, code, message) => {
       server.handler = respondWithJson(body, status);
       await expect(speak('elevenlabs')).rejects.toMatchObject({ code, status, publicMessage: message });
@@ -253,7 +253,7 @@ describe('ElevenLabs', () => {
 });
 
 describe('OpenAI', () => {
-  test('is sent a form whose file is called what it is', async () => {
+  test('receives a form with the original file name', async () => {
     const words = [{ word: 'One', start: 0, end: 1 }];
     const segments = [{ text: ' One', start: 0, end: 1 }];
     server.handler = respondWithJson({
@@ -274,14 +274,14 @@ describe('OpenAI', () => {
     expect(body).not.toContain('name="language"');
   });
 
-  test('bills whole seconds, where it does not say how many', async () => {
+  test('bills the duration rounded up to seconds if it reports no billed seconds', async () => {
     server.handler = respondWithJson({ text: 'One', duration: 1.2 });
     expect(await listen('openai')).toMatchObject({ milliseconds: 2_000, words: [], segments: [] });
     server.handler = respondWithJson({ text: 'One' });
     expect((await listen('openai')).milliseconds).toBeUndefined();
   });
 
-  test('speaks as it is told', async () => {
+  test('receives defaults for the speech parameters that a request omits', async () => {
     sound({ 'x-request-id': 'req_1' }, 'a');
     expect(await speak('openai', { model: 'tts-1', voice: 'nova' })).toMatchObject({ vendorId: 'req_1' });
     expect(JSON.parse(asked().body)).toEqual({
@@ -295,7 +295,7 @@ describe('OpenAI', () => {
 });
 
 test.each(['deepgram', 'elevenlabs', 'openai'] as const)(
-  'what %s sends as sound and is none is not asked for again',
+  'a speech response of %s that is not audio may be invoiced, and is not requested again',
   async (vendor) => {
     server.handler = respondWithJson({ oops: true });
     await expect(speak(vendor)).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });

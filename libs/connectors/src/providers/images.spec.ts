@@ -43,7 +43,7 @@ async function failureOf(vendor: keyof typeof makers, answer: StubHandler): Prom
   server.handler = answer;
   return makers[vendor](call()).then(
     () => {
-      throw new Error('it was made');
+      throw new Error('the call succeeded');
     },
     (failure: UpstreamError) => failure,
   );
@@ -51,7 +51,7 @@ async function failureOf(vendor: keyof typeof makers, answer: StubHandler): Prom
 
 const BASE64 = PIXEL.toString('base64');
 
-describe('what a vendor refuses means the same, however it is said', () => {
+describe('a failed call', () => {
   const openAiError = (code: string | null, message = 'No') => ({ error: { message, code, param: null } });
   const googleError = (status: string, details: unknown = []) => ({ error: { message: 'No', status, details } });
   const falError = (type: string) => ({ detail: [{ loc: ['body', 'prompt'], msg: 'No', type }] });
@@ -75,13 +75,13 @@ describe('what a vendor refuses means the same, however it is said', () => {
     ['google', 403, googleError('PERMISSION_DENIED'), 'upstream_unavailable'],
     ['google', 429, googleError('RESOURCE_EXHAUSTED'), 'rate_limited'],
     ['google', 503, googleError('UNAVAILABLE'), 'upstream_unavailable'],
-  ])('%s: %d %j is %s', async (vendor, status, body, code) => {
+  ])('of %s: %d %j is reported as %s', async (vendor, status, body, code) => {
     const failure = await failureOf(vendor, respondWithJson(body, status));
     expect(failure).toMatchObject({ code, status, deliveredText: undefined, usage: undefined });
     expect(failure.publicMessage).not.toMatch(/balance|key/i);
   });
 
-  test.each(['openai', 'fal', 'google'] as const)('%s: an answer that is lost may be invoiced', async (vendor) => {
+  test.each(['openai', 'fal', 'google'] as const)('of %s: a lost response may be invoiced', async (vendor) => {
     const lost: StubHandler = (_, request) => void request.socket.destroy();
     expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', deliveredText: '' });
     expect(await failureOf(vendor, respondWithJson('{"broken'))).toMatchObject({
@@ -90,7 +90,7 @@ describe('what a vendor refuses means the same, however it is said', () => {
     });
   });
 
-  test.each(['openai', 'google'] as const)('%s: an answer without an image too', async (vendor) => {
+  test.each(['openai', 'google'] as const)('of %s: a response without an image may be invoiced', async (vendor) => {
     expect(await failureOf(vendor, respondWithJson({ created: 1 }))).toMatchObject({
       code: 'upstream_error',
       deliveredText: '',
@@ -99,13 +99,13 @@ describe('what a vendor refuses means the same, however it is said', () => {
   });
 });
 
-test('all vendors are told who asks', async () => {
+test('every provider receives the user agent', async () => {
   for (const vendor of ['openai', 'fal', 'google'] as const) await failureOf(vendor, respondWithJson({}, 400));
   expect(server.requests.map(({ headers }) => headers['user-agent'])).toEqual(Array(3).fill('Countinghouse/1'));
 });
 
 describe("OpenAI's images", () => {
-  test('are billed by texts and pictures in both directions', async () => {
+  test('are billed by text and image tokens, for input and output', async () => {
     const input_tokens_details = { text_tokens: 4, image_tokens: 300 };
     const output_tokens_details = { text_tokens: 6, image_tokens: 1_000 };
     const usage = { input_tokens: 304, output_tokens: 1_006, input_tokens_details, output_tokens_details };
@@ -123,7 +123,7 @@ describe("OpenAI's images", () => {
     expect((await makers.openai(call())).usage).toBeUndefined();
   });
 
-  test('from a picture are a form, with what is always told then', async () => {
+  test('are requested by a form with the parameters of `withImage` if there is an input image', async () => {
     server.handler = respondWithJson({ data: [{ b64_json: BASE64 }] });
     const wire = {
       words: { size: { '3:2': '1536x1024' } },
@@ -154,7 +154,7 @@ describe("fal's images", () => {
     };
   const image = (name: string) => ({ url: `https://files.example/${name}.png` });
 
-  test('are asked for in its words, and fetched where it says', async () => {
+  test("are requested with fal's names and values, and fetched from the URL of the result", async () => {
     server.handler = queue(respondWithJson({ images: [image('a'), image('b')] }));
     const wire = { names: { size: 'image_size' }, words: { size: { '1:1': 'square_hd' } }, always: { max_images: 1 } };
     const parameters = { size: '1:1', seed: 7 };
@@ -172,7 +172,7 @@ describe("fal's images", () => {
     ]);
   });
 
-  test('from a picture go where edits go', async () => {
+  test('are requested from the editing model if there is an input image', async () => {
     server.handler = queue(respondWithJson({ image: image('a') }));
     await makers.fal(call({ images: [picture], wireMapping: { withImage: { model: 'maker/model/edit' } } }));
     const [{ line, body }] = server.requests as [(typeof server.requests)[number]];
@@ -182,14 +182,14 @@ describe("fal's images", () => {
     ]);
   });
 
-  test('that it finds indecent are not delivered, and billed', async () => {
+  test('are billed but not delivered if fal flags them as NSFW', async () => {
     server.handler = queue(respondWithJson({ images: [image('a'), image('b')], has_nsfw_concepts: [true, false] }));
     expect(await makers.fal(call())).toMatchObject({ files: [image('b')], usage: { image: 2 } });
     const all = await failureOf('fal', queue(respondWithJson({ images: [image('a')], has_nsfw_concepts: [true] })));
     expect(all).toMatchObject({ code: 'content_policy_violation', usage: { image: 1 }, vendorId: 'r1' });
   });
 
-  test('are not asked for at an address that is not its own', async () => {
+  test('are not requested from a URL outside of the queue', async () => {
     const elsewhere = 'http://169.254.169.254/latest';
     const told = { request_id: 'r1', status_url: elsewhere, response_url: elsewhere, cancel_url: elsewhere };
     const signal = AbortSignal.timeout(300);
@@ -208,7 +208,7 @@ describe("Google's images", () => {
     candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 1_120 }],
   };
 
-  test('are the last of its drafts, and counted with its thoughts', async () => {
+  test('do not include drafts, and are billed with the reasoning tokens', async () => {
     const drawn = { inlineData: { mimeType: 'image/png', data: BASE64 } };
     const parts = [{ text: 'Here' }, { thought: true, inlineData: { data: 'aaaa' } }, drawn, null];
     server.handler = respondWithJson({ candidates: [{ content: { parts } }], usageMetadata, responseId: 'g1' });
@@ -228,7 +228,7 @@ describe("Google's images", () => {
   test.each([
     [{ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }],
     [{ candidates: [{ finishReason: 'IMAGE_SAFETY' }] }],
-  ])('that are against its rules are refused with what they cost: %j', async (body) => {
+  ])('fail with their usage if they violate the content policy: %j', async (body) => {
     const failure = await failureOf('google', respondWithJson({ ...body, usageMetadata }));
     expect(failure).toMatchObject({ code: 'content_policy_violation', deliveredText: undefined });
     expect(failure.usage).toEqual({ input: 4, imageInput: 1_120, output: 74, imageOutput: 1_120 });

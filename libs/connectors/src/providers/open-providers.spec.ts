@@ -23,11 +23,11 @@ function refused(upstream: string): UpstreamError {
     expect(error).toBeInstanceOf(UpstreamError);
     return error as UpstreamError;
   }
-  throw new Error('it was given');
+  throw new Error('the capability was returned');
 }
 
-describe('a vendor', () => {
-  test('that speaks the protocol of OpenAI needs no code', async () => {
+describe('a provider', () => {
+  test("needs no code of its own for OpenAI's protocol", async () => {
     for (const capability of ['chat', 'responses', 'embeddings'] as const) {
       expect(providers.supports('one', capability)).toBe(true);
       expect(providers.get(hold, 'one', capability)).toBeInstanceOf(Function);
@@ -35,24 +35,27 @@ describe('a vendor', () => {
     expect(providers.supports('one', 'search')).toBe(false);
   });
 
-  test('without a credential can do what it can, and is not asked', () => {
+  test('lists its capabilities but cannot be called without a credential', () => {
     expect(providers.supports('two', 'chat')).toBe(true);
-    expect(providers.findUnavailableReason('two')).toBe('has no credential here');
-    expect(refused('two')).toMatchObject({ code: 'upstream_unavailable', message: '"two" has no credential here' });
+    expect(providers.findUnavailableReason('two')).toBe('is not configured on this gateway');
+    expect(refused('two')).toMatchObject({
+      code: 'upstream_unavailable',
+      message: '"two" is not configured on this gateway',
+    });
   });
 
-  test('of an unknown protocol can do nothing', () => {
+  test('has no capabilities with an unknown protocol', () => {
     expect(providers.supports('odd', 'chat')).toBe(false);
     expect(refused('odd').message).toBe('"odd" does not offer chat');
   });
 
-  test('that is not there is not asked', () => {
+  test('cannot be called if it does not exist', () => {
     expect(providers.supports('three', 'chat')).toBe(false);
     expect(refused('three').code).toBe('upstream_unavailable');
   });
 });
 
-test('the vendors that are shipped can do what the catalogue that is shipped wants of them', async () => {
+test('the shipped providers have all capabilities that the shipped catalogue requires', async () => {
   const shipped = createProviders(readProviders(), { ...timeouts, providers: new Map() });
   const demands = listRequirements(readCatalogue());
   expect(demands.length).toBeGreaterThan(0);

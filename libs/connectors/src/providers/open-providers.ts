@@ -1,4 +1,4 @@
-/** The one registry of vendors: each has the code of its protocol, its address and its credential. */
+/** The registry of providers. Each has the code of its protocol, its base URL and its credential. */
 import {
   type Capability,
   type Hold,
@@ -19,7 +19,7 @@ import { createGoogleProvider } from './google/index.ts';
 import { createOpenAiProvider } from './openai/index.ts';
 import type { CreateProvider, ProviderConfig } from './provider.ts';
 
-/** What each protocol can do. A vendor whose protocol is not among them is listed, and can do nothing yet. */
+/** The code of each protocol. A provider with another protocol is listed but has no capabilities. */
 const PROTOCOLS: Readonly<Record<string, CreateProvider>> = {
   openai: createOpenAiProvider,
   anthropic: createAnthropicProvider,
@@ -32,20 +32,19 @@ const PROTOCOLS: Readonly<Record<string, CreateProvider>> = {
   ehbp: createEhbpProvider,
 };
 
-const NO_CREDENTIAL = 'has no credential here';
+const NO_CREDENTIAL = 'is not configured on this gateway';
 
-/** Where a vendor is reached, and with what. */
 export interface ProviderConnection {
   readonly baseUrl: string;
   readonly credential: string;
 }
 
 export interface ProviderSettings extends Timeouts {
-  /** By the slugs of vendors; those that are missing have no credential here. */
+  /** By provider slug. Only providers with a credential are included. */
   readonly providers: ReadonlyMap<string, ProviderConnection>;
 }
 
-/** Opens all vendors that can be reached; nothing is connected before it is asked. */
+/** Creates all providers. A connection is opened only when a capability is called. */
 export function createProviders(configs: readonly ProviderConfig[], settings: ProviderSettings): ConnectedProviders {
   const entries = configs.map((config) => {
     const { baseUrl, credential } = settings.providers.get(config.slug) ?? { ...config, credential: '' };

@@ -1,11 +1,12 @@
-/** What a vendor is told of a request's parameters: by its own names, and in its own words. */
+/** Converts the parameters of a request to the names and values that a provider uses. */
 import type { MediaParameters, WireMapping } from '#application';
 
 type Names = Readonly<Record<string, string>>;
 
 /**
- * @param defaultNames the names that all models of the vendor have for a parameter, where that is not ours
- * @param bringsImage whether a picture is brought
+ * Values that the mapping of a parameter does not list are left out.
+ * @param defaultNames names that all models of the provider use for a parameter, if they differ from the gateway's
+ * @param bringsImage whether the request has an input image
  */
 export function toProviderParameters(
   parameters: MediaParameters,

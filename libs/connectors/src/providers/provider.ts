@@ -1,31 +1,31 @@
-/** What the code of a vendor is given to make a `Provider` of it. */
+/** What the code of a protocol needs to create a `Provider`. */
 import type { Provider } from '#application';
 import type { ProviderHttp } from '../http/provider-http.ts';
 import type { Dialect } from './openai/dialect.ts';
 
 export interface ProviderClient {
-  /** The vendor's address is known to it. */
+  /** Connected to the provider's base URL. */
   readonly http: ProviderHttp;
   readonly credential: string;
 }
 
-/** A vendor's data, as far as code asks for it. */
+/** The part of a provider's file in the catalogue that its code uses. */
 export interface ProviderConfig {
   readonly slug: string;
   readonly protocol: string;
   readonly baseUrl: string;
-  /** How it differs from others that speak its protocol. */
+  /** How the provider differs from others with the same protocol. */
   readonly dialect?: Dialect | undefined;
-  /** Where it wants its credential, where that is not a matter of its protocol. */
+  /** Where the provider expects its credential, if its protocol does not define that. */
   readonly credential?: CredentialLocation | undefined;
 }
 
 export interface CredentialLocation {
   readonly in: 'header' | 'query';
   readonly name: string;
-  /** Stands before it, such as `Bearer `. */
+  /** Precedes the credential, such as `Bearer `. */
   readonly prefix?: string | undefined;
 }
 
-/** Makes what a vendor can do; connects to nothing before it is asked. */
+/** Creates the capabilities of a provider. It connects only when one of them is called. */
 export type CreateProvider = (client: ProviderClient, config: ProviderConfig) => Provider;

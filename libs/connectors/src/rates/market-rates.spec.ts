@@ -33,28 +33,28 @@ const refused = (why: string) =>
   expect.objectContaining({
     name: 'UpstreamError',
     code: 'upstream_unavailable',
-    message: `No exchange rate can be believed at the moment: ${why}`,
+    message: `No exchange rate is available at the moment: ${why}`,
   });
 const CONTRADICTION = refused('the sources of exchange rates contradict each other');
-const ALONE = refused('only one source of exchange rates answers');
-const SILENCE = refused('no source of exchange rates answers');
-const JUMP = refused('it has jumped');
+const ALONE = refused('only one source of exchange rates responds');
+const SILENCE = refused('no source of exchange rates responds');
+const JUMP = refused('the rate has jumped');
 
-describe('with each source over its own protocol', () => {
+describe('with the protocols of all sources', () => {
   const TRUTH = { BTC: 100_000, LBTC: 100_000, LTC: 100, XMR: 200 };
   const COINS = Object.keys(TRUTH) as (keyof typeof TRUTH)[];
   const NAMES = ['kraken', 'coinbase', 'coingecko'] as const;
-  /** What a source says instead of the truth. A tenth less is what it was before the price rose. */
+  /** Deviations of a source from the true price. A rate that stands still is 10 % lower: the price before it rose. */
   const CASES: Readonly<Record<string, (truth: number) => object | null>> = {
-    'says 10,000 times as much': () => ({ times: '10000' }),
-    'says a ten-thousandth': () => ({ times: '0.0001' }),
+    'reports 10,000 times the price': () => ({ times: '10000' }),
+    'reports 1/10,000 of the price': () => ({ times: '0.0001' }),
     'is 3 % too high': () => ({ times: '1.03' }),
     'is 3 % too low': () => ({ times: '0.97' }),
     'stands still': (truth) => ({ usd: String(truth * 0.9), age_s: 600 }),
     'makes no sense': () => ({ nonsense: true }),
     'is down': () => null,
   };
-  /** Whether it says anything that counts. */
+  /** Whether the source has a usable quote. */
   const says = (source: string, what: string) =>
     !(what === 'is down' || what === 'makes no sense' || (what === 'stands still' && source === 'coingecko'));
   const quoting = (coin: string) => NAMES.filter((name) => coin !== 'XMR' || name !== 'coinbase');
@@ -92,20 +92,20 @@ describe('with each source over its own protocol', () => {
     return rates.fetchUsdRate(coin).finally(() => rates.close());
   }
 
-  test.each(COINS)('the rate of %s is the truth, and names its sources', async (coin) => {
+  test.each(COINS)('the rate of %s is the true price and names its sources', async (coin) => {
     const { value, source } = await rateOf(coin);
     expect([value, source]).toEqual([String(TRUTH[coin]), quoting(coin).join(', ')]);
     expect(alarms).toEqual([]);
   });
 
-  test.each(MATRIX)('the rate of %s is refused or near to the truth when %s %s', async (coin, source, what) => {
+  test.each(MATRIX)('the rate of %s is rejected or is the true price if %s %s', async (coin, source, what) => {
     await misleading(source, coin, what);
     if (coin === 'XMR') return expect(rateOf(coin)).rejects.toEqual(says(source, what) ? CONTRADICTION : ALONE);
-    // Two of three agree on the truth.
+    // Two of three sources agree on the true price.
     expect(Number((await rateOf(coin)).value)).toBe(TRUTH[coin]);
   });
 
-  test.each(MATRIX)('so it is while another source is down as well: %s, %s %s', async (coin, source, what) => {
+  test.each(MATRIX)('the rate of %s is rejected if %s %s and another source is down', async (coin, source, what) => {
     await misleading(source, coin, what);
     const other = NAMES.find((name) => name !== source && quoting(coin).includes(name)) ?? '';
     await misleading(other, coin, 'is down');
@@ -113,12 +113,12 @@ describe('with each source over its own protocol', () => {
   });
 });
 
-/** A source that is told what to say. */
+/** A source whose quotes a test sets. */
 class Told implements RateSource {
   readonly cacheMs = 30_000;
   readonly freshMs = 60_000;
   asked = 0;
-  /** When its price was so, where it says that. */
+  /** The time of its price, if it reports one. */
   at: number | undefined;
   private waiting: Promise<unknown> = Promise.resolve();
 
@@ -131,7 +131,7 @@ class Told implements RateSource {
     return true;
   }
 
-  /** Answers no sooner than what is given. */
+  /** Delays its responses until `waiting` has settled. */
   after(waiting: Promise<unknown>): void {
     this.waiting = waiting;
   }
@@ -154,8 +154,8 @@ function market(says: Readonly<Record<string, string | null>>, settings: Partial
   return { rates, say, told: told as Record<string, Told>, value: async () => (await rates.fetchUsdRate('BTC')).value };
 }
 
-describe('a rate', () => {
-  test('is of when the older of its sources said so', async () => {
+describe('an exchange rate', () => {
+  test('has the time of its oldest quote', async () => {
     const { rates, told } = market({ a: '100', b: '101' });
     (told.b as Told).at = NOON - 30_000;
     expect(await rates.fetchUsdRate('LBTC')).toEqual({
@@ -165,7 +165,7 @@ describe('a rate', () => {
     });
   });
 
-  test('is asked for once by all who want it at the same time, and then no sooner than after half a minute', async () => {
+  test('is requested once for all concurrent callers, and again only after 30 s', async () => {
     const { told, say, value } = market({ a: '100', b: '100' });
     await Promise.all(Array.from({ length: 100 }, value));
     say({ a: '101', b: '101' });
@@ -177,7 +177,7 @@ describe('a rate', () => {
     expect([told.a?.asked, told.b?.asked]).toEqual([2, 2]);
   });
 
-  test('waits for a source that is slow, and only once', async () => {
+  test('waits for a slow source, which is called only once', async () => {
     const { told, value } = market({ a: '100', b: '100', c: '100' });
     const slow = Promise.withResolvers<void>();
     told.c?.after(slow.promise);
@@ -187,7 +187,7 @@ describe('a rate', () => {
     expect(told.c?.asked).toBe(1);
   });
 
-  test('of one coin is not that of another', async () => {
+  test('is cached separately for each coin', async () => {
     const { rates, say, value } = market({ a: '100', b: '100' });
     await value();
     say({ a: '5', b: '5' });
@@ -195,15 +195,15 @@ describe('a rate', () => {
     expect(await value()).toBe('100');
   });
 
-  test('of a currency that is none of the market is fixed', async () => {
+  test('is fixed for a currency without a market', async () => {
     const { rates, told } = market({ a: '100', b: '100' });
     expect(await rates.fetchUsdRate('USD')).toEqual({ value: '1', source: 'fixed', at: '2026-11-20T12:00:00.000Z' });
     expect(told.a?.asked).toBe(0);
   });
 });
 
-describe('a source that fails', () => {
-  test('counts with what it said before for a minute', async () => {
+describe('a failed source', () => {
+  test('counts with its last quote for a minute', async () => {
     const { say, value } = market({ a: '100', b: '101' });
     await value();
     say({ a: null, b: null });
@@ -213,7 +213,7 @@ describe('a source that fails', () => {
     await expect(value()).rejects.toEqual(SILENCE);
   });
 
-  test('is asked again after 3 s, then 6, and at most after a minute', async () => {
+  test('is called again after 3 s, then 6 s, up to a minute', async () => {
     const { told, value } = market({ a: null, b: null });
     const waits: number[] = [];
     let last = 0;
@@ -225,10 +225,10 @@ describe('a source that fails', () => {
       last = second;
     }
     expect(waits).toEqual([0, 3, 6, 12, 24, 48, 60, 60]);
-    expect(alarms).toHaveLength(3); // each source, and that there is no rate
+    expect(alarms).toHaveLength(3); // one for each source, one for the missing rate
   });
 
-  test('serves again with its first answer', async () => {
+  test('counts again after its first response', async () => {
     const { say, value } = market({ a: '100', b: null });
     await expect(value()).rejects.toEqual(ALONE);
     say({ b: '100' });
@@ -236,7 +236,7 @@ describe('a source that fails', () => {
     expect(await value()).toBe('100');
   });
 
-  test('is asked again although the clock was set back an hour', async () => {
+  test('is called again even if the clock was set back by an hour', async () => {
     const { say, value } = market({ a: '100', b: '100' });
     await value();
     clock.current -= 60 * MINUTE;
@@ -245,19 +245,19 @@ describe('a source that fails', () => {
   });
 });
 
-test('a source whose price is old by its own account does not count', async () => {
+test('a source that reports an old time of its price is ignored', async () => {
   const { told, value } = market({ a: '100', b: '100' });
   (told.b as Told).at = NOON - 60_000;
   await expect(value()).rejects.toEqual(ALONE);
   await expect(value()).rejects.toEqual(ALONE);
   expect(alarms).toEqual([
-    'the rate of BTC at b is of 2026-11-20T11:59:00.000Z: it does not count',
-    'no rate of BTC is believed, only one source of exchange rates answers: a says 100; nothing is known from before',
+    'the rate of BTC at b is outdated: its time is 2026-11-20T11:59:00.000Z',
+    'no rate of BTC is accepted, only one source of exchange rates responds: a reports 100; there is no earlier consensus',
   ]);
 });
 
-describe('a rate that is refused', () => {
-  test('says when it is worth asking again', async () => {
+describe('a rejected rate', () => {
+  test('has the time after which a retry can succeed', async () => {
     const { value } = market({ a: '100', b: '150' });
     await expect(value()).rejects.toMatchObject({ retryAfterSeconds: 30 });
     clock.current += 28_500;
@@ -267,26 +267,26 @@ describe('a rate that is refused', () => {
     await expect(market({}).value()).rejects.toMatchObject({ retryAfterSeconds: 60 });
   });
 
-  test('is one alarm with sources and values, however many ask, and another when it is refused again', async () => {
+  test('is reported once with sources and values, and again after it was accepted in between', async () => {
     const { say, value } = market({ a: '100', b: '150', c: '200' });
     const contradiction =
-      'no rate of BTC is believed, the sources of exchange rates contradict each other: a says 100, b says 150, c says 200; ';
+      'no rate of BTC is accepted, the sources of exchange rates contradict each other: a reports 100, b reports 150, c reports 200; ';
     for (let i = 0; i < 10; i++, clock.current += 30_000) await expect(value()).rejects.toEqual(CONTRADICTION);
-    expect(alarms).toEqual([`${contradiction}nothing is known from before`]);
+    expect(alarms).toEqual([`${contradiction}there is no earlier consensus`]);
     say({ b: '101' });
     expect(await value()).toBe('100.5');
     say({ b: '150' });
     clock.current += 30_000;
     await expect(value()).rejects.toEqual(CONTRADICTION);
     expect(alarms.slice(1)).toEqual([
-      'c says 200 for BTC, and is not believed: the others agree on 100.5',
-      `${contradiction}agreed on before: 100.5`,
+      'c reports 200 for BTC, which is ignored: the others agree on 100.5',
+      `${contradiction}last consensus: 100.5`,
     ]);
   });
 });
 
 describe('a jump of all sources', () => {
-  test('is refused, and believed when it has lasted: 40 % after less than half an hour', async () => {
+  test('of 40 % is rejected for 23 minutes and then accepted', async () => {
     const { say, value } = market({ a: '100', b: '100', c: '100' });
     await value();
     say({ a: '60', b: '60', c: '60' });
@@ -298,11 +298,11 @@ describe('a jump of all sources', () => {
     }
     expect(minutes).toBe(23);
     expect(alarms).toEqual([
-      'no rate of BTC is believed, it has jumped: a says 60, b says 60, c says 60; agreed on before: 100',
+      'no rate of BTC is accepted, the rate has jumped: a reports 60, b reports 60, c reports 60; last consensus: 100',
     ]);
   });
 
-  test('is none when it comes over an hour: no top-up waits while a coin falls by 40 %', async () => {
+  test('is not detected if the rate falls by 40 % within an hour in small steps', async () => {
     const { say, value } = market({ a: '100', b: '100' });
     for (let half = 0; half <= 120; half++, clock.current += MINUTE / 2) {
       const price = (100 - half / 3).toFixed(6);
@@ -311,7 +311,7 @@ describe('a jump of all sources', () => {
     }
   });
 
-  test('by 10,000 is refused for as long as it lasts, and forgotten when it is over', async () => {
+  test('by a factor of 10,000 is rejected for as long as it lasts', async () => {
     const { say, value } = market({ a: '100', b: '100' });
     await value();
     say({ a: '1000000', b: '1000000' });
@@ -324,16 +324,16 @@ describe('a jump of all sources', () => {
     expect(await value()).toBe('110');
   });
 
-  test('before a restart is not known after it: then two that agree are believed', async () => {
+  test('is not recognised after a restart: two sources that agree are accepted', async () => {
     expect(await market({ a: '100', b: '100' }).value()).toBe('100');
     expect(await market({ a: '60', b: '60' }).value()).toBe('60');
   });
 });
 
-describe('one source alone', () => {
+describe('a single source', () => {
   const loneSourceCoins = ['BTC'];
 
-  test('is not believed, however near it is', async () => {
+  test('is rejected by default, even near the last consensus', async () => {
     const { say, value } = market({ a: '100', b: '100' });
     await value();
     say({ b: null });
@@ -341,7 +341,7 @@ describe('one source alone', () => {
     await expect(value()).rejects.toEqual(ALONE);
   });
 
-  test('is believed of a coin that may live on one, within a fifth of what was agreed on, and never further', async () => {
+  test('is accepted for a coin that allows it, within 20 % of the last consensus', async () => {
     const { say, value, rates } = market({ a: '100', b: '100' }, { loneSourceCoins });
     await value();
     say({ b: null });
@@ -355,7 +355,7 @@ describe('one source alone', () => {
     }
   });
 
-  test('is not believed before two have agreed', async () => {
+  test('is rejected before the first consensus', async () => {
     const { say, value } = market({ a: '100', b: null }, { loneSourceCoins });
     await expect(value()).rejects.toEqual(ALONE);
     say({ b: '100' });

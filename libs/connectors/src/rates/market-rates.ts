@@ -14,13 +14,13 @@ import {
 import { formatUsd } from '#kernel';
 import type { RateSource } from './rate-sources.ts';
 
-/** A source that fails is asked again after this long, and each time after twice as long, up to a minute. */
+/** A failed source is called again after this delay, which doubles with each failure. */
 const MIN_RETRY_MS = 3_000;
 const MAX_RETRY_MS = 60_000;
 const MAX_RESPONSE_BYTES = 65_536;
-/** A whole answer takes no longer, and nor does whoever waits for it. */
+/** Maximum time for a complete response of a source. */
 const TIMEOUT_MS = 3_000;
-/** What is agreed on is noted no more often. */
+/** Minimum time between two consensus rates in the history. */
 const HISTORY_INTERVAL_MS = 30_000;
 
 export interface Market {
@@ -29,42 +29,42 @@ export interface Market {
 }
 
 export interface ConsensusSettings extends RateLimits {
-  /** Coins for which one source alone is believed, near to what was agreed on before. */
+  /** Coins for which a single source is sufficient, near the last consensus. */
   readonly loneSourceCoins: readonly string[];
 }
 
-/** What is known of a source, of one coin. */
+/** The state of one coin at one source. */
 interface SourceState {
   readonly quote: RateQuote | undefined;
   readonly failures: number;
   readonly nextRequestAt: number;
-  /** While it is being asked. Whoever wants to know waits for the same answer. */
+  /** The request in progress, for which all callers wait. */
   readonly pending?: Promise<void>;
 }
 
 const UNKNOWN_STATE: SourceState = { quote: undefined, failures: 0, nextRequestAt: 0 };
 
 const REASONS: Readonly<Record<RateRejection, string>> = {
-  no_quotes: 'no source of exchange rates answers',
-  single_source: 'only one source of exchange rates answers',
+  no_quotes: 'no source of exchange rates responds',
+  single_source: 'only one source of exchange rates responds',
   contradiction: 'the sources of exchange rates contradict each other',
-  jump: 'it has jumped',
+  jump: 'the rate has jumped',
 };
 
 /**
- * Rates that several sources agree on. Sources are asked when a rate is wanted and what they said last is old, and their
- * answers are shared; what was agreed on is remembered as long as this process runs, and by it alone.
+ * Exchange rates on which several sources agree. A source is called when a rate is needed and its last quote is too
+ * old; concurrent callers share the call. The history of consensus rates exists only in this process.
  */
 export class MarketRates extends ExchangeRates {
   /** By source and coin. */
   private readonly sourceStates = new Map<string, SourceState>();
   /** By coin. */
   private readonly rateHistory = new Map<string, readonly ConsensusRate[]>();
-  /** What was raised by topic, until it is over. */
+  /** Reported problems by topic, until they are resolved. */
   private readonly reportedCauses = new Map<string, string>();
   private readonly dispatcher = new Agent({ maxResponseSize: MAX_RESPONSE_BYTES, connect: { timeout: TIMEOUT_MS } });
 
-  /** @param reportError called once for each cause: a source that fails, is stale or contradicts others, a rate that is not believed */
+  /** @param reportError called once for each failing, outdated or contradicting source, and for each rejected rate */
   constructor(
     private readonly market: Market,
     private readonly clock: Clock,
@@ -115,17 +115,17 @@ export class MarketRates extends ExchangeRates {
     };
   }
 
-  /** What a source said last, unless that is too old to count. */
+  /** Returns the last quote of a source; undefined if there is none or it is too old. */
   private findRecentQuote({ name, freshMs }: RateSource, coin: string, now: number): RateQuote | undefined {
     const { quote, failures } = this.sourceStates.get(`${name} ${coin}`) ?? UNKNOWN_STATE;
-    // A clock that was set back does not make it young.
+    // The absolute difference, because a clock that was set back must not make a quote recent.
     if (quote && Math.abs(now - quote.at) < freshMs) {
       if (failures === 0) this.markResolved(`${name} ${coin}`);
       return quote;
     }
     if (quote && failures === 0) {
       const since = new Date(quote.at).toISOString();
-      this.reportOnce(`${name} ${coin}`, 'stale', `the rate of ${coin} at ${name} is of ${since}: it does not count`);
+      this.reportOnce(`${name} ${coin}`, 'stale', `the rate of ${coin} at ${name} is outdated: its time is ${since}`);
     }
     return undefined;
   }
@@ -137,15 +137,15 @@ export class MarketRates extends ExchangeRates {
     sources: readonly RateSource[],
   ): never {
     const lastRate = this.rateHistory.get(coin)?.at(-1);
-    const before = lastRate ? `; agreed on before: ${formatUsd(lastRate.price)}` : '; nothing is known from before';
+    const before = lastRate ? `; last consensus: ${formatUsd(lastRate.price)}` : '; there is no earlier consensus';
     this.reportOnce(
       coin,
       rejection,
-      `no rate of ${coin} is believed, ${REASONS[rejection]}: ${formatQuotes(quotes) || 'nothing'}${before}`,
+      `no rate of ${coin} is accepted, ${REASONS[rejection]}: ${formatQuotes(quotes) || 'no quotes'}${before}`,
     );
     const next = Math.min(...sources.map(({ name }) => this.sourceStates.get(`${name} ${coin}`)?.nextRequestAt ?? 0));
     const waitMs = Math.min(Math.max(next - this.clock.nowMs(), 1_000), MAX_RETRY_MS);
-    const message = `No exchange rate can be believed at the moment: ${REASONS[rejection]}`;
+    const message = `No exchange rate is available at the moment: ${REASONS[rejection]}`;
     throw new UpstreamError('upstream_unavailable', message, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
   }
 
@@ -155,11 +155,7 @@ export class MarketRates extends ExchangeRates {
       if (used.includes(quote)) this.markResolved(topic);
       else {
         const consensusText = `the others agree on ${formatUsd(price)}`;
-        this.reportOnce(
-          topic,
-          'outlier',
-          `${formatQuotes([quote])} for ${coin}, and is not believed: ${consensusText}`,
-        );
+        this.reportOnce(topic, 'outlier', `${formatQuotes([quote])} for ${coin}, which is ignored: ${consensusText}`);
       }
     }
   }
@@ -181,13 +177,13 @@ export class MarketRates extends ExchangeRates {
         const { quote, failures } = state;
         const nextRequestAt = now + Math.min(MIN_RETRY_MS * 2 ** failures, MAX_RETRY_MS);
         this.sourceStates.set(key, { quote, failures: failures + 1, nextRequestAt });
-        this.reportOnce(key, 'failing', `the rate of ${coin} cannot be had from ${source.name}`, error);
+        this.reportOnce(key, 'failing', `the rate of ${coin} is not available from ${source.name}`, error);
       });
     this.sourceStates.set(key, { ...state, pending });
     return pending;
   }
 
-  /** What goes on is one alarm, however many ask. */
+  /** Reports a problem once, until its cause changes or it is resolved. */
   private reportOnce(topic: string, cause: string, problem: string, error?: unknown): void {
     if (this.reportedCauses.get(topic) === cause) return;
     this.reportedCauses.set(topic, cause);
@@ -199,7 +195,7 @@ export class MarketRates extends ExchangeRates {
   }
 }
 
-/** `kraken says 100000, coinbase says 150000` */
+/** Formats quotes such as `kraken reports 100000, coinbase reports 150000`. */
 function formatQuotes(quotes: readonly RateQuote[]): string {
-  return quotes.map(({ source, price }) => `${source} says ${formatUsd(price)}`).join(', ');
+  return quotes.map(({ source, price }) => `${source} reports ${formatUsd(price)}`).join(', ');
 }

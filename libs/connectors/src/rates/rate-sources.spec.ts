@@ -9,7 +9,7 @@ const NOON = Date.parse('2026-11-20T12:00:00.000Z');
 const NAMES = { kraken: ['XBTUSD', 'XXBTZUSD'], coinbase: 'BTC-USD', coingecko: 'bitcoin' } as const;
 
 const server = new StubServer();
-/** Finds every host here. */
+/** Resolves every hostname to this host. */
 const dispatcher = new Agent({
   maxResponseSize: 65_536,
   connect: { lookup: (_, __, found) => found(null, [{ address: '127.0.0.1', family: 4 }]) },
@@ -30,7 +30,7 @@ const json =
   (response) =>
     void response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
 
-/** Asks a source that answers so. Prices are as they stand in JSON: with quotes, or as numbers. */
+/** Fetches the price of a source with this response. */
 async function price(source: RateSource, answers: StubHandler, timeoutMs = 3_000): Promise<readonly [string, string]> {
   server.handler = answers;
   const { price: each, at } = await source.fetchPrice(NAMES, { now: NOON, timeoutMs, dispatcher });
@@ -59,7 +59,7 @@ test.each([
     simple('1'),
     '/api/v3/simple/price?ids=bitcoin&vs_currencies=usd&include_last_updated_at=true&precision=full',
   ],
-])('%s is asked where it has a price', async (_, source, answers, path) => {
+])('%s is called with its own path', async (_, source, answers, path) => {
   await price(source(), answers);
   expect(server.requests.at(-1)?.line).toBe(`GET ${path}`);
 });
@@ -69,7 +69,7 @@ describe.each(SOURCES)('%s', (_, source, saying) => {
     ['100000.12345678', '100000.12345678'],
     ['999999999999.123456789012345678', '999999999999.123456789012'],
     ['0.000000000001', '0.000000000001'],
-  ])('that says %s loses no digit that money has', async (said, read) => {
+  ])('parses %s without losing a pico-USD', async (said, read) => {
     const text = saying === simple ? said : `"${said}"`;
     expect((await price(source(), saying(text)))[0]).toBe(read);
   });
@@ -96,69 +96,69 @@ describe.each(SOURCES)('%s', (_, source, saying) => {
     `"1${'0'.repeat(12)}"`,
     `"0.${'1'.repeat(31)}"`,
     `1${'0'.repeat(400)}`,
-  ])('that says %.40s says no price', async (said) => {
+  ])('rejects the price %.40s', async (said) => {
     await expect(price(source(), saying(said))).rejects.toThrow();
   });
 
   test.each<[string, StubHandler]>([
-    ['answers with an error', json('', 503)],
-    ['sends a price elsewhere', json('', 302, { location: '/' })],
-    ['is rate limited', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
-    ['has an error in a good answer, as Kraken does', json({ error: ['EQuery:Unknown asset pair'] })],
+    ['responds with status 503', json('', 503)],
+    ['sends a redirect', json('', 302, { location: '/' })],
+    ['limits the rate', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
+    ['sends an error with status 200, like Kraken', json({ error: ['EQuery:Unknown asset pair'] })],
     ['sends an empty object', json({})],
     ['sends null', json('null')],
     ['sends a number', json('1')],
-    ['sends a page', json('<html>maintenance</html>')],
-    ['sends nothing', json('')],
-    ['sends half an answer', json('{"error":[],"result":{"XXBTZ')],
-    ['hangs up', (response) => void response.destroy()],
-    ['sends too much', json(`{"bitcoin":{"usd":1,"last_updated_at":1},"more":"${'x'.repeat(65_536)}"}`)],
-  ])('that %s says no price', async (_, answers) => {
+    ['sends an HTML page', json('<html>maintenance</html>')],
+    ['sends an empty response', json('')],
+    ['sends incomplete JSON', json('{"error":[],"result":{"XXBTZ')],
+    ['closes the connection', (response) => void response.destroy()],
+    ['sends too many bytes', json(`{"bitcoin":{"usd":1,"last_updated_at":1},"more":"${'x'.repeat(65_536)}"}`)],
+  ])('has no price if the source %s', async (_, answers) => {
     await expect(price(source(), answers)).rejects.toThrow();
   });
 });
 
 describe('kraken', () => {
   test.each([
-    ['is asked for less than is bid', ['"101"', '"100"']],
-    ['was traded far above what is asked', ['"90"', '"98"']],
-    ['was traded far below what is bid', ['"102.1"', '"103"']],
-    ['is not bid for', ['"0"', '"100"']],
-  ] as const)('is not understood of a coin that %s', async (_, [bid, ask]) => {
+    ['the `ask` price is below the bid', ['"101"', '"100"']],
+    ['the last trade is far above the `ask` price', ['"90"', '"98"']],
+    ['the last trade is far below the bid', ['"102.1"', '"103"']],
+    ['the bid is zero', ['"0"', '"100"']],
+  ] as const)('has no price if %s', async (_, [bid, ask]) => {
     await expect(price(createKrakenSource(url), ticker('"100"', [bid, ask]))).rejects.toThrow();
   });
 
-  test('has the price of the last trade, and was asked for it now', async () => {
+  test('has the price of the last trade with the time of the request', async () => {
     expect(await price(createKrakenSource(url), ticker('"100"', ['"99.5"', '"100.5"']))).toEqual([
       '100',
       '2026-11-20T12:00:00.000Z',
     ]);
   });
 
-  test('has no price of another pair', async () => {
+  test('has no price if the response is for another pair', async () => {
     const eth = { a: ['3000'], b: ['3000'], c: ['3000'] };
     await expect(price(createKrakenSource(url), json({ error: [], result: { XETHZUSD: eth } }))).rejects.toThrow();
   });
 
-  test('is not believed beside an error', async () => {
+  test('has no price if the response also has an error', async () => {
     const btc = { a: ['1'], b: ['1'], c: ['1'] };
     const answers = json({ error: ['EService:Deadline elapsed'], result: { XXBTZUSD: btc } });
-    await expect(price(createKrakenSource(url), answers)).rejects.toThrow('it says EService:Deadline elapsed');
+    await expect(price(createKrakenSource(url), answers)).rejects.toThrow('error response: EService:Deadline elapsed');
   });
 });
 
-test('coinbase has no price in another currency, or of another coin', async () => {
+test('coinbase has no price if the response is for another currency or coin', async () => {
   await expect(price(createCoinbaseSource(url), spot('"1"', 'BTC', 'EUR'))).rejects.toThrow();
   await expect(price(createCoinbaseSource(url), spot('"1"', 'LTC'))).rejects.toThrow();
 });
 
-test('an answer that has lain in a cache is as old as that', async () => {
+test('the age of a response from a cache is subtracted from the time of its price', async () => {
   const cached = json({ data: { amount: '1', base: 'BTC', currency: 'USD' } }, 200, { age: '45' });
   expect(await price(createCoinbaseSource(url), cached)).toEqual(['1', '2026-11-20T11:59:15.000Z']);
 });
 
 describe('coingecko', () => {
-  test('says when its price was so; a clock that is a little ahead does no harm', async () => {
+  test('has the time of the price, at most the current time', async () => {
     expect(await price(createCoinGeckoSource(url), simple('1'))).toEqual(['1', '2026-11-20T11:59:30.000Z']);
     expect(await price(createCoinGeckoSource(url), simple('1', String(NOON / 1000 + 60)))).toEqual([
       '1',
@@ -167,13 +167,13 @@ describe('coingecko', () => {
   });
 
   test.each([String(NOON), String(NOON / 1000 + 61), 'null', '-1', '1.5', '"now"', '[]'])(
-    'that says it was so at %s says no price',
+    'has no price with the invalid time %s',
     async (seconds) => {
       await expect(price(createCoinGeckoSource(url), simple('1', seconds))).rejects.toThrow();
     },
   );
 
-  test('has its key in a header, by the plan that the address is of', async () => {
+  test('sends its key in the header of the plan that its host belongs to', async () => {
     await price(createCoinGeckoSource(url, 'CG-1'), simple('1'));
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-cg-demo-api-key': 'CG-1' });
     await price(createCoinGeckoSource(url.replace('127.0.0.1', 'pro-api.coingecko.invalid'), 'CG-2'), simple('1'));
@@ -182,14 +182,14 @@ describe('coingecko', () => {
 });
 
 test.each<[string, StubHandler]>([
-  ['does not answer', () => {}],
+  ['does not respond', () => {}],
   [
-    'answers for ever',
+    'sends an endless response',
     (response) => {
       const dripping = setInterval(() => response.write(' '), 5);
       response.on('close', () => clearInterval(dripping));
     },
   ],
-])('a source that %s has no price when its time is over', async (_, answers) => {
+])('a source that %s has no price after the timeout', async (_, answers) => {
   await expect(price(createCoinbaseSource(url), answers, 50)).rejects.toThrow();
 });

@@ -1,6 +1,6 @@
 /**
- * Who is asked what a coin costs, each over its own protocol. Nothing that they say is believed here; but what is no price
- * is none. A coin's names are data.
+ * Sources of exchange rates, each with its own protocol. They only validate the format of a price; whether a price is
+ * plausible is decided by `selectRate`. The names of a coin at a source come from `payments.json`.
  */
 import { type Dispatcher, request } from 'undici';
 import { sanitizeThirdPartyText } from '#application';
@@ -8,40 +8,40 @@ import type { RateNames } from '#domain';
 import { money, type PicoUsd, parseJsonWithNumbersAsText } from '#kernel';
 import { USER_AGENT } from '../http/user-agent.ts';
 
-/** By how many hundredths Kraken's last trade may lie outside of what is bid and asked. */
+/** Maximum distance of Kraken's last trade from the spread, in percent. */
 const NEAR_PERCENT = 2n;
-/** By how much clocks may differ. */
+/** Maximum difference between the clock of a source and the clock of the gateway. */
 const MAX_CLOCK_SKEW_MS = 60_000;
 
-/** A price, and when it was so: milliseconds since 1970. */
 export interface TimedPrice {
   readonly price: PicoUsd;
+  /** Time of the price, in milliseconds since 1970. */
   readonly at: number;
 }
 
 export interface RateSource {
   readonly name: string;
-  /** How long what it said is kept before it is asked again, and how old it may be to count. */
+  /** How long a quote is cached before the source is called again. */
   readonly cacheMs: number;
+  /** Maximum age of a usable quote. */
   readonly freshMs: number;
   canQuote(names: RateNames): boolean;
-  /** @throws Error when it says no price, or nothing in time */
+  /** @throws Error if the source returns no valid price in time */
   fetchPrice(names: RateNames, options: RateRequestOptions): Promise<TimedPrice>;
 }
 
-/** How a source is asked. */
 export interface RateRequestOptions {
   readonly now: number;
-  /** Within which the whole answer must have come. */
+  /** Maximum time for the complete response. */
   readonly timeoutMs: number;
-  /** Bounds the answer's size. */
+  /** Limits the size of the response. */
   readonly dispatcher: Dispatcher;
 }
 
-/** What of an answer is said to be the price. */
+/** A price before its validation. */
 interface ReportedPrice {
   readonly price: unknown;
-  /** Seconds since 1970, where the source says it. */
+  /** Time of the price in seconds since 1970, if the source reports it. */
   readonly seconds?: unknown;
 }
 
@@ -60,8 +60,8 @@ interface Protocol<Name> {
 }
 
 /**
- * Kraken: `GET /0/public/Ticker?pair=XBTUSD`; in `result.XXBTZUSD` are `a` ask, `b` bid and `c` last trade, each a list that
- * begins with the price. What is wrong stands in `error`, with status 200. It does not say of when its prices are.
+ * Kraken: `GET /0/public/Ticker?pair=XBTUSD`. In `result.XXBTZUSD`, `a` is the `ask` price, `b` the bid price and `c`
+ * the last trade, each a list that starts with the price. Errors are in `error`, with status 200. Prices have no time.
  */
 const krakenProtocol: Protocol<readonly [requestName: string, responseName: string]> = {
   ...{ name: 'kraken', cacheMs: 30_000, freshMs: 60_000 },
@@ -70,30 +70,34 @@ const krakenProtocol: Protocol<readonly [requestName: string, responseName: stri
   parseResponse(response, [, responseName]) {
     const { error, result } = response as KrakenResponse;
     if (Array.isArray(error) && error.length > 0)
-      throw new Error(`it says ${sanitizeThirdPartyText(String(error[0]))}`);
+      throw new Error(`error response: ${sanitizeThirdPartyText(String(error[0]))}`);
     const { a, b, c } = result?.[responseName] ?? {};
     const [ask, bid, last] = [parsePrice(a?.[0]), parsePrice(b?.[0]), parsePrice(c?.[0])];
     const isNear = last * 100n >= bid * (100n - NEAR_PERCENT) && last * 100n <= ask * (100n + NEAR_PERCENT);
-    if (bid > ask || !isNear) throw new Error('the last trade is not between what is bid and asked');
+    if (bid > ask || !isNear) throw new Error('the last trade is too far from the spread');
     return { price: c?.[0] };
   },
 };
 
-/** Coinbase: `GET /v2/prices/BTC-USD/spot`, `data.amount` in `data.currency` for one `data.base`, without a time. */
+/**
+ * Coinbase: `GET /v2/prices/BTC-USD/spot`. The price is `data.amount` in `data.currency` for one `data.base`; it has
+ * no time.
+ */
 const coinbaseProtocol: Protocol<string> = {
   ...{ name: 'coinbase', cacheMs: 30_000, freshMs: 60_000 },
   findName: ({ coinbase }) => coinbase,
   formatPath: (pair) => `/v2/prices/${encodeURIComponent(pair)}/spot`,
   parseResponse(response, pair) {
     const { data } = response as { data?: { amount?: unknown; base?: unknown; currency?: unknown } };
-    if (`${data?.base}-${data?.currency}` !== pair) throw new Error('the price of something else');
+    if (`${data?.base}-${data?.currency}` !== pair) throw new Error('the price is for another pair');
     return { price: data?.amount };
   },
 };
 
 /**
- * CoinGecko: `GET /api/v3/simple/price`; by id the price as a JSON number, and the second it was last updated. The public
- * API renews it each minute, and refuses after a few calls in one (with a key of the free plan 30, and 10,000 in a month).
+ * CoinGecko: `GET /api/v3/simple/price`. The response has, by id, the price as a JSON number and the second of its last
+ * update. The public API updates prices every minute and rejects more than a few calls per minute. A key of the free
+ * plan allows 30 calls per minute and 10,000 per month.
  */
 const coinGeckoProtocol: Protocol<string> = {
   ...{ name: 'coingecko', cacheMs: 60_000, freshMs: 180_000 },
@@ -111,7 +115,7 @@ export const createKrakenSource = (url: string): RateSource => createSource(krak
 
 export const createCoinbaseSource = (url: string): RateSource => createSource(coinbaseProtocol, url);
 
-/** @param key of an account there, if any: a paid one has another header, at an address of its own */
+/** @param key API key, if any. Keys of paid plans use another host and another header. */
 export function createCoinGeckoSource(url: string, key?: string): RateSource {
   const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
   return createSource(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key });
@@ -127,7 +131,7 @@ function createSource<Name>(protocol: Protocol<Name>, url: string, headers: Head
     async fetchPrice(names, options) {
       const { now } = options;
       const pairName = nameOf(names);
-      if (pairName === undefined) throw new Error(`${name} does not quote it`);
+      if (pairName === undefined) throw new Error(`${name} does not quote this coin`);
       const { data, ageMs } = await fetchJson(`${url}${formatPath(pairName)}`, headers, options);
       const { price, seconds } = parseResponse(data, pairName);
       return { price: parsePrice(price), at: seconds === undefined ? now - ageMs : parseTimestamp(seconds, now) };
@@ -135,7 +139,7 @@ function createSource<Name>(protocol: Protocol<Name>, url: string, headers: Head
   };
 }
 
-/** @returns the answer, its numbers as text, and how long it has lain in a cache on its way */
+/** Returns the response with numbers as text, and its age in HTTP caches. */
 async function fetchJson(url: string, headers: Headers, { dispatcher, timeoutMs }: RateRequestOptions) {
   const signal = AbortSignal.timeout(timeoutMs);
   const response = await request(url, {
@@ -149,22 +153,22 @@ async function fetchJson(url: string, headers: Headers, { dispatcher, timeoutMs 
     throw new Error(`status ${statusCode}`);
   }
   const data = parseJsonWithNumbersAsText(await body.text());
-  if (typeof data !== 'object' || data === null) throw new Error('no object');
+  if (typeof data !== 'object' || data === null) throw new Error('the response is not an object');
   const age = String(response.headers.age ?? 0);
   return { data, ageMs: /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0 };
 }
 
-/** @throws Error when it is not a plain decimal above 0 with a bearable number of digits */
+/** @throws Error if the price is not a positive decimal with a reasonable number of digits and without an exponent */
 function parsePrice(text: unknown): PicoUsd {
-  if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,30})?$/.test(text)) throw new Error('no price');
-  // More decimals than money has are cut off.
+  if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,30})?$/.test(text)) throw new Error('invalid price');
+  // Decimals below a pico-USD are dropped.
   const price = money.parseUsd(text.replace(/(\.\d{12})\d+$/, '$1'));
-  if (price <= 0n) throw new Error('no price');
+  if (price <= 0n) throw new Error('invalid price');
   return price;
 }
 
 function parseTimestamp(seconds: unknown, now: number): number {
   const at = /^\d{1,11}$/.test(String(seconds)) ? Number(seconds) * 1000 : Number.NaN;
-  if (!(at <= now + MAX_CLOCK_SKEW_MS)) throw new Error('no time of the price');
+  if (!(at <= now + MAX_CLOCK_SKEW_MS)) throw new Error('invalid time of the price');
   return Math.min(at, now);
 }

@@ -1,8 +1,11 @@
 /**
- * What the house bears: calls that vendors invoice and nobody is charged for, and what an answer cost beyond its hold. However it
- * comes about, one account causes only so much of it in an hour. It is decided with the hold, so it holds for all gateways
- * together. What came too late for its hold, or was never stated, since a process or the store was away, counts for nobody: it
- * would lock out those who asked for most at that moment.
+ * The losses that the operator absorbs for an account: calls that providers invoice but no customer pays, and the part
+ * of a price that exceeds its hold. The loss per account and hour is limited. The limit is checked in the decision that
+ * places a hold, so it applies to all gateways together.
+ *
+ * A charge that arrives after its hold has expired does not count, and neither does usage that was never recorded. The
+ * account does not cause these losses: a process or the store failed. Counting them would lock out the most active
+ * accounts.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Charge } from '../charge.ts';
@@ -10,35 +13,35 @@ import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 
 const HOUR_MS = 60 * 60_000;
-/** So much of what an account was charged may be lost on top, one part of so many: what is sold earns about as much. */
+/** The loss limit grows by 1/20 of what the account was charged, which is about the margin earned on it. */
 const MARGIN_DIVISOR = 20n;
 
-/** What was borne for an account since an hour of its began, with a loss, and what it was charged meanwhile. */
+/** The losses and the charges of an account in one hour. */
 export interface AbsorbedLosses {
+  /** Start of the hour: the first loss after the previous hour has ended. */
   readonly since: Instant;
   readonly borne: PicoUsd;
   readonly charged: PicoUsd;
 }
 
-/** After a charge that was taken from a hold. */
+/** Returns the losses after a charge was settled from its hold. */
 export function addChargeToLosses(losses: AbsorbedLosses | undefined, charge: Charge, charged: PicoUsd, at: Instant) {
   const absorbed = calculateAbsorbed(charge, charged);
   return absorbed === ZERO_USD && losses === undefined ? undefined : addToLosses(losses, absorbed, charged, at);
 }
 
-/** After a charge that nobody pays. */
+/** Returns the losses after a charge that no customer pays. */
 export function addLoss(losses: AbsorbedLosses | undefined, { cost }: Charge, at: Instant): AbsorbedLosses | undefined {
   return addToLosses(losses, money.parseJsonAmount(cost), ZERO_USD, at);
 }
 
 /**
- * @param maxLossPerHour what may be borne for an account in an hour, beside the part of what it was charged
- * @throws Rejection `too_much_borne`
+ * @param maxLossPerHour limit per account and hour, to which a part of the charges is added
+ * @throws Rejection `too_much_borne` until the end of the hour, if the losses exceed the limit
  */
 export function assertWithinLossLimit(losses: AbsorbedLosses | undefined, maxLossPerHour: PicoUsd, at: Instant): void {
   if (!losses || hasWindowEnded(losses, at) || losses.borne <= maxLossPerHour + losses.charged / MARGIN_DIVISOR) return;
-  const message =
-    'Requests of this account that came to nothing have cost too much within an hour, and no more are taken';
+  const message = 'Failed requests of this account have exceeded the hourly cost limit; retry later';
   reject('too_much_borne', message, { until: new Date(getEndMs(losses)).toISOString() });
 }
 
@@ -61,7 +64,9 @@ function getEndMs({ since }: AbsorbedLosses): number {
   return Date.parse(since) + HOUR_MS;
 }
 
-/** Of a charge: calls that are absorbed, and what the hold had no money for. */
+/**
+ * Returns the loss in a settled charge: the cost of its absorbed items, and the part of the price that was not charged.
+ */
 function calculateAbsorbed({ items, price }: Charge, charged: PicoUsd): PicoUsd {
   const unpaid = money.max(money.subtract(money.parseJsonAmount(price), charged), ZERO_USD);
   return items.reduce((sum, { absorbed, cost }) => {

@@ -123,8 +123,8 @@ const lives = fc
   })
   .map(({ commands, limit, period }) => live(commands, limit, period));
 
-describe('whatever is asked of an account', () => {
-  test('nothing but a reversal takes what is available below zero', () => {
+describe('an account after any sequence of commands', () => {
+  test('has a negative available amount only because of a reversal', () => {
     fc.assert(
       fc.property(lives, ({ events }) => {
         let account = accountDecider.getInitialState();
@@ -139,7 +139,7 @@ describe('whatever is asked of an account', () => {
     );
   });
 
-  test('every entry sums to zero, and the entries sum up to the balance', () => {
+  test('has postings that sum to zero and add up to its balance', () => {
     fc.assert(
       fc.property(lives, ({ account, events }) => {
         const lines = events.flatMap((event) => toPostings('account-a', event));
@@ -151,7 +151,7 @@ describe('whatever is asked of an account', () => {
     );
   });
 
-  test('a hold ends at most once, and what is held is the sum of the holds that have not ended', () => {
+  test('ended each hold at most once, and its held amount is the sum of the open holds', () => {
     fc.assert(
       fc.property(lives, ({ account, events }) => {
         const ends = events.flatMap((event) => ('held' in event.data ? [event.data.holdId] : []));
@@ -161,7 +161,7 @@ describe('whatever is asked of an account', () => {
     );
   });
 
-  test('no window of a capped key is used beyond its cap', () => {
+  test('never used more than the limit of a key in any reset window', () => {
     const capped = fc.array(command, { maxLength: 80 }).map((commands) => live(commands, '10000000000', 'daily'));
     fc.assert(
       fc.property(capped, ({ states }) => {
@@ -173,7 +173,7 @@ describe('whatever is asked of an account', () => {
     );
   });
 
-  test('replaying its facts, also through JSON and from any snapshot, gives the same account', () => {
+  test('has the same state when its events are replayed, also through JSON and from any snapshot', () => {
     fc.assert(
       fc.property(lives, fc.nat(), ({ account, events }, cut) => {
         const stored: AccountEvent[] = JSON.parse(JSON.stringify(events));

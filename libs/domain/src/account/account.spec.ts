@@ -71,16 +71,16 @@ const release = (holdId: string): AccountCommand => ({
 });
 
 describe('opening an account', () => {
-  test('gives it a first key', () => {
+  test('creates the account with its first key', () => {
     given().when({ type: 'OpenAccount', data: { key, at } }).then(opened, keyed());
   });
-  test('again with the same key is already so, with another it is refused', () => {
+  test('succeeds without events if repeated with the same key, and is rejected with another key', () => {
     given(opened, keyed()).when({ type: 'OpenAccount', data: { key, at } }).thenAlreadySo();
     given(opened, keyed())
       .when({ type: 'OpenAccount', data: { key: { ...key, keyId: 'k2' }, at } })
       .thenRefused('account_exists');
   });
-  test('comes before everything else', () => {
+  test('is required before any other command', () => {
     given().when(hold('1')).thenRefused('account_not_found');
   });
 });
@@ -90,7 +90,7 @@ describe('credit', () => {
     type: 'AddCredit',
     data: { creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO_USD, at },
   });
-  test('is added once by its id', () => {
+  test('is added only once for the same id', () => {
     given(opened)
       .when(credit(parseUsd('5')))
       .then(credited('5'));
@@ -98,14 +98,14 @@ describe('credit', () => {
       .when(credit(parseUsd('5')))
       .thenAlreadySo();
   });
-  test('with the same id and another amount is refused', () => {
+  test('is rejected if its id exists with a different amount', () => {
     given(opened, credited('5'))
       .when(credit(parseUsd('6')))
       .thenRefused('credit_conflict');
   });
 });
 
-describe('a credit that is reversed', () => {
+describe('the reversal of a credit', () => {
   const reversal = (amount: PicoUsd, more: object = {}) => ({
     ...{ reversalId: 'r1', creditId: 'c1', method: 'btc-lightning', amount, bonus: ZERO_USD, why: 'refunded', at },
     ...more,
@@ -118,7 +118,7 @@ describe('a credit that is reversed', () => {
     type: 'CreditReversed',
     data: { ...reversal(ZERO_USD), amount: pico(dollars), bonus: '0' },
   });
-  test('is taken from what is available, once by the id of the reversal', () => {
+  test('reduces the available amount only once for the same reversal id', () => {
     given(opened, credited('5'))
       .when(reverse(parseUsd('-5')))
       .then(reversed('-5'));
@@ -130,12 +130,12 @@ describe('a credit that is reversed', () => {
       .thenRefused('credit_conflict');
     expect(given(opened, credited('5'), reversed('-5')).state.available).toBe(ZERO_USD);
   });
-  test('must have been added', () => {
+  test('is rejected if the credit does not exist', () => {
     given(opened, credited('5'))
       .when(reverse(parseUsd('-5'), { creditId: 'c2' }))
       .thenRefused('credit_conflict');
   });
-  test('may leave less than nothing: then nothing is held but what is free', () => {
+  test('can make the balance negative; then only free requests get a hold', () => {
     const spent = [opened, keyed(), credited('5'), held('h0', '3'), settled('h0', '3', '3'), reversed('-5')];
     const below = given(...spent);
     expect(formatUsd(below.state.available)).toBe('-3');
@@ -148,7 +148,7 @@ describe('a credit that is reversed', () => {
   });
 });
 
-describe('what the house bears', () => {
+describe('the loss that the operator absorbs for an account', () => {
   const limit = { lossLimit: parseUsd('1') };
   const absorbed = (holdId: string, dollars: string): AccountEvent => ({
     type: 'ChargeAbsorbed',
@@ -175,7 +175,7 @@ describe('what the house bears', () => {
     }
   };
 
-  test('is so much in an hour and a twentieth of what was charged, whichever process held and lost it', () => {
+  test('is limited per hour to an amount plus 1/20 of the charges', () => {
     const much = [...lost('x', '1'), ...lost('y', '0.5')];
     expect([isHeld(later, ...lost('x', '1')), isHeld(later, ...much)]).toEqual([true, false]);
     const { until } = given(...start, ...much)
@@ -187,14 +187,14 @@ describe('what the house bears', () => {
       .then(held('h1', '1', at, later));
     expect(isHeld(later, ...much, settled('a', '9', '9'))).toBe(false);
     expect(isHeld(later, ...much, settled('c', '200'))).toBe(true);
-    expect(isHeld(later, settled('c', '200'), ...much)).toBe(false); // an hour begins with a loss
+    expect(isHeld(later, settled('c', '200'), ...much)).toBe(false); // the hour starts with the first loss
     expect([isHeld('2026-11-20T13:19:59.999Z', ...much), isHeld('2026-11-20T13:20:00.000Z', ...much)]).toEqual([
       false,
       true,
     ]);
   });
 
-  test('has what an answer cost beyond its hold in it, and calls that are absorbed within a charge', () => {
+  test('includes the part of a price that exceeds its hold, and is restored from a snapshot', () => {
     const beyond = (dollars: string): AccountEvent => {
       const data = { ...resolved('a', '9'), charged: pico('9'), charge: charge(dollars) };
       return { type: 'HoldSettled', data };
@@ -206,29 +206,29 @@ describe('what the house bears', () => {
     expect(accountCodec.decode(kept).losses).toEqual(state.losses);
   });
 
-  test('is not what came too late for its hold: a gateway or the store was away', () => {
+  test('excludes a charge that arrives after its hold has expired', () => {
     expect(given(...start, expired('c', '200'), absorbed('c', '150')).state.losses).toBe(undefined);
   });
 });
 
 describe('a hold', () => {
-  test('takes what it is for from what is available', () => {
+  test('moves its amount from available to held', () => {
     const { state } = given(opened, keyed(), credited('5'), held('h1', '2'));
     expect([formatUsd(state.available), formatUsd(state.held)]).toEqual(['3', '2']);
   });
-  test('is refused when the balance does not afford it, and says what it affords', () => {
+  test('is rejected if the balance is too small; the rejection has the required and the affordable amount', () => {
     const details = given(opened, keyed(), credited('5'), held('h0', '2'))
       .when(hold('3.5'))
       .thenRefused('insufficient_balance');
     expect(details).toEqual({ required: '3.5', affordable: '3', held: '2' });
   });
-  test('of a range takes as much as there is', () => {
+  test('with a minimum and a maximum amount takes as much as is available', () => {
     const [event] = given(opened, keyed(), credited('5'))
       .when(hold('9', { minAmount: parseUsd('1') }))
       .events();
     expect(event).toMatchObject({ data: { amount: pico('5') } });
   });
-  describe('that is a part', () => {
+  describe('with partialHold', () => {
     const part = (first: string, share = 8n) => ({
       minAmount: parseUsd('0.1'),
       partialHold: { minAmount: parseUsd(first), divisor: share },
@@ -239,26 +239,26 @@ describe('a hold', () => {
         .events();
       return event?.type === 'FundsHeld' ? formatUsd(toPicoUsd(BigInt(event.data.amount))) : undefined;
     };
-    test('is a share of what is available, its first part where that is more, and never more than all', () => {
+    test('takes a share of the available amount, at least the minimum part, at most the maximum amount', () => {
       expect(amountOf([credited('80')], hold('20', part('1')))).toBe('10');
       expect(amountOf([credited('4')], hold('20', part('1')))).toBe('1');
       expect(amountOf([credited('800')], hold('20', part('1')))).toBe('20');
       expect(amountOf([credited('80')], hold('20', part('30')))).toBe('20');
     });
-    test('waits for its first part where running requests hold the rest', () => {
+    test('is rejected if running requests hold so much that the minimum part is not available', () => {
       const details = given(opened, keyed(), credited('5'), held('h0', '4.5'))
         .when(hold('20', part('1')))
         .thenRefused('insufficient_balance');
       expect(details).toEqual({ required: '1', affordable: '0.5', held: '4.5' });
     });
-    test('takes what there is where there is no more at all', () => {
+    test('takes what is available if the account does not have more, even with all holds released', () => {
       expect(amountOf([credited('0.5')], hold('20', part('1')))).toBe('0.5');
       expect(amountOf([credited('0.5'), held('h0', '0.2')], hold('20', part('1')))).toBe('0.3');
       given(opened, keyed(), credited('0.05'))
         .when(hold('20', part('1')))
         .thenRefused('insufficient_balance');
     });
-    test('is a part of what the cap of its key leaves', () => {
+    test('takes a share of what the limit of its key still allows', () => {
       const capped = (...past: readonly AccountEvent[]) =>
         given(opened, keyed({ limit: pico('8') }), credited('800'), ...past);
       expect(
@@ -273,16 +273,16 @@ describe('a hold', () => {
       ).toEqual({ required: '0.5', affordable: '0.4', held: '7.6' });
     });
   });
-  test('twice with the same id is one hold', () => {
+  test('is placed once for the same id and amount, and is rejected with a smaller amount', () => {
     given(opened, keyed(), credited('5'), held('h1', '2')).when(hold('2')).thenAlreadySo();
     given(opened, keyed(), credited('5'), held('h1', '2')).when(hold('1')).thenRefused('hold_conflict');
   });
-  test('cannot be made again once it has ended', () => {
+  test('is rejected if a hold with its id has ended', () => {
     given(opened, keyed(), credited('5'), held('h1', '2'), settled('h1', '2'))
       .when(hold('2'))
       .thenRefused('hold_resolved');
   });
-  test('without a key is only bound by the balance', () => {
+  test('without a key is limited only by the balance', () => {
     const [event] = given(opened, keyed({ limit: pico('0.01') }), credited('5'))
       .when(hold('4', { keyId: null }))
       .events();
@@ -300,7 +300,7 @@ describe('extending a hold', () => {
     data: { holdId: 'h1', keyId: 'k1', amount: pico(amount), by: pico(by), at },
   });
   const past = [opened, keyed(), credited('5'), held('h1', '2')];
-  test('holds more of what is available, once for each amount', () => {
+  test('holds more of the available amount, once for the same target amount', () => {
     given(...past)
       .when(extend('3'))
       .then(extended('3', '1'));
@@ -313,7 +313,7 @@ describe('extending a hold', () => {
       .events();
     expect(event).toMatchObject({ type: 'HoldSettled', data: { held: pico('3'), charged: pico('2.5') } });
   });
-  test('takes what there is from the least on, and is refused where there is less', () => {
+  test('takes what is available, and is rejected if that is less than the minimum amount', () => {
     given(...past)
       .when(extend('9', '4'))
       .then(extended('5', '3'));
@@ -325,7 +325,7 @@ describe('extending a hold', () => {
       .thenRefused('insufficient_balance');
     expect(others).toEqual({ held: '3' });
   });
-  test('keeps to the cap of its key, and a key that is revoked gets no more', () => {
+  test('respects the limit of its key, and is rejected for a revoked key', () => {
     const capped = [opened, keyed({ limit: pico('3') }), credited('9'), held('h1', '2')];
     given(...capped)
       .when(extend('9', '2'))
@@ -342,7 +342,7 @@ describe('extending a hold', () => {
         .events(),
     ).toHaveLength(1);
   });
-  test('ends with the hold: what has ended or is past its time gets no more', () => {
+  test('is rejected for a hold that has ended, has expired or does not exist', () => {
     given(...past, settled('h1', '2'))
       .when(extend('3'))
       .thenRefused('hold_resolved');
@@ -353,7 +353,7 @@ describe('extending a hold', () => {
   });
 });
 
-describe('keeping a hold for a job', () => {
+describe('transferring a hold to a job', () => {
   const past = [opened, keyed(), credited('5'), held('h1', '2')];
   const keep = (when = at): AccountCommand => ({
     type: 'KeepHold',
@@ -363,7 +363,7 @@ describe('keeping a hold for a job', () => {
     type: 'HoldKept',
     data: { holdId: 'h1', owner: 'video-1', expiresAt: '9999-12-31T23:59:59.999Z', at },
   };
-  test('hands it over, once: from then on it ends with the job alone', () => {
+  test('happens once; then the hold no longer expires or ends with its process', () => {
     given(...past)
       .when(keep())
       .then(kept);
@@ -376,7 +376,7 @@ describe('keeping a hold for a job', () => {
       .events();
     expect(event).toMatchObject({ type: 'HoldSettled', data: { held: pico('2'), charged: pico('1.5') } });
   });
-  test('is refused once it has ended or is past its time', () => {
+  test('is rejected for a hold that has ended, has expired or does not exist', () => {
     given(...past, settled('h1', '2'))
       .when(keep())
       .thenRefused('hold_resolved');
@@ -389,7 +389,7 @@ describe('keeping a hold for a job', () => {
 
 describe('settling', () => {
   const past = [opened, keyed(), credited('5'), held('h1', '2')];
-  test('charges the price and gives back the rest', () => {
+  test('charges the price and makes the rest available again', () => {
     given(...past)
       .when(settle('h1', '0.5'))
       .then({
@@ -399,18 +399,18 @@ describe('settling', () => {
     const { state } = given(...past, settled('h1', '2', '0.5'));
     expect([formatUsd(state.available), formatUsd(state.held)]).toEqual(['4.5', '0']);
   });
-  test('a price above the hold charges the hold: the rest is an overrun', () => {
+  test('charges at most the held amount; the rest of the price is an overrun', () => {
     const [event] = given(...past)
       .when(settle('h1', '3'))
       .events();
     expect(event).toMatchObject({ data: { charged: pico('2'), charge: { price: pico('3') } } });
   });
-  test('twice is settled once', () => {
+  test('charges once if it is repeated', () => {
     given(...past, settled('h1', '2'))
       .when(settle('h1', '2'))
       .thenAlreadySo();
   });
-  test('a hold that was released is refused', () => {
+  test('is rejected for a released hold', () => {
     const [event] = given(...past)
       .when(release('h1'))
       .events();
@@ -418,7 +418,7 @@ describe('settling', () => {
       .when(settle('h1', '1'))
       .thenRefused('hold_resolved');
   });
-  test('a hold that has expired is the loss of the house, once', () => {
+  test('records the charge of an expired hold once, as absorbed by the operator', () => {
     const absorbed = { type: 'ChargeAbsorbed', data: { holdId: 'h1', charge: charge('1'), at: later } } as const;
     given(...past, expired('h1', '2'))
       .when(settle('h1', '1'))
@@ -427,7 +427,7 @@ describe('settling', () => {
       .when(settle('h1', '1'))
       .thenAlreadySo();
   });
-  test('a hold that never was is refused', () => {
+  test('is rejected for a hold that does not exist', () => {
     given(...past)
       .when(settle('h9', '1'))
       .thenRefused('hold_not_found');
@@ -436,14 +436,14 @@ describe('settling', () => {
 
 describe('releasing', () => {
   const past = [opened, keyed(), credited('5'), held('h1', '2')];
-  test('gives everything back', () => {
+  test('makes the complete amount available again', () => {
     const [event] = given(...past)
       .when(release('h1'))
       .events();
     const { state } = given(...past, event as AccountEvent);
     expect([formatUsd(state.available), formatUsd(state.held)]).toEqual(['5', '0']);
   });
-  test('bears what the upstream will invoice all the same', () => {
+  test('records what the provider will invoice anyway as absorbed by the operator', () => {
     const absorbed = charge('1');
     const why = { errorCode: 'upstream_error', reason: 'it broke off', attempts: [] };
     given(...past)
@@ -453,7 +453,7 @@ describe('releasing', () => {
         { type: 'ChargeAbsorbed', data: { holdId: 'h1', charge: absorbed, at: later } },
       );
   });
-  test('twice, or after the hold expired, is already so; after it was settled it is refused', () => {
+  test('succeeds without events for a released or expired hold, and is rejected for a settled one', () => {
     const [event] = given(...past)
       .when(release('h1'))
       .events();
@@ -470,7 +470,7 @@ describe('releasing', () => {
 });
 
 describe('expiry', () => {
-  test('ends the holds whose time is over and no others', () => {
+  test('ends all holds whose expiry has passed and no others', () => {
     const past = [opened, keyed(), credited('5'), held('h1', '2'), held('h2', '1')];
     const stillOpen = held('h3', '1', at, tomorrow);
     const events = given(...past, stillOpen)
@@ -492,12 +492,12 @@ describe('a hold whose owner has died', () => {
   const past = [opened, keyed(), credited('5'), owned('h1', 'a'), owned('h2', 'b'), owned('h3', 'a')];
   const unowned = held('h4', '1', at, tomorrow);
 
-  test('is taken under its name', () => {
+  test('records its owner when it is placed', () => {
     given(opened, keyed(), credited('5'))
       .when(hold('1', { owner: 'a', expiresAt: tomorrow }))
       .then(owned('h1', 'a'));
   });
-  test('is ended long before its time, and those of others, and of nobody, are not', () => {
+  test('ends before its expiry, unlike holds of other owners and holds without an owner', () => {
     const past2 = [...past, unowned];
     given(...past2)
       .when(abandon('a'))
@@ -506,7 +506,7 @@ describe('a hold whose owner has died', () => {
     after.when(abandon('a')).thenAlreadySo();
     expect([formatUsd(after.state.available), formatUsd(after.state.held)]).toEqual(['3', '2']);
   });
-  test('is as one that has expired, if the owner lives after all: nothing is held or charged any more', () => {
+  test('cannot be extended or charged later, even if its owner turns out to be alive', () => {
     const after = given(...past, expired('h1', '1'));
     after.when(settle('h1', '1')).then({
       type: 'ChargeAbsorbed',
@@ -517,7 +517,7 @@ describe('a hold whose owner has died', () => {
       .thenRefused('hold_resolved');
     after.when(release('h1')).thenAlreadySo();
   });
-  test('that was extended is still known as his', () => {
+  test('ends with its full amount if it was extended', () => {
     const more = { holdId: 'h1', keyId: 'k1', amount: pico('2'), by: pico('1'), at } as const;
     given(...past, { type: 'HoldExtended', data: more })
       .when(abandon('a'))
@@ -525,8 +525,8 @@ describe('a hold whose owner has died', () => {
   });
 });
 
-describe('a key', () => {
-  test('that is revoked, unknown or expired holds nothing', () => {
+describe('an API key', () => {
+  test('cannot hold money if it is revoked, unknown or expired', () => {
     const revoked: AccountEvent = { type: 'KeyRevoked', data: { keyId: 'k1', at } };
     given(opened, keyed(), credited('5'), revoked).when(hold('1')).thenRefused('key_revoked');
     given(opened, keyed(), credited('5'))
@@ -536,7 +536,7 @@ describe('a key', () => {
       .when(hold('1'))
       .thenRefused('key_expired');
   });
-  test('with a cap holds no more than its cap, open holds included', () => {
+  test('with a limit holds no more than its limit, including its open holds', () => {
     const past = [opened, keyed({ limit: pico('3') }), credited('9'), held('h0', '2')];
     const details = given(...past)
       .when(hold('1.5'))
@@ -548,7 +548,7 @@ describe('a key', () => {
         .events(),
     ).toMatchObject([{ data: { amount: pico('1') } }]);
   });
-  test('counts what was charged, not what was held', () => {
+  test('counts the charged amount of ended holds towards its limit, not the held amount', () => {
     const past = [opened, keyed({ limit: pico('3') }), credited('9'), held('h0', '3'), settled('h0', '3', '1')];
     expect(
       given(...past)
@@ -559,7 +559,7 @@ describe('a key', () => {
       .when(hold('2.1'))
       .thenRefused('key_limit_exceeded');
   });
-  test('restarts with each reset window, by the time of the request', () => {
+  test('has its complete limit again in each reset window, by the time of the request', () => {
     const past = [
       opened,
       keyed({ limit: pico('3'), resetPeriod: 'daily' }),
@@ -576,7 +576,7 @@ describe('a key', () => {
         .events(),
     ).toHaveLength(1);
   });
-  test('a charge counts in the window its hold was made in', () => {
+  test('counts a charge in the window in which its hold was placed', () => {
     const past = [
       opened,
       keyed({ limit: pico('3'), resetPeriod: 'daily' }),
@@ -593,7 +593,7 @@ describe('a key', () => {
       .when(hold('1.1', { at: tomorrow }))
       .thenRefused('key_limit_exceeded');
   });
-  test('a new reset period starts a new window', () => {
+  test('starts a new window when its reset period changes', () => {
     const change: AccountEvent = { type: 'KeyUpdated', data: { keyId: 'k1', resetPeriod: 'weekly', at } };
     const past = [opened, keyed({ limit: pico('3') }), credited('9'), held('h0', '3'), settled('h0', '3')];
     given(...past)

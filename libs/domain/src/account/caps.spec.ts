@@ -12,10 +12,10 @@ const query = { model: 'm', type: 'chat_completion', source: 'api', online: fals
 const secret = { key: '', box: '' };
 const charge = (price: bigint) => createCharge({ price: price.toString() });
 
-/** An account with one capped key; time stands until it is moved. */
+/** An account whose only key has a limit. Time advances only by `wait`. */
 class Story {
   account: AccountState = accountDecider.getInitialState();
-  /** What the last fact says. */
+  /** The data of the last event. */
   ended: object = {};
   private now = START;
 
@@ -26,7 +26,7 @@ class Story {
     this.send({ type: 'AddCredit', data: credit });
   }
 
-  /** What the cap lets through of so much. */
+  /** Holds up to `amount`. Returns what the limit allowed. */
   hold(holdId: string, amount: PicoUsd): bigint {
     const expiresAt = this.at(48);
     const part = { minAmount: parseUsd('0'), divisor: 1n };
@@ -44,7 +44,7 @@ class Story {
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 
-  /** What it has altogether then. */
+  /** Extends a hold up to a total of `to`. Returns the total after it. */
   extend(holdId: string, to: PicoUsd): bigint {
     this.send({ type: 'ExtendHold', data: { holdId, minAmount: parseUsd('0'), targetAmount: to, at: this.at() } });
     return this.account.holds.get(holdId)?.amount ?? 0n;
@@ -89,12 +89,12 @@ class Story {
   }
 }
 
-describe('the cap of a key whose reset period changes while requests run', () => {
+describe('the limit of a key whose reset period changes while requests run', () => {
   test.each([
     [null, 'daily'],
     ['daily', 'weekly'],
     ['weekly', null],
-  ] as const)('from %p to %p and back is no wider for what was held before', (one, other) => {
+  ] as const)('is not raised by earlier holds when the period changes from %p to %p and back', (one, other) => {
     const story = new Story(one);
     story.hold('before', LIMIT);
     story.reset(other);
@@ -103,7 +103,7 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     expect(story.hold('after', parseUsd('5'))).toBe(LIMIT);
   });
 
-  test('counts no charge of a request that was held before the change', () => {
+  test('does not count the charge of a hold that was placed before the change', () => {
     const story = new Story('daily');
     story.hold('before', parseUsd('0.4'));
     story.reset('weekly');
@@ -112,7 +112,7 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     expect(story.key).toMatchObject({ used: 0n, held: 0n });
   });
 
-  test('still counts what is held after the change', () => {
+  test('counts holds that were placed after the change', () => {
     const story = new Story('daily');
     story.hold('before', LIMIT);
     story.reset('weekly');
@@ -124,7 +124,7 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     expect(story.hold('more', parseUsd('5'))).toBe(parseUsd('0.4'));
   });
 
-  test('counts all of a hold anew that is extended in a later window', () => {
+  test('counts a hold completely in the later window in which it is extended', () => {
     const story = new Story('daily');
     story.hold('long', parseUsd('0.8'));
     story.wait(3);
@@ -138,7 +138,7 @@ describe('the cap of a key whose reset period changes while requests run', () =>
     expect(story.ended).toMatchObject({ heldAt: '2026-11-27T22:00:00.000Z', countedAt: '2026-11-28T01:00:00.000Z' });
   });
 
-  test('is never passed in one count, whatever is asked in whatever order', () => {
+  test('is never exceeded in one window by any sequence of commands', () => {
     const id = fc.integer({ min: 0, max: 6 }).map(String);
     const amount = fc.bigInt({ min: 1n, max: 2n * LIMIT }).map((each) => each as PicoUsd);
     const period = fc.constantFrom('daily', 'weekly', 'monthly', null);

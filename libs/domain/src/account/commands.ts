@@ -1,4 +1,4 @@
-/** What an account can be asked to do. Commands carry the time they are made at. */
+/** The commands of an account. Every command has the instant at which it was created. */
 import type { PicoUsd } from '#kernel';
 import type { Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
 import type { HoldCommand } from '../holds.ts';
@@ -17,12 +17,12 @@ export type AccountCommand =
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
-  /** `lossLimit`: what the house bears for the account in an hour; any amount where it is left out. */
+  /** `lossLimit`: the losses that the operator absorbs for the account per hour; unlimited if omitted. */
   | Command<'HoldFunds', HoldLimits & { lossLimit?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
 
-/** A credit is taken back, wholly or in part (amounts below zero), or given again. The balance may fall below zero. */
+/** Reverses a credit completely or in part (negative amounts), or restores it. The balance can become negative. */
 interface CreditReversal {
   readonly reversalId: string;
   readonly creditId: string;
@@ -32,30 +32,27 @@ interface CreditReversal {
   readonly why: string;
 }
 
-/**
- * A hold that leaves room for other requests: of what is available it takes the `divisor`-th part, and `minAmount` where that
- * is more.
- */
+/** Leaves money for other requests: holds the larger of `minAmount` and the available amount divided by `divisor`. */
 export interface PartialHold {
   readonly minAmount: PicoUsd;
   readonly divisor: bigint;
 }
 
-/** A hold of what is available, between `minAmount` (or it is rejected) and `maxAmount`. */
+/** Holds up to `maxAmount` of the available amount. Rejected if less than `minAmount` is available. */
 export interface HoldLimits {
   readonly holdId: string;
   readonly keyId: string | null;
   readonly minAmount: PicoUsd;
   readonly maxAmount: PicoUsd;
-  /** All of it is held where this is left out. */
+  /** If omitted, `maxAmount` is held as far as it is available. */
   readonly partialHold?: PartialHold | undefined;
-  /** The process that serves the request: once it has died the hold ends. */
+  /** The process that serves the request. The hold ends when this process dies. */
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
 }
 
-/** More for a running request: altogether `targetAmount`, or what there is from `minAmount` on. */
+/** Extends a hold to a total of `targetAmount`, or to less if less is available, but at least to `minAmount`. */
 export interface HoldExtension {
   readonly holdId: string;
   readonly minAmount: PicoUsd;

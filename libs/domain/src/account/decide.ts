@@ -1,4 +1,4 @@
-/** What an account may do. A command that is already fulfilled yields no facts. */
+/** The decisions of an account. A command that is already fulfilled produces no events. */
 import { type Decider, money, type PicoUsd } from '#kernel';
 import { ACCOUNT, type AccountEvent, type Instant } from '../events.ts';
 import { decideHold, getHoldResolution, type OpenHold } from '../holds.ts';
@@ -20,7 +20,7 @@ import { type AccountState, calculateSpendable, evolveAccount, INITIAL_ACCOUNT }
 
 function decide(command: AccountCommand, account: AccountState): readonly AccountEvent[] {
   if (command.type === 'OpenAccount') return openAccount(command.data, account);
-  if (account.status === 'none') return reject('account_not_found', 'There is no such account');
+  if (account.status === 'none') return reject('account_not_found', 'Account not found');
   switch (command.type) {
     case 'CreateKey':
       return createKey(command.data, account);
@@ -51,7 +51,7 @@ type DataOf<Type extends AccountCommand['type']> = Extract<AccountCommand, { typ
 
 function openAccount({ key, at }: DataOf<'OpenAccount'>, account: AccountState): readonly AccountEvent[] {
   if (account.status === 'open')
-    return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account exists already');
+    return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account already exists');
   return [
     { type: 'AccountOpened', data: { at } },
     { type: 'KeyCreated', data: { ...key, at } },
@@ -60,7 +60,7 @@ function openAccount({ key, at }: DataOf<'OpenAccount'>, account: AccountState):
 
 function createKey({ key, at }: DataOf<'CreateKey'>, account: AccountState): readonly AccountEvent[] {
   const existing = account.keys.get(key.keyId);
-  if (existing) return existing.name === key.name ? [] : reject('key_exists', 'Another key has this id');
+  if (existing) return existing.name === key.name ? [] : reject('key_exists', 'Another API key already has this id');
   assertNameFree(key.name, key.keyId, account);
   assertValidKey({ ...key, limit: key.limit === null ? null : money.parseJsonAmount(key.limit) }, at);
   return [{ type: 'KeyCreated', data: { ...key, at } }];
@@ -69,11 +69,11 @@ function createKey({ key, at }: DataOf<'CreateKey'>, account: AccountState): rea
 function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: AccountState): readonly AccountEvent[] {
   const key = getActiveKey(keyId, account);
   if (changes.name !== undefined) assertNameFree(changes.name, keyId, account);
-  // A reset period is a cap's. It does not go by itself: only what is named changes.
+  // A reset period requires a limit. Removing the limit does not remove the period, because only named fields change.
   if (changes.limit === null && changes.resetPeriod === undefined && key.resetPeriod !== null)
     reject('invalid_key_settings', 'usage_limit_usd cannot be removed alone: reset_period must be null as well');
   const after = updateKeyState(key, { keyId, ...changes, at });
-  // An expiry that has passed meanwhile stays as it is unless the change names it.
+  // A key that has expired can be changed: its expiry is validated only if the change has one.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);
   const same =
     after.name === key.name &&
@@ -90,13 +90,13 @@ function revokeKey({ keyId, at }: DataOf<'RevokeKey'>, account: AccountState): r
 
 function getActiveKey(keyId: string, account: AccountState): ApiKeyState {
   const key = account.keys.get(keyId);
-  return key && !key.revoked ? key : reject('key_not_found', 'There is no such active key');
+  return key && !key.revoked ? key : reject('key_not_found', 'Active API key not found');
 }
 
 function assertNameFree(name: string, keyId: string, account: AccountState): void {
   for (const [id, key] of account.keys.entries()) {
     if (id !== keyId && !key.revoked && key.name === name)
-      reject('key_name_taken', `An active key is named "${name}" already`);
+      reject('key_name_taken', `An active API key named "${name}" already exists`);
   }
 }
 
@@ -108,7 +108,7 @@ function addCredit(
   if (existing !== undefined) {
     return existing === money.toJsonAmount(money.add(amount, bonus))
       ? []
-      : reject('credit_conflict', `Credit ${creditId} was added with another amount`);
+      : reject('credit_conflict', `Credit ${creditId} already exists with a different amount`);
   }
   const data = { creditId, method, amount: money.toJsonAmount(amount), bonus: money.toJsonAmount(bonus), at };
   return [{ type: 'CreditAdded', data }];
@@ -121,9 +121,9 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: AccountState): re
   if (existing !== undefined) {
     return existing === money.toJsonAmount(money.add(data.amount, data.bonus))
       ? []
-      : reject('credit_conflict', `Reversal ${reversalId} was made with another amount`);
+      : reject('credit_conflict', `Reversal ${reversalId} already exists with a different amount`);
   }
-  if (!account.credits.has(creditId)) reject('credit_conflict', `Credit ${creditId} was never added`);
+  if (!account.credits.has(creditId)) reject('credit_conflict', `Credit ${creditId} not found`);
   return [{ type: 'CreditReversed', data: { ...data, amount, bonus } }];
 }
 
@@ -131,7 +131,9 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly A
   const { holdId, keyId, owner, expiresAt, query, at, maxAmount, partialHold, lossLimit } = data;
   const existing = account.holds.get(holdId);
   if (existing)
-    return existing.amount <= maxAmount ? [] : reject('hold_conflict', `Hold ${holdId} was made with another amount`);
+    return existing.amount <= maxAmount
+      ? []
+      : reject('hold_conflict', `Hold ${holdId} already exists with a different amount`);
   if (getHoldResolution(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const remaining = calculateRemaining(data, account);
   if (lossLimit !== undefined) assertWithinLossLimit(account.losses, lossLimit, at);
@@ -143,7 +145,10 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly A
   return [{ type: 'FundsHeld', data: { holdId, keyId, amount, ...owned, expiresAt, query, at } }];
 }
 
-/** What is left for a new hold. @throws Rejection when it is too little */
+/**
+ * Returns the amount that is available for a new hold.
+ * @throws Rejection `key_limit_exceeded` or `insufficient_balance` if it is too small, `key_revoked`, `key_expired`
+ */
 function calculateRemaining(data: DataOf<'HoldFunds'>, account: AccountState): PicoUsd {
   const { keyId, at } = data;
   const key = keyId === null ? null : advanceKeyWindow(getUsableKey(keyId, at, account), at);
@@ -154,7 +159,7 @@ function calculateRemaining(data: DataOf<'HoldFunds'>, account: AccountState): P
     if (allowed < required)
       reject(
         'key_limit_exceeded',
-        'The key has reached its spending limit',
+        'The API key has reached its spending limit',
         toShortageDetails(required, remaining, key.held),
       );
   }
@@ -166,8 +171,9 @@ function calculateRemaining(data: DataOf<'HoldFunds'>, account: AccountState): P
 }
 
 /**
- * Where running requests hold the rest, a request waits for its first part: with less it would be cut short, and could
- * have been answered a moment later. Where there is no more at all, it takes what there is.
+ * Returns the minimum amount of a new hold: the first part of a partial hold, or else the full `maxAmount`. With less,
+ * a response would be truncated although a retry could succeed after running requests have ended. If that amount
+ * exceeds even `remaining` plus `held`, a retry cannot help, and `minAmount` is sufficient.
  */
 function calculateRequired(
   { minAmount, maxAmount, partialHold }: HoldLimits,
@@ -201,13 +207,16 @@ function extendHold(
   if (amount < minAmount || amount <= hold.amount) {
     const code = allowed !== null && allowed < maxTotal ? 'key_limit_exceeded' : 'insufficient_balance';
     const otherHolds = money.subtract(account.held, hold.amount);
-    reject(code, `There is no more to be had for hold ${holdId}`, { held: money.formatUsd(otherHolds) });
+    reject(code, `No further amount is available for hold ${holdId}`, { held: money.formatUsd(otherHolds) });
   }
   const by = money.toJsonAmount(money.subtract(amount, hold.amount));
   return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJsonAmount(amount), by, at } }];
 }
 
-/** The most that a hold can come to within its key's cap: in a later reset window all of it counts anew. */
+/**
+ * Returns the maximum total of a hold within the limit of its key; null without a limit. In a later reset window, the
+ * complete hold counts against the limit of that window.
+ */
 function calculateMaxByKey(key: ApiKeyState, { amount, counter }: OpenHold, at: Instant): PicoUsd | null {
   const allowed = calculateRemainingLimit(key, at);
   return allowed === null || toCounterId(key) !== counter ? allowed : money.add(amount, allowed);

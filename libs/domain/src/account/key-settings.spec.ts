@@ -20,25 +20,25 @@ const pico = (dollars: string) => parseUsd(dollars).toString();
 const opened: AccountEvent = { type: 'AccountOpened', data: { at } };
 const keyed = (more: object = {}): AccountEvent => ({ type: 'KeyCreated', data: { ...key, ...more, at } });
 
-describe('a key', () => {
+describe('the settings of an API key', () => {
   const create = (more: object): AccountCommand => ({
     type: 'CreateKey',
     data: { key: { ...key, keyId: 'k2', name: 'ci', ...more }, at },
   });
   test.each([
-    ['a name that is taken', { name: 'Default' }, 'key_name_taken'],
+    ['the name of another active key', { name: 'Default' }, 'key_name_taken'],
     ['a name of more than 25 characters', { name: 'x'.repeat(26) }, 'invalid_key_settings'],
     ['no name', { name: '' }, 'invalid_key_settings'],
-    ['a cap below 0.01 USD', { limit: pico('0.009') }, 'invalid_key_settings'],
-    ['a cap beyond all measure', { limit: pico('1000000001') }, 'invalid_key_settings'],
+    ['a limit below 0.01 USD', { limit: pico('0.009') }, 'invalid_key_settings'],
+    ['a limit above 1,000,000,000 USD', { limit: pico('1000000001') }, 'invalid_key_settings'],
     ['a name with a control character', { name: 'a\u0000b' }, 'invalid_key_settings'],
-    ['a name with half a character', { name: 'a\ud800' }, 'invalid_key_settings'],
-    ['a reset period without a cap', { resetPeriod: 'daily' }, 'invalid_key_settings'],
+    ['a name with a lone surrogate', { name: 'a\ud800' }, 'invalid_key_settings'],
+    ['a reset period without a limit', { resetPeriod: 'daily' }, 'invalid_key_settings'],
     ['an expiry in the past', { expireAt: at }, 'invalid_key_settings'],
-  ])('is not created with %s', (_, more, code) => {
+  ])('are rejected with %s', (_, more, code) => {
     given(opened, keyed()).when(create(more)).thenRefused(code);
   });
-  test('may take the name of one that was revoked', () => {
+  test('can reuse the name of a revoked key', () => {
     const revoked: AccountEvent = { type: 'KeyRevoked', data: { keyId: 'k1', at } };
     expect(
       given(opened, keyed(), revoked)
@@ -46,13 +46,13 @@ describe('a key', () => {
         .events(),
     ).toHaveLength(1);
   });
-  test('keeps what a change does not name', () => {
+  test('do not change if an update omits them', () => {
     const change: AccountCommand = { type: 'UpdateKey', data: { keyId: 'k1', changes: { name: 'new' }, at } };
     given(opened, keyed())
       .when(change)
       .then({ type: 'KeyUpdated', data: { keyId: 'k1', name: 'new', at } });
   });
-  test('cannot lose its cap alone where it has a reset period: only what is named changes', () => {
+  test('cannot lose the limit without the reset period', () => {
     const change = (changes: object): AccountCommand => ({ type: 'UpdateKey', data: { keyId: 'k1', changes, at } });
     const past = [opened, keyed({ limit: pico('1'), resetPeriod: 'daily' })];
     given(...past)
@@ -65,7 +65,7 @@ describe('a key', () => {
       .when(change({ limit: null, resetPeriod: 'weekly' }))
       .thenRefused('invalid_key_settings');
   });
-  test('that is revoked is gone', () => {
+  test('are not found once the key is revoked: a second revocation is rejected', () => {
     const revoke: AccountCommand = { type: 'RevokeKey', data: { keyId: 'k1', at } };
     given(opened, keyed())
       .when(revoke)

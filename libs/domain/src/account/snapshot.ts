@@ -1,4 +1,4 @@
-/** How an account is kept as a snapshot. */
+/** The JSON form of an account in snapshots. */
 import { money, PersistentMap, type StateCodec, toSchemaFingerprint } from '#kernel';
 import type { OpenHold, RecentIds } from '../holds.ts';
 import type { ApiKeyState } from '../keys.ts';
@@ -27,7 +27,9 @@ interface AccountJson {
 
 type LossesJson = Pick<AbsorbedLosses, 'since'> & Readonly<Record<'borne' | 'charged', string>>;
 
-/** Raised whenever `AccountState` changes its shape or `evolve` its meaning: older snapshots are then not used. */
+/**
+ * Increase this if the fields of `AccountState` or the results of `evolve` change. Older snapshots are then ignored.
+ */
 const STATE_VERSION = 7;
 
 export const accountCodec: StateCodec<AccountState> = {

@@ -1,8 +1,8 @@
 /**
- * An account: what it can spend, what is held for running requests, and its keys with their caps. One decision sees all
- * of it, so balance, cap, expiry and revocation hold in the same conditional append, with any number of gateways.
+ * The state of an account: its available money, its holds, and its API keys with their limits. Every decision sees all
+ * of it. So balance, limits, expiry and revocation are enforced in one conditional append, with any number of gateways.
  *
- * Spending has two phases: a hold, and exactly one end of it (settled, released or expired).
+ * Spending has two phases: a hold, and exactly one end of the hold (settled, released or expired).
  */
 import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { AccountEvent, HoldExtended, Instant } from '../events.ts';
@@ -31,11 +31,11 @@ export interface AccountState extends Holds {
   readonly available: PicoUsd;
   readonly held: PicoUsd;
   readonly keys: PersistentMap<ApiKeyState>;
-  /** Credit ids and their amounts. */
+  /** Amounts by credit id, in pico-USD. */
   readonly credits: PersistentMap<string>;
-  /** Reversal ids and their amounts, below zero where something was taken back. */
+  /** Amounts by reversal id, in pico-USD; negative if a credit was reversed, positive if it was restored. */
   readonly reversals: PersistentMap<string>;
-  /** Undefined where nothing was borne for it in the last hour that anything happened in. */
+  /** Undefined if the operator absorbed nothing for the account in the hour of its last charge. */
   readonly losses?: AbsorbedLosses | undefined;
 }
 
@@ -51,7 +51,7 @@ export const INITIAL_ACCOUNT: AccountState = {
   expired: NO_RECENT_IDS,
 };
 
-/** About what it takes in memory: bytes of the heap of Node 24, measured. */
+/** Estimates the memory of an account in bytes. The factors were measured on the heap of Node 24. */
 export function estimateAccountBytes(account: AccountState): number {
   const { keys, credits, reversals } = account;
   return (
@@ -59,14 +59,17 @@ export function estimateAccountBytes(account: AccountState): number {
   );
 }
 
-/** What is available, within the cap of a key. A balance below zero, after a reversal, affords what is free and nothing else. */
+/**
+ * Returns what can be spent now within the limit of a key, at least zero: after a reversal the balance can be negative,
+ * and only free requests are possible then.
+ */
 export function calculateSpendable({ available, keys }: AccountState, keyId: string | null, at: Instant): PicoUsd {
   const key = keyId === null ? undefined : keys.get(keyId);
   const allowed = key ? calculateRemainingLimit(key, at) : null;
   return money.max(money.min(available, allowed ?? available));
 }
 
-/** What can come to be available, with what running requests hold: they may give all of it back. */
+/** Returns what can be spent at most once all running requests have ended: they may release all that they hold. */
 export function calculateMaxSpendable(
   { available, held, keys }: AccountState,
   keyId: string | null,
@@ -119,7 +122,7 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
       return applyHoldEnd(account, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge, at } = event.data;
-      // One that came too late for its hold, since a process or the store was away, is not the account's doing.
+      // A charge after the expiry of its hold is caused by a failed process or store, not by the account.
       const wasReleased = getHoldResolution(holdId, account) === 'released';
       const losses = wasReleased ? addLoss(account.losses, charge, at) : account.losses;
       return withLosses({ ...account, ...markAbsorbed(holdId, account) }, losses);
@@ -146,7 +149,7 @@ function applyHold(account: AccountState, data: Extract<AccountEvent, { type: 'F
   };
 }
 
-/** In a new reset window of its key's cap the whole hold counts, and no longer in the one it was made in. */
+/** In a later reset window of its key, the complete hold counts in that window, and no longer in the earlier one. */
 function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExtended['data']): AccountState {
   const hold = account.holds.get(holdId);
   if (!hold) return account;
@@ -183,7 +186,7 @@ function applyHoldEnd(
   };
 }
 
-/** A charge counts for the cap only in the window that its hold was made in. */
+/** A charge counts towards the limit only in the window in which its hold was counted. */
 function applyHoldEndToKey(key: ApiKeyState, { counter, amount }: OpenHold, charged: PicoUsd): ApiKeyState {
   const usedInAll = money.add(key.usedInAll, charged);
   if (toCounterId(key) !== counter) return { ...key, usedInAll };

@@ -94,8 +94,8 @@ const pay = (request: number): AutoTopupStep => ({
   effect: { attempt: 1, request, topupId: TOPUP, invoice: 'lnbcrt1' },
 });
 
-describe('an attempt', () => {
-  test('begins where a wallet is connected and the balance is below the threshold', () => {
+describe('an attempt of an automatic top-up', () => {
+  test('starts if a wallet is connected and the balance is below the threshold', () => {
     expect(types([connected()], begin(1))).toEqual(['AutoTopupBegun']);
     given(connected())
       .when(begin(1, at, '10'))
@@ -104,20 +104,20 @@ describe('an attempt', () => {
     given(connected(), disconnected).when(begin(1)).thenAlreadySo();
   });
 
-  test('is the only one, and begins once, however late the balance of before is told', () => {
+  test('does not start while another one is open, or for a balance that was read before the last one', () => {
     given(connected(), begun()).when(begin(2)).thenAlreadySo();
     given(connected(), begun(), ended('paid')).when(begin(1)).thenAlreadySo();
     expect(types([connected(), begun(), ended('paid')], begin(2))).toEqual(['AutoTopupBegun']);
   });
 
-  test('pauses the day where there were as many as a day may have, or as much', () => {
+  test('does not start once the daily number or amount is reached; automatic top-ups pause until the next day', () => {
     const two = [connected(), begun(), ended('paid'), begun(2), ended('paid', 2)];
     const until = '2026-11-21T00:00:00.000Z';
     given(...two)
       .when(begin(3))
       .then({
         type: 'AutoTopupPaused',
-        data: { code: 'DAILY_LIMIT', why: '2 automatic top-ups were begun today', until, at },
+        data: { code: 'DAILY_LIMIT', why: '2 automatic top-ups were started today', until, at },
       });
     expect(types(two, begin(3, until))).toEqual(['AutoTopupBegun']);
     const few = { ...begin(2).data, limits: { attempts: 9, amount: parseUsd('23.99') } } as never;
@@ -126,7 +126,7 @@ describe('an attempt', () => {
     ]);
   });
 
-  test('that ended unpaid is followed by another one only later, each time by more', () => {
+  test('starts only after an increasing delay if the previous ones ended unpaid', () => {
     const once = [connected(), begun(), ended('expired')];
     given(...once)
       .when(begin(2, later(59)))
@@ -134,10 +134,10 @@ describe('an attempt', () => {
     expect(types(once, begin(2, later(60)))).toEqual(['AutoTopupBegun']);
     const twice = [...once, begun(2), ended('expired', 2)];
     expect(types(twice, begin(3, later(119)))).toEqual([]);
-    expect(types([...twice, connected()], begin(3))).toEqual(['AutoTopupPaused']); // the wait is over, the day is full
+    expect(types([...twice, connected()], begin(3))).toEqual(['AutoTopupPaused']); // the daily limit applies
   });
 
-  test('has one invoice', () => {
+  test('has only one invoice', () => {
     const record: AutoTopupCommand = {
       type: 'RecordInvoice',
       data: { attempt: 1, invoice: 'lnbcrt2', expiresAt: later(EXPIRY), at },
@@ -149,7 +149,7 @@ describe('an attempt', () => {
     given(connected(), begun(), ended('dropped')).when(record).thenAlreadySo();
   });
 
-  test('ends once, paid at any time, and otherwise not while its wallet is asked', () => {
+  test('ends once: as paid at any time, otherwise not while a request is being sent to the wallet', () => {
     expect(types([...open, asked()], end('paid'))).toEqual(['AutoTopupEnded']);
     expect(types([...open, asked()], end('expired'))).toEqual([]);
     expect(types([...open, asked(), sent], end('expired'))).toEqual(['AutoTopupEnded']);
@@ -158,7 +158,7 @@ describe('an attempt', () => {
       .thenAlreadySo();
   });
 
-  test('is dropped only where no wallet may pay it', () => {
+  test('is dropped only if no wallet can still pay it', () => {
     expect(types(open, end('dropped'))).toEqual(['AutoTopupEnded']);
     for (const code of ['PAYMENT_FAILED', 'INTERNAL', 'OTHER', 'PAID', 'SOMETHING_NEW'])
       expect(types([...open, asked(), sent, answered(code)], end('dropped'))).toEqual([]);
@@ -170,7 +170,7 @@ describe('an attempt', () => {
 });
 
 describe('a wallet', () => {
-  test('is asked once at a time, under numbers that count up', () => {
+  test('gets one request at a time, with increasing numbers', () => {
     expect(types(open, ask(1))).toEqual(['WalletAsked']);
     given(...open, asked())
       .when(ask(1))
@@ -184,13 +184,13 @@ describe('a wallet', () => {
     expect(types([...open, asked(), requestEnded('unknown')], ask(2, 6, later(2)))).toEqual(['WalletAsked']);
   });
 
-  test('is not asked by a process that has lost its turn', () => {
+  test('gets no request from a process that has lost its lease', () => {
     given(...open, asked(1, ONE, 7), sent)
       .when(ask(2, 6, later(60)))
       .thenRefused('lease_lost');
   });
 
-  test('is not asked once it is disconnected, nor for an attempt that is over, nor shortly before the expiry', () => {
+  test('gets no request if it is disconnected, the attempt has ended, or the invoice expires within 30 s', () => {
     given(...open, disconnected)
       .when(ask(1))
       .thenAlreadySo();
@@ -202,7 +202,7 @@ describe('a wallet', () => {
       .thenAlreadySo();
   });
 
-  test('is not asked for what another one may yet pay', () => {
+  test('gets no request for an invoice that another wallet can still pay', () => {
     given(...open, asked(), sent, connected(OTHER))
       .when(ask(2, 5, later(60)))
       .thenAlreadySo();
@@ -218,7 +218,7 @@ describe('a wallet', () => {
       .thenAlreadySo();
   });
 
-  test('answers each request once', () => {
+  test('has only its first response to a request recorded', () => {
     expect(types([...open, asked(), sent], answer('PAID'))).toEqual(['WalletAnswered']);
     given(...open, asked(), sent, answered('PAID'))
       .when(answer('PAYMENT_FAILED'))
@@ -226,17 +226,17 @@ describe('a wallet', () => {
     given(...open, asked(), sent)
       .when(answer('PAID', 2))
       .thenAlreadySo();
-    expect(types([...open, asked()], answer('PAID'))).toEqual(['WalletAnswered']); // before it is noted that it was sent
+    expect(types([...open, asked()], answer('PAID'))).toEqual(['WalletAnswered']); // before the request has ended
   });
 
-  test('that says that it will not pay pauses the account for a day', () => {
+  test('pauses automatic top-ups if it responds that it will not pay', () => {
     for (const code of ['QUOTA_EXCEEDED', 'RESTRICTED', 'UNAUTHORIZED', 'NOT_IMPLEMENTED', 'UNSUPPORTED_ENCRYPTION'])
       expect(types([...open, asked(), sent], answer(code))).toEqual(['WalletAnswered', 'AutoTopupPaused']);
     for (const code of ['INSUFFICIENT_BALANCE', 'PAYMENT_FAILED', 'RATE_LIMITED'])
       expect(types([...open, asked(), sent], answer(code))).toEqual(['WalletAnswered']);
   });
 
-  test('of which it is not known whether it was asked is so in the books', () => {
+  test('has a request recorded as unknown if it may have been sent', () => {
     given(...open, asked())
       .when(endRequest({ isKnown: false, reason: 'the process ended meanwhile' }))
       .then({
@@ -248,7 +248,7 @@ describe('a wallet', () => {
       .thenAlreadySo();
   });
 
-  test('that need not be asked any more ends the attempt, where none was asked before', () => {
+  test('gets no unneeded request, and the attempt is dropped if no earlier request may have been sent', () => {
     const unneeded: EffectOutcome = { isKnown: true, result: { isSent: false, reason: 'enough', isUnneeded: true } };
     expect(types([...open, asked()], endRequest(unneeded))).toEqual(['WalletRequestEnded', 'AutoTopupEnded']);
     const doubtful = [...open, asked(), requestEnded('unknown'), asked(2)];
@@ -256,10 +256,10 @@ describe('a wallet', () => {
   });
 });
 
-describe('what is next', () => {
+describe('the plan of an automatic top-up', () => {
   const hour = later(60 * MINUTE);
 
-  test('is nothing without a wallet, and the balance with one', () => {
+  test('is empty without a wallet, and checks the balance with one', () => {
     next().when(at).then([]);
     next(connected(), disconnected).when(at).then([]);
     const question = { type: 'balance', attempt: 1, threshold: parseUsd('10') } as const;
@@ -268,12 +268,12 @@ describe('what is next', () => {
       .then([{ step: 'query', query: question }], hour);
   });
 
-  test('waits for the end of a pause, or of the wait after a failure', () => {
+  test('waits for the end of a pause or of the delay after a failure', () => {
     next(connected(), paused(hour)).when(at).then([], hour);
     next(connected(), begun(), ended('expired')).when(at).then([], later(60));
   });
 
-  test('of an attempt is its top-up, then its payment, once', () => {
+  test('creates the top-up of an attempt, then requests its payment once', () => {
     const command = { type: 'topup', attempt: 1, topupId: TOPUP, amount: parseUsd('12') } as const;
     next(connected(), begun())
       .when(at)
@@ -287,13 +287,13 @@ describe('what is next', () => {
   });
 
   test.each<[string, readonly AutoTopupEvent[], number]>([
-    ['unknown whether it was sent', [requestEnded('unknown')], 2],
-    ['not sent', [requestEnded('unsent')], 2],
-    ['sent and not answered', [sent], 5],
-    ['sent, and answered with a failure', [sent, answered('PAYMENT_FAILED')], 3],
-    ['sent, and answered with a lack of money', [sent, answered('INSUFFICIENT_BALANCE')], 30],
-    ['answered before it was noted as sent', [answered('PAYMENT_FAILED'), sent], 3],
-  ])('of a request that is %s is the same invoice again, later', (_, past, seconds) => {
+    ['may have been sent', [requestEnded('unknown')], 2],
+    ['was not sent', [requestEnded('unsent')], 2],
+    ['was sent and got no response', [sent], 5],
+    ['was sent and failed', [sent, answered('PAYMENT_FAILED')], 3],
+    ['was sent and failed for lack of money', [sent, answered('INSUFFICIENT_BALANCE')], 30],
+    ['failed before its end was recorded', [answered('PAYMENT_FAILED'), sent], 3],
+  ])('requests the payment of the same invoice again, after a delay, if a request %s', (_, past, seconds) => {
     next(...open, asked(), ...past)
       .when(later(seconds - 1))
       .then([look], later(seconds + 1));
@@ -302,7 +302,7 @@ describe('what is next', () => {
       .then([look, pay(2)], later(seconds + 2));
   });
 
-  test('asks for no payment while it is paused, nor shortly before the expiry, nor after it', () => {
+  test('requests no payment while it is paused, or from 30 s before the expiry of the invoice', () => {
     next(...open, asked(), sent, answered('QUOTA_EXCEEDED'), paused(hour))
       .when(later(600))
       .then([look], later(602));
@@ -318,7 +318,7 @@ describe('what is next', () => {
       .then([over], later(EXPIRY + 62));
   });
 
-  test('of a disconnected wallet is to drop what it was not asked for, and to wait for what it may pay', () => {
+  test('drops an attempt of a disconnected wallet, unless the wallet can still pay the invoice', () => {
     const drop: AutoTopupStep = { step: 'send', command: { type: 'drop', attempt: 1 } };
     next(...open, disconnected)
       .when(at)
@@ -329,7 +329,7 @@ describe('what is next', () => {
       .then([look], later(62));
   });
 
-  test('follows from the balance falling, and from credit, and from no hold', () => {
+  test('is made again after a charge, a credit and a reversal, but not after a hold', () => {
     const fact = (type: string, stream = 'account-a') => ({ type, stream }) as StoredEvent;
     expect(
       ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.findAffectedId?.(fact(type))),
@@ -342,7 +342,7 @@ describe('what is next', () => {
   });
 });
 
-test('however often a wallet fails, an attempt asks it about a dozen times', () => {
+test('an attempt sends about a dozen requests to a wallet that always fails', () => {
   let state = fold(autoTopupDecider, autoTopupDecider.getInitialState(), open);
   let requests = 0;
   for (let now = START; now < START + EXPIRY * 1000; now += 2_000) {

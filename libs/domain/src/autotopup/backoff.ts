@@ -1,11 +1,11 @@
-/** How long an automatic top-up waits before it asks again, by what a wallet has answered. */
+/** How long an automatic top-up waits before the next request to a wallet, depending on the response of the wallet. */
 import type { Instant } from '../value-types.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** The wallet will not pay until its owner changes something, or its budget begins again. */
+/** NIP-47 error codes: the wallet will not pay until its owner changes a setting or its budget is renewed. */
 const PAUSING_CODES: ReadonlySet<string> = new Set([
   'QUOTA_EXCEEDED',
   'RESTRICTED',
@@ -13,15 +13,18 @@ const PAUSING_CODES: ReadonlySet<string> = new Set([
   'NOT_IMPLEMENTED',
   'UNSUPPORTED_ENCRYPTION',
 ]);
-/** It has not paid, and is not trying to. Any other error may only mean that it has stopped waiting. */
+/**
+ * NIP-47 error codes: the wallet has not paid and will not pay later. With any other code, the payment can still be in
+ * progress: the wallet has only stopped waiting for it.
+ */
 const DEFINITELY_UNPAID_CODES: ReadonlySet<string> = new Set([
   ...PAUSING_CODES,
   'INSUFFICIENT_BALANCE',
   'RATE_LIMITED',
 ]);
-/** What a wallet says that has paid. */
+/** Recorded in place of an error code if the wallet has paid. */
 export const PAID_CODE = 'PAID';
-/** A budget that begins again does so daily at the soonest. */
+/** Budgets of wallets are renewed at most once a day. */
 export const PAUSE_MS = 24 * HOUR_MS;
 
 const MIN_REQUEST_BACKOFF_MS = { sent: 5 * SECOND_MS, unsent: 2 * SECOND_MS, unknown: 2 * SECOND_MS } as const;
@@ -36,12 +39,12 @@ export function requiresPause(code: string): boolean {
   return PAUSING_CODES.has(code);
 }
 
-/** Whether a wallet that has answered this may pay later all the same. */
+/** Whether a wallet that responded with this code can still pay later. */
 export function canStillPay(code: string): boolean {
   return !DEFINITELY_UNPAID_CODES.has(code);
 }
 
-/** How long a request waits for its effect before it is made again. @param request from 1 */
+/** How long to wait for the result of a request before the next one. @param request number of the request, from 1 */
 export function getRequestRetryDelayMs(outcome: keyof typeof MIN_REQUEST_BACKOFF_MS, request: number): number {
   return calculateBackoffMs(MIN_REQUEST_BACKOFF_MS[outcome], getBackoffStep(request), MAX_REQUEST_BACKOFF_MS);
 }
@@ -54,12 +57,15 @@ export function getResponseRetryDelayMs(code: string, request: number): number {
   );
 }
 
-/** Two in a row may be lost by chance, where a relay or a process of ours was away. */
+/**
+ * The delay grows only after the second request: two requests can fail by chance while a relay or a process of this
+ * installation is down.
+ */
 function getBackoffStep(request: number): number {
   return Math.max(request - 1, 1);
 }
 
-/** How long the next attempt waits. @param failures attempts in a row that ended unpaid, from 1 */
+/** How long to wait before the next attempt. @param failures successive attempts that ended unpaid, from 1 */
 export function getFailureRetryDelayMs(failures: number): number {
   return calculateBackoffMs(MIN_FAILURE_BACKOFF_MS, failures, MAX_FAILURE_BACKOFF_MS);
 }

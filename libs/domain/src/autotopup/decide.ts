@@ -1,6 +1,6 @@
 /**
- * An account's automatic top-up: one attempt at a time. What an attempt brings is credited like any other top-up, by its
- * invoice; so whatever a wallet answers, or does not, here it is only decided whether it is asked (again).
+ * The decisions of an account's automatic top-up, with one attempt at a time. The payment of an attempt is credited by
+ * its invoice, like that of any other top-up. So the response of a wallet decides only whether it gets another request.
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import type { Instant } from '../value-types.ts';
@@ -19,7 +19,7 @@ import type {
 } from './events.ts';
 import { type AutoTopupState, evolveAutoTopup, INITIAL_AUTO_TOPUP } from './state.ts';
 
-/** No wallet is asked to pay an invoice that expires so soon. */
+/** A wallet gets no request to pay an invoice that expires within this time. */
 const MIN_TIME_TO_EXPIRY_MS = 30_000;
 
 // commands ----------------------------------------------------------------------------------------------------------
@@ -40,21 +40,21 @@ export type AutoTopupCommand =
   | Command<'EndAutoTopup', AutoTopupEnded['data']>;
 
 interface NewAttempt {
-  /** As `attempts` said it when the balance was read, plus one. */
+  /** The value of `attempts` when the balance was read, plus one. */
   readonly attempt: number;
   readonly topupId: string;
-  /** Available and held. */
+  /** The sum of available and held. */
   readonly balance: PicoUsd;
   readonly limits: DailyLimits;
 }
 
-/** What begins on a day in UTC at most. */
+/** Maximum number and total amount of attempts that start on one UTC day. */
 export interface DailyLimits {
   readonly attempts: number;
   readonly amount: PicoUsd;
 }
 
-/** Whether a request has left; it does not where the balance is no longer below the threshold. */
+/** Whether a request was sent. A request is unneeded, and not sent, if the balance is no longer below the threshold. */
 export type WalletRequestOutcome =
   | { readonly isSent: true }
   | { readonly isSent: false; readonly reason: string; readonly isUnneeded: boolean };
@@ -89,7 +89,7 @@ function decide(command: AutoTopupCommand, state: AutoTopupState): readonly Auto
 
 type DataOf<Type extends AutoTopupCommand['type']> = Extract<AutoTopupCommand, { type: Type }>['data'];
 
-/** The balance was read before: nothing may have begun since, or it would be too late by now. */
+/** The balance was read before the command, so the attempt starts only if no other attempt has started since then. */
 function beginAutoTopup(
   data: DataOf<'BeginAutoTopup'>,
   state: AutoTopupState,
@@ -114,12 +114,12 @@ function getDailyLimitReason(
   at: Instant,
 ): string | undefined {
   const usage = dailyUsage.date === at.slice(0, 10) ? dailyUsage : { attempts: 0, amount: 0n };
-  if (usage.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were begun today`;
+  if (usage.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were started today`;
   if (usage.amount + amount <= limits.amount) return undefined;
-  return `automatic top-ups of today would exceed ${money.formatUsd(limits.amount)} USD`;
+  return `today's automatic top-ups would exceed ${money.formatUsd(limits.amount)} USD`;
 }
 
-/** What keeps the next attempt back: undefined when nothing does. */
+/** Returns the time until which no attempt may start; undefined if one may start at `at`. */
 export function getBlockedUntil({ paused, notBefore }: AutoTopupState, at: Instant): Instant | undefined {
   const until = [paused?.until, notBefore].filter((instant) => instant !== undefined && instant > at);
   return until.toSorted().at(-1);
@@ -138,7 +138,7 @@ function beginRequest({ attempt, request, token, at }: DataOf<'BeginRequest'>, s
   return [{ type: 'WalletAsked', data: { attempt, request, wallet: wallet.wallet.pubkey, token, at } }];
 }
 
-/** Whether the connected wallet may be asked now to pay the invoice of the open attempt. */
+/** Whether the payment of the open attempt's invoice may be requested from the connected wallet now. */
 export function canRequestPayment({ attempt, wallet, paused }: AutoTopupState, now: Instant): boolean {
   if (!attempt?.invoice || attempt.pendingRequest || !wallet) return false;
   if (attempt.payer !== undefined && attempt.payer !== wallet.wallet.pubkey) return false;
@@ -166,7 +166,7 @@ function endRequest(
     : [unsent];
 }
 
-/** The first answer to a request counts. */
+/** Records only the first response to a request. */
 function recordResponse(
   data: DataOf<'RecordAnswer'>,
   { attempt }: AutoTopupState,
@@ -179,7 +179,7 @@ function recordResponse(
   return [response, { type: 'AutoTopupPaused', data: paused }];
 }
 
-/** Paid is paid. Otherwise nothing may be on its way to the wallet. */
+/** A paid attempt ends at any time. An unpaid one cannot end while a request is being sent to the wallet. */
 function endAutoTopup(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopupState): readonly AutoTopupEnded[] {
   if (attempt?.number !== data.attempt) return [];
   if (data.outcome !== 'paid' && attempt.pendingRequest) return [];

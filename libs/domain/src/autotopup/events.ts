@@ -1,11 +1,11 @@
 /**
- * The facts of an account's automatic top-up. An attempt is one invoice of our own, which the customer's wallet is asked
- * to pay, perhaps more than once: an invoice can be paid only once.
+ * The events of an account's automatic top-up. An attempt has one invoice, whose payment is requested from the
+ * customer's wallet. The request may be repeated, because an invoice can be paid only once.
  */
 import type { Message } from '#kernel';
 import type { Amount, Instant, SealedSecret } from '../value-types.ts';
 
-/** How a wallet is reached: by its public key on its relays (NIP-47). */
+/** The address of a wallet: its public key and its relays (NIP-47). */
 export interface WalletAddress {
   /** 64 hexadecimal digits. */
   readonly pubkey: string;
@@ -17,9 +17,9 @@ export type WalletConnected = Message<
   'WalletConnected',
   {
     readonly wallet: WalletAddress;
-    /** The secret key with which the wallet may be asked to pay. */
+    /** The secret key that authorises payment requests to the wallet. */
     readonly secret: SealedSecret;
-    /** Below this balance, available and held together, the account is topped up. */
+    /** The account is topped up if the sum of available and held is below this amount. */
     readonly threshold: Amount;
     readonly amount: Amount;
     readonly at: Instant;
@@ -35,19 +35,19 @@ export type AutoTopupBegun = Message<
     readonly attempt: number;
     readonly topupId: string;
     readonly amount: Amount;
-    /** What was available and held, which is less than the threshold. */
+    /** The sum of available and held, which was below the threshold. */
     readonly balance: Amount;
     readonly at: Instant;
   }
 >;
 
-/** The top-up of the attempt has its invoice. */
+/** The invoice for the top-up of the attempt was issued. */
 export type AutoTopupInvoiced = Message<
   'AutoTopupInvoiced',
   { readonly attempt: number; readonly invoice: string; readonly expiresAt: Instant; readonly at: Instant }
 >;
 
-/** The wallet is about to be asked to pay the invoice. */
+/** A request to pay the invoice is about to be sent to the wallet. */
 export type WalletAsked = Message<
   'WalletAsked',
   {
@@ -56,26 +56,26 @@ export type WalletAsked = Message<
     readonly request: number;
     /** The public key of the wallet. */
     readonly wallet: string;
-    /** Of the turn in which it is asked. */
+    /** Fencing token of the lease under which the request is sent. */
     readonly token: number;
     readonly at: Instant;
   }
 >;
 
-/** Whether the request has left: `unknown` may have left. */
+/** Whether the request was sent. With `unknown` it may have been sent. */
 export type WalletRequestEnded = Message<
   'WalletRequestEnded',
   {
     readonly attempt: number;
     readonly request: number;
     readonly outcome: 'sent' | 'unsent' | 'unknown';
-    /** Where it was not sent. */
+    /** The reason if it was not sent, or if that is unknown. */
     readonly why?: string;
     readonly at: Instant;
   }
 >;
 
-/** What the wallet says about a request. Whether the invoice is paid, its own node says. */
+/** The response of the wallet to a request. Only the payment backend can confirm that the invoice is paid. */
 export type WalletAnswered = Message<
   'WalletAnswered',
   {
@@ -93,8 +93,8 @@ export type AutoTopupEnded = Message<
   {
     readonly attempt: number;
     /**
-     * `paid`: it is credited. `expired`: the invoice can not be paid any more. `failed`: none could be made. `dropped`: it
-     * is not needed any more, and no wallet may pay it.
+     * `paid`: the top-up is credited. `expired`: the invoice can no longer be paid. `failed`: no invoice could be
+     * created. `dropped`: the top-up is no longer needed, and no wallet can still pay it.
      */
     readonly outcome: 'paid' | 'expired' | 'failed' | 'dropped';
     readonly why?: string;
@@ -102,7 +102,7 @@ export type AutoTopupEnded = Message<
   }
 >;
 
-/** Nothing is asked for until then, unless a wallet is connected before. */
+/** No payment is requested until then, unless a wallet is connected before. */
 export type AutoTopupPaused = Message<
   'AutoTopupPaused',
   { readonly code: string; readonly why: string; readonly until: Instant; readonly at: Instant }

@@ -1,4 +1,4 @@
-/** What an account's automatic top-up is at: its wallet, the attempt that is open, and what keeps it from another one. */
+/** The state of an account's automatic top-up: its wallet, its open attempt, and what prevents another attempt. */
 import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { Instant } from '../value-types.ts';
 import {
@@ -13,19 +13,19 @@ import type { AutoTopupEvent, AutoTopupPaused, WalletConnected } from './events.
 export interface AutoTopupState {
   readonly wallet: WalletConnected['data'] | undefined;
   readonly attempt: OpenAttempt | undefined;
-  /** Attempts that have begun. */
+  /** Number of attempts that have started. */
   readonly attempts: number;
-  /** Attempts in a row that ended unpaid. */
+  /** Number of successive attempts that ended unpaid. */
   readonly failures: number;
-  /** No attempt begins before. */
+  /** No attempt starts before this time. */
   readonly notBefore: Instant | undefined;
   readonly paused: AutoTopupPaused['data'] | undefined;
   readonly dailyUsage: DailyUsage;
-  /** The highest that asked a wallet. */
+  /** The highest fencing token under which a request was sent to a wallet. */
   readonly token: number;
 }
 
-/** What has begun on a day in UTC. */
+/** The attempts that have started on one UTC day. */
 export interface DailyUsage {
   readonly date: string;
   readonly attempts: number;
@@ -37,16 +37,17 @@ export interface OpenAttempt {
   readonly topupId: string;
   readonly amount: PicoUsd;
   readonly invoice: { readonly bolt11: string; readonly expiresAt: Instant } | undefined;
-  /** Requests to the wallet so far. */
+  /** Number of requests to the wallet so far. */
   readonly requests: number;
-  /** Of the request whose end is not known yet. */
+  /** The request that is being sent. */
   readonly pendingRequest: { readonly token: number } | undefined;
-  /** Requests that have left, or may have, without an answer so far. */
+  /** Numbers of the requests that were sent, or may have been sent, without a response so far. */
   readonly unanswered: readonly number[];
-  /** The wallet that may yet pay the invoice, and for how many requests that is so: no other wallet is asked to. */
+  /** Public key of the wallet that can still pay the invoice. No other wallet gets a request. */
   readonly payer: string | undefined;
+  /** Number of requests that can still make `payer` pay. */
   readonly unresolvedRequests: number;
-  /** No further request before. */
+  /** No further request is sent before this time. */
   readonly nextRequestAt: Instant;
 }
 
@@ -82,7 +83,7 @@ export function evolveAutoTopup(state: AutoTopupState, event: AutoTopupEvent): A
   }
 }
 
-/** What was in the way of the wallet before is over. */
+/** Connecting a wallet ends all pauses and delays. */
 function connectWallet(state: AutoTopupState, wallet: WalletConnected['data']): AutoTopupState {
   const cleared = { ...state, wallet, paused: undefined, notBefore: undefined, failures: 0 };
   return updateAttempt(cleared, (attempt) => ({ ...attempt, nextRequestAt: wallet.at }));
@@ -131,7 +132,7 @@ function startRequest(
   };
 }
 
-/** An answer may have come before it was noted that the request has left. */
+/** The response can be recorded before the end of its request. In that case it has already set `nextRequestAt`. */
 function endRequest(attempt: OpenAttempt, { request, outcome, at }: RequestEnd): OpenAttempt {
   const ended = { ...attempt, pendingRequest: undefined };
   if (!attempt.unanswered.includes(request)) return ended;

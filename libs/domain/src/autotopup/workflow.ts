@@ -1,4 +1,4 @@
-/** What is to be done for an account's automatic top-up. */
+/** The next steps of an account's automatic top-up. */
 import {
   type EffectStep,
   money,
@@ -16,34 +16,34 @@ import { type AutoTopupCommand, autoTopupDecider, canRequestPayment, getBlockedU
 import type { AutoTopupEvent } from './events.ts';
 import type { AutoTopupState, OpenAttempt } from './state.ts';
 
-/** How often the invoice of an open attempt is looked at; its payment is hinted at. */
+/** How often the invoice of an open attempt is checked. Its payment also triggers a check, see `findAffectedId`. */
 const POLL_INTERVAL_MS = 2_000;
-/** How often a balance is looked at of which no fact has said that it has fallen. */
+/** How often a balance is checked if no event has reduced it. */
 const IDLE_POLL_INTERVAL_MS = 3_600_000;
-/** How long after its expiry an invoice that was paid in time may show it. */
+/** A payment that was made in time is visible at most this long after the expiry of its invoice. */
 const EXPIRY_MARGIN_MS = 60_000;
 
-/** Wallets that are being asked, beside what else is at work: their relays may take seconds, and each account may have such. */
+/** Maximum number of concurrent wallet requests. They run detached from other work, because relays can take seconds. */
 const MAX_CONCURRENT_REQUESTS = 1_024;
 
 export type AutoTopupQuery =
-  /** Is the account below the threshold? Then this attempt begins. */
+  /** Checks whether the balance is below the threshold. If so, the attempt starts. */
   | { readonly type: 'balance'; readonly attempt: number; readonly threshold: PicoUsd }
-  /** What became of the invoice of an attempt? */
+  /** Checks whether the invoice of an attempt is paid. */
   | {
       readonly type: 'invoice';
       readonly attempt: number;
       readonly topupId: string;
-      /** Whether it can not be paid any more: where it is unpaid too, the attempt is over. */
+      /** The invoice can no longer be paid. If it is unpaid, the attempt ends. */
       readonly hasExpired: boolean;
     };
 
-/** The top-up of an attempt is created, or an attempt without a wallet is dropped. */
+/** Creates the top-up of an attempt, or drops an attempt that has no wallet. */
 export type AutoTopupSendCommand =
   | { readonly type: 'topup'; readonly attempt: number; readonly topupId: string; readonly amount: PicoUsd }
   | { readonly type: 'drop'; readonly attempt: number };
 
-/** The wallet is asked to pay an invoice. */
+/** Requests the payment of an invoice from the wallet. */
 export interface WalletPaymentEffect {
   readonly attempt: number;
   readonly request: number;
@@ -91,7 +91,10 @@ function parseEffectKey(key: string): { readonly attempt: number; readonly reque
   return { attempt, request };
 }
 
-/** What makes a balance fall, or an attempt end. A hold does neither. */
+/**
+ * Returns the account of an event that reduces a balance or can end an attempt. A hold does neither, because the
+ * threshold applies to available and held money together.
+ */
 function findAffectedId(event: StoredEvent): string | undefined {
   if (event.type !== 'HoldSettled' && event.type !== 'CreditReversed' && event.type !== 'CreditAdded') return undefined;
   return event.stream.startsWith(`${ACCOUNT}-`) ? getStreamId(event) : undefined;

@@ -52,7 +52,7 @@ const release = (holdId: string, errorCode = 'upstream_error'): ChallengeCommand
 });
 const paid = (units: bigint): ChallengeCommand => ({ type: 'RecordChallengePayment', data: { units, at } });
 
-/** The facts that follow from commands, one after the other. */
+/** Returns the events of the commands, run one after the other. */
 function facts(...commands: readonly ChallengeCommand[]): ChallengeEvent[] {
   return lived(commands).events;
 }
@@ -69,17 +69,17 @@ function lived(commands: readonly ChallengeCommand[]) {
 }
 
 describe('a challenge', () => {
-  test('is one fact when it is issued, and nothing is booked', () => {
+  test('is issued with one event and without postings', () => {
     const [issued, ...more] = facts(issue, issue);
     expect([issued?.type, more]).toEqual(['ChallengeIssued', []]);
     expect(toPostings('challenge-c', issued as never)).toEqual([]);
   });
 
-  test('that was not issued pays for nothing', () => {
+  test('cannot be claimed if it was not issued', () => {
     given().when(claim('h1')).thenRefused('challenge_not_found');
   });
 
-  test('is paid and claimed at once by its proof: what is above the price is rounding', () => {
+  test('is paid and claimed by its proof; the excess over the price is posted as rounding', () => {
     const events = facts(issue, claim('h1')).slice(1);
     expect(events.map(({ type }) => type)).toEqual(['ChallengePaid', 'FundsHeld']);
     const lines = events.flatMap((event) => toPostings('challenge-c', event as never));
@@ -93,7 +93,7 @@ describe('a challenge', () => {
     ]);
   });
 
-  test('is claimed once at a time, and used once', () => {
+  test('can be claimed by one request at a time and used once', () => {
     given(...facts(issue, claim('h1')))
       .when(claim('h1'))
       .thenAlreadySo();
@@ -105,7 +105,7 @@ describe('a challenge', () => {
       .thenRefused('challenge_used');
   });
 
-  test('can be used again when nothing came of it, until a stated time', () => {
+  test('can be used again after a failed request, until usableUntil', () => {
     const released = facts(issue, claim('h1'), release('h1'));
     expect(facts(issue, claim('h1'), release('h1'), claim('h2')).at(-1)?.type).toBe('FundsHeld');
     given(...released)
@@ -113,13 +113,13 @@ describe('a challenge', () => {
       .thenRefused('challenge_expired');
   });
 
-  test('pays for no other request, and is not used up by one', () => {
+  test('does not pay for another request', () => {
     given(...facts(issue))
       .when(claim('h1', { request: 'other' }))
       .thenRefused('challenge_mismatch');
   });
 
-  test('of a request that vendors refuse is tried three times', () => {
+  test('is exhausted after three attempts with a request that providers reject', () => {
     const tries = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id), release(id, 'content_policy_violation')]);
     given(...facts(issue, ...tries))
       .when(claim('h4'))
@@ -127,7 +127,7 @@ describe('a challenge', () => {
     expect(getChallengePhase(lived([issue, ...tries]).challenge, at)).toBe('exhausted');
   });
 
-  test('costs the house no more than its price, and one try', () => {
+  test('is exhausted once the operator has absorbed as much as its price', () => {
     const lost = (holdId: string, cost: PicoUsd): ChallengeCommand => ({
       type: 'ReleaseHold',
       data: {
@@ -141,12 +141,12 @@ describe('a challenge', () => {
       .thenRefused('challenge_exhausted');
   });
 
-  test('owes what was paid and not delivered', () => {
+  test('leaves the part of the payment that was not charged available', () => {
     const { challenge } = lived([issue, claim('h1'), settle('h1', parseUsd('0.01'))]);
     expect([challenge.available, challenge.charged]).toEqual([parseUsd('0.0015'), parseUsd('0.01')]);
   });
 
-  test('whose answer was lost with its gateway is served again at the cost of the house', () => {
+  test('is served up to three times, at the cost of the operator, if a gateway died before it responded', () => {
     const [held] = facts(issue, claim('h1'), settle('h1'), claim('h2', { isRetry: true })).slice(-1);
     expect(held).toMatchObject({ type: 'FundsHeld', data: { holdId: 'h2', amount: '0' } });
     const served = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id, { isRetry: true }), settle(id)]);
@@ -155,7 +155,7 @@ describe('a challenge', () => {
       .thenRefused('challenge_used');
   });
 
-  test('is paid once, whoever says so first; more than was asked for is owed', () => {
+  test('is paid once, by the proof or by the report of the backend; an excess is recorded as overpaid', () => {
     given(...facts(issue, claim('h1')))
       .when(paid(14_000n))
       .thenAlreadySo();
@@ -169,7 +169,7 @@ describe('a challenge', () => {
       .thenRefused('payment_conflict');
   });
 
-  test('is income only once it can no longer be used, and then it pays for nothing', () => {
+  test('becomes income only when it can no longer be used', () => {
     const forfeit = (when: string, usableBefore = when): ChallengeCommand => ({
       type: 'ForfeitChallenge',
       data: { usableBefore, at: when },
@@ -187,7 +187,7 @@ describe('a challenge', () => {
   });
 });
 
-test('whatever is asked of a challenge, its books balance and it never charges more than was paid', () => {
+test('a challenge has balanced postings and never charges more than was paid, after any sequence of commands', () => {
   const holdId = fc.constantFrom('h1', 'h2', 'h3');
   const when = fc.constantFrom(at, expiresAt, usableUntil, after);
   const command: fc.Arbitrary<ChallengeCommand> = fc.oneof(

@@ -1,6 +1,6 @@
 /**
- * A payment challenge: it is issued, paid, and its proof claims its money for the one request that it was issued for. A
- * claim is a hold: it is settled once, or ends without a charge, and then the proof can be used again.
+ * The decisions of a payment challenge. The proof of its payment claims the money for the one request that the
+ * challenge was issued for. A claim is a hold. If the hold ends without a charge, the proof can be used again.
  */
 import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, type ChallengePaid, type Instant } from '../events.ts';
@@ -11,7 +11,10 @@ import { reject } from '../rejections.ts';
 import type { PaymentAdjustment } from '../topup/decide.ts';
 import { type ChallengeState, evolveChallenge, INITIAL_CHALLENGE, isExhausted } from './state.ts';
 
-/** How often a request is served whose answer was lost with its gateway: again at the cost of the house. */
+/**
+ * Maximum number of times that a request is served if gateways die before its response is sent. The payer is charged
+ * only once.
+ */
 const MAX_SERVED_REQUESTS = 3;
 
 interface Command<Type extends string, Data> {
@@ -19,7 +22,7 @@ interface Command<Type extends string, Data> {
   readonly data: Readonly<Data> & { readonly at: Instant };
 }
 
-/** Its proof was shown with a request, and is known to be right. */
+/** A valid proof of the payment was presented with a request. */
 export interface ChallengeProofClaim {
   readonly holdId: string;
   /** Digest of the request. */
@@ -28,23 +31,23 @@ export interface ChallengeProofClaim {
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
-  /** The request was served, and its answer was lost with the gateway that died. */
+  /** The request was served before, but its response was lost when the gateway died. */
   readonly isRetry?: boolean;
 }
 
 export type ChallengeCommand =
   | { readonly type: 'IssueChallenge'; readonly data: ChallengeIssued['data'] }
   | Command<'ClaimChallenge', ChallengeProofClaim>
-  /** What its back end says has come altogether, and what it has kept of that. */
+  /** `units`: the total that the payment backend has received. `fees`: what the backend has deducted from it. */
   | Command<'RecordChallengePayment', { units: bigint; fees?: readonly PaymentAdjustment[] }>
-  /** By the operator's rule: what could be used until before then, and not later. */
+  /** By the operator's rule. Applies to challenges whose `usableUntil` is before `usableBefore`. */
   | Command<'ForfeitChallenge', { usableBefore: Instant }>
   | HoldCommand;
 
 function decide(command: ChallengeCommand, challenge: ChallengeState): readonly ChallengeEvent[] {
   const { issued } = challenge;
   if (command.type === 'IssueChallenge') return issued ? [] : [{ type: 'ChallengeIssued', data: command.data }];
-  if (!issued) return reject('challenge_not_found', 'There is no such payment challenge');
+  if (!issued) return reject('challenge_not_found', 'Payment challenge not found');
   switch (command.type) {
     case 'ClaimChallenge':
       return ensureBalanced(claim(command.data, challenge, issued));
@@ -70,16 +73,16 @@ function claim(
   if (getHoldResolution(holdId, challenge)) reject('hold_resolved', `Hold ${holdId} has ended`);
   assertClaimable(request, at, challenge, issued);
   if (challenge.served > 0 && !canServeAgain(data, challenge))
-    reject('challenge_used', 'The payment was used for an answer already');
+    reject('challenge_used', 'The payment has already been used for a response');
   const paid = challenge.paid ? [] : [createChallengePaid('preimage', issued, at)];
   const { available } = paid.reduce(evolveChallenge, challenge);
-  // What the request costs beyond what was paid, since prices or choices have changed, is not asked of its payer.
+  // If prices have changed since the payment, the request can cost more. The payer does not pay the difference.
   const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.maxAmount, available));
   const owned = owner === undefined ? {} : { owner };
   return [...paid, { type: 'FundsHeld', data: { holdId, keyId: null, amount, ...owned, expiresAt, query, at } }];
 }
 
-/** @throws Rejection */
+/** @throws Rejection if the payment is for another request, expired, in use or exhausted */
 function assertClaimable(request: string, at: Instant, challenge: ChallengeState, issued: IssuedChallenge): void {
   const { holds, forfeited } = challenge;
   if (request !== issued.request) reject('challenge_mismatch', 'The payment was made for another request');
@@ -88,7 +91,7 @@ function assertClaimable(request: string, at: Instant, challenge: ChallengeState
   if (isExhausted(challenge))
     reject(
       'challenge_exhausted',
-      'The payment was tried too often with a request that cannot be served; it is owed to you',
+      'The payment was used too often with a request that cannot be served; the amount is owed to you',
     );
 }
 
@@ -102,7 +105,7 @@ function recordPayment(
   issued: IssuedChallenge,
 ): readonly ChallengeEvent[] {
   const requestedUnits = BigInt(issued.units);
-  if (units < requestedUnits) reject('payment_conflict', 'Less has come for the payment challenge than was asked for');
+  if (units < requestedUnits) reject('payment_conflict', 'The received amount is too small for the payment challenge');
   const events: ChallengeEvent[] = paid ? [] : [createChallengePaid('backend', issued, at)];
   const extraUnits = units - (paid ? receivedUnits : requestedUnits);
   if (extraUnits > 0n) events.push(createChallengeOverpaid(extraUnits, issued, at));
@@ -110,7 +113,7 @@ function recordPayment(
   return [...events, ...newFees.map((fee) => createPaymentFeeCharged(fee, issued, at))];
 }
 
-/** It is the house's: what was paid is owed in full. */
+/** The operator pays the fee. The payer is still owed the full amount. */
 function createPaymentFeeCharged(
   { id: feeId, units, why }: PaymentAdjustment,
   issued: IssuedChallenge,
@@ -132,12 +135,12 @@ function createChallengeOverpaid(units: bigint, issued: IssuedChallenge, at: Ins
   return { type: 'ChallengeOverpaid', data: { method, coin, backend, units: units.toString(), amount, at } };
 }
 
-/** At the rate that it was issued with. */
+/** Converts units at the rate at which the challenge was issued. */
 function calculateUsdValue(units: bigint, { worth, units: requestedUnits }: IssuedChallenge): string {
   return ((BigInt(worth) * units) / BigInt(requestedUnits)).toString();
 }
 
-/** Nothing is income that its payer may still use. */
+/** Forfeits the rest only if the payer can no longer use it. */
 function forfeit(
   { usableBefore, at }: DataOf<'ForfeitChallenge'>,
   { available, holds }: ChallengeState,

@@ -1,6 +1,6 @@
 /**
- * The facts of a payment challenge (HTTP 402): an offer to serve one request for one payment over Lightning, without an
- * account. What is held of its money and charged are the same facts as in an account's stream.
+ * The events of a payment challenge (HTTP 402): an offer to serve one request for one payment over Lightning, without
+ * an account. Its holds and charges have the same events as those of an account.
  */
 import type { Message } from '#kernel';
 import type { Query } from '../query.ts';
@@ -8,37 +8,39 @@ import type { Coin } from '../topup/coins.ts';
 import type { RateUsed } from '../topup/events.ts';
 import type { Amount, Instant } from '../value-types.ts';
 
-/** All that issuing one leaves behind. Nothing is booked: it may never be paid. */
+/** The only event of issuing a challenge. It has no postings, because the challenge may never be paid. */
 export type ChallengeIssued = Message<
   'ChallengeIssued',
   {
-    /** As clients know it; its stream has the half of it. */
+    /** The id that clients use. The name of the stream has only half of it. */
     readonly id: string;
-    /** What its request would be charged by, at these prices: they hold, whatever prices are when it is paid. */
     readonly query: Query;
+    /** The price of the request by `priceList`. It applies even if prices change before the payment. */
     readonly price: Amount;
     readonly priceList: string;
-    /** Digest of the request that it pays for: method, path and content. */
+    /** Digest of the request that the challenge pays for: method, path and content. */
     readonly request: string;
     readonly method: string;
     readonly coin: Coin;
-    /** What is asked for, in the coin's smallest unit, and what that is worth: the price, rounded up to what can be paid. */
+    /** The requested amount in the coin's smallest unit: the price, rounded up to an amount that can be paid. */
     readonly units: string;
+    /** The value of `units` in USD. */
     readonly worth: Amount;
     readonly rate: RateUsed;
     readonly backend: string;
-    /** The back end's reference for its invoice. */
+    /** The payment backend's reference of the invoice. */
     readonly reference: string;
     /** Lower-case hexadecimal. */
     readonly paymentHash: string;
-    /** It can be paid until then, and its proof used until the later of the two. */
+    /** The invoice can be paid until then. */
     readonly expiresAt: Instant;
+    /** The proof can be used until then. */
     readonly usableUntil: Instant;
     readonly at: Instant;
   }
 >;
 
-/** What every payment of one says about where the money is. */
+/** How a payment was received, and its amount in the coin's smallest unit. */
 interface ReceivedPayment {
   readonly method: string;
   readonly coin: Coin;
@@ -46,25 +48,28 @@ interface ReceivedPayment {
   readonly units: string;
 }
 
-/** It is paid: its preimage was shown, which only the payment tells, or the back end says so. */
+/**
+ * The challenge is paid: a client presented the preimage, which only the payment reveals, or the backend reported it.
+ */
 export type ChallengePaid = Message<
   'ChallengePaid',
   ReceivedPayment & {
-    /** What the units are worth at the rate of the challenge, and the part of it that its payer may use. The rest is rounding. */
+    /** The value of the units at the rate of the challenge. */
     readonly amount: Amount;
+    /** The part of `amount` that the payer can use. The rest is rounding. */
     readonly price: Amount;
     readonly by: 'preimage' | 'backend';
     readonly at: Instant;
   }
 >;
 
-/** More has come than was asked for: it is owed to the payer. */
+/** More was received than requested. The operator owes the excess to the payer. */
 export type ChallengeOverpaid = Message<
   'ChallengeOverpaid',
   ReceivedPayment & { readonly amount: Amount; readonly at: Instant }
 >;
 
-/** What was left of it could no longer be used, and is income by the operator's rule. */
+/** The rest of the payment can no longer be used and becomes income by the operator's rule. */
 export type ChallengeForfeited = Message<'ChallengeForfeited', { readonly amount: Amount; readonly at: Instant }>;
 
 export type ChallengeLifecycleEvent = ChallengeIssued | ChallengePaid | ChallengeOverpaid | ChallengeForfeited;

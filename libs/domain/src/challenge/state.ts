@@ -10,26 +10,29 @@ import {
   transferHold,
 } from '../holds.ts';
 
-/** How often a proof is accepted at most, and for a request that is refused for its own fault: each try may cost the house something. */
+/** Maximum number of times that a proof is accepted, because each attempt can cost the operator something. */
 const MAX_CLAIMS = 100;
+/** Maximum number of attempts that fail because of the request itself. */
 const MAX_REJECTIONS = 3;
 
 export interface ChallengeState extends Holds {
   readonly issued: ChallengeIssued['data'] | undefined;
   readonly paid: ChallengePaid['data'] | undefined;
-  /** All that has come, in the coin's smallest unit. */
+  /** The total received amount, in the coin's smallest unit. */
   readonly units: bigint;
-  /** Ids of what its back end has kept of it. */
+  /** Ids of the fees that the payment backend has deducted. */
   readonly fees: readonly string[];
-  /** What is neither held nor charged: a debt of the house. */
+  /** The amount that is neither held nor charged; the operator owes it to the payer. */
   readonly available: PicoUsd;
   readonly charged: PicoUsd;
   readonly forfeited: PicoUsd;
-  /** How often its proof was accepted, how often the request was served, and how often it was refused for its own fault. */
+  /** Number of times that its proof was accepted. */
   readonly claims: number;
+  /** Number of times that the request was served. */
   readonly served: number;
+  /** Number of times that the request failed because of the request itself. */
   readonly rejections: number;
-  /** What vendors have invoiced for tries that came to nothing: the house bears it. */
+  /** What providers invoice for failed attempts; the operator absorbs it. */
   readonly absorbed: PicoUsd;
 }
 
@@ -50,7 +53,7 @@ export const INITIAL_CHALLENGE: ChallengeState = {
   expired: NO_RECENT_IDS,
 };
 
-/** What a challenge is at a time, in a word. */
+/** `lapsed`: paid, but no longer usable. `exhausted`: paid, but the request cannot be served. */
 export type ChallengePhase =
   | 'none'
   | 'issued'
@@ -73,7 +76,7 @@ export function getChallengePhase(challenge: ChallengeState, now: Instant): Chal
   return isExhausted(challenge) ? 'exhausted' : 'paid';
 }
 
-/** Its request cannot be served: it was tried often enough, or the house has borne as much for it as it was to cost. */
+/** Whether no further attempt is allowed: there were too many, or the operator has absorbed as much as the price. */
 export function isExhausted({ claims, rejections, absorbed, issued }: ChallengeState): boolean {
   const hasAbsorbedPrice = issued !== undefined && absorbed > 0n && absorbed >= money.parseJsonAmount(issued.price);
   return claims >= MAX_CLAIMS || rejections >= MAX_REJECTIONS || hasAbsorbedPrice;

@@ -15,7 +15,7 @@ const look = (isProven: boolean): ChallengeStep => {
   return { step: 'query', query: { backend: data.backend, reference: data.reference, isVerified: isProven } };
 };
 
-/** When it is looked for, from the first moment on. */
+/** Returns the times at which the payment is checked. */
 function looksOf(...past: readonly ChallengeEvent[]): readonly string[] {
   const challenge = fold(challengeWorkflow.decider, challengeWorkflow.decider.getInitialState(), past);
   const looks: string[] = [];
@@ -28,7 +28,7 @@ function looksOf(...past: readonly ChallengeEvent[]): readonly string[] {
 }
 
 describe('the payment of a challenge', () => {
-  test('is looked for seven times, from half a minute after its expiry to a week', () => {
+  test('is checked seven times, from 30 s to 7 days after the expiry', () => {
     expect(looksOf(issued)).toEqual([
       '2026-11-22T12:05:30.000Z',
       '2026-11-22T12:10:00.000Z',
@@ -40,7 +40,7 @@ describe('the payment of a challenge', () => {
     ]);
   });
 
-  test('is looked for after its proof was shown as well: its back end must know of it', () => {
+  test('is checked three times after its proof was presented', () => {
     expect(looksOf(issued, paid('preimage'))).toEqual([
       '2026-11-22T12:01:30.000Z',
       '2026-11-22T12:06:00.000Z',
@@ -51,11 +51,11 @@ describe('the payment of a challenge', () => {
       .then([look(true)], '2026-11-22T12:06:00.000Z');
   });
 
-  test('is looked for no more once its back end has said that it has come', () => {
+  test('is no longer checked once the payment backend has reported it', () => {
     given(issued, paid('backend')).when('2026-11-22T12:06:00.000Z').then([]);
   });
 
-  test('that could not be looked for in time is looked for late', () => {
+  test('is checked late if it could not be checked in time', () => {
     given(issued)
       .when('2026-11-22T12:09:59.999Z')
       .then([look(false)], '2026-11-22T12:10:00.000Z');

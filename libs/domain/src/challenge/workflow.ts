@@ -1,4 +1,6 @@
-/** What is to be done for a payment challenge: what nobody has shown a proof of may be paid all the same. */
+/**
+ * The next steps of a payment challenge. Its payment is checked, because it can be paid even if no proof is presented.
+ */
 import type { QueryStep, Workflow, WorkflowPlan } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type Instant } from '../events.ts';
 import { type ChallengeCommand, challengeDecider } from './decide.ts';
@@ -9,22 +11,22 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** When it is looked for, after it could be paid last: a payment that was on its way then may take days to arrive. */
+/** When an unpaid challenge is checked, after its expiry: a payment in flight at that time can take days to arrive. */
 const POLL_DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 3 * DAY_MS, 7 * DAY_MS] as const;
-/** The same where its proof was shown: then it is there, or something is wrong. */
+/** When a challenge with a verified proof is checked, after the proof: the payment must have arrived by then. */
 const VERIFIED_POLL_DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS] as const;
 
-/** What has come for a challenge? */
+/** Checks what the payment backend has received for a challenge. */
 export interface ChallengePaymentQuery {
   readonly backend: string;
   readonly reference: string;
-  /** Its proof was shown: its back end must know of the payment. */
+  /** A valid proof was presented, so the payment backend must have the payment. */
   readonly isVerified: boolean;
 }
 
 export type ChallengeStep = QueryStep<ChallengePaymentQuery>;
 
-/** Once the back end has said that it is paid, nothing more can come: a Lightning invoice is paid once. */
+/** Stops once the payment backend has reported the payment, because a Lightning invoice can be paid only once. */
 function plan({ issued, paid }: ChallengeState, now: Instant): WorkflowPlan<ChallengeStep> {
   if (!issued || paid?.by === 'backend') return { steps: [] };
   const { backend, reference, expiresAt } = issued;
@@ -41,7 +43,7 @@ export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, Chall
   name: 'challenges',
   category: CHALLENGE,
   decider: challengeDecider,
-  // None of them wants to be looked at before its time.
+  // The first check is always due later, so no event needs an immediate wake-up.
   lowPriorityEvents: new Set<ChallengeEvent['type']>([
     ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'PaymentFeeCharged', 'ChallengeForfeited'] as const),
     ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),

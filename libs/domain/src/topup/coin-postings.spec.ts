@@ -7,19 +7,19 @@ import { createHistoryArbitrary } from '../../../testing/src/scenarios/histories
 const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + each, 0n);
 const unitsOf = (lines: readonly CoinPosting[]) => sum(lines.map(({ units }) => units));
 
-/** What is left of a top-up's payments, less fees. */
+/** Returns the units of a top-up's payments that were not reversed, minus fees. */
 function holds({ payments, fees }: TopupState): bigint {
   const left = [...payments.values()].map(({ remainingUnits }) => remainingUnits);
   return sum(left) - sum([...fees.values()].map(BigInt));
 }
 
-/** A challenge remembers which fees were charged, and not how much they were. */
+/** Returns the fees of all challenges from the events, because the state of a challenge has only the ids of fees. */
 function feesOfChallenges(facts: readonly StoredEvent<DomainEvent>[]): bigint {
   const ofChallenges = facts.filter(({ stream }) => stream.startsWith(`${CHALLENGE}-`));
   return sum(ofChallenges.map((fact) => (fact.type === 'PaymentFeeCharged' ? BigInt(fact.data.units) : 0n)));
 }
 
-test('whatever happens, coins are booked twice, and the wallet holds what is left of payments', () => {
+test('coin postings of any history sum to zero, and the wallet has the payments minus reversals and fees', () => {
   let booked = 0;
   fc.assert(
     fc.property(createHistoryArbitrary(60), ({ events: facts, topups, challenges }) => {

@@ -1,25 +1,27 @@
 /**
- * What a fact books in coins: double entry beside the books in USD, so that what each back end should hold can be compared
- * with what it says. A positive number of units is a debit; lines sum to zero for each coin.
+ * The double-entry postings of each event in coins, in addition to those in USD. With them, the expected balance of
+ * each payment backend can be compared with its real balance. Positive units are a debit; postings sum to zero for each
+ * coin.
  */
 import type { DomainEvent } from '../events.ts';
 import type { Coin } from './coins.ts';
 import { toPaymentKey } from './decide.ts';
 import type { PaymentId } from './events.ts';
 
-/** The wallet of a back end, and what it holds by payment method: from customers, less what went back, less fees. */
+/** The wallet of a payment backend, and its sources by payment method: payments, reversals and fees. */
 export type CoinAccount = `wallet:${string}` | `payments:${string}` | `reversals:${string}` | `fees:${string}`;
 
 export interface CoinPosting {
   readonly account: CoinAccount;
   readonly coin: Coin;
-  /** Of the coin's smallest unit. */
+  /** In the coin's smallest unit. */
   readonly units: bigint;
 }
 
 /**
- * The lines that a fact books; lines of zero are left out.
- * @param findCoin the coin of a payment, for old facts that do not name it
+ * Returns the coin postings of an event, without postings of 0 units.
+ * @param findCoin returns the coin of a payment; called for old reversal events, which have no coin
+ * @throws Error if a reversal has no coin and `findCoin` does not know its payment
  */
 export function toCoinPostings(
   event: DomainEvent,
@@ -30,7 +32,7 @@ export function toCoinPostings(
       return toWalletPostings(event.data.payment, 'payments', event.data, BigInt(event.data.units));
     case 'PaymentReversed': {
       const { payment, coin = findCoin(payment) } = event.data;
-      if (coin === undefined) throw new Error(`payment ${toPaymentKey(payment)} was reversed, and never received`);
+      if (coin === undefined) throw new Error(`payment ${toPaymentKey(payment)} was reversed but never received`);
       return toWalletPostings(payment, 'reversals', { ...event.data, coin }, BigInt(event.data.units));
     }
     case 'ChallengePaid':
@@ -43,7 +45,7 @@ export function toCoinPostings(
   }
 }
 
-/** Into the wallet, or out of it where units are below zero. */
+/** Posts units into the wallet, or out of it if they are negative. */
 function toWalletPostings(
   { backend }: Pick<PaymentId, 'backend'>,
   from: 'payments' | 'reversals' | 'fees',

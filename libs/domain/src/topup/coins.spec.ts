@@ -8,11 +8,11 @@ const coinOf = (code: Coin) => coins.find((each) => each.code === code) as CoinT
 
 describe('an amount', () => {
   test.each<[string, Coin, string, bigint]>([
-    ['1', 'BTC', '85252', 1_173_000n], // whole satoshis, in millisatoshis
+    ['1', 'BTC', '85252', 1_173_000n], // a multiple of 1,000 millisatoshis
     ['1', 'LBTC', '85252', 1_173n],
     ['2', 'LTC', '80', 2_500_000n],
     ['5', 'XMR', '300', 16_666_666_667n],
-  ])('of %s USD costs whole units of %s, rounded up', (amount, coin, rate, units) => {
+  ])('of %s USD is converted to units of %s, rounded up', (amount, coin, rate, units) => {
     expect(convertToUnits(parseUsd(amount), coinOf(coin), rate)).toBe(units);
   });
 
@@ -21,7 +21,7 @@ describe('an amount', () => {
     [1_000n, 'LBTC', '67516.00', '0.67516'],
     [2_500_000n, 'LTC', '80', '2'],
     [1n, 'XMR', '300.5', '0.0000000003'], // rounded down
-  ])('of %s units of %s is worth their rate', (units, coin, rate, value) => {
+  ])('of %s units of %s is converted to USD at a rate', (units, coin, rate, value) => {
     expect(formatUsd(convertToUsd(units, coinOf(coin), rate))).toBe(value);
   });
 
@@ -30,7 +30,7 @@ describe('an amount', () => {
     ['123', 'SATS', 'BTC', 123_000n],
     ['1e-8', 'LTC', 'LTC', 1n],
     ['0.01', 'XMR', 'XMR', 10_000_000_000n],
-  ])('of %s %s is read as units of %s', (amount, currency, coin, units) => {
+  ])('of %s %s is parsed to units of %s', (amount, currency, coin, units) => {
     expect(parseCoinAmount(amount, currency, coinOf(coin))).toBe(units);
   });
 
@@ -40,11 +40,11 @@ describe('an amount', () => {
     ['1', 'LTC', 'BTC'],
     ['1', 'constructor', 'BTC'],
     ['much', 'XMR', 'XMR'],
-  ])('of %s %s is none that can be paid in %s', (amount, currency, coin) => {
+  ])('of %s %s is rejected as an amount of %s', (amount, currency, coin) => {
     expect(() => parseCoinAmount(amount, currency, coinOf(coin))).toThrow(RangeError);
   });
 
-  test('in whole coins has no exponent', () => {
+  test('is formatted in coins without an exponent', () => {
     expect([formatCoins(1n, coinOf('XMR')), formatCoins(25_000_000n, coinOf('BTC'))]).toEqual([
       '0.000000000001',
       '0.00025',
@@ -52,7 +52,7 @@ describe('an amount', () => {
   });
 });
 
-test.each(coins)('$code is named by a currency of its own', ({ code, currencies, decimals, step }) => {
+test.each(coins)('$code is one of its own currencies', ({ code, currencies, decimals, step }) => {
   expect(currencies[code]).toBe(decimals);
   expect(10n ** BigInt(decimals) % BigInt(step)).toBe(0n);
 });

@@ -1,72 +1,73 @@
-/** What top-ups are paid in. Amounts of a coin are whole numbers of its smallest unit. */
+/** The coins in which top-ups are paid. Amounts of a coin are integers in its smallest unit. */
 import { money, type PicoUsd } from '#kernel';
 
 /** The code of a coin: `BTC`. A card is paid in `USD`, whose smallest unit is a cent. */
 export type Coin = string;
 
-/** A coin as data. Once it has been paid in, it stays in the list, and its decimals stay as they are. */
+/** The terms of a coin. After the first payment in a coin it must stay in the list, with the same decimals. */
 export interface CoinTerms {
   readonly code: Coin;
   readonly name: string;
-  /** How many decimals of a coin its smallest unit stands for. */
+  /** One coin is 10^`decimals` of its smallest unit. */
   readonly decimals: number;
-  /** What is asked for is a multiple of this many units: a satoshi is 1,000 millisatoshis. */
+  /** Requested amounts are multiples of this number of units: a satoshi is 1,000 millisatoshis. */
   readonly step: number;
-  /** Currencies that stand for amounts of the coin, by how many of their decimals a smallest unit stands for. */
+  /** Currencies for amounts of the coin, such as `SATS`. A currency with the value n is 10^n of the smallest unit. */
   readonly currencies: Readonly<Record<string, number>>;
-  /** What its wallets count in, and how many of its decimals a smallest unit stands for: for finance. */
+  /** The unit of the coin's wallets in financial reports: 10^`decimals` of the smallest unit. */
   readonly unit?: { readonly name: string; readonly decimals: number };
-  /** The coin whose exchange rate counts, for one that is another under a different name. */
+  /** The coin whose exchange rate applies, if this coin represents another one. */
   readonly ratedAs?: Coin;
-  /** USD for one, for what has no market. */
+  /** The price of one coin in USD, if it has no market. */
   readonly fixedRate?: string;
-  /** Its names at the sources of exchange rates. */
+  /** The names of the coin at the sources of exchange rates. */
   readonly rates?: RateNames;
-  /** How a payment link asks for an amount in whole coins: BIP 21, and its like for the other coins. */
+  /** The format of a payment link with an amount in coins: BIP 21, and similar formats of other coins. */
   readonly link?: PaymentLink;
 }
 
 export interface PaymentLink {
   readonly scheme: string;
-  /** The name of its parameter for the amount. */
+  /** The name of the link's parameter for the amount. */
   readonly amount: string;
-  /** What else it must say: a chain of many assets wants to know which. */
+  /** Additional parameters: a chain with many assets requires the name of the asset. */
   readonly parameters?: Readonly<Record<string, string>>;
 }
 
-/** The names of a coin's price in USD. A source that is missing does not quote it. */
+/** The names of a coin's price in USD. A missing source does not quote the coin. */
 export interface RateNames {
-  /** As it is asked for, and as it is answered. */
+  /** The name in requests, and the name in responses. */
   readonly kraken?: readonly [requestName: string, responseName: string];
   readonly coinbase?: string;
   readonly coingecko?: string;
 }
 
-/** What an amount of a coin is worth at a rate of USD for one coin, rounded down to a pico-USD. */
+/** Converts units of a coin to USD, rounded down to a pico-USD. @param rate USD for one coin */
 export function convertToUsd(units: bigint, coin: CoinTerms, rate: string): PicoUsd {
   return ((units * money.parseUsd(rate)) / getUnitsPerCoin(coin)) as PicoUsd;
 }
 
-/** How many units of a coin an amount costs at a rate, rounded up to what can be paid. */
+/** Converts USD to units of a coin, rounded up to a multiple of its step. @param rate USD for one coin */
 export function convertToUnits(amount: PicoUsd, coin: CoinTerms, rate: string): bigint {
   const step = BigInt(coin.step);
   return money.divideRoundingUp(amount * (getUnitsPerCoin(coin) / step), money.parseUsd(rate)) * step;
 }
 
-/** Whole coins as a plain decimal. */
+/** Formats an amount in coins as a decimal without an exponent. */
 export function formatCoins(units: bigint, { decimals }: CoinTerms): string {
   return money.formatScaled(units, decimals);
 }
 
 /**
- * Reads an amount of one of a coin's currencies, such as BTC or SATS, as units of the coin.
- * @throws RangeError when it is no amount of it, or finer than what can be paid
+ * Parses an amount in one of a coin's currencies, such as BTC or SATS, to units of the coin.
+ * @throws RangeError if `amount` is not a decimal, `currency` is not one of the coin's, or the result is not a multiple
+ *   of the coin's step
  */
 export function parseCoinAmount(amount: string, currency: string, { code, currencies, step }: CoinTerms): bigint {
   const decimals = Object.hasOwn(currencies, currency) ? currencies[currency] : undefined;
-  if (decimals === undefined) throw new RangeError(`${currency} is no currency of ${code}`);
+  if (decimals === undefined) throw new RangeError(`${currency} is not a currency of ${code}`);
   const units = money.parseScaled(amount, decimals);
-  if (units % BigInt(step) !== 0n) throw new RangeError(`${amount} ${currency} is finer than what can be paid`);
+  if (units % BigInt(step) !== 0n) throw new RangeError(`${amount} ${currency} has more decimals than can be paid`);
   return units;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A top-up: a request for payment, and the payments that came for it. A payment is recorded once by its back end and
- * the id that it has there, credited to the account (which accepts a credit once by its id), and then marked as credited
- * here. Each step can be repeated.
+ * The decisions of a top-up: an invoice and the payments for it. A payment is recorded once, by its payment backend and
+ * the backend's id. It is then credited to the account, which accepts each credit id once, and marked as credited here.
+ * Each step can be repeated.
  */
 import { type Decider, money, PersistentMap, type PicoUsd, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
@@ -18,7 +18,7 @@ import type {
   TopupEvent,
 } from './events.ts';
 
-/** How long after the expiry a payment on a chain may become final and still have the rate of its invoice. */
+/** A payment to an address gets the rate of its invoice if it becomes final at most this long after the expiry. */
 const MAX_CONFIRMATION_DELAY_MS = 2 * 3_600_000;
 
 // state -------------------------------------------------------------------------------------------------------------
@@ -27,25 +27,27 @@ export interface TopupState {
   readonly invoice: InvoiceIssued['data'] | undefined;
   /** Payments that are not final yet, by `toPaymentKey`, and their units. */
   readonly pendingPayments: PersistentMap<string>;
+  /** By `toPaymentKey`. */
   readonly payments: PersistentMap<ReceivedPayment>;
-  /** By their ids. */
+  /** By reversal id. */
   readonly reversals: PersistentMap<PaymentReversed['data']>;
-  /** By payment and their ids: the units of fees. */
+  /** Units of fees by `toFeeKey`. */
   readonly fees: PersistentMap<string>;
 }
 
-/** A payment that is worth its amount. */
+/** A final payment, which is credited. */
 interface ReceivedPayment {
   readonly data: PaymentReceived['data'];
-  /** The part that has not been reversed; below zero where more was taken back than was paid. */
+  /** The units that were not reversed; negative if more was reversed than paid. */
   readonly remainingUnits: bigint;
   readonly isCredited: boolean;
-  /** How often it was lost and found again, and what was taken back when it was lost last; 0 while it is not lost. */
+  /** Number of times that the payment was lost and then restored. */
   readonly lossCount: number;
+  /** The units that were reversed when the payment was lost; 0 while it is not lost. */
   readonly lostUnits: bigint;
 }
 
-/** The name of a payment outside its top-up: the id of its credit. */
+/** Returns the id of a payment outside its top-up, which is also its credit id. */
 export function toPaymentKey({ backend, id }: PaymentId): string {
   return `${backend}/${id}`;
 }
@@ -100,11 +102,12 @@ function addReversal(topup: TopupState, data: PaymentReversed['data']): TopupSta
   });
 }
 
-/** The reversal of a payment that its network has undone, and that of one that is there again after all. */
+/** The id of the reversal of a payment that its network has rolled back. */
 function toLossId({ data: { payment }, lossCount }: ReceivedPayment): string {
   return `${payment.id}:lost:${lossCount + 1}`;
 }
 
+/** The id of the reversal that restores a lost payment when it is final again. */
 function toRecoveryId({ data: { payment }, lossCount }: ReceivedPayment): string {
   return `${payment.id}:found:${lossCount + 1}`;
 }
@@ -130,22 +133,25 @@ export type TopupCommand =
   | { readonly type: 'RecordPayment'; readonly data: ReportedPayment }
   | { readonly type: 'MarkCredited'; readonly data: { readonly payment: PaymentId; readonly at: Instant } };
 
-/** A payment as its back end tells of it now. */
+/** The current state of a payment, as its payment backend reports it. */
 export interface ReportedPayment {
   readonly payment: PaymentId;
   readonly units: bigint;
-  /** How often the network has confirmed it; that it may fail or not; that nothing can undo it any more; or that it was undone. */
+  /**
+   * The number of confirmations by the network. `pending`: the payment can still fail. `final`: the network can no
+   * longer reverse it. `lost`: the network has rolled it back.
+   */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
-  /** When the back end saw it first. */
+  /** When the payment backend first observed it. */
   readonly receivedAt: Instant;
-  /** What it is worth now. A payment that came after the invoice expired is credited at that, and cannot do without. */
+  /** Its market value now. Required for a payment that is credited at the market rate. */
   readonly market?: { readonly rate: RateUsed; readonly amount: PicoUsd };
   readonly fees?: readonly PaymentAdjustment[];
   readonly reversals?: readonly PaymentAdjustment[];
   readonly at: Instant;
 }
 
-/** What became of a payment later, once by its id: units are signed. */
+/** A later fee or reversal of a payment. Each id is recorded once; units are signed. */
 export interface PaymentAdjustment {
   readonly id: string;
   readonly units: bigint;
@@ -159,9 +165,9 @@ function decide(command: TopupCommand, topup: TopupState): readonly TopupEvent[]
     if (!topup.invoice) return [{ type: 'InvoiceIssued', data: command.data }];
     const { backend, reference } = command.data;
     const isSameInvoice = topup.invoice.backend === backend && topup.invoice.reference === reference;
-    return isSameInvoice ? [] : reject('topup_exists', 'The top-up has an invoice');
+    return isSameInvoice ? [] : reject('topup_exists', 'The top-up already has another invoice');
   }
-  if (!topup.invoice) return reject('topup_not_found', 'There is no such top-up');
+  if (!topup.invoice) return reject('topup_not_found', 'Top-up not found');
   switch (command.type) {
     case 'RecordPayment':
       return recordPayment(command.data, topup, topup.invoice);
@@ -179,7 +185,7 @@ function getReceivedPayment(payment: PaymentId, topup: TopupState): ReceivedPaym
   return topup.payments.get(key) ?? reject('payment_conflict', `Payment ${key} was never received`);
 }
 
-/** What is new in what the back end says now. */
+/** Returns the events for everything that is new in the report of the payment backend. */
 function recordPayment(
   payment: ReportedPayment,
   topup: TopupState,
@@ -211,7 +217,7 @@ function createPaymentSeen({ payment, units, receivedAt, at }: ReportedPayment, 
   return { type: 'PaymentSeen', data };
 }
 
-/** In time it is worth what was asked for, whatever the market says by then; late it is worth what the market says. */
+/** Values a payment in time at the rate of its invoice, and a late one at the market rate. */
 function toPaymentReceivedData(
   { payment, units, market, receivedAt, at }: ReportedPayment,
   invoice: InvoiceIssued['data'],
@@ -231,8 +237,9 @@ function toPaymentReceivedData(
 }
 
 /**
- * Whether a payment is worth what the market says, and not what was asked for: it came after the expiry, or it was left
- * unconfirmed for so long behind it that whoever sent it could choose, by its fee or by replacing it, whether it comes.
+ * Whether a payment is credited at the market rate, not at the rate of its invoice. This applies to payments after the
+ * expiry, and to payments to an address that become final too long after it. Their sender could wait for the market and
+ * then decide, by the fee or by a replacement, whether they are confirmed.
  */
 export function isCreditedAtMarketRate(
   { expiresAt, kind }: { readonly expiresAt: Instant; readonly kind: Destination['kind'] },
@@ -242,12 +249,12 @@ export function isCreditedAtMarketRate(
   return kind === 'address' && Date.parse(at) > Date.parse(expiresAt) + MAX_CONFIRMATION_DELAY_MS;
 }
 
-/** An exact payment is worth exactly the requested amount; more or less is worth its share of that. */
+/** An exact payment has exactly the invoiced value; another amount has a proportional value. */
 function calculateInvoicedValue(units: bigint, invoice: InvoiceIssued['data']): PicoUsd {
   return ((money.parseJsonAmount(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
 }
 
-/** What has become of a payment since it was received. */
+/** Returns the fees, reversals, losses and recoveries since a payment was received. */
 function listChanges(
   payment: ReportedPayment,
   received: ReceivedPayment,
@@ -255,9 +262,9 @@ function listChanges(
   isFinal: boolean,
 ): readonly TopupEvent[] {
   const { fees = [], reversals = [], units, confirmations, at } = payment;
-  // Of a payment that is lost there may be nothing left to tell how much it was.
+  // The payment backend may no longer know the amount of a lost payment.
   if (received.data.units !== units.toString() && confirmations !== 'lost')
-    reject('payment_conflict', `Payment ${toPaymentKey(payment.payment)} came with another amount`);
+    reject('payment_conflict', `Payment ${toPaymentKey(payment.payment)} was reported with a different amount`);
   const events: TopupEvent[] = fees.flatMap((fee) => createFeeEvents(fee, received, topup, at));
   let current = topup;
   for (const change of [...reversals, ...listLossAdjustments(payment, received, isFinal)]) {
@@ -275,10 +282,8 @@ function listLossAdjustments(
 ): readonly PaymentAdjustment[] {
   const { remainingUnits, lostUnits } = received;
   if (confirmations === 'lost' && lostUnits === 0n && remainingUnits > 0n)
-    return [{ id: toLossId(received), units: -remainingUnits, why: 'undone by its network' }];
-  return isFinal && lostUnits > 0n
-    ? [{ id: toRecoveryId(received), units: lostUnits, why: 'confirmed after all' }]
-    : [];
+    return [{ id: toLossId(received), units: -remainingUnits, why: 'reversed by its network' }];
+  return isFinal && lostUnits > 0n ? [{ id: toRecoveryId(received), units: lostUnits, why: 'confirmed again' }] : [];
 }
 
 function createFeeEvents(
@@ -290,13 +295,13 @@ function createFeeEvents(
   const { payment, method, coin } = data;
   const existingUnits = topup.fees.get(toFeeKey(payment, feeId));
   if (existingUnits === units.toString() || (existingUnits === undefined && units === 0n)) return [];
-  if (existingUnits !== undefined) reject('payment_conflict', `Fee ${feeId} came with another amount`);
+  if (existingUnits !== undefined) reject('payment_conflict', `Fee ${feeId} was reported with a different amount`);
   const amount = calculateShare(data.market?.amount ?? data.amount, units, data.units).toString();
   const fee: PaymentFeeCharged['data'] = { method, coin, payment, feeId, units: units.toString(), amount, why, at };
   return [{ type: 'PaymentFeeCharged', data: fee }];
 }
 
-/** Negative units: what is taken back. Positive: what comes again, such as after a dispute that was won. */
+/** Negative units are reversed. Positive units are restored, for example after a dispute was won. */
 function createReversalEvents(
   { id, units, why }: PaymentAdjustment,
   payment: ReceivedPayment,
@@ -307,14 +312,14 @@ function createReversalEvents(
   const existing = topup.reversals.get(id);
   if (existing !== undefined) {
     if (existing.units === units.toString()) return [];
-    return reject('payment_conflict', `Reversal ${id} came with another amount`);
+    return reject('payment_conflict', `Reversal ${id} was reported with a different amount`);
   }
   const after = remainingUnits + units;
-  // A payment can be refunded and disputed as well: then the customer owes it once more.
+  // A payment can be both refunded and disputed: then it is reversed twice, and the customer owes its amount.
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
-    return reject('payment_conflict', `Reversal ${id} is of more than payment ${toPaymentKey(data.payment)} was`);
+    return reject('payment_conflict', `Reversal ${id} exceeds the amount of payment ${toPaymentKey(data.payment)}`);
   }
-  // Each part is what is left after it less what was left before it, so that parts sum to exactly the whole.
+  // Each part is the difference of the rounded remainders after and before it, so all parts sum exactly to the total.
   const calculatePart = (total: string) =>
     (calculateShare(total, after, data.units) - calculateShare(total, remainingUnits, data.units)).toString();
   const { accountId, method, coin, payment: paymentId, amount, bonus, market } = data;

@@ -1,34 +1,34 @@
-/** The facts of a top-up. */
+/** The events of a top-up. */
 import type { Message } from '#kernel';
 import type { Amount, Instant } from '../value-types.ts';
 import type { Coin } from './coins.ts';
 
-/** The identity of a payment: its back end, and the back end's id. One payment is credited once. */
+/** The identity of a payment: its payment backend and the backend's id. Each payment is credited once. */
 export interface PaymentId {
   readonly backend: string;
   readonly id: string;
 }
 
-/** An exchange rate, USD for one coin, with its source and time; old facts do not name every source. */
+/** An exchange rate in USD for one coin. The source is null in some events of older versions. */
 export interface RateUsed {
   readonly value: string;
   readonly source: string | null;
   readonly at: Instant;
 }
 
-/** Where to pay: a Lightning invoice, an address of the coin's network, or a page of the back end. */
+/** Where to pay: a Lightning invoice, an address in the coin's network, or a page of the payment backend. */
 export interface Destination {
   readonly kind: 'bolt11' | 'address' | 'page';
   readonly value: string;
 }
 
-/** An account may have an invoice made. Of the account's stream of invoices, not of the top-up's. */
+/** An account is allowed to create an invoice. Appended to the account's stream of open invoices, not to the top-up. */
 export type InvoiceAllowed = Message<
   'InvoiceAllowed',
   {
     readonly accountId: string;
     readonly topupId: string;
-    /** At the latest: it has expired by then, if it was made at all. */
+    /** Upper bound of the expiry. The invoice may never have been created. */
     readonly expiresAt: Instant;
     readonly at: Instant;
   }
@@ -40,7 +40,7 @@ export type InvoiceIssued = Message<
     readonly accountId: string;
     readonly method: string;
     readonly coin: Coin;
-    /** As requested by the customer. */
+    /** The amount that the customer requested. */
     readonly requested: { readonly amount: string; readonly currency: string };
     readonly usd: Amount;
     /** In the coin's smallest unit. */
@@ -48,18 +48,19 @@ export type InvoiceIssued = Message<
     /** The exchange rate at creation. */
     readonly rate: RateUsed;
     readonly backend: string;
-    /** The back end's reference for it. */
+    /** The payment backend's reference of the invoice. */
     readonly reference: string;
     readonly destination: Destination;
-    /** Terms of the method as they were promised: the gift on a payment, and how often one must be confirmed. */
+    /** The bonus on each payment. Like `confirmations`, it applies even if the payment method changes later. */
     readonly bonusPercent: number;
+    /** The number of confirmations after which a payment is credited. */
     readonly confirmations: number;
     readonly expiresAt: Instant;
     readonly at: Instant;
   }
 >;
 
-/** A payment is on its way: shown to the customer, worth nothing yet. */
+/** A payment was observed but is not final. The customer can see it; it is not credited yet. */
 export type PaymentSeen = Message<
   'PaymentSeen',
   {
@@ -71,7 +72,7 @@ export type PaymentSeen = Message<
   }
 >;
 
-/** A payment that was seen is not on its way any more: it was replaced, or dropped by its network. */
+/** An observed payment will not arrive: it was replaced, or dropped by its network. */
 export type PaymentLost = Message<'PaymentLost', { readonly payment: PaymentId; readonly at: Instant }>;
 
 export type PaymentReceived = Message<
@@ -85,9 +86,9 @@ export type PaymentReceived = Message<
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
-    /** The exchange rate it is credited at. */
+    /** The exchange rate at which it is credited. */
     readonly rate: RateUsed;
-    /** What it was worth when it was recorded, where it is credited at the rate of its invoice. */
+    /** The market value when the payment was recorded, if it is credited at the rate of its invoice. */
     readonly market?: { readonly rate: RateUsed; readonly amount: Amount };
     readonly receivedAt: Instant;
     readonly at: Instant;
@@ -96,34 +97,34 @@ export type PaymentReceived = Message<
 
 export type TopupCredited = Message<'TopupCredited', { readonly payment: PaymentId; readonly at: Instant }>;
 
-/** A payment was taken back, or given again. Amounts are negative where the customer loses them. */
+/** A payment was reversed, or restored after a reversal. Amounts are negative if the customer loses them. */
 export type PaymentReversed = Message<
   'PaymentReversed',
   {
     readonly accountId: string;
     readonly method: string;
-    /** The back end's id of this event; it counts once. */
+    /** The payment backend's id of this reversal, which is recorded once. */
     readonly reversalId: string;
     readonly payment: PaymentId;
     readonly coin?: Coin;
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
-    /** Its share of what the payment was worth when it was recorded. */
+    /** The reversed part of the payment's market value when it was recorded. */
     readonly market?: Amount;
     readonly why: string;
     readonly at: Instant;
   }
 >;
 
-/** The back end has kept something of a payment, or charges for it: a fee of the house. Negative: it was given back. */
+/** The payment backend has charged a fee for a payment, which the operator pays. Negative if it was refunded. */
 export type PaymentFeeCharged = Message<
   'PaymentFeeCharged',
   {
     readonly method: string;
     readonly coin: Coin;
     readonly payment: PaymentId;
-    /** The back end's id of the fee, among those of the payment; it counts once. */
+    /** The payment backend's id of the fee, unique for the payment. Each fee is recorded once. */
     readonly feeId: string;
     readonly units: string;
     readonly amount: Amount;

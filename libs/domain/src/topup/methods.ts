@@ -1,24 +1,23 @@
-/** How an account can be topped up, as data. */
+/** The configuration of payment methods. */
 import type { Coin, CoinTerms } from './coins.ts';
 import type { Destination } from './events.ts';
 
 export interface PaymentMethod {
-  /** Its name in paths and in the books. */
+  /** Its name in routes and in the ledger. */
   readonly method: string;
   readonly displayName: string;
   readonly coin: Coin;
-  /** What the customer is given to pay to. */
   readonly destination: Destination['kind'];
-  /** The back ends that can take it: the first that is configured does. */
+  /** The payment backends that support it. The first one that is configured is used. */
   readonly backends: readonly string[];
-  /** Smallest and largest amount by currency, as decimals. Minimums apply to what is asked for, not to what is paid. */
+  /** Minimum and maximum by currency, as decimals. They apply to requested amounts, not to payments. */
   readonly limits: Readonly<Record<string, { readonly min: string; readonly max: string }>>;
   readonly expiryMinutes: number;
-  /** A bonus on each payment, and its name. */
+  /** The bonus on each payment. */
   readonly bonus: { readonly percent: number; readonly description: string } | null;
-  /** How often the network must have confirmed a payment before it is credited, where its back end leaves that to us. */
+  /** The number of confirmations after which a payment is credited, if the payment backend does not decide it. */
   readonly confirmations: number;
-  /** Whether the public list of methods has it. */
+  /** Whether the public list of methods includes it. */
   readonly listed: boolean;
 }
 

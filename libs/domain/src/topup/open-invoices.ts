@@ -1,6 +1,6 @@
 /**
- * The invoices of one account whose time has not run out. Each is a free option on the exchange rate that it is locked at,
- * so their number is bounded, and decided on before a back end is asked for one.
+ * The invoices of one account that have not expired. Each is a free option on the exchange rate that it guarantees, so
+ * their number is limited. The limit is checked before a payment backend creates an invoice.
  */
 import { type Decider, PersistentMap, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
@@ -10,12 +10,11 @@ import type { InvoiceAllowed } from './events.ts';
 export interface AllowInvoice {
   readonly type: 'AllowInvoice';
   readonly data: InvoiceAllowed['data'] & {
-    /** How many there may be. */
     readonly maxOpenInvoices: number;
   };
 }
 
-/** When they expire, by the ids of their top-ups. */
+/** Expiry times by top-up id. */
 type OpenInvoices = PersistentMap<Instant>;
 
 function evolve(open: OpenInvoices, event: InvoiceAllowed): OpenInvoices {
@@ -31,7 +30,7 @@ export const openInvoicesDecider: Decider<AllowInvoice, OpenInvoices, InvoiceAll
     if (open.has(data.topupId)) return [];
     const ends = [...open.values()].filter((end) => end > data.at).toSorted();
     if (ends.length >= maxOpenInvoices)
-      reject('too_many_invoices', `The account has ${maxOpenInvoices} invoices that have not expired`, {
+      reject('too_many_invoices', `The account already has ${maxOpenInvoices} invoices that have not expired`, {
         until: ends[0] ?? '',
       });
     return [{ type: 'InvoiceAllowed', data }];

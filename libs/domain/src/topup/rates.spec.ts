@@ -26,7 +26,7 @@ function beliefIn(quotes: readonly RateQuote[], more: Partial<RateContext> = {})
   return typeof belief === 'string' ? belief : formatUsd(belief.price);
 }
 
-describe('a rate', () => {
+describe('the rate of a coin', () => {
   test.each<[readonly string[], string]>([
     [[], 'no_quotes'],
     [['100'], 'single_source'],
@@ -46,11 +46,11 @@ describe('a rate', () => {
     [['50', '100', '101', '200'], '100.5'],
     [['50', '100', '103', '200'], 'contradiction'],
     [['0.000000000001', '0.000000000002'], 'contradiction'],
-  ])('of sources that say %j is %s', (prices, rate) => {
+  ])('for the quotes %j is %s', (prices, rate) => {
     expect(beliefIn(says(...prices))).toBe(rate);
   });
 
-  test('names those that it was made of', () => {
+  test('includes only the quotes that agree', () => {
     const { quotes } = selectRate(
       { quotes: says('100', '5', '101'), history: [], allowsSingleSource: false, now: NOW },
       LIMITS,
@@ -59,40 +59,40 @@ describe('a rate', () => {
   });
 });
 
-describe('one source alone', () => {
+describe('a single source', () => {
   test.each<[string, Partial<RateContext>, string]>([
-    ['is not believed', { history: [agreed('100', 1)] }, 'single_source'],
-    ['is not believed after a start, whatever the coin', { allowsSingleSource: true }, 'single_source'],
-    ['is believed of a coin that may live on one', { allowsSingleSource: true, history: [agreed('90', 1)] }, '100'],
-    ['is not believed far from what was agreed on', { allowsSingleSource: true, history: [agreed('83', 1)] }, 'jump'],
-    ['is not given more room with time', { allowsSingleSource: true, history: [agreed('83', 6_000)] }, 'jump'],
+    ['is rejected by default', { history: [agreed('100', 1)] }, 'single_source'],
+    ['is rejected without an earlier consensus', { allowsSingleSource: true }, 'single_source'],
+    ['is accepted if the coin allows it', { allowsSingleSource: true, history: [agreed('90', 1)] }, '100'],
+    ['is rejected far from the last consensus', { allowsSingleSource: true, history: [agreed('83', 1)] }, 'jump'],
+    ['has a limit that does not grow with time', { allowsSingleSource: true, history: [agreed('83', 6_000)] }, 'jump'],
   ])('%s', (_, more, rate) => {
     expect(beliefIn(says('100'), more)).toBe(rate);
   });
 });
 
-describe('a jump', () => {
+describe('a jump of the rate', () => {
   const both = (price: string) => says(price, price);
 
   test.each<[string, string, number, string]>([
-    ['by a fifth is believed at once', '120', 0, '120'],
-    ['by more is not', '120.01', 0, 'jump'],
-    ['downwards is as far as upwards', '83.34', 0, '83.34'],
-    ['downwards by more is not believed', '83.33', 0, 'jump'],
-    ['may be twice as far after ten minutes', '140', 10, '140'],
-    ['by 40 % is not believed after 23 minutes', '60', 23, 'jump'],
-    ['by 40 % is believed half an hour after the rate before', '60', 24, '60'],
-    ['by 10,000 is not believed after a month', '1000000', 43_200, 'jump'],
-    ['by a ten-thousandth is not believed after a month', '0.01', 43_200, 'jump'],
+    ['by 20 % is accepted at once', '120', 0, '120'],
+    ['by more than 20 % is rejected', '120.01', 0, 'jump'],
+    ['downwards has the same limit', '83.34', 0, '83.34'],
+    ['downwards beyond the limit is rejected', '83.33', 0, 'jump'],
+    ['has twice the limit after ten minutes', '140', 10, '140'],
+    ['from 100 to 60 is rejected after 23 minutes', '60', 23, 'jump'],
+    ['from 100 to 60 is accepted after 24 minutes', '60', 24, '60'],
+    ['by a factor of 10,000 is rejected after a month', '1000000', 43_200, 'jump'],
+    ['by a factor of 1/10,000 is rejected after a month', '0.01', 43_200, 'jump'],
   ])('%s', (_, price, minutesAgo, rate) => {
     expect(beliefIn(both(price), { history: [agreed('100', minutesAgo)] })).toBe(rate);
   });
 
-  test('does not count from before a clock was set back', () => {
+  test('has no larger limit after the clock was set back', () => {
     expect(beliefIn(both('121'), { history: [agreed('100', -60)] })).toBe('jump');
   });
 
-  test('in small steps goes no further than in one', () => {
+  test('in small steps is limited like one large jump', () => {
     let known: readonly ConsensusRate[] = [agreed('100', 60)];
     let now = NOW - 60 * MINUTE;
     let price = money.parseUsd('100');
@@ -108,15 +108,15 @@ describe('a jump', () => {
     expect(price).toBeGreaterThan(money.parseUsd('150'));
   });
 
-  test('is measured by what was agreed on in the last hour, and no longer', () => {
+  test('is compared only with consensus rates of the last hour', () => {
     const known = addToHistory([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
     expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
   });
 });
 
-describe('whatever one source says', () => {
+describe('a manipulated source', () => {
   const truth = fc.bigInt({ min: 10n ** 8n, max: 10n ** 24n });
-  /** Honest sources are within four thousandths of each other. */
+  /** Honest sources differ by at most 0.4 %. */
   const noise = fc.tuple(fc.bigInt({ min: -20n, max: 20n }), fc.bigInt({ min: -20n, max: 20n }));
   const lie = fc.oneof(
     fc.bigInt({ min: 1n, max: 10n ** 30n }).map((price) => () => price),
@@ -132,7 +132,7 @@ describe('whatever one source says', () => {
   const rateOf = (quotes: readonly RateQuote[]) =>
     selectRate({ quotes, history: [], allowsSingleSource: false, now: NOW }, LIMITS);
 
-  test('the rate is within two hundredths of the truth while two others are honest', () => {
+  test('moves the rate by at most 2 % if two other sources are honest', () => {
     fc.assert(
       fc.property(truth, noise, lie, order, (price, [a, b], lies, places) => {
         const honest = [a, b].map((by, i) => priced(`honest ${i}`, (price * (10_000n + by)) / 10_000n));
@@ -143,7 +143,7 @@ describe('whatever one source says', () => {
     );
   });
 
-  test('it is refused, or within two hundredths, while one other is honest', () => {
+  test('is rejected or moves the rate by at most 2 % if one other source is honest', () => {
     let refused = 0;
     let believed = 0;
     fc.assert(

@@ -1,37 +1,37 @@
 /**
- * Which exchange rate is believed, of what several sources say: none says by itself what a coin is worth. Pure, so that it
- * can be tried with any liar.
+ * Selects an exchange rate from the quotes of several sources. No single source determines the value of a coin. The
+ * functions are pure, so tests can run them with any manipulated quote.
  */
 import { money, type PicoUsd } from '#kernel';
 
-/** What a source says that one coin costs. */
+/** The price of one coin at one source. */
 export interface RateQuote {
   readonly source: string;
   readonly price: PicoUsd;
-  /** When it was so, in milliseconds since 1970. */
+  /** Time of the price, in milliseconds since 1970. */
   readonly at: number;
 }
 
-/** What several sources agreed on once. */
+/** A price on which several sources agreed at some time. */
 export interface ConsensusRate {
   readonly price: PicoUsd;
   readonly at: number;
 }
 
 export interface RateLimits {
-  /** By how many hundredths sources may differ from each other. */
+  /** Maximum difference between sources, in percent. */
   readonly maxSpreadPercent: number;
-  /** By how many hundredths a rate may differ at once from what was agreed on before; by as much again after each `JUMP_WINDOW_MS`. */
+  /** Maximum difference from an earlier consensus, in percent. It grows by the same amount every `JUMP_WINDOW_MS`. */
   readonly maxJumpPercent: number;
 }
 
-/** What is known of a coin when its rate is wanted. */
+/** The input for selecting the rate of one coin. */
 export interface RateContext {
-  /** One from each source, none of them stale. */
+  /** At most one quote of each source, none of them stale. */
   readonly quotes: readonly RateQuote[];
-  /** What was agreed on in this process, the latest last. */
+  /** Earlier consensus rates of this process, oldest first. */
   readonly history: readonly ConsensusRate[];
-  /** Whether one source alone may be believed. */
+  /** Whether a single source is sufficient. */
   readonly allowsSingleSource: boolean;
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -39,21 +39,22 @@ export interface RateContext {
 
 export interface AcceptedRate {
   readonly price: PicoUsd;
-  /** Those that it was made of: more than one, unless one alone may be believed. */
+  /** The quotes that agree: more than one, unless a single source is allowed. */
   readonly quotes: readonly RateQuote[];
 }
 
-/** Why no rate is believed. */
+/** Why no rate is accepted. */
 export type RateRejection = 'no_quotes' | 'single_source' | 'contradiction' | 'jump';
 
-/** A rate that has truly moved is believed again without anybody's help: what it may differ by grows. */
+/** The allowed difference grows with time, so that a real change of the rate is accepted without an operator. */
 const JUMP_WINDOW_MS = 600_000;
-/** Nothing moves further than it may within this time in small steps either. */
+/** A rate is compared with each consensus of this period, so that small steps cannot exceed the limit either. */
 const HISTORY_MS = 3_600_000;
 
 /**
- * The median of the sources that agree, if two do and it has not jumped. One alone is believed where it may be, near to
- * what was agreed on before.
+ * Returns the median of the sources that agree, if at least two agree and the rate has not jumped. If a single source
+ * is allowed, its quote is accepted near the last consensus.
+ * @returns the reason if no rate is accepted
  */
 export function selectRate(context: RateContext, limits: RateLimits): AcceptedRate | RateRejection {
   const { quotes, history, allowsSingleSource, now } = context;
@@ -62,7 +63,7 @@ export function selectRate(context: RateContext, limits: RateLimits): AcceptedRa
   if (quotes.length === 1) {
     const last = history.at(-1);
     if (!allowsSingleSource || !last) return 'single_source';
-    // However long ago that was: nobody confirms that it has moved on.
+    // The allowed difference does not grow with time here, because no second source confirms the change.
     return isFar(first.price, last.price, limits.maxJumpPercent, 0) ? 'jump' : { price: first.price, quotes };
   }
   const agreeing = selectAgreeing(quotes, limits.maxSpreadPercent);
@@ -72,12 +73,12 @@ export function selectRate(context: RateContext, limits: RateLimits): AcceptedRa
   return jumped ? 'jump' : { price, quotes: agreeing };
 }
 
-/** What was agreed on, with one more: as much of it as counts later. */
+/** Returns the history with a new consensus rate, without rates that are too old to matter. */
 export function addToHistory(history: readonly ConsensusRate[], price: PicoUsd, now: number): readonly ConsensusRate[] {
   return [...history.filter(({ at }) => now - at < HISTORY_MS), { price, at: now }];
 }
 
-/** Those that are near to the one in the middle, or to both. */
+/** Returns the quotes near the middle one, or near both middle ones of an even number. */
 function selectAgreeing(quotes: readonly RateQuote[], percent: number): readonly RateQuote[] {
   const middle = selectMiddle(quotes);
   return quotes.filter(({ price }) => middle.every((quote) => !isFar(price, quote.price, percent, 0)));
@@ -94,7 +95,7 @@ function selectMiddle(quotes: readonly RateQuote[]): readonly RateQuote[] {
   return sorted.slice(Math.ceil(half) - 1, Math.floor(half) + 1);
 }
 
-/** Whether the higher is above the lower by more than so many hundredths, which grow with time. */
+/** Whether the higher price exceeds the lower one by more than `percent`, which grows with `elapsedMs`. */
 function isFar(a: PicoUsd, b: PicoUsd, percent: number, elapsedMs: number): boolean {
   const [low, high] = a < b ? [a, b] : [b, a];
   const scaledPercent = BigInt(percent) * BigInt(JUMP_WINDOW_MS + Math.max(0, elapsedMs));

@@ -35,26 +35,26 @@ const record = (more: Parameters<typeof createFullPayment>[1] = {}) => ({
 });
 
 describe('a payment', () => {
-  test('of an invoice is worth what was asked for, and the bonus that was promised more', () => {
+  test('has the invoiced value plus the bonus of its invoice', () => {
     given(issued).when(record()).then(received());
     const without: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, bonusPercent: 0 } };
     given(without)
       .when(record())
       .then(received({ bonus: '0' }));
   });
-  test('reported again is the same payment; with another amount it is refused', () => {
+  test('is recorded once, and is rejected if it is reported with a different amount', () => {
     given(issued, received()).when(record()).thenAlreadySo();
     given(issued, received())
       .when(record({ units: 1n }))
       .thenRefused('payment_conflict');
   });
-  test('of more than was asked for is worth its share more', () => {
+  test('above the invoiced amount has a proportionally higher value', () => {
     const [event] = given(issued)
       .when(record({ units: 1_500_000n }))
       .events();
     expect(event).toMatchObject({ data: { amount: parseUsd('1.5').toString(), bonus: parseUsd('0.075').toString() } });
   });
-  test('that came too late is worth what it is at the rate of its own time, whose source it names', () => {
+  test('after the expiry is credited at the market rate, and records the source of the rate', () => {
     const receivedAt = '2026-11-20T12:15:00.001Z';
     const [event] = given(issued).when(record({ receivedAt, market })).events();
     const { amount, rate } = market;
@@ -63,7 +63,7 @@ describe('a payment', () => {
     );
     expect(() => given(issued).when(record({ receivedAt })).events()).toThrow('without a rate');
   });
-  test('on a chain that is final only hours after the expiry is worth what the market says: its sender could choose', () => {
+  test('to an address is credited at the market rate if it becomes final more than two hours after the expiry', () => {
     const destination = { kind: 'address', value: 'x' } as const;
     const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, destination } };
     const paid = (when: string, past: TopupEvent) => {
@@ -76,15 +76,15 @@ describe('a payment', () => {
     expect(paid('2026-11-20T14:15:00.001Z', onChain)).toEqual([parseUsd('0.5').toString(), '50000']);
     expect(paid('2026-11-20T14:15:00.001Z', issued)).toEqual([parseUsd('1').toString(), '100000.00']);
   });
-  test('in time is worth what was asked for to the last millisecond, and what the market gave is noted', () => {
+  test('has the invoiced value if it arrives exactly at the expiry, and its market value is recorded', () => {
     const receivedAt = invoice.expiresAt;
     const [event] = given(issued).when(record({ receivedAt, market })).events();
     expect(event).toEqual(received({ receivedAt, market: { ...market, amount: market.amount.toString() } }));
   });
-  test('of an invoice that was never issued is refused', () => {
+  test('is rejected if its invoice was never issued', () => {
     given().when(record()).thenRefused('topup_not_found');
   });
-  test('is another one where another back end, or the same one, calls it something else', () => {
+  test('is a different payment if it has another backend or another id', () => {
     for (const other of [
       { backend: 'lnd', id: 'cd' },
       { backend: 'btcpay', id: 'ab' },
@@ -103,30 +103,30 @@ describe('a payment', () => {
   });
 });
 
-describe('a payment that must be confirmed', () => {
+describe('a payment that requires confirmations', () => {
   const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, confirmations: 2 } };
   const seen: PaymentSeen = {
     type: 'PaymentSeen',
     data: { payment, units: '1000000', confirmations: 0, seenAt: at, at },
   };
 
-  test('is seen, and worth nothing yet', () => {
+  test('is recorded as seen and not credited yet', () => {
     given(onChain)
       .when(record({ confirmations: 0 }))
       .then(seen);
   });
-  test('is seen while it may still fail, however few confirmations were promised', () => {
+  test('is recorded as seen while it is pending, even if the invoice requires no confirmations', () => {
     given(issued)
       .when(record({ confirmations: 'pending' }))
       .then(seen);
     given(issued, seen).when(record()).then(received());
   });
-  test('is seen once, however often it is looked at', () => {
+  test('is recorded as seen only once', () => {
     given(onChain, seen)
       .when(record({ confirmations: 1 }))
       .thenAlreadySo();
   });
-  test('that is not there any more is lost, and can be seen again', () => {
+  test('is recorded as lost once it disappears, and can be seen again', () => {
     const lost: TopupEvent = { type: 'PaymentLost', data: { payment, at } };
     given(onChain, seen)
       .when(record({ confirmations: 'lost' }))
@@ -141,7 +141,7 @@ describe('a payment that must be confirmed', () => {
       .when(record({ confirmations: 'lost' }))
       .thenAlreadySo();
   });
-  test('is received once it is confirmed as often as was promised, or its back end vouches for it', () => {
+  test('is received once it has the required confirmations or its backend reports it as final', () => {
     for (const confirmations of [2, 3, 'final'] as const) {
       given(onChain, seen).when(record({ confirmations })).then(received());
       given(onChain).when(record({ confirmations })).then(received());
@@ -149,7 +149,7 @@ describe('a payment that must be confirmed', () => {
   });
 });
 
-describe('a payment that is reversed', () => {
+describe('a reversed payment', () => {
   const reverse = (units: bigint, more: Partial<PaymentAdjustment> = {}) =>
     record({ reversals: [{ id: 'r1', units, why: 'refunded', ...more }] });
   const reversed = (units: string, amount: string, bonus: string, reversalId = 'r1'): PaymentReversed => ({
@@ -164,11 +164,11 @@ describe('a payment that is reversed', () => {
   test('loses its amount and its bonus', () => {
     given(issued, received()).when(reverse(-1_000_000n)).then(whole);
   });
-  test('is reversed once by the id of the reversal', () => {
+  test('is reversed once for each reversal id', () => {
     given(issued, received(), whole).when(reverse(-1_000_000n)).thenAlreadySo();
     given(issued, received(), whole).when(reverse(-1n)).thenRefused('payment_conflict');
   });
-  test('in parts loses exactly the whole, however the parts are rounded', () => {
+  test('loses exactly its amount if it is reversed in parts that need rounding', () => {
     const odd = received({ units: '3', amount: '100', bonus: '5' });
     const paidOdd = { units: 3n };
     let past: TopupEvent[] = [issued, odd];
@@ -184,14 +184,14 @@ describe('a payment that is reversed', () => {
     const sum = (of: 'amount' | 'bonus') => lost.reduce((total, data) => total + BigInt(data[of]), 0n);
     expect([sum('amount'), sum('bonus')]).toEqual([-100n, -5n]);
   });
-  test('can come back, and never gets more than it was', () => {
+  test('can be restored up to its amount', () => {
     const again = reverse(1_000_000n, { id: 'r2' });
     given(issued, received(), whole)
       .when(again)
       .then(reversed('1000000', parseUsd('1').toString(), parseUsd('0.05').toString(), 'r2'));
     given(issued, received()).when(again).thenRefused('payment_conflict');
   });
-  test('can be refunded and disputed as well, and then loses twice what it was, and no more', () => {
+  test('can be both refunded and disputed, and loses at most twice its amount', () => {
     const owed = reversed('-1000000', parseUsd('-1').toString(), parseUsd('-0.05').toString(), 'dispute');
     given(issued, received(), whole)
       .when(reverse(-1_000_000n, { id: 'dispute' }))
@@ -200,36 +200,36 @@ describe('a payment that is reversed', () => {
       .when(reverse(-1n, { id: 'third' }))
       .thenRefused('payment_conflict');
   });
-  test('takes back what the market gave for it too', () => {
+  test('has a proportional part of its market value reversed', () => {
     const rated = received({ market: { rate: market.rate, amount: parseUsd('0.5').toString() } });
     const [event] = given(issued, rated).when(reverse(-500_000n)).events();
     expect(event).toMatchObject({
       data: { amount: parseUsd('-0.5').toString(), market: parseUsd('-0.25').toString() },
     });
   });
-  test('with the report that brings it is received and reversed', () => {
+  test('is received and reversed in one command if the first report includes a reversal', () => {
     given(issued).when(reverse(-1_000_000n)).then(received(), whole);
   });
 });
 
-describe('a payment that its network undoes', () => {
+describe('a payment that its network rolls back', () => {
   const lost = (n: number, units = '-1000000'): TopupEvent => ({
     type: 'PaymentReversed',
     data: {
       ...{ accountId: 'a', method: 'btc-lightning', reversalId: `ab:lost:${n}`, payment, coin: 'BTC', units },
-      ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString(), why: 'undone by its network', at },
+      ...{ amount: parseUsd('-1').toString(), bonus: parseUsd('-0.05').toString(), why: 'reversed by its network', at },
     },
   });
   const found: TopupEvent = {
     type: 'PaymentReversed',
     data: {
       ...{ accountId: 'a', method: 'btc-lightning', reversalId: 'ab:found:1', payment, coin: 'BTC', units: '1000000' },
-      ...{ amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString(), why: 'confirmed after all', at },
+      ...{ amount: parseUsd('1').toString(), bonus: parseUsd('0.05').toString(), why: 'confirmed again', at },
     },
   };
   const gone = record({ confirmations: 'lost' });
 
-  test('is taken back once, and given again once when it is confirmed after all', () => {
+  test('is reversed once, and restored once when it is confirmed again', () => {
     given(issued, received()).when(gone).then(lost(1));
     given(issued, received(), lost(1)).when(gone).thenAlreadySo();
     given(issued, received(), lost(1)).when(record()).then(found);
@@ -238,7 +238,7 @@ describe('a payment that its network undoes', () => {
     const traceless = record({ confirmations: 'lost', units: 0n });
     given(issued, received()).when(traceless).then(lost(1));
   });
-  test('is not given again before it is confirmed as often as was promised', () => {
+  test('is not restored before it has the required confirmations', () => {
     const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, confirmations: 2 } };
     given(onChain, received(), lost(1))
       .when(record({ confirmations: 1 }))
@@ -246,7 +246,7 @@ describe('a payment that its network undoes', () => {
   });
 });
 
-describe('a fee of the back end', () => {
+describe('a fee of the payment backend', () => {
   const fee = (units: bigint) => record({ fees: [{ id: 'f1', units, why: 'liquidity' }] });
   const charged: TopupEvent = {
     type: 'PaymentFeeCharged',
@@ -256,10 +256,10 @@ describe('a fee of the back end', () => {
     },
   };
 
-  test("is the house's: the customer is credited in full", () => {
+  test('is paid by the operator: the customer is credited in full', () => {
     given(issued).when(fee(4_000n)).then(received(), charged);
   });
-  test('counts once by its id, also where it comes later', () => {
+  test('is recorded once for each id, even if it is reported after the payment', () => {
     given(issued, received()).when(fee(4_000n)).then(charged);
     given(issued, received(), charged).when(fee(4_000n)).thenAlreadySo();
     given(issued, received(), charged).when(fee(1n)).thenRefused('payment_conflict');
@@ -267,7 +267,7 @@ describe('a fee of the back end', () => {
   });
 });
 
-test('an invoice is issued once', () => {
+test('an invoice is issued once, and another one for the same top-up is rejected', () => {
   given().when({ type: 'IssueInvoice', data: invoice }).then(issued);
   given(issued).when({ type: 'IssueInvoice', data: invoice }).thenAlreadySo();
   given(issued)

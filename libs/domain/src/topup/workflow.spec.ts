@@ -63,18 +63,18 @@ const takeBack = (now: string): TopupStep => {
 };
 
 describe('the payments of a top-up', () => {
-  test('are looked for every two seconds, after its expiry every minute, an hour later every hour', () => {
+  test('are checked every 2 s before the expiry, then every minute, and every hour after the first hour', () => {
     given(issued).when('2026-11-20T12:14:59.000Z').then([look], '2026-11-20T12:15:01.000Z');
     given(issued).when('2026-11-20T12:15:00.000Z').then([look], '2026-11-20T12:16:00.000Z');
     given(issued).when('2026-11-20T13:15:00.000Z').then([look], '2026-11-20T14:15:00.000Z');
   });
 
-  test('are looked for in the week after its expiry, and later where something hints at them', () => {
+  test('are checked until a week after the expiry; later, one check is planned when the workflow is woken', () => {
     given(issued).when('2026-11-27T12:14:59.999Z').then([look], '2026-11-27T13:14:59.999Z');
     given(issued).when('2026-11-27T12:15:00.000Z').then([look]);
   });
 
-  test('are looked for some 680 times where none comes', () => {
+  test('are checked 678 times if the top-up is never paid', () => {
     const topup = fold(topupWorkflow.decider, topupWorkflow.decider.getInitialState(), [issued]);
     let looks = 0;
     for (let now: string | undefined = '2026-11-20T12:00:00.000Z'; now !== undefined; ) {
@@ -85,19 +85,19 @@ describe('the payments of a top-up', () => {
     expect(looks).toBe((15 * MINUTE) / 2_000 + 60 + 7 * 24);
   });
 
-  test('are looked for no more once a Lightning invoice is paid, and further where an address is', () => {
+  test('are no longer checked once a Lightning invoice is paid, but are still checked for an address', () => {
     given(issued, received, credited).when(at).then([]);
     const lookAgain: TopupStep = { step: 'query', query: { ...question, kind: 'address', received: ['ab'] } };
     given(issuedAddress, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
   });
 
-  test('to an address are looked for once a day after a week, for half a year', () => {
+  test('to an address are checked once a day after the first week, for 180 days', () => {
     given(issuedAddress).when('2026-11-27T12:15:00.000Z').then([lookAddress], '2026-11-28T12:15:00.000Z');
     given(issuedAddress).when('2027-05-19T12:14:59.999Z').then([lookAddress], '2027-05-20T12:14:59.999Z');
     given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([lookAddress]);
   });
 
-  test('on a page are looked for every minute once it is paid, since they can be taken back', () => {
+  test('through a payment page are checked every minute once one was received, because it can be reversed', () => {
     const lookAgain: TopupStep = { step: 'query', query: { ...question, kind: 'page', received: ['ab'] } };
     given(issuedPage).when(at).then([lookPage], '2026-11-20T12:01:02.000Z');
     given(issuedPage, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
@@ -107,7 +107,7 @@ describe('the payments of a top-up', () => {
     given(issuedPage, received, credited).when('2027-05-19T12:15:00.000Z').then([lookAgain]);
   });
 
-  test('that are on their way are named, so that they are missed when they are gone', () => {
+  test('that are pending are part of the query', () => {
     const seen: TopupEvent = {
       type: 'PaymentSeen',
       data: { payment, units: '1', confirmations: 0, seenAt: at, at },
@@ -119,20 +119,20 @@ describe('the payments of a top-up', () => {
       .then([lookAddress], '2026-11-20T12:01:02.000Z');
   });
 
-  test('of a top-up that is not there are not looked for', () => {
+  test('are not checked if the top-up does not exist', () => {
     given().when(at).then([]);
   });
 });
 
 describe('a payment', () => {
-  test('that has come is credited, and then marked', () => {
+  test('is credited to the account and then marked as credited', () => {
     given(issued, received)
       .when(at)
       .then([add(at), mark(at)]);
     given(issued, received, credited).when(at).then([]);
   });
 
-  test('that was reversed is taken back, after it was credited', () => {
+  test('that was reversed is credited first, then the credit is reversed', () => {
     given(issued, received, reversed)
       .when(at)
       .then([add(at), mark(at), takeBack(at)]);

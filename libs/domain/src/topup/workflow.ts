@@ -1,4 +1,4 @@
-/** What is to be done for a top-up: its payments are looked for, and what has come is credited to its account. */
+/** The next steps of a top-up: checks for payments, and the credit of received payments to the account. */
 import { money, type QueryStep, type SendStep, type Workflow, type WorkflowPlan } from '#kernel';
 import type { AccountCommand } from '../account/commands.ts';
 import { TOPUP } from '../events.ts';
@@ -7,7 +7,10 @@ import type { Coin } from './coins.ts';
 import { type TopupCommand, type TopupState, toPaymentKey, topupDecider } from './decide.ts';
 import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
 
-/** How often payments are looked for, by how long ago the top-up expired. What a back end hints at is only a hint. */
+/**
+ * How often payments are checked, depending on the time since the expiry. Notifications of a payment backend only make
+ * a check happen earlier.
+ */
 const OPEN_POLL_INTERVAL_MS = 2_000;
 const RECENT_POLL_INTERVAL_MS = 60_000;
 const OLD_POLL_INTERVAL_MS = 3_600_000;
@@ -15,24 +18,25 @@ const RARE_POLL_INTERVAL_MS = 86_400_000;
 const RECENT_MS = 3_600_000;
 const OLD_MS = 7 * 86_400_000;
 /**
- * They are looked for this long after the expiry: a payment that was under way may settle late. An address can be paid to
- * for ever, and a card's payment can be disputed for months. What a back end hints at later is looked at all the same.
+ * How long payments are checked after the expiry, because a payment in flight can settle late. An address can be paid
+ * to at any time, and a card payment can be disputed for months. A notification triggers a check even after this
+ * period.
  */
 const POLLING_PERIOD_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180 * 86_400_000 } as const;
 
-/** Which payments have come for a top-up? */
+/** Checks which payments the payment backend has for a top-up. */
 export interface PaymentsQuery {
   readonly coin: Coin;
   readonly backend: string;
   readonly reference: string;
   readonly kind: Destination['kind'];
   readonly expiresAt: Instant;
-  /** Back end's ids of payments that are on their way, and of those that have come. */
+  /** The payment backend's ids of payments that are not final yet. */
   readonly pending: readonly string[];
+  /** The payment backend's ids of received payments. */
   readonly received: readonly string[];
 }
 
-/** A command for the account, or for the top-up itself. */
 export type TopupSendCommand =
   | {
       readonly target: 'account';
@@ -59,12 +63,15 @@ function plan(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }
 
-/** A Lightning invoice is paid once, an address as often as it is paid to. */
+/** Whether another payment is possible: a Lightning invoice can be paid only once, other destinations repeatedly. */
 function canBePaid({ payments }: TopupState, { destination }: InvoiceIssued['data']): boolean {
   return destination.kind !== 'bolt11' || payments.size === 0;
 }
 
-/** What was paid and is not on its way any more can only be paid again, or taken back: that has time. */
+/**
+ * Returns the time until the next check; undefined if there is none. A paid top-up without pending payments is checked
+ * less often: it can only be paid again or reversed, which is not urgent.
+ */
 function getPollDelayMs(
   { payments, pendingPayments }: TopupState,
   { expiresAt, destination }: InvoiceIssued['data'],
@@ -78,7 +85,7 @@ function getPollDelayMs(
   return expiredMs < OLD_MS ? OLD_POLL_INTERVAL_MS : RARE_POLL_INTERVAL_MS;
 }
 
-/** A credit is added, and then marked here. A reversal is not marked: sent again, it changes nothing. */
+/** A credited payment is marked in the top-up. A reversal is not marked: sending it again has no effect. */
 function listSendCommands(topup: TopupState, at: Instant): readonly TopupSendCommand[] {
   const received = [...topup.payments.values()].filter(({ isCredited }) => !isCredited);
   return [
@@ -102,7 +109,7 @@ function createCreditCommand(
   };
 }
 
-/** Also where the balance falls below zero. */
+/** A reversal is sent even if the balance becomes negative. */
 function createReversalCommand(reversed: PaymentReversed['data'], at: Instant): TopupSendCommand {
   const { accountId, payment, method, why } = reversed;
   const reversalId = toPaymentKey({ backend: payment.backend, id: reversed.reversalId });
@@ -114,7 +121,7 @@ function createReversalCommand(reversed: PaymentReversed['data'], at: Instant): 
 export const topupWorkflow: Workflow<TopupCommand, TopupState, TopupEvent, TopupStep> = {
   name: 'topups',
   category: TOPUP,
-  // Nobody has paid yet. Of thousands at once, the first look at each would keep those waiting that are paid.
+  // A new invoice is not paid yet. The first checks of thousands of new invoices would delay those that are paid.
   lowPriorityEvents: new Set<TopupEvent['type']>(['InvoiceIssued']),
   decider: topupDecider,
   plan,

@@ -1,6 +1,6 @@
 /**
- * Charges of version 1 counted tokens in five classes for all calls together, and had a fee for each search. As items they
- * book the same lines: one item for the model's calls, one for each fee.
+ * Charges of version 1 had token counts in five classes for all calls together, and a fee for each search. They become
+ * one item for the calls of the model and one item for each fee, which result in the same postings.
  */
 import type { Attempt, Charge, ChargeItem } from '../charge.ts';
 import type { ChargeAbsorbed, HoldReleased, HoldSettled } from '../events.ts';
@@ -14,7 +14,7 @@ interface AttemptV1 {
   readonly milliseconds: number;
 }
 
-/** A use of a service beside the model; all that were ever sold were searches. */
+/** The price of an additional service. Only searches were ever sold in this form. */
 export interface FeeV1 {
   readonly name: string;
   readonly provider: string;
@@ -23,15 +23,15 @@ export interface FeeV1 {
 }
 
 interface ChargeV1 {
-  /** Of the model and of all fees. */
+  /** The sum over the model and all fees. */
   readonly price: Amount;
   readonly cost: Amount;
   readonly provider: string;
   readonly priceList: string;
   readonly fees?: readonly FeeV1[];
-  /** Of all calls together. */
+  /** The sum over all calls. */
   readonly usage: Readonly<Record<'input' | 'cacheRead' | 'cacheWrite' | 'output' | 'reasoning', number>>;
-  /** 1 where it is left out. */
+  /** Number of calls of the model; 1 if missing. */
   readonly calls?: number;
   readonly estimated: boolean;
   readonly attempts: readonly AttemptV1[];
@@ -45,7 +45,7 @@ export function upcastHoldSettledV1(data: WithChargeV1<HoldSettled['data']>): Ho
   return { ...data, charge: upcastChargeV1(data.charge, data.query.model) };
 }
 
-/** What was absorbed did not say of which model. */
+/** Absorbed charges of version 1 did not name the model. */
 export function upcastChargeAbsorbedV1(data: WithChargeV1<ChargeAbsorbed['data']>): ChargeAbsorbed['data'] {
   return { ...data, charge: upcastChargeV1(data.charge, null) };
 }
@@ -66,7 +66,7 @@ function upcastChargeV1(charge: ChargeV1, model: string | null): Charge {
   };
 }
 
-/** Nothing where the model was not called: only a search was made for it. */
+/** Returns no item if the model was not called, because only a search was made. */
 function toModelItems(charge: ChargeV1, of: string | null): readonly ChargeItem[] {
   const { provider, usage, calls = 1, estimated, fees = [] } = charge;
   if (calls === 0) return [];

@@ -1,7 +1,10 @@
 /**
- * How facts of older versions are read as facts of today. To change the shape of a fact: put the new shape into
- * `events.ts`, an upcaster from the last version at the end of its type's chain here, and a golden file
- * `<type>.v<n>.json` of the new version beside the others (`libs/domain/src/golden`). What was stored stays as it is.
+ * Upcasters translate events of older versions to the current version. To change the data of an event:
+ * 1. Change its type in `events.ts`.
+ * 2. Append an upcaster from the previous version to the chain of its type here.
+ * 3. Add a golden file `<type>.v<n>.json` for the new version to `libs/domain/src/golden`.
+ *
+ * Stored events never change.
  */
 import type { EventSchema, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
@@ -14,7 +17,7 @@ import {
   upcastTopupCreditedV1,
 } from './topups.ts';
 
-/** Every type of fact, and what leads from each of its versions to the next. */
+/** The upcasters of every event type, one for each step from a version to the next. */
 const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   AccountOpened: [],
   KeyCreated: [],
@@ -69,6 +72,6 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
 export const EVENT_SCHEMA: EventSchema = {
   upcasters,
   revision: 1,
-  // A type that a newer program writes and that an older one may skip, as long as both run.
+  // Types that a newer build writes and that an older build may skip while both run.
   skippable: new Set<string>(),
 };

@@ -1,4 +1,4 @@
-/** Price lists of version 1 had rates for tokens, prices of media by their unit, and fees, with one margin each. */
+/** Price lists of version 1 had rates for tokens, prices of media by unit, and fees. All except fees had one margin. */
 import type { PriceListLine } from '../charge.ts';
 import type { PriceListPublished } from '../events.ts';
 import type { PriceJson, Unit } from '../tariff.ts';
@@ -8,7 +8,7 @@ import type { FeeV1 } from './charges-v1.ts';
 interface OfferV1 {
   readonly model: string;
   readonly provider: string;
-  /** The price is the cost times this, in ten-thousandths. */
+  /** The price in ten-thousandths of the cost. */
   readonly marginBasisPoints: number;
 }
 
@@ -25,7 +25,7 @@ interface RatesV1 extends OfferV1 {
 /** Pico-USD per unit, such as an image or a minute. */
 interface UnitPricesV1 extends OfferV1 {
   readonly unit: keyof typeof UNITS;
-  /** Where no variant fits. */
+  /** Applies if no variant matches. */
   readonly amount: Amount;
   /** The first variant whose parameters all match applies. */
   readonly variants: readonly { readonly when: Readonly<Record<string, string>>; readonly amount: Amount }[];
@@ -42,7 +42,7 @@ interface PriceListV1 {
 const TOKEN_UNITS = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
 const TOKENS_PER_RATE = 1_000_000;
 
-/** The units of today, and how many of them were one. */
+/** The current unit for each unit of version 1, and how many current units one old unit is. */
 const UNITS = {
   image: ['image', 1],
   second: ['videoSecond', 1],
@@ -61,7 +61,7 @@ export function upcastPriceListV1({
   return { version, lines: [...rates.map(toRatesLine), ...units.map(toUnitLine), ...fees.map(toFeeLine)], at };
 }
 
-/** What was said of a token's class was said of every one: nothing falls back to another. */
+/** Version 1 had a rate for each class of tokens, so no unit falls back to another. */
 function toRatesLine(rates: RatesV1): PriceListLine {
   const { marginBasisPoints } = rates;
   const prices = TOKEN_UNITS.map((unit) => withMargin(unit, TOKENS_PER_RATE, rates[unit], marginBasisPoints));
@@ -87,7 +87,7 @@ function toSeller({ model, provider }: Pick<OfferV1, 'model' | 'provider'>) {
 
 const BASIS_POINTS = 10_000;
 
-/** Both amounts for ten thousand times as many, so that the margin loses nothing. */
+/** Multiplies the amounts and the number of units by 10,000, so that the price with its margin stays exact. */
 function withMargin(unit: Unit, per: number, rate: Amount, marginBasisPoints: number): PriceJson {
   const cost = (BigInt(rate) * BigInt(BASIS_POINTS)).toString();
   const price = (BigInt(rate) * BigInt(marginBasisPoints)).toString();

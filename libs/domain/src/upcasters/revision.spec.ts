@@ -1,7 +1,7 @@
 /**
- * Snapshots hold what was folded from facts as they were read then. So once an upcaster reads an old fact otherwise, the
- * version of the facts must be another one: a new version of a type makes it so by itself, a correction raises `revision`
- * in `index.ts`. Then put what this test reports into its constants.
+ * Snapshots have state that was folded from events as the upcasters of that time returned them. If an upcaster changes,
+ * the schema fingerprint must change too. A new version of a type changes it automatically. For a correction of an
+ * upcaster, increase `revision` in `index.ts`. Then copy the values that this test reports into its constants.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const VERSION =
   'r1 ChargeAbsorbed.2 CreditAdded.2 HoldReleased.2 HoldSettled.2 InvoiceIssued.2 PaymentReceived.2 PriceListPublished.2 TopupCredited.2';
 const DIGEST = '0f50defea7651c8a4ca35dcbe6adc44f45bc41bf19127db6800026b123c94f84';
 
-test('old facts are read as the version of the facts says', () => {
+test('upcasting old events gives the same data as long as the schema fingerprint is the same', () => {
   const hash = createHash('sha256');
   for (const line of readFileSync(FACTS, 'utf8').trimEnd().split('\n')) {
     const fact: StoredEvent = JSON.parse(line);

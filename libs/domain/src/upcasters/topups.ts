@@ -1,14 +1,14 @@
 /**
- * Top-ups were paid over Lightning through one LND node only, so their first versions name no coin and no back end. A
- * payment was called by its bare hash, also in credits: all that name one take the same rule, or what was credited
- * before would be credited again under its new name.
+ * At first, top-ups were paid only over Lightning through one LND node. So version 1 has neither a coin nor a payment
+ * backend, and payments and credits have the bare payment hash as their id. All upcasters translate this id in the same
+ * way, because a payment with two ids would be credited twice.
  */
 import type { Upcaster } from '#kernel';
 
 const LND = 'lnd';
 const LIGHTNING = { coin: 'BTC', backend: LND };
 
-/** Version 1 was Lightning with its bonus of five hundredths, as long as there was no other method. */
+/** Version 1 was written when Lightning, with its bonus of 5 %, was the only method. */
 export const upcastInvoiceIssuedV1: Upcaster = ({ rate, rateSource, msat, paymentHash, invoice, ...rest }) => ({
   ...rest,
   ...LIGHTNING,
@@ -20,7 +20,7 @@ export const upcastInvoiceIssuedV1: Upcaster = ({ rate, rateSource, msat, paymen
   confirmations: 0,
 });
 
-/** Version 1 did not say where the rate of a late payment came from. */
+/** Version 1 did not have the source of the rate of a late payment. */
 export const upcastPaymentReceivedV1: Upcaster = ({ paymentId, msat, rate, paidAt, ...rest }) => ({
   ...rest,
   coin: LIGHTNING.coin,

@@ -1,7 +1,7 @@
 /**
- * A video from its request to its charge. It is handed to a vendor at most once as far as anybody knows: a vendor that has
- * surely not taken it may be followed by another; where that is not known, nothing is handed over again. The account's hold
- * ends as this stream says, and by nothing else, so what is sent to the account may be sent again at any time.
+ * The decisions of a video job, from its request to its charge. The job is submitted to another provider only if the
+ * previous one has definitely not accepted it. If that is unknown, the job is never submitted again. Only this stream
+ * decides how the hold of the payer ends, so commands to the payer can be repeated at any time.
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import { type CallUsage, type Charge, type ChargeItem, type Tariff, toCharge, toChargeItem } from '../charge.ts';
@@ -22,12 +22,13 @@ import type {
 } from './events.ts';
 import { evolveVideo, getSubmittedEndpoint, INITIAL_VIDEO, type VideoPhase, type VideoState } from './state.ts';
 
-/** How often the last endpoint is asked that cannot take it at the moment. */
+/** Maximum number of submissions to the last endpoint while it is temporarily unavailable. */
 const MAX_ENDPOINT_ATTEMPTS = 3;
-/** How often something is fetched that will hardly be there the next time, and something that could not be reached. */
+/** Maximum number of fetches if the last one failed with an error that is probably permanent. */
 const MAX_FINAL_FETCHES = 3;
+/** Maximum number of fetches while the video is unreachable. */
 const MAX_FETCHES = 20;
-/** Characters of what a vendor says. */
+/** Maximum length in characters of a provider's message. */
 const MAX_MESSAGE_LENGTH = 500;
 
 // commands ----------------------------------------------------------------------------------------------------------
@@ -51,23 +52,26 @@ export type VideoCommand =
   | Command<'RecordReleased', object>
   | Command<'CloseVideoCost', { cost: PicoUsd }>;
 
-/** Why it fails, in the phase in which that was found out: by now it may be in another. */
 interface VideoFailure {
+  /** The phase in which the failure was found. The command has no effect if the video is in another phase by now. */
   readonly phase: VideoPhase;
   readonly errorCode: string;
   readonly message: string;
-  /** Whether its vendor sends its invoice nevertheless. */
+  /** Whether the provider invoices the failed job anyway. */
   readonly invoiced?: ProviderInvoiceExpectation;
 }
 
-/** What a vendor has answered that was handed a video. What leaves it open whether it has it is thrown instead. */
+/**
+ * The response of a provider to a submission. If it is unknown whether the job was accepted, an error is thrown
+ * instead.
+ */
 export type SubmissionResult =
   | ({ readonly isAccepted: true } & Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked'>)
   | {
       readonly isAccepted: false;
-      /** The request is at fault, for any vendor. */
+      /** The request is invalid for any provider. */
       readonly isRejected: boolean;
-      /** It may be taken in a moment. */
+      /** The provider may accept the job later. */
       readonly isRetryable: boolean;
       readonly code: string;
       readonly reason: string;
@@ -79,7 +83,7 @@ export type SubmissionResult =
 function decide(command: VideoCommand, video: VideoState): readonly VideoEvent[] {
   if (command.type === 'RequestVideo')
     return video.phase === 'none' ? [{ type: 'VideoRequested', data: command.data }] : [];
-  if (video.phase === 'none') return reject('video_not_found', 'There is no such video');
+  if (video.phase === 'none') return reject('video_not_found', 'Video not found');
   switch (command.type) {
     case 'RecordHeld':
       return video.phase === 'requested' ? [{ type: 'VideoHeld', data: command.data }] : [];
@@ -123,12 +127,12 @@ export function getNextSubmissionNumber({ submission }: VideoState): number {
   return (submission?.number ?? 0) + 1;
 }
 
-/** Whether it may be handed to a vendor now. */
+/** Whether the job may be submitted to a provider now. */
 export function canSubmit({ phase, notBefore, request }: VideoState, now: Instant): boolean {
   return phase === 'held' && now >= notBefore && request !== undefined && now < request.deadline;
 }
 
-/** An answer may come late, or by a web hook: what was unknown is known then. */
+/** The outcome can arrive late or by a webhook, and then replaces an unknown outcome. */
 function endSubmission({ submission, outcome, at }: DataOf<'EndSubmission'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = video.phase === 'submitting' || video.phase === 'unknown';
   if (!isOpen || video.submission?.number !== submission) return [];
@@ -177,7 +181,10 @@ function recordStored({ mediaType, size, at }: DataOf<'RecordStored'>, video: Vi
   return [{ type: 'VideoStored', data: { mediaType, size, charge, at } }];
 }
 
-/** What a hold that is kept pays: of an account that has forgotten how it ended, this is how it did. */
+/**
+ * Calculates the charged amount by the same rule as the payer: the price, at most the held amount. The payer is not
+ * queried, because it may no longer know how the hold ended.
+ */
 function recordSettled({ at }: DataOf<'RecordSettled'>, video: VideoState): readonly VideoEvent[] {
   const { phase, stored, request } = video;
   if (phase !== 'stored' || !stored || !request) return [];
@@ -185,7 +192,7 @@ function recordSettled({ at }: DataOf<'RecordSettled'>, video: VideoState): read
   return [{ type: 'VideoSettled', data: { charged: money.toJsonAmount(charged), at } }];
 }
 
-/** Only before it is made: what the vendor says afterwards changes nothing. */
+/** A video can fail only before it is generated. Later failure reports of the provider have no effect. */
 function fail({ phase, invoiced, ...failure }: DataOf<'FailVideo'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
   if (!isOpen || phase !== video.phase) return [];
@@ -219,10 +226,10 @@ function timeOut({ at }: DataOf<'TimeOutVideo'>, video: VideoState): readonly Vi
 
 function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedCost }: VideoState): readonly VideoEvent[] {
   const { open } = failure ?? {};
-  if (!open) return reject('no_open_cost', 'Nothing is open of this video');
+  if (!open) return reject('no_open_cost', 'This video has no open cost');
   const closed = money.toJsonAmount(cost);
   if (closedCost === closed) return [];
-  if (closedCost !== undefined) return reject('no_open_cost', 'The cost of this video was closed with another amount');
+  if (closedCost !== undefined) return reject('no_open_cost', 'The cost was already closed with a different amount');
   const { of, provider, creditor, vendorId } = open;
   const idField = vendorId === undefined ? {} : { vendorId };
   const data: VideoCostClosed['data'] = { of, provider, creditor, ...idField, cost: closed, at };
@@ -231,7 +238,7 @@ function closeCost({ cost, at }: DataOf<'CloseVideoCost'>, { failure, closedCost
 
 // amounts -----------------------------------------------------------------------------------------------------------
 
-/** What a customer pays for a video that is there: what was ordered, at the prices it was quoted at. */
+/** Returns the charge for the ordered usage at the prices of the quote. */
 function createCharge(details: Pick<CallUsage, 'absorbed'> & Pick<Charge, 'errorCode'>, video: VideoState): Charge {
   const { request, attempts } = video;
   const { absorbed: absorbedReason, errorCode } = details;

@@ -1,6 +1,6 @@
 /**
- * The facts of a video: a job that its vendor works on for minutes, and that any process goes on with. Its money is held by
- * the account; the job's stream alone decides how that hold ends.
+ * The events of a video job. The provider works on it for minutes, and any process can continue it. The hold is in the
+ * payer's stream, but only the job's stream decides how it ends.
  */
 import type { Message } from '#kernel';
 import type { Charge, Seller } from '../charge.ts';
@@ -8,51 +8,54 @@ import type { Query } from '../query.ts';
 import type { PriceJson, PriceTerms, Usage } from '../tariff.ts';
 import type { Amount, Instant } from '../value-types.ts';
 
-/** Where a video can be made, and what it comes to there: as it was quoted, whatever the catalogue says later. */
+/**
+ * An endpoint that can generate the video, with the usage and prices of the quote. Later catalogue changes do not
+ * matter.
+ */
 export interface VideoEndpoint extends Seller {
-  /** Our name of the model. */
+  /** The catalogue's name of the model. */
   readonly of: string;
-  /** The vendor's name of the model; the vendor is the creditor. */
+  /** The name of the model at the creditor, which is the provider that is called. */
   readonly model: string;
   readonly usage: Usage;
   readonly prices: readonly PriceJson[];
 }
 
-/** Money is held, and the request is kept. */
+/** Money is held, and the request is stored. */
 export type VideoRequested = Message<
   'VideoRequested',
   {
-    /** Null where it is paid for without an account: the hold says by what. */
+    /** Null if the video is paid without an account. In either case `hold.payer` names the payer. */
     readonly accountId: string | null;
     readonly keyId: string | null;
     readonly query: Query;
     readonly hold: { readonly holdId: string; readonly payer: string; readonly amount: Amount };
-    /** In the order in which they are asked. */
+    /** In the order in which the job is submitted to them. */
     readonly endpoints: readonly VideoEndpoint[];
-    /** What the prices depend on. */
+    /** The properties on which the prices depend. */
     readonly terms: PriceTerms;
     readonly priceList: string;
-    /** What was asked for, sealed in the file store: texts and pictures are too large and too private for facts. */
+    /** The encrypted request in the file store: texts and images are too large and too private for events. */
     readonly request: { readonly file: string; readonly sha256: string };
-    /** The id under which the video is kept. */
+    /** The id under which the video is stored. */
     readonly result: string;
     readonly deadline: Instant;
     readonly at: Instant;
   }
 >;
 
-/** The hold is kept for the job: it ends with it, and not with the process that took it. */
+/** The hold was transferred to the job: it ends with the job, not with the process that placed it. */
 export type VideoHeld = Message<'VideoHeld', { readonly at: Instant }>;
 
-/** A vendor is about to be handed the job. */
+/** The job is about to be submitted to a provider. */
 export type VideoSubmissionBegun = Message<
   'VideoSubmissionBegun',
   {
     /** From 1. */
     readonly submission: number;
-    /** Which of the endpoints, from 0. */
+    /** Index in `endpoints`, from 0. */
     readonly endpoint: number;
-    /** Of the turn in which it is done. */
+    /** Fencing token of the lease under which it is submitted. */
     readonly token: number;
     readonly at: Instant;
   }
@@ -62,17 +65,20 @@ export type VideoSubmitted = Message<
   'VideoSubmitted',
   {
     readonly submission: number;
-    /** By which the vendor is asked for it. */
+    /** The reference with which the provider is polled. */
     readonly reference: string;
-    /** By which a line of its invoice can be found. */
+    /** The provider's id of the job, for finding the line of its invoice. */
     readonly vendorId: string;
-    /** The vendor was told where to say that it is done. */
+    /** The provider was given a webhook URL. */
     readonly hooked: boolean;
     readonly at: Instant;
   }
 >;
 
-/** `refused`: the request is at fault. `unavailable`: the vendor is. In both cases it has surely not taken it. */
+/**
+ * `refused`: the provider rejected the request. `unavailable`: the provider cannot accept it now. In both cases the job
+ * was definitely not accepted.
+ */
 export type SubmissionOutcome = 'refused' | 'unavailable' | 'unknown';
 
 export type VideoSubmissionFailed = Message<
@@ -82,22 +88,22 @@ export type VideoSubmissionFailed = Message<
     readonly outcome: SubmissionOutcome;
     readonly code: string;
     readonly why: string;
-    /** HTTP status of the vendor, where it answered. */
+    /** HTTP status of the provider, if it responded. */
     readonly status?: number;
     readonly at: Instant;
   }
 >;
 
-/** The vendor says that it is done: from here on it will send its invoice. */
+/** The provider reports that the video is ready. From then on, the provider invoices it. */
 export type VideoMade = Message<'VideoMade', { readonly at: Instant }>;
 
-/** What the vendor has made could not be fetched, or is no video. */
+/** The provider's result could not be fetched, or is not a video. */
 export type VideoFetchFailed = Message<
   'VideoFetchFailed',
   {
     /** From 1. */
     readonly fetch: number;
-    /** It would be the same again: it is gone, of another type, or too large. */
+    /** A retry is unlikely to succeed: the result no longer exists, has another type, or is too large. */
     readonly final: boolean;
     readonly why: string;
     readonly at: Instant;
@@ -107,7 +113,7 @@ export type VideoFetchFailed = Message<
 export type VideoStored = Message<
   'VideoStored',
   {
-    /** By its content, such as `video/mp4`. */
+    /** Detected from the content, such as `video/mp4`. */
     readonly mediaType: string;
     readonly size: number;
     readonly charge: Charge;
@@ -117,15 +123,15 @@ export type VideoStored = Message<
 
 export type VideoSettled = Message<'VideoSettled', { readonly charged: Amount; readonly at: Instant }>;
 
-/** Whether a vendor invoices what came to nothing; `perhaps`: it does not say. */
+/** Whether a provider invoices a failed job. `perhaps`: the provider does not specify it. */
 export type ProviderInvoiceExpectation = 'no' | 'yes' | 'perhaps';
 
-/** What a vendor may invoice for a job that failed, of which it has not said whether it does. */
+/** What a provider may invoice for a failed job. It is unknown whether the provider will do so. */
 export interface OpenCost extends Seller {
   readonly of: string;
-  /** The vendor's id of the job, where it is known. */
+  /** The provider's id of the job, if known. */
   readonly vendorId?: string;
-  /** What it would come to. */
+  /** The maximum cost. */
   readonly most: Amount;
 }
 
@@ -136,9 +142,9 @@ export type VideoFailed = Message<
     readonly errorCode: string;
     /** A sentence for the customer. */
     readonly message: string;
-    /** What the vendor invoices nevertheless: the house bears it. */
+    /** What the provider invoices anyway; the operator absorbs it. */
     readonly absorbed?: Charge;
-    /** What it may invoice: nobody knows before somebody looks at its invoice. */
+    /** What the provider may invoice. The cost is unknown until an operator has checked the invoice. */
     readonly open?: OpenCost;
     readonly at: Instant;
   }
@@ -146,7 +152,7 @@ export type VideoFailed = Message<
 
 export type VideoReleased = Message<'VideoReleased', { readonly at: Instant }>;
 
-/** Somebody has looked at the vendor's invoice: the house bears what is there. */
+/** An operator has checked the provider's invoice. The operator absorbs the cost that was found there. */
 export type VideoCostClosed = Message<
   'VideoCostClosed',
   Seller & { readonly vendorId?: string; readonly cost: Amount; readonly at: Instant }

@@ -1,4 +1,4 @@
-/** How often a vendor is asked about a video, as a pure function: nothing is stored for a look that finds nothing. */
+/** When a provider is polled for a video. These functions are pure, so a poll without news stores nothing. */
 import type { Instant } from '../value-types.ts';
 import type { Submission, VideoState } from './state.ts';
 
@@ -6,22 +6,27 @@ type AcceptedSubmission = NonNullable<Submission['accepted']>;
 
 const FIRST_POLL_DELAY_MS = 1_000;
 const MIN_POLL_INTERVAL_MS = 2_000;
-/** Of how long it has been made, this part passes before the next look. */
+/** The interval is this fraction of the time since the submission. */
 const POLL_INTERVAL_FACTOR = 0.5;
 const MAX_POLL_INTERVAL_MS = 60_000;
-/** Where the vendor says itself when it is done, looks are for what it forgets to say. */
+/** If the provider calls a webhook, polls are only needed for lost webhooks. */
 const MIN_WEBHOOK_POLL_INTERVAL_MS = 30_000;
 const MAX_WEBHOOK_POLL_INTERVAL_MS = 120_000;
-/** A wait is longer by up to this part, for each video another: those that began together do not stay together. */
+/**
+ * Each interval is extended by up to this fraction, differently for each video, to spread polls of simultaneous jobs.
+ */
 const JITTER = 0.25;
 
 const MIN_FETCH_BACKOFF_MS = 1_000;
 const MAX_FETCH_BACKOFF_MS = 300_000;
 
-/** For how long after its deadline a vendor that cannot be asked is asked once more. */
+/** How long after the deadline the last poll is repeated while the provider is unreachable. */
 export const DEADLINE_GRACE_MS = 15 * 60_000;
 
-/** When a video is to be looked at again, and whether it may be now. @param salt differs from video to video */
+/**
+ * Returns the time of the next poll after `now`, and whether a poll is due now.
+ * @param salt a text that differs from video to video
+ */
 export function getNextPollAt(
   { at, hooked }: AcceptedSubmission,
   now: Instant,
@@ -37,7 +42,7 @@ export function getNextPollAt(
   return { at: toInstant(nowMs + wait * (1 + JITTER * hashToFraction(`${salt} ${nowMs}`))), isDue: true };
 }
 
-/** When what was made is fetched (again): each time later by more. */
+/** Returns the time of the next attempt to fetch the video, with exponential back-off after failures. */
 export function getNextFetchAt({ fetches, fetchFailedAt, madeAt = '' }: VideoState): Instant {
   if (fetchFailedAt === undefined) return madeAt;
   const wait = Math.min(MIN_FETCH_BACKOFF_MS * 2 ** (fetches - 1), MAX_FETCH_BACKOFF_MS);
@@ -48,7 +53,7 @@ function toInstant(milliseconds: number): Instant {
   return new Date(Math.round(milliseconds)).toISOString();
 }
 
-/** From 0 up to 1, the same for the same text: FNV-1a. */
+/** Hashes a text to a number from 0 to below 1, with FNV-1a. */
 function hashToFraction(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -1,4 +1,4 @@
-/** How far a video has come. */
+/** The state of a video job. */
 import { throwUnknownEvent } from '#kernel';
 import type { Attempt } from '../charge.ts';
 import type { Amount, Instant } from '../value-types.ts';
@@ -14,8 +14,9 @@ import type {
 } from './events.ts';
 
 /**
- * `requested` → `held` → `submitting` → `submitted` → `made` → `stored` → `settled`, or `failed` → `released`. Back to `held`
- * where a vendor has surely not taken it and another may; `unknown` where it may have.
+ * `requested` → `held` → `submitting` → `submitted` → `made` → `stored` → `settled`, or `failed` → `released`. A job
+ * that a provider has definitely not accepted goes back to `held` for another attempt. The phase is `unknown` if the
+ * provider may have accepted the job.
  */
 export type VideoPhase =
   | 'none'
@@ -33,25 +34,27 @@ export type VideoPhase =
 export interface VideoState {
   readonly phase: VideoPhase;
   readonly request: VideoRequested['data'] | undefined;
-  /** The last one. */
+  /** The last submission. */
   readonly submission: Submission | undefined;
-  /** Which of the endpoints is next, or was last, and how often it was asked. */
+  /** Index of the endpoint of the next submission or, if there is none, of the last submission. */
   readonly endpoint: number;
+  /** Number of submissions to this endpoint. */
   readonly endpointAttempts: number;
-  /** No submission before. */
+  /** No submission starts before this time. */
   readonly notBefore: Instant;
   readonly attempts: readonly Attempt[];
-  /** When the vendor has said that it is done. */
+  /** When the provider reported that the video is ready. */
   readonly madeAt: Instant | undefined;
+  /** Number of failed fetches. */
   readonly fetches: number;
-  /** When it was last tried to be fetched. */
+  /** Time of the last failed fetch. */
   readonly fetchFailedAt: Instant | undefined;
   readonly stored: VideoStored['data'] | undefined;
   readonly charged: Amount | undefined;
   readonly failure: VideoFailed['data'] | undefined;
-  /** What the vendor has invoiced of what it might; undefined as long as nobody has looked. */
+  /** What the provider has invoiced of the open cost; undefined until an operator has checked it. */
   readonly closedCost: Amount | undefined;
-  /** The highest that has handed it to a vendor. */
+  /** The highest fencing token under which the job was submitted. */
   readonly token: number;
 }
 
@@ -59,7 +62,7 @@ export interface Submission {
   readonly number: number;
   readonly token: number;
   readonly startedAt: Instant;
-  /** Once it is known that the vendor has it. */
+  /** Undefined until it is known that the provider has accepted the job. */
   readonly accepted: Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked' | 'at'> | undefined;
 }
 
@@ -145,7 +148,7 @@ function failSubmission(state: VideoState, { outcome, code, status, at }: VideoS
 
 const MIN_BACKOFF_MS = 2_000;
 
-/** The last endpoint is asked again after 2 s, then 8 s. */
+/** The delay before the next submission to the last endpoint is 2 s, then 8 s. */
 function getRetryAt(at: Instant, endpointAttempts: number): Instant {
   return new Date(Date.parse(at) + MIN_BACKOFF_MS * 4 ** (endpointAttempts - 1)).toISOString();
 }
@@ -156,7 +159,10 @@ function createAttempt(state: VideoState, at: Instant): Omit<Attempt, 'outcome'>
   return { provider, creditor, model: of, milliseconds };
 }
 
-/** The endpoint that is asked, or was last. */
+/**
+ * Returns the endpoint of the next submission or, if there is none, of the last submission.
+ * @throws Error before the video is requested
+ */
 export function getSubmittedEndpoint({ request, endpoint }: VideoState): VideoEndpoint {
   const match = request?.endpoints[endpoint];
   if (!match) throw new Error('a video has no endpoint');

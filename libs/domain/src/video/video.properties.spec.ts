@@ -66,7 +66,7 @@ const command: fc.Arbitrary<VideoCommand> = fc.oneof(
   at.map((each): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: parseUsd('0.35'), at: each } })),
 );
 
-/** What follows, whatever comes: those that are refused are none. */
+/** Returns the events of the commands. Rejected commands have none. */
 function lived(commands: readonly VideoCommand[]): readonly VideoEvent[] {
   const facts: VideoEvent[] = [requested];
   let state = fold(videoDecider, videoDecider.getInitialState(), facts);
@@ -86,7 +86,7 @@ const lives = fc.array(command, { maxLength: 60 }).map(lived);
 const count = (facts: readonly VideoEvent[], ...types: readonly VideoEvent['type'][]) =>
   facts.filter(({ type }) => types.includes(type)).length;
 
-test('a video is stored or fails, once, and ends once, as it was decided', () => {
+test('a video is either stored or fails, once, and its hold is settled or released accordingly', () => {
   fc.assert(
     fc.property(lives, (facts) => {
       expect(count(facts, 'VideoStored', 'VideoFailed')).toBeLessThanOrEqual(1);
@@ -96,7 +96,7 @@ test('a video is stored or fails, once, and ends once, as it was decided', () =>
   );
 });
 
-test('nothing is handed over again that a vendor has, or may have', () => {
+test('a job is not submitted again if a provider has accepted it or may have accepted it', () => {
   fc.assert(
     fc.property(lives, (facts) => {
       let free = true;
@@ -112,7 +112,7 @@ test('nothing is handed over again that a vendor has, or may have', () => {
   );
 });
 
-test('what a vendor may invoice is charged, absorbed or open, and what it surely does not is none of these', () => {
+test('a cost that a provider may invoice is charged, absorbed or open, and no other cost is recorded', () => {
   fc.assert(
     fc.property(lives, (facts) => {
       const failed = facts.find((fact) => fact.type === 'VideoFailed');
@@ -131,7 +131,7 @@ function isUnknown({ type, data }: VideoEvent): boolean {
   return type === 'VideoSubmissionFailed' && data.outcome === 'unknown';
 }
 
-test('as long as it has not ended there is something to do for it, or a time at which there is', () => {
+test('the plan of a video that has not ended has steps or a due time', () => {
   fc.assert(
     fc.property(lives, second, (facts, now) => {
       const state = fold(videoDecider, videoDecider.getInitialState(), facts);

@@ -107,7 +107,7 @@ const continued = (past: readonly VideoEvent[], ...commands: readonly VideoComma
 };
 
 describe('a submission', () => {
-  test('begins once its money is kept, one at a time, and not after the deadline', () => {
+  test('starts once its hold belongs to the job, one at a time and before the deadline', () => {
     expect(types(open, begin())).toEqual(['VideoSubmissionBegun']);
     given(requested()).when(begin()).thenAlreadySo();
     given(...open, begun())
@@ -121,17 +121,17 @@ describe('a submission', () => {
       .thenAlreadySo();
   });
 
-  test('is not begun by a process that has lost its turn', () => {
+  test('is not started by a process that has lost its lease', () => {
     given(...open, begun(), notTaken('unavailable'))
       .when(begin(2, 4))
       .thenRefused('lease_lost');
   });
 
-  test('that was refused by a vendor ends the job, whoever else could be asked', () => {
+  test('ends the job if a provider rejects the request, even with other endpoints left', () => {
     expect(types([...open, begun()], end(wrong))).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
   });
 
-  test('that a vendor cannot take goes to the next one, and to the last one up to three times', () => {
+  test('is repeated at the next endpoint if a provider is unavailable, and at the last one up to three times', () => {
     const facts = continued([...open, begun()], end(busy), begin(2), end(busy, 2));
     const endpoints = facts.flatMap(({ type, data }) => (type === 'VideoSubmissionBegun' ? [data.endpoint] : []));
     expect(endpoints).toEqual([0, 1]);
@@ -145,7 +145,7 @@ describe('a submission', () => {
     ).toEqual([...['VideoSubmissionFailed', 'VideoFailed']]);
   });
 
-  test('of which it is not known whether it was taken is never made again', () => {
+  test('is never repeated if it is unknown whether it was accepted', () => {
     const doubtful = continued([...open, begun()], unknown);
     expect(doubtful.at(-1)).toMatchObject({ type: 'VideoSubmissionFailed', data: { outcome: 'unknown' } });
     given(...doubtful)
@@ -156,7 +156,7 @@ describe('a submission', () => {
       .thenAlreadySo();
   });
 
-  test('of which it becomes known later, by a late answer or by a web hook, goes on', () => {
+  test('gets its known outcome later if the outcome was unknown at first', () => {
     const doubtful = continued([...open, begun()], unknown);
     expect(types(doubtful, end(taken))).toEqual(['VideoSubmitted']);
     expect(types(doubtful, end(busy))).toEqual(['VideoSubmissionFailed']);
@@ -177,7 +177,7 @@ describe('a video', () => {
     given().when(recordMade).thenRefused('video_not_found');
   });
 
-  test('that was made and stored is charged as it was ordered, at most what is held', () => {
+  test('is charged as ordered once it is stored, at most the held amount', () => {
     const past = [...atVendor, made];
     const [stored] = given(...past)
       .when(store)
@@ -193,7 +193,7 @@ describe('a video', () => {
     expect(dearer.at(-1)?.data).toMatchObject({ charged: parseUsd('3').toString() });
   });
 
-  test('fails where its vendor says so, and what that is invoiced for nevertheless is absorbed', () => {
+  test('fails if its provider reports a failure; an invoiced cost is absorbed, an uncertain cost is open', () => {
     const [free] = given(...atVendor)
       .when(fail('submitted'))
       .events();
@@ -210,7 +210,7 @@ describe('a video', () => {
     });
   });
 
-  test('that has failed is not made any more, and one that was made does not fail', () => {
+  test('cannot be generated after it has failed, and cannot fail after it was generated', () => {
     const failed = continued(atVendor, fail('submitted'));
     for (const command of [recordMade, store, timeOut, end(taken), begin(2)])
       given(...failed)
@@ -222,14 +222,14 @@ describe('a video', () => {
         .thenAlreadySo();
   });
 
-  test('fails only in the phase in which the reason was found', () => {
+  test('fails only in the phase in which the failure was found', () => {
     given(...open)
       .when(fail('requested'))
       .thenAlreadySo();
     expect(types([requested()], fail('requested'))).toEqual(['VideoFailed']);
   });
 
-  test('that was made and cannot be fetched is lost after a few tries, and its cost is absorbed', () => {
+  test('fails with result_lost after repeated failed fetches, and its cost is absorbed', () => {
     const last = continued(
       [...atVendor, made],
       ...[1, 2, 3].map(
@@ -251,8 +251,8 @@ describe('a video', () => {
   });
 });
 
-describe('at its deadline', () => {
-  test('nothing is open of what no vendor has', () => {
+describe('at its deadline, a video', () => {
+  test('fails without an open cost if it was not submitted', () => {
     for (const past of [[requested()], open]) {
       const [failed] = given(...past)
         .when(timeOut)
@@ -271,7 +271,7 @@ describe('at its deadline', () => {
       .thenAlreadySo();
   });
 
-  test('what a vendor may invoice is open, until somebody says what it has invoiced', () => {
+  test('fails with an open cost if a provider may invoice it; the invoiced amount then closes the cost once', () => {
     const named = { of: 'google/veo-3', provider: 'fal', creditor: 'fal' };
     const most = parseUsd('3.2').toString();
     const lost = continued(atVendor, timeOut);
@@ -296,7 +296,7 @@ describe('at its deadline', () => {
   });
 });
 
-describe('what is next', () => {
+describe('the plan of a video', () => {
   const send = (command: object): VideoStep => ({ step: 'send', command }) as VideoStep;
   const handover = (submission: number, nth: number, endpoint: VideoEndpoint): VideoStep => ({
     step: 'effect',
@@ -309,7 +309,7 @@ describe('what is next', () => {
     query: { type: 'state', ...place, isPastDeadline: isOver },
   });
 
-  test('is its hold, then a vendor', () => {
+  test('transfers the hold, then submits the job', () => {
     next().when(at).then([]);
     next(requested())
       .when(at)
@@ -325,7 +325,7 @@ describe('what is next', () => {
       .then([], later(DEADLINE));
   });
 
-  test('is its result once it was made, then its charge; and what was held once it has failed', () => {
+  test('fetches the result and settles the hold, or releases the hold after a failure', () => {
     const result = { type: 'result', ...place, fetch: 1, result: 'gen_1' } as const;
     next(...atVendor, made)
       .when(at)
@@ -356,7 +356,7 @@ describe('what is next', () => {
       .then([]);
   });
 
-  test('is looked at ever more rarely, at times that differ from video to video', () => {
+  test('polls with increasing intervals', () => {
     next(...atVendor)
       .when(later(0.5))
       .then([], later(1));
@@ -376,14 +376,14 @@ describe('what is next', () => {
     expect(looks).toBeLessThan(45);
   });
 
-  test('is looked at more rarely where its vendor says when it is done', () => {
+  test('polls less often if the provider calls a webhook', () => {
     const state = fold(videoDecider, videoDecider.getInitialState(), [...open, begun(), submitted(true)]);
     const { steps, dueAt = '' } = videoWorkflow.plan(state, later(2));
     expect(steps).toEqual([look()]);
     expect(Date.parse(dueAt) - START).toBeGreaterThanOrEqual(32_000);
   });
 
-  test('at its deadline is the last look, and without an answer for a quarter of an hour its end', () => {
+  test('polls once more at the deadline, and times out 15 minutes later if the provider is unreachable', () => {
     next(...atVendor)
       .when(later(DEADLINE))
       .then([look(true)], later(DEADLINE + 5));

@@ -1,4 +1,4 @@
-/** What is to be done for a video. */
+/** The next steps of a video job. */
 import type { EffectStep, QueryStep, SendStep, Workflow, WorkflowPlan } from '#kernel';
 import type { Attempt, Charge } from '../charge.ts';
 import { VIDEO } from '../events.ts';
@@ -8,12 +8,12 @@ import type { VideoEndpoint, VideoEvent, VideoFailed, VideoRequested } from './e
 import { DEADLINE_GRACE_MS, getNextFetchAt, getNextPollAt } from './poll-schedule.ts';
 import { getSubmittedEndpoint, type Submission, type VideoState } from './state.ts';
 
-/** How soon what was sent is sent again, where nothing has come of it. */
+/** How long to wait before repeating a step that has had no effect. */
 const RETRY_DELAY_MS = 5_000;
 
 type Hold = VideoRequested['data']['hold'];
 
-/** What is sent to the payer, whom the hold names, or, when its time is over, to the own stream. */
+/** Commands for the payer of the hold. `time_out` is for the stream of the video, after the deadline. */
 export type VideoSendCommand =
   | { readonly type: 'keep'; readonly hold: Hold }
   | { readonly type: 'settle'; readonly hold: Hold; readonly charge: Charge }
@@ -27,21 +27,21 @@ export type VideoSendCommand =
 
 interface ProviderJob {
   readonly hold: Hold;
-  /** The slug of the vendor. */
+  /** The slug of the provider. */
   readonly upstream: string;
   readonly reference: string;
 }
 
 export type VideoQuery =
-  /** Is it done? Once its time is over it fails where it is not. */
+  /** Checks whether the video is ready. After the deadline, a video that is not ready fails. */
   | (ProviderJob & { readonly type: 'state'; readonly isPastDeadline: boolean })
-  /** Fetches what was made, and keeps it under this id. */
+  /** Fetches the video and stores it under the id `result`. */
   | (ProviderJob & { readonly type: 'result'; readonly fetch: number; readonly result: string });
 
-/** A vendor is handed the video. */
+/** Submits the job to a provider. */
 export interface VideoSubmitEffect {
   readonly submission: number;
-  /** Which of the endpoints, from 0. */
+  /** Index in the endpoints of the request, from 0. */
   readonly endpointIndex: number;
   readonly endpoint: VideoEndpoint;
   readonly hold: Hold;
@@ -60,7 +60,7 @@ function plan(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
       return planSend(isPastDeadline ? { type: 'time_out' } : { type: 'keep', hold }, now);
     case 'held':
       return isPastDeadline ? planSend({ type: 'time_out' }, now) : planSubmission(video, request, now);
-    case 'submitting': // by this process, at this moment
+    case 'submitting': // this process is submitting it now
       return { steps: [], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
     case 'unknown':
       return isPastDeadline ? planSend({ type: 'time_out' }, now) : { steps: [], dueAt: deadline };
@@ -101,7 +101,10 @@ function planSubmission(
   };
 }
 
-/** After its time is over it is looked at once more, for as long as its vendor cannot be asked, but not for ever. */
+/**
+ * After the deadline, one last check is planned. It is repeated while the provider is unreachable, but only for
+ * `DEADLINE_GRACE_MS`.
+ */
 function planPoll(video: VideoState, request: VideoRequested['data'], now: Instant): WorkflowPlan<VideoStep> {
   const { deadline, result } = request;
   const { accepted } = video.submission as Submission;
@@ -134,7 +137,7 @@ function toProviderJob(video: VideoState, { hold }: VideoRequested['data'], refe
   return { hold, upstream: getSubmittedEndpoint(video).creditor, reference };
 }
 
-/** Also the one of which nobody knows what became of it. */
+/** Returns all attempts, including a submission with an unknown outcome. */
 function listAttempts(video: VideoState): readonly Attempt[] {
   const { attempts, failure, submission } = video;
   if (!failure?.open || submission?.accepted) return attempts;

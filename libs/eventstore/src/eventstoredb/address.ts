@@ -6,31 +6,32 @@ export interface EventStoreDbAddress {
 }
 
 /**
- * What a connection string says, as the client itself reads it: several hosts are no address that others can parse.
- * @returns a sentence's end instead, without any of its secrets, where the client cannot read it, or would pass over a part of it
+ * Parses a connection string with the parser of the client, because a list of hosts is not a valid URL.
+ * @returns the end of an error sentence, without secrets, if the client cannot parse the string or would ignore a part
+ *   of it
  */
 export function parseEventStoreDbAddress(connectionString: string): EventStoreDbAddress | string {
   try {
     const { read, warnings } = captureWarnings(() => parseConnectionString(connectionString));
     const { hosts, tls = true } = read;
     const [warning] = warnings;
-    if (warning !== undefined) return `is not understood: ${warning.split('\n')[0]}`;
+    if (warning !== undefined) return `is invalid: ${warning.split('\n')[0]}`;
     if (hosts.some(({ address }) => address.includes('@')))
-      return 'is not understood before "@": a user is written as user:password@, with %40 for each "@" in it';
+      return 'is invalid before "@": write a user as user:password@, with %40 for each "@" in it';
     return { nodes: hosts.map(({ address, port }) => ({ host: address.toLowerCase(), port })), usesTls: tls };
   } catch (error) {
     const { location, expected } = error as { readonly location?: readonly number[]; readonly expected?: string };
-    return `is not understood from character ${(location?.[0] ?? 0) + 1} on, where "${expected}" is expected`;
+    return `is invalid from character ${(location?.[0] ?? 0) + 1} on: expected "${expected}"`;
   }
 }
 
-/** The nodes of an address, for a sentence. */
+/** Returns the hosts and ports of a connection string, for messages. */
 export function formatEventStoreDbNodes(connectionString: string): string {
   const address = parseEventStoreDbAddress(connectionString);
   return typeof address === 'string' ? '' : address.nodes.map(({ host, port }) => `${host}:${port}`).join(', ');
 }
 
-/** What the client says of a part that it passes over goes to standard error, with the whole string behind it. */
+/** Captures the warnings of the client's parser, which would print them on standard error with the password. */
 function captureWarnings<T>(read: () => T): { readonly read: T; readonly warnings: readonly string[] } {
   const { warn } = console;
   const warnings: string[] = [];

@@ -2,55 +2,56 @@ import { type EventStoreDBClient, UnavailableError } from '@eventstore/db-client
 import { StoreUnavailableError } from '#kernel';
 
 /**
- * Calls that are with the server at the same time. A server takes 100 on a connection unless it is configured otherwise, and
- * resets what is beyond ("Bandwidth exhausted", KurrentDB-Client-NodeJS issue 167).
+ * Maximum number of concurrent calls. By default a server accepts 100 on a connection, and resets further ones
+ * ("Bandwidth exhausted", https://github.com/kurrent-io/KurrentDB-Client-NodeJS/issues/167).
  */
 const MAX_CALLS_IN_FLIGHT = 64;
-/** A call that has waited so long for its turn is not made any more: nobody waits for its answer. */
+/** Maximum time in the queue. A call that has waited this long is not made: its caller has stopped waiting. */
 const QUEUE_TIMEOUT_MS = 4_000;
 /**
- * A connection that is not made within this time is given up: the node may be stopped, and another one lead by now. It may also be
- * slow, so the next one has twice the time, up to ten seconds.
+ * A connection that is not established within this time is abandoned: the node may be down, and another one may be the
+ * leader now. The node may also be slow, so each further attempt has twice the time, up to the maximum.
  */
 const CONNECT_TIMEOUT_MS = 2_000;
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 const POLL_INTERVAL_MS = 500;
-/** A connection that is made, as gRPC counts the states of its channels. */
+/** `connectivityState.READY` of @grpc/grpc-js. */
 const READY = 2;
 
 interface Channel {
   getConnectivityState(tryToConnect: boolean): number;
 }
 
-/** What is internal to the client about its connection. */
+/** Internal methods of the client for its connection. */
 interface ClientInternals {
   getChannel(): Promise<Channel>;
   handleError(client: { getChannel(): Channel }, error: Error): Promise<void>;
 }
 
 /**
- * The calls of a client. It limits how many run at the same time, and gives up a connection that is not made while they wait: the
- * client would wait 20 s for it, and calls without a deadline as long.
+ * Queues the calls of a client, limits the number of concurrent calls, and abandons a connection that is not
+ * established in time. The client itself would wait 20 s for the connection, and so would calls without a deadline.
  */
 export class ClientCallQueue {
   private freeSlots = MAX_CALLS_IN_FLIGHT;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   private readonly waiters = new Set<() => void>();
   private readonly client: ClientInternals;
   private pollTimer: NodeJS.Timeout | undefined;
   private unready: { readonly channel: Channel; readonly since: number } | undefined;
-  /** Connections in a row that were given up. */
+  /** Number of connections in a row that were abandoned. */
   private failedConnects = 0;
 
   constructor(client: EventStoreDBClient) {
     this.client = client as unknown as ClientInternals;
   }
 
-  /** Makes a call when it is its turn; the others wait for theirs. @throws StoreUnavailableError when that takes too long */
+  /** Makes a call as soon as a slot is free. @throws StoreUnavailableError if the call waits too long in the queue */
   async run<Result>(call: () => Promise<Result>): Promise<Result> {
     if (this.freeSlots > 0) this.freeSlots--;
     else await this.waitForSlot();
-    this.pollTimer ??= setInterval(() => this.checkConnection().catch(() => {}), POLL_INTERVAL_MS).unref(); // calls say what is wrong
+    // Errors are ignored here, because the calls report them.
+    this.pollTimer ??= setInterval(() => this.checkConnection().catch(() => {}), POLL_INTERVAL_MS).unref();
     try {
       return await call();
     } finally {
@@ -69,7 +70,7 @@ export class ClientCallQueue {
       };
       const timer = setTimeout(() => {
         this.waiters.delete(onSlotFree);
-        reject(new StoreUnavailableError('the event store has not answered others'));
+        reject(new StoreUnavailableError('timed out in the queue of calls to the event store'));
       }, QUEUE_TIMEOUT_MS);
       this.waiters.add(onSlotFree);
     });

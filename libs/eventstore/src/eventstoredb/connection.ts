@@ -8,39 +8,42 @@ import {
 } from '@eventstore/db-client';
 import { AppendTooLargeError, StoreUnavailableError } from '#kernel';
 
-/** So long an append is sent again that the server gives up on; then it is unavailable. */
+/** How long an append that times out on the server is retried before the store is reported as unavailable. */
 const RETRY_TIMEOUT_MS = 4_000;
 
 /**
- * How long a server may be silent until the connection is given up, together, and how long a node of a cluster may take to say who
- * leads it. The client itself waits 10 s, 10 s and 5 s. Parameters of the connection string win.
+ * Defaults that this adapter adds to a connection string. An unresponsive connection is closed after interval plus
+ * timeout, in ms. A cluster node has `gossipTimeout` seconds to report the leader. The client's defaults are 10 s, 10 s
+ * and 5 s.
  */
 const DEFAULTS = { keepAliveInterval: 2_000, keepAliveTimeout: 2_000, gossipTimeout: 2 /* seconds */ };
 
-/** Refusals, which a retry cannot change. */
+/** Rejections that a retry cannot change. */
 const PERMANENT_ERRORS = [AccessDeniedError, InvalidArgumentError, StreamDeletedError];
 
-/** Internal calls of the client, which fail in its own code. */
+/** Internal methods of the client that are replaced because of its bugs. */
 interface ClientInternals {
   supports(): Promise<boolean>;
   handleError(client: unknown, error: Error): Promise<void>;
 }
 
 /**
- * A client that appends with one call per append, and that survives a cluster that is gone.
+ * Creates a client that makes one call per append and survives the loss of the complete cluster.
  *
- * `supports`: where the server knows it, the client would send all appends through one shared call, `BatchAppend`. In
- * version 6.2.1 that can end our process and lose answers (repaired only in its successor, KurrentDB-Client-NodeJS pull
- * request 523): all clients of a process share one table of pending appends, and
- *  - when one of these calls breaks, the appends of all others are rejected, and their answers, which still come, throw
- *    in an event handler, where nothing can catch it;
- *  - appends that wait for the socket at that moment are rejected without a listener, which ends the process too;
- *  - they have no deadline: those on a call that the server ends in good order are never answered.
- * The client decides by `supports`, which nothing else asks that we use. What it costs is throughput: one process makes
- * 6,000 appends a second instead of 17,000, at 140 µs each instead of 60 (measured against a server in memory).
+ * `supports`: if the server supports `BatchAppend`, the client sends all appends through one shared call. In version
+ * 6.2.1 this can lose responses and end the process. It is fixed only in the successor of the client
+ * (https://github.com/kurrent-io/KurrentDB-Client-NodeJS/pull/523). All clients of a process share one table of pending
+ * appends, with these consequences:
+ *  - If one shared call fails, the appends of all other calls are rejected. Their responses, which still arrive, throw
+ *    in an event handler, where the error cannot be caught.
+ *  - Appends that wait for the socket at that time are rejected without a listener, which also ends the process.
+ *  - Appends have no deadline: if the server ends the shared call without an error, they never get a response.
  *
- * `handleError`: after a failed call the client looks at its connection, and does not wait for what it finds. When it
- * finds one that is just failing to be made, because no node of the cluster answers, that is an unhandled rejection.
+ * Of the calls of this adapter, only appends depend on `supports`. The cost is throughput: one process makes 6,000
+ * instead of 17,000 appends per second, at 140 µs instead of 60 µs each (measured against a server in memory).
+ *
+ * `handleError`: after a failed call the client checks its connection without awaiting the result. If that connection
+ * fails too, because no node of the cluster responds, the result is an unhandled rejection.
  */
 export function connect(connectionString: string): EventStoreDBClient {
   const client = withoutWarning(() => EventStoreDBClient.connectionString(applyConnectionDefaults(connectionString)));
@@ -51,17 +54,17 @@ export function connect(connectionString: string): EventStoreDBClient {
   });
 }
 
-/** A connection string with our defaults for what it does not say. The client reads the names in either case, and so do we. */
+/** Adds the defaults of missing parameters. Names are compared without case, as by the client. */
 export function applyConnectionDefaults(connectionString: string): string {
   const trimmed = connectionString.replace(/[?&]+$/, '');
-  const [, query = ''] = trimmed.slice(trimmed.lastIndexOf('@') + 1).split('?'); // a password may have any sign
+  const [, query = ''] = trimmed.slice(trimmed.lastIndexOf('@') + 1).split('?'); // a password may contain "?"
   const parameterNames = new Set(query.split('&').map((pair) => pair.split('=')[0]?.toLowerCase()));
   const missing = Object.entries(DEFAULTS).filter(([name]) => !parameterNames.has(name.toLowerCase()));
   const parameters = missing.map(([name, value]) => `${name}=${value}`).join('&');
   return parameters === '' ? trimmed : `${trimmed}${query === '' ? '?' : '&'}${parameters}`;
 }
 
-/** The client prints a recommendation of longer intervals on standard error, where nobody has asked for one. */
+/** Suppresses the client's recommendation of longer keep-alive intervals on standard error. */
 function withoutWarning<T>(create: () => T): T {
   const { warn } = console;
   console.warn = (...args: unknown[]) => {
@@ -74,18 +77,21 @@ function withoutWarning<T>(create: () => T): T {
   }
 }
 
-/** What a failed call means to its caller: the answer itself where it is a refusal, else that there was no answer. */
+/**
+ * Converts the error of a call: to AppendTooLargeError if the server rejected the size of an append, else to
+ * StoreUnavailableError. Other permanent rejections are returned unchanged.
+ */
 export function toStoreError(problem: string, error: unknown): Error {
   if (error instanceof StoreUnavailableError) return error;
   if (error instanceof MaxAppendSizeExceededError)
-    return new AppendTooLargeError(`the server takes ${error.maxAppendSize} bytes in an append`, { cause: error });
+    return new AppendTooLargeError(`the server accepts ${error.maxAppendSize} bytes per append`, { cause: error });
   if (PERMANENT_ERRORS.some((ErrorClass) => error instanceof ErrorClass)) return error as Error;
   return new StoreUnavailableError(problem, { cause: error });
 }
 
 /**
- * Sends an append again with the same ids where the server says that it has given up on it: so it does with one that arrives
- * while the same append is in flight, after two seconds, and then answers as for one that is stored.
+ * Retries an append with the same ids after a TimeoutError of the server. The server returns this error after two
+ * seconds if the append arrives while the same append is in flight. The retry then returns the stored append.
  */
 export async function retryAbandonedAppend<Result>(append: () => Promise<Result>): Promise<Result> {
   const deadline = performance.now() + RETRY_TIMEOUT_MS;
@@ -98,15 +104,18 @@ export async function retryAbandonedAppend<Result>(append: () => Promise<Result>
   }
 }
 
-/** gRPC's code for credentials that are refused; the client has one class for these and for rights that are missing. */
+/** gRPC status for invalid credentials. The client has one error class for these and for missing rights. */
 export const UNAUTHENTICATED = 16;
 
-/** The server refuses the user that it is asked as. The message is the end of a sentence that begins with the server. */
+/** The server rejects the user, or the user lacks a right. The message has no subject: callers prepend the server. */
 export class EventStoreAccessError extends Error {
   override readonly name = 'EventStoreAccessError';
 }
 
-/** @throws EventStoreAccessError that names the right; whatever else `call` throws */
+/**
+ * Makes a call that needs a permission.
+ * @throws EventStoreAccessError that names the permission if the server denies it; other errors of `call`
+ */
 export async function assertAccess(permission: string, call: () => Promise<unknown>): Promise<void> {
   try {
     await call();
@@ -115,7 +124,7 @@ export async function assertAccess(permission: string, call: () => Promise<unkno
     if (!(reason instanceof AccessDeniedError)) throw error;
     const isUnknown = reason.code === UNAUTHENTICATED;
     throw new EventStoreAccessError(
-      isUnknown ? 'refuses the credentials in EVENTSTORE_URL' : `does not let its user ${permission}`,
+      isUnknown ? 'rejects the credentials in EVENTSTORE_URL' : `does not allow its user to ${permission}`,
       {
         cause: error,
       },

@@ -40,7 +40,7 @@ describe('an entry of the log', () => {
     ['empty', {}],
     ['a megabyte', { text: 'x'.repeat(1_000_000) }],
     ['not an object', 'text'],
-  ])('is in the log what it is in its stream: %s', async (_, data) => {
+  ])('equals the event read from its stream: %s', async (_, data) => {
     const events = [{ actor: 'key:ü', $correlationId: randomUUID() }, {}, undefined].map((metadata) =>
       jsonEvent({ type: 'Happened', data: data as never, metadata: metadata as never }),
     );
@@ -56,7 +56,7 @@ describe('an entry of the log', () => {
     expect(await history()).toEqual(ofStreams);
   });
 
-  test('that is no JSON is left to whoever reads it', async () => {
+  test('has its data as bytes if they are not JSON', async () => {
     const bytes = Buffer.from([1, 255, 0]);
     await client.appendToStream('account-1', binaryEvent({ type: 'Picture', data: bytes }), {
       expectedRevision: NO_STREAM,

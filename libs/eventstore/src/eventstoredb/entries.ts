@@ -1,7 +1,7 @@
 /**
- * Entries of the log, read from the bytes of the server's answers (`ReadResp` in the protocol's streams.proto). Everything that
- * follows the log reads all of it, so this is for speed: the client makes objects of every message and field, also of entries
- * that are not ours, and takes twice as long.
+ * Parses entries of the log from the bytes of the server's responses (`ReadResp` in streams.proto of EventStoreDB).
+ * This module exists for speed, because subscribers read the complete log. The client takes twice as long: it creates
+ * objects for all messages and fields, also for entries of other streams.
  */
 import jspb from 'google-protobuf';
 import { type Metadata, START_POSITION, type StoredEvent } from '#kernel';
@@ -10,17 +10,17 @@ type Reader = InstanceType<typeof jspb.BinaryReader>;
 
 export interface LogEntry {
   readonly position: bigint;
-  /** Undefined where it is not wanted. */
+  /** Undefined for entries of other streams. */
   readonly event: StoredEvent | undefined;
 }
 
-/** An event as it is sent, without what nobody asks for. */
+/** The fields of an event that are used. */
 interface RawEvent {
   id: string;
   stream: string;
   revision: number;
   position: bigint;
-  /** `type`, `content-type` and `created`, in units of 100 ns since 1970. */
+  /** `type`, `content-type` and `created` (in units of 100 ns since 1970). */
   readonly system: Record<string, string>;
   metadata: Uint8Array;
   data: Uint8Array;
@@ -30,13 +30,14 @@ const NO_BYTES = new Uint8Array();
 const TICKS_PER_MS = 10_000n;
 
 /**
- * @param isIncluded of which streams the facts are; others are not parsed
- * @returns an entry before all others where the answer has none
+ * Parses one response of a read.
+ * @param isIncluded selects the streams whose events are parsed
+ * @returns an entry at START_POSITION if the response has no event
  */
 export function parseLogEntry(bytes: Buffer, isIncluded: (stream: string) => boolean): LogEntry {
   const identity = { id: '', stream: '', revision: 0, position: START_POSITION };
   const raw: RawEvent = { ...identity, system: {}, metadata: NO_BYTES, data: NO_BYTES };
-  // A view: the reader would copy a Buffer.
+  // A Uint8Array on the same memory, because the reader would copy a Buffer.
   const reader = new jspb.BinaryReader(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   readFields(reader, (field) => field === 1 && reader.readMessage(raw, readEvent));
   const { position } = raw;
@@ -46,7 +47,7 @@ export function parseLogEntry(bytes: Buffer, isIncluded: (stream: string) => boo
   };
 }
 
-/** Reads the fields of a message; those for which `read` returns false are left out. */
+/** Reads the fields of a message, and skips those for which `read` returns false. */
 function readFields(reader: Reader, read: (field: number) => unknown): void {
   while (reader.nextField() && !reader.isEndGroup()) if (read(reader.getFieldNumber()) === false) reader.skipField();
 }
@@ -56,7 +57,7 @@ function readEvent(raw: RawEvent, reader: Reader): void {
 }
 
 function readRecordedEvent(raw: RawEvent, reader: Reader): void {
-  raw.position = 0n; // as any number, it is not sent where it is zero
+  raw.position = 0n; // protobuf does not send numbers that are zero
   readFields(reader, (field) => {
     switch (field) {
       case 1:
@@ -85,7 +86,7 @@ function readRecordedEvent(raw: RawEvent, reader: Reader): void {
 
 function readId(raw: RawEvent, reader: Reader): void {
   readFields(reader, (field) => {
-    if (field !== 2) return false; // the other form is not asked for
+    if (field !== 2) return false; // the read requests ids as strings
     raw.id = reader.readString();
     return true;
   });
@@ -99,7 +100,7 @@ function readStream(raw: RawEvent, reader: Reader): void {
   });
 }
 
-/** One of the server's own properties of an event. */
+/** Reads one entry of the system metadata map. */
 function readSystemMetadata(raw: RawEvent, reader: Reader): void {
   let [name, value] = ['', ''];
   readFields(reader, (field) => {
@@ -124,7 +125,7 @@ function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // for whoever can say what is wrong with it
+    return text; // the reader of the event reports it as invalid
   }
 }
 

@@ -6,11 +6,13 @@ export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
 }
 
 /**
- * A fact's position is its commit position. Every append of a gRPC client commits each of its events by itself, so
- * commit and prepare position are one number, in all answers of the server; only the old TCP transactions differ.
+ * Converts an event of the client. Its position is the commit position. An append by gRPC commits every event by
+ * itself, so commit and prepare position are always equal; they differ only for transactions of the legacy TCP
+ * protocol.
+ * @throws Error if the server does not return positions
  */
 export function toStoredEvent(event: RecordedEvent): StoredEvent {
-  if (!event.position) throw new Error('the server returns no positions: EventStoreDB 22.6 or newer is needed');
+  if (!event.position) throw new Error('the server returns no positions: EventStoreDB 22.6 or newer is required');
   return {
     id: event.id,
     stream: event.streamId,
@@ -23,11 +25,11 @@ export function toStoredEvent(event: RecordedEvent): StoredEvent {
   };
 }
 
-/** All events that a read returns. */
+/** Collects all events of a read. */
 export async function toStoredEvents(
   stream: StreamingRead<{ readonly event?: RecordedEvent }>,
 ): Promise<StoredEvent[]> {
-  stream.on('error', () => {}); // a connection that breaks after the answer has no other listener, which ends the process
+  stream.on('error', () => {}); // an error after the last event has no other listener and would end the process
   const events: StoredEvent[] = [];
   for await (const { event } of stream) if (event) events.push(toStoredEvent(event));
   return events;

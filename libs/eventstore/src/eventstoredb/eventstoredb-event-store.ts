@@ -30,26 +30,29 @@ import { toEventData, toStoredEvents } from './events.ts';
 import { readLog } from './log-pages.ts';
 import { PollInterval } from './poll-interval.ts';
 
-/** Events per call: of one stream, of all. */
+/** Events per call, of one stream and of the log. */
 const STREAM_PAGE_SIZE = 2_000;
 const LOG_PAGE_SIZE = 4_000;
-/** Entries per call on the way back to the last that is ours. */
+/** Entries per call when the log is searched backwards for the last event of this installation. */
 const END_PAGE_SIZE = 100;
-/** Of 1 MiB, which a server takes in one append unless it is configured otherwise (`MaxAppendSize`). */
+/** Slightly below the server's default limit for one append, 1 MiB (`MaxAppendSize`). */
 const MAX_APPEND_BYTES = 1_000_000;
 
 export interface EventStoreDbOptions {
-  /** `esdb://…` or `esdb+discover://…`, with credentials and TLS options as all clients of EventStoreDB take them. */
+  /** `esdb://…` or `esdb+discover://…`, with the credentials and TLS options of all EventStoreDB clients. */
   readonly connectionString: string;
-  /** How the names of our streams begin. `readAll` and `subscribe` see no others; a server has streams of its own. */
+  /**
+   * Prefixes of this installation's stream names. `readAll` and `subscribe` omit other streams, such as those of the
+   * server itself.
+   */
   readonly streamPrefixes: readonly string[];
-  /** A failure that is retried. */
+  /** Reports a failure that is retried. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
 
 /**
- * The event store in EventStoreDB 23.10 or newer. Reads and appends are answered by the leader of a cluster, so that
- * no decision depends on what another node has not received yet. A user needs the right to read `$all`.
+ * The event store in EventStoreDB 23.10 or newer. Only the leader of a cluster serves reads and appends, so that no
+ * decision is based on the outdated data of another node. The user needs the right to read `$all`.
  */
 export class EventStoreDbEventStore implements EventStore {
   readonly maxAppendBytes = MAX_APPEND_BYTES;
@@ -65,7 +68,7 @@ export class EventStoreDbEventStore implements EventStore {
   private readonly closeController = new AbortController();
 
   constructor({ connectionString, streamPrefixes, onProblem = () => {} }: EventStoreDbOptions) {
-    if (streamPrefixes.length === 0) throw new RangeError('no stream would ever be seen');
+    if (streamPrefixes.length === 0) throw new RangeError('streamPrefixes must not be empty');
     this.client = connect(connectionString);
     this.calls = new ClientCallQueue(this.client);
     this.streamPrefixes = streamPrefixes;
@@ -73,20 +76,21 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * Whether the server answers, and lets its user do what this program does. Nothing is stored.
-   * @throws EventStoreAccessError, StoreUnavailableError
+   * Checks that the server responds and that the user has all required rights. Stores nothing.
+   * @throws EventStoreAccessError if the user is unknown or lacks a right; StoreUnavailableError if the server does not
+   *   respond in time
    */
   async check(): Promise<void> {
-    const stream = `${this.streamPrefixes[0]}start`; // which need not exist
+    const stream = `${this.streamPrefixes[0]}start`; // the stream need not exist
     const appendOptions = { expectedRevision: BigInt(Number.MAX_SAFE_INTEGER), requiresLeader: true } as const;
     const probe = toEventData({ id: randomUUID(), type: 'Probe', data: {}, metadata: {} });
     await assertAccess(`read streams such as ${stream}`, () => this.readHead(stream));
-    await assertAccess('read $all: give it one of the readRoles ("$r") in the metadata of $all', () =>
+    await assertAccess('read $all: give it one of the readRoles ("$r") in the ACL of $all', () =>
       withCallerTimeout(this.execute(() => toStoredEvents(this.client.readAll({ maxCount: 1 })))),
     );
     await assertAccess(`append to streams such as ${stream}`, () =>
       this.client.appendToStream(stream, [probe], appendOptions).catch((error) => {
-        if (!(error instanceof WrongExpectedVersionError)) throw toStoreError('the event store did not answer', error);
+        if (!(error instanceof WrongExpectedVersionError)) throw toStoreError('the event store did not respond', error);
       }),
     );
   }
@@ -94,7 +98,7 @@ export class EventStoreDbEventStore implements EventStore {
   async append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     if (events.length === 0) throw new RangeError('an append needs at least one event');
     assertKnownCategory(stream, this.streamPrefixes);
-    serializeEvents(stream, events, MAX_APPEND_BYTES); // here: what the client throws when it writes them, nothing would catch
+    serializeEvents(stream, events, MAX_APPEND_BYTES); // checks them: an error inside the client would not be caught
     const data = events.map(toEventData);
     const options = {
       expectedRevision: expected === NO_STREAM ? NO_STREAM_YET : BigInt(expected),
@@ -104,9 +108,9 @@ export class EventStoreDbEventStore implements EventStore {
       const { success, position } = await this.calls.run(() =>
         retryAbandonedAppend(() => this.client.appendToStream(stream, data, options)),
       );
-      if (!success) return 'stale'; // instead of an error, where the connection string asks for it
+      if (!success) return 'stale'; // instead of an error, if the connection string sets throwOnAppendFailure=false
       if (!position) throw new Error('the server did not return the position of an append');
-      this.pollNow(); // followers of this process, as those of the sagas, which wait for their own facts
+      this.pollNow(); // for subscribers of this process, such as workflows that wait for their own events
       return { revision: expected + events.length, position: position.commit };
     } catch (error) {
       if (error instanceof WrongExpectedVersionError) return 'stale';
@@ -128,7 +132,7 @@ export class EventStoreDbEventStore implements EventStore {
     return last && { revision: last.revision, position: last.position };
   }
 
-  /** Backwards, past what the server has written for itself. */
+  /** Searches backwards, because the last entries may be events of the server or of other applications. */
   async readLastPosition(): Promise<bigint> {
     let from: Position | typeof END = END;
     for (;;) {
@@ -153,25 +157,24 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * All followers of a process share one reader, which asks for pages. A subscription for each would be dropped: a server
-   * keeps 32 messages for one that is live, those about its search included, and then ends it ("Consumer too slow").
+   * All subscribers of a process share one reader that polls for pages. Live subscriptions would be dropped: the server
+   * buffers 32 messages for each, including progress messages, and ends it if they are too many ("Consumer too slow").
    */
   async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     yield* this.log.subscribe(after, AbortSignal.any([signal, this.closeController.signal]));
   }
 
-  /** Somebody waits to see what was appended: followers of this process look for it now. */
   pollNow(): void {
     this.pollInterval.pollNow();
   }
 
-  /** Ends all followers and calls. The connection goes with the process, or when the server closes it. */
+  /** Ends all subscriptions and calls. The connection stays open until the process ends or the server closes it. */
   async close(): Promise<void> {
     this.closeController.abort();
     await this.client.dispose();
   }
 
-  /** Events of a stream from a revision on, or its last one. */
+  /** Reads events of a stream from a revision on; with `END` only its last event. */
   private readStreamPage(stream: string, from: bigint | typeof END, maxCount: number): Promise<StoredEvent[]> {
     const direction = from === END ? BACKWARDS : FORWARDS;
     const options = { fromRevision: from, direction, maxCount, requiresLeader: true } as const;
@@ -184,8 +187,8 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * What is behind a position. The server begins with the entry at that position, which is left out; the client cannot filter
-   * such a read on the server, so what is not ours is dropped here.
+   * Reads a page of the log after a position. The server starts with the entry at that position, which is dropped. The
+   * client cannot filter such a read on the server, so events of other streams are dropped here.
    */
   private async readLogPage(after: bigint): Promise<LogPage> {
     const isOwnStream = (stream: string) => isKnownCategory(stream, this.streamPrefixes);
@@ -196,8 +199,10 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * Asks twice: the client notices a lost connection only by a call that fails, and then reconnects.
-   * @throws StoreUnavailableError also where this store was closed meanwhile: the client ends its reads as if they were complete
+   * Makes a call, and retries it once: the client notices a lost connection only when a call fails, and then
+   * reconnects.
+   * @throws StoreUnavailableError, also if this store was closed during the call: the client then ends a read as if it
+   *   were complete
    */
   private async execute<Result>(call: () => Promise<Result>, canRetry = true): Promise<Result> {
     try {
@@ -205,10 +210,10 @@ export class EventStoreDbEventStore implements EventStore {
       if (this.closeController.signal.aborted) throw new StoreUnavailableError('the event store was closed');
       return result;
     } catch (error) {
-      const reason = toStoreError('the event store did not answer', error);
+      const reason = toStoreError('the event store did not respond', error);
       const isFinal = error instanceof StoreUnavailableError || !(reason instanceof StoreUnavailableError);
       if (!canRetry || isFinal || this.closeController.signal.aborted) throw reason;
-      this.onProblem('a read failed and is tried once more', error);
+      this.onProblem('a read from the event store failed; retrying', error);
       return this.execute(call, false);
     }
   }

@@ -16,7 +16,7 @@ import { FakeEventStoreDb } from '#testing';
 describe('the EventStoreDB event store', () => {
   let double: FakeEventStoreDb;
   let store: EventStoreDbEventStore;
-  /** Writes the streams of another program on the same server. */
+  /** Appends to the streams of another program on the same server. */
   let others: EventStoreDbEventStore;
   let problems: string[];
 
@@ -38,7 +38,7 @@ describe('the EventStoreDB event store', () => {
   const fact = (data: unknown = {}): NewEvent => ({ id: randomUUID(), type: 'Happened', data, metadata: {} });
   const facts = (count: number) => Array.from({ length: count }, () => fact());
 
-  /** As the kernel does: the same ids again, until the store answers. */
+  /** Retries with the same ids until the store responds, as the kernel does. */
   async function appendSurely(
     stream: string,
     expected: number,
@@ -63,7 +63,7 @@ describe('the EventStoreDB event store', () => {
     return batches;
   }
 
-  test('the end is that of our streams, however much others write behind it', async () => {
+  test('returns the last position of its own streams, even if other programs append many events after it', async () => {
     expect(await store.readLastPosition()).toBe(START_POSITION);
     const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as StreamHead;
     await others.append('other-1', NO_STREAM, facts(250));
@@ -71,15 +71,15 @@ describe('the EventStoreDB event store', () => {
   });
 
   test.each([
-    ['credentials', 'refuses the credentials in EVENTSTORE_URL'],
-    ['reading $all', 'does not let its user read $all: give it one of the readRoles ("$r") in the metadata of $all'],
-    ['appending', 'does not let its user append to streams such as account-start'],
-  ] as const)('who is denied %s is told so at the start', async (what, sentence) => {
+    ['credentials', 'rejects the credentials in EVENTSTORE_URL'],
+    ['reading $all', 'does not allow its user to read $all: give it one of the readRoles ("$r") in the ACL of $all'],
+    ['appending', 'does not allow its user to append to streams such as account-start'],
+  ] as const)('rejects a user that is denied %s at the start', async (what, sentence) => {
     double.deny(what);
     await expect(store.check()).rejects.toMatchObject({ name: 'EventStoreAccessError', message: sentence });
   });
 
-  test('a start stores nothing, and a server that does not answer denies nobody', async () => {
+  test('stores nothing at the start, and reports a server that does not respond as unavailable', async () => {
     await store.check();
     expect([await store.readHead('account-start'), await store.readLastPosition()]).toEqual([
       undefined,
@@ -89,7 +89,7 @@ describe('the EventStoreDB event store', () => {
     await expect(store.check()).rejects.toThrow(StoreUnavailableError);
   });
 
-  test('an append whose answer is lost is one append when it is sent again', async () => {
+  test('stores an append once if its response is lost and it is sent again', async () => {
     const events = facts(3);
     double.loseNextResponse();
     await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
@@ -97,7 +97,7 @@ describe('the EventStoreDB event store', () => {
     expect(await store.readHead('account-1')).toMatchObject({ revision: 2 });
   });
 
-  test('an append that is not answered in time has an unknown outcome', async () => {
+  test('throws StoreUnavailableError for an append without a timely response, and accepts its retry', async () => {
     const impatient = openStore(`${double.connectionString}&defaultDeadline=50`);
     const events = facts(1);
     const release = double.holdResponses();
@@ -107,7 +107,7 @@ describe('the EventStoreDB event store', () => {
     await impatient.close();
   });
 
-  test('a broken connection fails the appends on it, and none on another', async () => {
+  test('fails the appends of a broken connection, and none of another connection', async () => {
     const otherDouble = await FakeEventStoreDb.start();
     const other = openStore(otherDouble.connectionString);
     const releases = [double.holdResponses(), otherDouble.holdResponses()];
@@ -130,7 +130,7 @@ describe('the EventStoreDB event store', () => {
     otherDouble.stop();
   });
 
-  test('a server that is not ready is unavailable, and is found again when it is', async () => {
+  test('reports a server that is not ready as unavailable, and uses it again once it is ready', async () => {
     double.setNotReady(true);
     await expect(store.append('account-1', NO_STREAM, facts(1))).rejects.toThrow(StoreUnavailableError);
     await expect(store.readHead('account-1')).rejects.toThrow(StoreUnavailableError);
@@ -139,7 +139,7 @@ describe('the EventStoreDB event store', () => {
     expect(await store.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
   });
 
-  test('a cluster that is gone altogether is unavailable, and costs no process', async () => {
+  test('reports a lost cluster as unavailable without ending the process', async () => {
     const found = openStore(`esdb+discover://${double.address}?tls=false&maxDiscoverAttempts=1`);
     await found.append('account-1', NO_STREAM, facts(1));
     const following = (async () => {
@@ -148,21 +148,21 @@ describe('the EventStoreDB event store', () => {
     await double.waitUntil(({ read }) => read > 0);
     double.setNotReady(true);
     await expect(found.append('account-1', 0, facts(1))).rejects.toThrow(StoreUnavailableError);
-    // The client begins to look for another node, and the old connection breaks while it does.
+    // The client starts to search for another node, and the old connection breaks during that.
     const lost = Promise.allSettled([found.append('account-1', 0, facts(1)), following]);
     double.stop();
     for (const outcome of await lost) expect(outcome).toMatchObject({ reason: { name: 'StoreUnavailableError' } });
     await found.close();
   });
 
-  test('the first read after a restart of the server is answered', async () => {
+  test('serves the first read after a restart of the server', async () => {
     const { position } = (await store.append('account-1', NO_STREAM, facts(2))) as StreamHead;
     await double.restart();
     expect(await store.readHead('account-1')).toEqual({ revision: 1, position });
-    expect(problems).toEqual(['a read failed and is tried once more']);
+    expect(problems).toEqual(['a read from the event store failed; retrying']);
   });
 
-  test('an append that is larger than a server is configured to take is refused as such', async () => {
+  test('rejects an append that is larger than the configured limit of the server', async () => {
     double.setMaxAppendBytes(1_000);
     const append = store.append('account-1', NO_STREAM, [fact({ text: 'x'.repeat(1_000) })]);
     await expect(append).rejects.toMatchObject({
@@ -172,13 +172,13 @@ describe('the EventStoreDB event store', () => {
     expect(await store.readHead('account-1')).toBeUndefined();
   });
 
-  test('the leader is found by asking the cluster', async () => {
+  test('discovers the leader of a cluster', async () => {
     const found = openStore(`esdb+discover://${double.address}?tls=false`);
     expect(await found.append('account-1', NO_STREAM, facts(1))).toMatchObject({ revision: 0 });
     await found.close();
   });
 
-  test('appends and reads go to the leader of the cluster', async () => {
+  test('sends appends and reads to the leader of a cluster', async () => {
     const leader = await FakeEventStoreDb.start();
     double.setLeader(leader);
     const events = facts(1);
@@ -191,7 +191,7 @@ describe('the EventStoreDB event store', () => {
     leader.stop();
   });
 
-  test('a server never has more calls at a time than it takes', async () => {
+  test('limits the number of concurrent calls to a server', async () => {
     const release = double.holdResponses();
     const appended = Promise.all(
       Array.from({ length: 300 }, (_, i) => store.append(`account-${i}`, NO_STREAM, facts(1))),
@@ -205,7 +205,7 @@ describe('the EventStoreDB event store', () => {
     await other.close();
   });
 
-  test('neither history nor follow gives streams of others', async () => {
+  test('returns no streams of other programs from readAll and subscribe', async () => {
     await store.append('account-1', NO_STREAM, facts(1));
     await others.append('other-1', NO_STREAM, facts(1));
     await store.append('topup-1', NO_STREAM, facts(1));
@@ -217,7 +217,7 @@ describe('the EventStoreDB event store', () => {
     expect(batches.flatMap(({ events }) => events).map(({ stream }) => stream)).toEqual(seen);
   });
 
-  test('a follower of nothing moves on past what others write', async () => {
+  test('advances a subscriber past events of other programs', async () => {
     const { position } = (await store.append('account-1', NO_STREAM, facts(1))) as StreamHead;
     await others.append('other-1', NO_STREAM, facts(100));
     const [batch] = await follow(position, () => true);
@@ -229,7 +229,7 @@ describe('the EventStoreDB event store', () => {
     expect(after?.events.map(({ id }) => id)).toEqual(next.map(({ id }) => id));
   });
 
-  test('all followers of a process read the log once, in pages', async () => {
+  test('reads the log once, in pages, for all subscribers of a process', async () => {
     const events = facts(600);
     for (let n = 0; n < 600; n += 200) await store.append('account-1', n - 1, events.slice(n, n + 200));
     const { entries: before } = double.stats;
@@ -240,7 +240,7 @@ describe('the EventStoreDB event store', () => {
     expect(double.stats.subscribe).toBe(0);
   });
 
-  test('a server that restarts again and again costs no fact and repeats none', async () => {
+  test('loses and repeats no event while the server restarts many times', async () => {
     const [streams, appends] = [8, 40];
     const controller = new AbortController();
     const seen: StoredEvent[] = [];
@@ -276,7 +276,7 @@ describe('the EventStoreDB event store', () => {
     expect(seen.every(({ position }, i) => i === 0 || position > (seen[i - 1] as StoredEvent).position)).toBe(true);
   });
 
-  test('closing the store ends its followers', async () => {
+  test('ends its subscriptions when it is closed', async () => {
     const following = follow(START_POSITION, () => false);
     await double.waitUntil(({ read }) => read > 0);
     await store.close();

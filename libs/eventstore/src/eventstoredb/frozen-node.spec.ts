@@ -5,7 +5,7 @@ import { type NewEvent, NO_STREAM } from '#kernel';
 import { FakeEventStoreDb, NetworkLink } from '#testing';
 import { applyConnectionDefaults } from './connection.ts';
 
-describe('a node that is stopped, or cut off', () => {
+describe('a node that is suspended or disconnected', () => {
   let double: FakeEventStoreDb;
   let cable: NetworkLink;
   const stores: EventStoreDbEventStore[] = [];
@@ -30,7 +30,7 @@ describe('a node that is stopped, or cut off', () => {
 
   const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
 
-  test('is noticed by its silence, and used again when it answers', async () => {
+  test('is detected by missing keep-alive responses, and used again once it responds', async () => {
     const store = open(`esdb://${cable.address}?tls=false&keepAliveInterval=50&keepAliveTimeout=50`);
     const events = [fact()];
     await store.append('account-1', NO_STREAM, events);
@@ -43,7 +43,7 @@ describe('a node that is stopped, or cut off', () => {
     expect(await store.append('account-1', NO_STREAM, events)).toMatchObject({ revision: 0 });
   });
 
-  test('has not said that there is nothing, where its reader was closed meanwhile', async () => {
+  test('makes a read fail, instead of returning no events, if the store is closed during the read', async () => {
     const store = open(`esdb://${cable.address}?tls=false`);
     await store.append('account-1', NO_STREAM, [fact()]);
     cable.interrupt();
@@ -52,14 +52,14 @@ describe('a node that is stopped, or cut off', () => {
     expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailableError' } });
   });
 
-  test('is waited for as long as the connection string says', async () => {
+  test('makes a call fail after the deadline of the connection string', async () => {
     const store = open(`esdb://${cable.address}?tls=false&defaultDeadline=50`);
     cable.interrupt();
     const append = store.append('account-1', NO_STREAM, [fact()]);
     await expect(append).rejects.toMatchObject({ cause: { message: expect.stringContaining('DEADLINE_EXCEEDED') } });
   });
 
-  test('is left for the node that leads now, even where it was asked while the others still named it', async () => {
+  test('is replaced by the new leader, even if other nodes reported the old leader for a while', async () => {
     const others = await FakeEventStoreDb.start();
     for (const node of [others, double]) node.setAdvertisedLeader(cable.address);
     const store = open(
@@ -71,7 +71,7 @@ describe('a node that is stopped, or cut off', () => {
     await expect(store.append('account-1', NO_STREAM, [fact()])).rejects.toThrow('did not confirm an append');
     const { gossip: before } = others.stats;
     const asked = store.append('account-1', NO_STREAM, [fact()]);
-    await others.waitUntil(({ gossip }) => gossip > before); // now it waits for a connection to the same node
+    await others.waitUntil(({ gossip }) => gossip > before); // the client now waits for a connection to the same node
     others.setAdvertisedLeader(undefined);
     await expect(asked).rejects.toThrow('did not confirm an append');
     expect(await store.append('account-1', NO_STREAM, [fact()])).toMatchObject({ revision: 0 });
@@ -85,7 +85,7 @@ describe('a node that is stopped, or cut off', () => {
     ['esdb://a?', 'esdb://a?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://u:p?x=y@a:1', 'esdb://u:p?x=y@a:1?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://a?KEEPALIVEINTERVAL=9', 'esdb://a?KEEPALIVEINTERVAL=9&keepAliveTimeout=2000&gossipTimeout=2'],
-  ])('what %s does not say is said for it', (given, whole) => {
+  ])('is detected with the default parameters that are added to %s', (given, whole) => {
     expect(applyConnectionDefaults(given)).toBe(whole);
   });
 });

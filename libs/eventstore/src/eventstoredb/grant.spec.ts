@@ -35,7 +35,7 @@ describe('a server with TLS and users', () => {
     await rm(directory, { recursive: true });
   });
 
-  /** As at the start of a role. */
+  /** Checks the access of a user, as a process does when it starts. */
   async function check(user: string): Promise<void> {
     const store = new EventStoreDbEventStore({ connectionString: addressFor(user), streamPrefixes: ['account-'] });
     await store.check().finally(() => store.close());
@@ -47,24 +47,24 @@ describe('a server with TLS and users', () => {
     return written;
   }
 
-  test('a user of its own has all rights that a start asks for, and none before', async () => {
-    await expect(check('countinghouse:secret')).rejects.toThrow('refuses the credentials in EVENTSTORE_URL');
+  test('allows a separate user to start a process only after access was granted', async () => {
+    await expect(check('countinghouse:secret')).rejects.toThrow('rejects the credentials in EVENTSTORE_URL');
     double.users.passwords.set('countinghouse', 'secret');
-    await expect(check('countinghouse:secret')).rejects.toThrow('does not let its user read $all: give it one of');
+    await expect(check('countinghouse:secret')).rejects.toThrow('does not allow its user to read $all: give it one of');
     await grantEventStoreDbAccess(addressFor('countinghouse:secret'), ADMIN);
     await check('countinghouse:secret');
   });
 
-  test('what is granted twice is granted once, and the password is that of the connection string', async () => {
+  test('grants access once if it is repeated, and sets the password of the connection string', async () => {
     await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
     await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
     await grantEventStoreDbAccess(addressFor('countinghouse:s%3Acond'), ADMIN);
     expect(await metadata()).toEqual([{ $acl: { $r: ['$admins', 'countinghouse'] } }]);
     expect(double.users.passwords.get('countinghouse')).toBe('s:cond');
-    await expect(check('countinghouse:first')).rejects.toThrow('refuses the credentials');
+    await expect(check('countinghouse:first')).rejects.toThrow('rejects the credentials');
   });
 
-  test('what others may do with $all, and what else is said of it, stays', async () => {
+  test('preserves other readers and other metadata of $all', async () => {
     const data = { team: 'books', $acl: { $r: 'auditor', $mr: 'auditor' } };
     await client.appendToStream('$$$all', jsonEvent({ type: '$metadata', data }), { expectedRevision: NO_STREAM });
     await grantEventStoreDbAccess(addressFor('countinghouse:secret'), ADMIN);
@@ -72,7 +72,7 @@ describe('a server with TLS and users', () => {
     expect(await metadata()).toEqual([data, granted]);
   });
 
-  test('who is no administrator, or none that the server knows, is told so', async () => {
+  test('rejects an administrator with an invalid password or without the required rights', async () => {
     double.users.passwords.set('other', 'known');
     const address = addressFor('countinghouse:secret');
     const [wrong, other] = [
@@ -81,10 +81,10 @@ describe('a server with TLS and users', () => {
     ];
     await expect(grantEventStoreDbAccess(address, wrong)).rejects.toMatchObject({
       name: 'EventStoreAccessError',
-      message: 'refuses the password of admin',
+      message: 'rejects the password of admin',
     });
-    await expect(grantEventStoreDbAccess(address, other)).rejects.toThrow('does not let other make users');
-    await expect(grantEventStoreDbAccess(addressFor('admin:new'), ADMIN)).rejects.toThrow('names no user of its own');
+    await expect(grantEventStoreDbAccess(address, other)).rejects.toThrow('does not allow other to create users');
+    await expect(grantEventStoreDbAccess(addressFor('admin:new'), ADMIN)).rejects.toThrow('has no separate user');
     double.stop();
     await expect(grantEventStoreDbAccess(address, ADMIN)).rejects.toMatchObject({ name: 'StoreUnavailableError' });
   });

@@ -16,13 +16,13 @@ import users from '@eventstore/db-client/generated/users_pb.js';
 import { connect, EventStoreAccessError, toStoreError, UNAUTHENTICATED } from './connection.ts';
 
 const ALL_METADATA_STREAM = '$$$all';
-/** Who may read `$all` where nothing is said about it. */
+/** Roles that may read `$all` if its metadata has no read roles. */
 const DEFAULT_READ_ROLES = ['$admins'];
 
 type UsersClient = InstanceType<typeof usersService.UsersClient>;
 type DoneCallback = (error: Error | null) => void;
 
-/** Internal calls of the client, by which its own commands are made; it has none for users. */
+/** Internal methods with which the client implements its commands. It has no public commands for users. */
 interface ClientInternals {
   execute(
     service: typeof usersService.UsersClient,
@@ -33,30 +33,34 @@ interface ClientInternals {
 }
 
 /**
- * Makes the user that `connectionString` names, and lets it read `$all`, which takes an administrator; to streams of ours it may
- * append, and read them, where the server's default ACL is as it came. To do it again changes nothing. A user that is there gets the
- * password of the connection string. Whoever else may read `$all`, and what else is in its metadata, stays.
- * @throws RangeError without a user of its own; EventStoreAccessError; StoreUnavailableError
+ * Creates the user of `connectionString` and allows it to read `$all`. Only an administrator can do this. The server's
+ * default ACL already allows every user to read and append to the streams of this installation. Idempotent: an existing
+ * user gets the password of the connection string. Other readers and other metadata of `$all` do not change.
+ * @throws RangeError if the connection string has no user other than the administrator; EventStoreAccessError if the
+ *   server rejects the administrator or denies the administrator these rights; StoreUnavailableError if the server does
+ *   not respond
  */
 export async function grantEventStoreDbAccess(connectionString: string, admin: Credentials): Promise<void> {
   const user = parseConnectionString(connectionString).defaultCredentials;
-  if (!user || user.username === admin.username) throw new RangeError('the connection string names no user of its own');
+  if (!user || user.username === admin.username) throw new RangeError('the connection string has no separate user');
   const client = connect(connectionString);
   try {
     await createUser(client, user, admin);
     await grantReadAll(client, user.username, admin);
   } catch (error) {
-    const reason = toStoreError('the event store did not answer', error);
+    const reason = toStoreError('the event store did not respond', error);
     if (!(reason instanceof AccessDeniedError)) throw reason;
-    const what = reason.code === UNAUTHENTICATED ? 'refuses the password of' : 'does not let';
-    const rest = reason.code === UNAUTHENTICATED ? '' : ' make users and give them rights';
+    const what = reason.code === UNAUTHENTICATED ? 'rejects the password of' : 'does not allow';
+    const rest = reason.code === UNAUTHENTICATED ? '' : ' to create users and grant them rights';
     throw new EventStoreAccessError(`${what} ${admin.username}${rest}`, { cause: error });
   } finally {
     await client.dispose();
   }
 }
 
-/** The server takes a user that it has with the same password for made. */
+/**
+ * Creates a user, or sets the password of an existing one. The server accepts an existing user with the same password.
+ */
 async function createUser(client: EventStoreDBClient, { username, password }: Credentials, admin: Credentials) {
   const inner = client as unknown as ClientInternals;
   const callUsers = (name: string, call: (users: UsersClient, as: [never, never], done: DoneCallback) => void) =>
@@ -83,7 +87,7 @@ async function createUser(client: EventStoreDBClient, { username, password }: Cr
   }
 }
 
-/** Metadata is replaced as a whole, so what is there is written again with it. */
+/** Writes the existing metadata again with the new reader, because every write replaces all metadata of a stream. */
 async function grantReadAll(client: EventStoreDBClient, username: string, credentials: Credentials): Promise<void> {
   const last = await loadLastMetadata(client, credentials);
   const { $acl, ...rest } = last?.data ?? {};
@@ -98,8 +102,8 @@ async function grantReadAll(client: EventStoreDBClient, username: string, creden
 }
 
 /**
- * The client's own `getStreamMetadata` does not know the revision, and drops what it does not know of a stream's ACL. A read is
- * read to its end: closing the client waits for it.
+ * Reads the metadata events directly, because the client's `getStreamMetadata` does not return the revision, and drops
+ * unknown fields of the ACL. The loop consumes the stream to its end, because closing the client waits for that.
  */
 async function loadLastMetadata(client: EventStoreDBClient, credentials: Credentials) {
   const options = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true, credentials } as const;

@@ -8,20 +8,20 @@ import streams, { type ReadReq } from '@eventstore/db-client/generated/streams_p
 import { START_POSITION } from '#kernel';
 import { type LogEntry, parseLogEntry } from './entries.ts';
 
-/** What is internal to the client: how it makes its calls, on a connection that it watches, as its user. */
+/** Internal methods with which the client makes a call on its own connection and with its own credentials. */
 interface ClientInternals {
   GRPCStreamCreator(
     Client: typeof StreamsClient,
     name: string,
     call: (client: StreamsClient) => Readable,
   ): () => Promise<Readable>;
-  /** Returns what each call of gRPC takes behind its request. */
+  /** Returns the arguments of a gRPC call that follow the request. */
   callArguments(request: object, options: { readonly deadline: number }): readonly [metadata: never, options: never];
 }
 
 /**
- * Entries of the whole log, forwards: the one at a position, where there is one, and what is behind it. As the client's `readAll`,
- * but for what is made of the answers.
+ * Reads entries of the log forwards: the entry at position `after` if there is one, then those after it. Works like the
+ * client's `readAll`, but parses the responses with `parseLogEntry`.
  */
 export async function readLog(
   client: EventStoreDBClient,

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { PollInterval } from './poll-interval.ts';
 
-describe('how often the log is looked at', () => {
+describe('the poll interval of the log', () => {
   const { signal } = new AbortController();
   let pace: PollInterval;
   let turns: number[];
@@ -18,7 +18,7 @@ describe('how often the log is looked at', () => {
 
   const page = (position: bigint, full = false) => pace.record({ events: [], position, isFull: full });
 
-  /** Looks again and again behind a position, where nothing more comes. */
+  /** Polls repeatedly after a position, without new events. */
   async function look(after: bigint, times: number): Promise<void> {
     for (let n = 0; n < times; n++) {
       await pace.waitUntilDue(after, signal);
@@ -27,7 +27,7 @@ describe('how often the log is looked at', () => {
     }
   }
 
-  /** Whoever waits goes on at each millisecond. */
+  /** Advances the clock by single milliseconds, and lets pending promises continue after each. */
   async function pass(milliseconds: number): Promise<void> {
     for (let n = 0; n < milliseconds; n++) {
       for (let turn = 0; turn < 5; turn++) await Promise.resolve();
@@ -35,7 +35,7 @@ describe('how often the log is looked at', () => {
     }
   }
 
-  test('now and then where nobody waits', async () => {
+  test('is 100 ms if no caller waits', async () => {
     page(1n);
     const looking = look(1n, 3);
     await pass(250);
@@ -43,7 +43,7 @@ describe('how often the log is looked at', () => {
     expect(turns).toEqual([0, 100, 200]);
   });
 
-  test('at once for who waits, and those who come together are one look', async () => {
+  test('ends at once for a waiting caller, and one poll serves all callers that arrive together', async () => {
     page(1n);
     const looking = look(1n, 4);
     await pass(50);
@@ -55,14 +55,14 @@ describe('how often the log is looked at', () => {
     expect(turns).toEqual([0, 50, 65, 165]);
   });
 
-  test('without a pause where there is more for sure', async () => {
+  test('is zero while more events are certain to follow', async () => {
     page(9n, true);
     await look(5n, 2);
     await look(9n, 1);
     expect(turns).toEqual([0, 0, 0]);
   });
 
-  test('never again for who has gone', async () => {
+  test('ends when the signal of a subscriber aborts', async () => {
     page(1n);
     const gone = new AbortController();
     await pace.waitUntilDue(1n, signal);

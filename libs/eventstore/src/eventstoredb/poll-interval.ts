@@ -1,14 +1,14 @@
 import { START_POSITION } from '#kernel';
 import type { LogPage } from '../pages.ts';
 
-/** How often it is asked for more where nobody is known to wait. Each call costs a process and the server more than many facts. */
+/** Interval between polls if no caller waits. A call costs this process and the server more than many events. */
 const POLL_INTERVAL_MS = 100;
-/** And where somebody waits: facts that come together are read together. */
+/** Interval between polls if a caller waits. It is not zero, so that events of the same time are read together. */
 const FAST_POLL_INTERVAL_MS = 15;
 
-/** How often a server is asked for what is behind the end of its log. */
+/** Limits how often a server is polled for events after the last known position of its log. */
 export class PollInterval {
-  /** How far the log is known, and whether there is surely more. */
+  /** The last position that was read, and whether more events follow for certain. */
   private lastPosition = START_POSITION;
   private hasMore = true;
   private polledAt = Number.NEGATIVE_INFINITY;
@@ -17,7 +17,7 @@ export class PollInterval {
 
   constructor(private readonly now = () => performance.now()) {}
 
-  /** Resolves when it is time to ask for what is behind a position, or when `signal` aborts. */
+  /** Resolves when it is time to poll for events after a position, or when `signal` aborts. */
   async waitUntilDue(after: bigint, signal: AbortSignal): Promise<void> {
     if (after < this.lastPosition || this.hasMore) return;
     while (!signal.aborted) {
@@ -29,13 +29,13 @@ export class PollInterval {
     this.polledAt = this.now();
   }
 
-  /** Somebody waits for what has come. */
+  /** Shortens the current interval, because a caller waits for new events. */
   pollNow(): void {
     this.isUrgent = true;
     for (const wake of this.waiters) wake();
   }
 
-  /** What an answer says of the next one. */
+  /** Records a page that was read: after a full page the next poll does not wait. */
   record(page: LogPage): LogPage {
     if (page.position >= this.lastPosition) {
       this.lastPosition = page.position;

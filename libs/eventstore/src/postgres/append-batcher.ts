@@ -2,13 +2,13 @@ import pg from 'pg';
 import { type NewEvent, StoreUnavailableError, type StreamHead } from '#kernel';
 import { type SerializedEvent, serializeEvents } from '../serialize-events.ts';
 
-/** Batches that are with the database at the same time: one is prepared while the other is made durable. */
+/** Maximum number of concurrent batches: one is executed while the other is being made durable. */
 const MAX_BATCHES_IN_FLIGHT = 2;
 const MAX_EVENTS_IN_BATCH = 1_000;
-/** Of one append, and of a batch: what is sent, parsed and made durable well within the time that a query has. */
+/** Limit of one append and of a batch. The database processes this much well within the query timeout. */
 export const MAX_APPEND_BYTES = 4 * 1024 * 1024;
 
-/** SQLSTATE that `es.append_facts` raises when a stream ends elsewhere than expected. */
+/** SQLSTATE that `es.append_facts` raises if a stream is not at the expected revision. */
 const STALE_SQLSTATE = 'ES409';
 
 const APPEND = { name: 'append', text: 'select es.append_facts($1, $2, $3, $4, $5, $6, $7) as positions' };
@@ -22,7 +22,7 @@ interface PendingAppend {
   reject(error: unknown): void;
 }
 
-/** Gathers the appends of many streams that are ready together into one transaction and one round trip. */
+/** Batches the appends of many streams that are ready together into one transaction and one round trip. */
 export class AppendBatcher {
   private readonly pool: pg.Pool;
   private readonly onAppend: () => void;
@@ -35,14 +35,18 @@ export class AppendBatcher {
     this.onAppend = onAppend;
   }
 
-  /** @throws TypeError, AppendTooLargeError: alone, and not with a whole batch */
+  /**
+   * Checks the events first, so that invalid events do not fail a batch.
+   * @throws TypeError if an event cannot be converted to JSON; AppendTooLargeError if the events exceed
+   *   `MAX_APPEND_BYTES`
+   */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     const { events: rows, bytes } = serializeEvents(stream, events, MAX_APPEND_BYTES);
     return new Promise((resolve, reject) => {
       this.pendingAppends.push({ stream, expected, rows, bytes, resolve, reject });
       if (this.isScheduled) return;
       this.isScheduled = true;
-      // Behind everything that is ready in this turn of the event loop: what other requests append goes along.
+      // Runs after everything that is ready in this iteration of the event loop, so appends of other requests join.
       setImmediate(() => {
         this.isScheduled = false;
         this.dispatch();
@@ -62,8 +66,8 @@ export class AppendBatcher {
   }
 
   /**
-   * In the order of stream names, so that two processes that append to the same streams never wait for each other.
-   * Only one append for each stream: results are matched by stream, so two would share one result.
+   * Returns the next batch in the order of stream names, so that two processes that append to the same streams never
+   * deadlock. A batch has only one append per stream, because results are matched by stream.
    */
   private takeBatch(): PendingAppend[] {
     const batch = new Map<string, PendingAppend>();
@@ -85,7 +89,9 @@ export class AppendBatcher {
     return [...batch.values()].sort((a, b) => (a.stream < b.stream ? -1 : 1));
   }
 
-  /** One stale stream undoes the whole batch: its append fails, and the others are sent again without it. */
+  /**
+   * A stale stream rolls back the complete batch. Its append resolves as stale; the others are sent again without it.
+   */
   private async send(batch: readonly PendingAppend[]): Promise<void> {
     let rest = batch;
     while (rest.length > 0) {
@@ -99,7 +105,7 @@ export class AppendBatcher {
           for (const pendingAppend of rest) if (stale.has(pendingAppend.stream)) pendingAppend.resolve('stale');
           rest = rest.filter(({ stream }) => !stale.has(stream));
         } else if (rest.length > 1 && isRejection(error)) {
-          await Promise.all(rest.map((pendingAppend) => this.send([pendingAppend]))); // so that one bad append harms no other
+          await Promise.all(rest.map((pendingAppend) => this.send([pendingAppend]))); // only the invalid append fails
           return;
         } else {
           for (const pendingAppend of rest)
@@ -162,7 +168,10 @@ function isStale(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && error.code === STALE_SQLSTATE;
 }
 
-/** True when the database understood the append and refused it, so that sending it again cannot help. */
+/**
+ * Returns whether the database processed and rejected the append, so that a retry cannot help. SQLSTATE class 22 is a
+ * data exception, 23 a constraint violation, and 42 a syntax error or missing right.
+ */
 function isRejection(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|23|42)/.test(error.code ?? '');
 }

@@ -29,7 +29,7 @@ const at = (revision: number, state: unknown = revision) => ({
 });
 
 describe('a snapshot', () => {
-  test('is kept as it is: text, deep structure, and a position beyond the numbers of JavaScript', async () => {
+  test('preserves text, nested structure, and a position above the safe integers of JavaScript', async () => {
     const snapshots = new PostgresSnapshots(pool, [KEY]);
     const snapshot = {
       revision: 7,
@@ -41,20 +41,20 @@ describe('a snapshot', () => {
     expect(await snapshots.load('account-a', '1')).toEqual(snapshot);
   });
 
-  test('is of its stream and its version', async () => {
+  test('is found only by its stream and version', async () => {
     const snapshots = new PostgresSnapshots(pool, [KEY]);
     await snapshots.save('account-a', '1', at(7));
     expect(await snapshots.load('account-b', '1')).toBeUndefined();
     expect(await snapshots.load('account-a', '2')).toBeUndefined();
   });
 
-  test('is replaced by a later one, and never by an earlier one, in whatever order they are saved', async () => {
+  test('is replaced only by a later one, regardless of the order of saves', async () => {
     const snapshots = new PostgresSnapshots(pool, [KEY]);
     await Promise.all([3, 9, 5, 1, 9, 7].map((revision) => snapshots.save('account-a', '1', at(revision))));
     expect(await snapshots.load('account-a', '1')).toEqual(at(9));
   });
 
-  test('is replaced by one of another version, which can be earlier', async () => {
+  test('is replaced by one of another version, even if that is earlier', async () => {
     const snapshots = new PostgresSnapshots(pool, [KEY]);
     await snapshots.save('account-a', '1', at(9));
     await snapshots.save('account-a', '2', at(5));
@@ -63,32 +63,32 @@ describe('a snapshot', () => {
   });
 });
 
-describe('a snapshot that was not kept by this installation', () => {
+describe('a snapshot that this installation did not write', () => {
   const others = Buffer.alloc(32, 2);
 
   test.each([
     ['was changed', `update es.snapshots set state = '9'`],
-    ['is that of another revision', 'update es.snapshots set revision = 8'],
-    ['is that of another position', 'update es.snapshots set position = 8'],
-    ['names another fact', 'update es.snapshots set last = gen_random_uuid()'],
-    ['is that of another stream', `update es.snapshots set stream = 'account-a' where stream = 'account-b'`],
+    ['has another revision', 'update es.snapshots set revision = 8'],
+    ['has another position', 'update es.snapshots set position = 8'],
+    ['has another last event', 'update es.snapshots set last = gen_random_uuid()'],
+    ['belongs to another stream', `update es.snapshots set stream = 'account-a' where stream = 'account-b'`],
     ['has no MAC', 'update es.snapshots set mac = null'],
     ['has a MAC that is too short', `update es.snapshots set mac = substring(mac for 16)`],
-  ])('is refused and removed where it %s', async (_, change) => {
+  ])('is rejected and removed if it %s', async (_, change) => {
     const snapshots = new PostgresSnapshots(pool, [KEY]);
     await snapshots.save(change.includes('account-b') ? 'account-b' : 'account-a', '1', at(7));
     expect((await pool.query(change)).rowCount).toBe(1);
-    await expect(snapshots.load('account-a', '1')).rejects.toThrow('was not kept by us');
+    await expect(snapshots.load('account-a', '1')).rejects.toThrow('was not written by this installation');
     expect(await snapshots.load('account-a', '1')).toBeUndefined();
   });
 
-  test('is refused where another key signed it, and used where that is in the ring', async () => {
+  test('is rejected if an unknown key signed it, and used if that key is in the key ring', async () => {
     await new PostgresSnapshots(pool, [others]).save('account-a', '1', at(7));
     expect(await new PostgresSnapshots(pool, [KEY, others]).load('account-a', '1')).toEqual(at(7));
-    await expect(new PostgresSnapshots(pool, [KEY]).load('account-a', '1')).rejects.toThrow('was not kept by us');
+    await expect(new PostgresSnapshots(pool, [KEY]).load('account-a', '1')).rejects.toThrow('was not written by');
   });
 
-  test('and is from before there were MACs is none', async () => {
+  test('is ignored if it was stored before MACs existed', async () => {
     await pool.query(
       `insert into es.snapshots (stream, version, revision, position, state) values ('account-a', '1', 7, 70, '7')`,
     );
@@ -100,17 +100,17 @@ describe('a snapshot that was not kept by this installation', () => {
 });
 
 describe('a checkpoint', () => {
-  test('is before everything until it is saved', async () => {
+  test('is at the start until it is saved', async () => {
     expect(await new PostgresCheckpoints(pool).load('reader')).toBe(START_POSITION);
   });
 
-  test('is of its reader, and outlives the process', async () => {
+  test('belongs to its reader and survives a restart of the process', async () => {
     await new PostgresCheckpoints(pool).save('reader', 2n ** 62n);
     expect(await new PostgresCheckpoints(pool).load('reader')).toBe(2n ** 62n);
     expect(await new PostgresCheckpoints(pool).load('another')).toBe(START_POSITION);
   });
 
-  test('never goes back, even when an older one arrives late', async () => {
+  test('never moves back, even if an older one is saved later', async () => {
     const [one, other] = [new PostgresCheckpoints(pool), new PostgresCheckpoints(pool)];
     await Promise.all([one.save('reader', 30n), other.save('reader', 10n), one.save('reader', 20n)]);
     expect(await other.load('reader')).toBe(30n);

@@ -2,7 +2,10 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type pg from 'pg';
 import { type CheckpointStore, type Snapshot, type SnapshotStore, START_POSITION } from '#kernel';
 
-/** A part of the version that a snapshot is kept under: programs from before snapshots were signed keep their own. */
+/**
+ * Part of the stored version, so that older builds, which do not sign snapshots, and this build ignore each other's
+ * snapshots.
+ */
 const SIGNATURE_VERSION = 'signed 1';
 const MAC_BYTES = 32;
 
@@ -15,11 +18,12 @@ interface SnapshotRow {
 }
 
 /**
- * Snapshots in PostgreSQL, whichever event store is used. A later one is never replaced by an earlier one. Whoever may write
- * to the database cannot make one up, change it or give it to another stream: each has a MAC.
+ * Snapshots in PostgreSQL, for every event store. An earlier snapshot never replaces a later one of the same version.
+ * Every snapshot has a MAC: anyone who can only write to the database cannot forge one, change it, or move it to
+ * another stream.
  */
 export class PostgresSnapshots implements SnapshotStore {
-  /** @param keys secret; the first signs, and each of them may have signed what is kept */
+  /** @param keys secret keys: the first signs, and all verify */
   constructor(
     private readonly pool: pg.Pool,
     private readonly keys: readonly Buffer[],
@@ -39,7 +43,7 @@ export class PostgresSnapshots implements SnapshotStore {
     });
     if (!isAuthentic) {
       await this.drop(stream);
-      throw new Error(`what is kept under revision ${row.revision} was not kept by us`);
+      throw new Error(`the snapshot at revision ${row.revision} was not written by this installation`);
     }
     return { ...snapshot, state: JSON.parse(row.state) };
   }
@@ -68,7 +72,7 @@ function toSignedVersion(version: string): string {
   return `${version} ${SIGNATURE_VERSION}`;
 }
 
-/** What it is the state of is as much part of it as the state. */
+/** Covers the stream, version, revision, position and last event as well as the state. */
 function calculateMac(
   { stream, version, revision, position, lastEventId, state }: SignedSnapshot,
   key: Buffer,
@@ -83,12 +87,12 @@ interface SignedSnapshot extends Omit<Snapshot, 'state'> {
   readonly state: string;
 }
 
-/** Of the length of a MAC, whatever is kept. */
+/** Returns a buffer with the length of a MAC, as `timingSafeEqual` requires. A missing or invalid MAC becomes zeros. */
 function toDigest(mac: Buffer | null): Buffer {
   return mac?.length === MAC_BYTES ? mac : Buffer.alloc(MAC_BYTES);
 }
 
-/** Checkpoints of readers that keep nothing else in PostgreSQL. */
+/** Checkpoints of readers that store nothing else in PostgreSQL. A checkpoint never moves back. */
 export class PostgresCheckpoints implements CheckpointStore {
   private readonly pool: pg.Pool;
 

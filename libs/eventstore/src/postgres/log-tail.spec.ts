@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { getBatchDelayMs, LogTail, MAX_BATCH_DELAY_MS } from './log-tail.ts';
 
-test('facts gather only where there are many: a reader that waits for one or two hardly waits', () => {
+test('batches longer after more events, up to a maximum, and delays one or two events only briefly', () => {
   expect([0, 1, 2].map(getBatchDelayMs)).toEqual([0, 5, 10]);
   expect([5, 100, 1_000_000].map(getBatchDelayMs)).toEqual([
     MAX_BATCH_DELAY_MS,
@@ -11,13 +11,13 @@ test('facts gather only where there are many: a reader that waits for one or two
   ]);
 });
 
-test('a look that a later one has overtaken does not vouch for those that the later one saw inserting', async () => {
+test('does not use a delayed poll to decide whether the appends of a later poll have ended', async () => {
   const looks: ((seen: object) => void)[] = [];
   const query = () => new Promise((resolve) => looks.push(resolve));
   const tail = new LogTail({ query } as unknown as pg.Pool, () => {});
   const answer = async (look: number, head: string, appending: string[] | null) => {
     while (looks.length <= look) await new Promise(setImmediate);
-    looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // something else runs all the time
+    looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // 10 is always running
     await new Promise(setImmediate);
   };
   const ends = [tail.readEndPosition(), tail.readEndPosition()];

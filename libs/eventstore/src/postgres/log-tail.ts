@@ -2,23 +2,25 @@ import type pg from 'pg';
 import { START_POSITION } from '#kernel';
 import { APPEND_LOCK_ID } from './schema.ts';
 
-/** How long facts gather at most before followers are notified of them. */
+/** Maximum time for which new events are batched before subscribers are notified. */
 export const MAX_BATCH_DELAY_MS = 25;
-/** They gather the longer the more there were: few facts have nothing to wait for, and somebody waits to see them. */
+/** The delay grows with the size of the last batch: callers may be waiting to see the effect of a single event. */
 const BATCH_DELAY_PER_EVENT_MS = 5;
-/** How long until a transaction in progress is looked at again. */
+/** Interval at which transactions in progress are checked again. */
 const RECHECK_INTERVAL_MS = 1;
-/** After so many looks at transactions that still run it is asked which of them insert. */
+/** After this many polls without progress, polls also determine which of the running transactions append events. */
 const POLLS_BEFORE_LOCK_CHECK = 8;
-/** Without any wake-up the end of the log is looked at this often. */
+/** Interval at which the end of the log is polled without a wake-up. */
 const IDLE_POLL_INTERVAL_MS = 500;
 
 /**
- * The highest position, the oldest transaction that still runs, the next one that will begin, and, where that is asked for
- * (it takes four times as long), those that insert. `age` counts from the next id that is given out; the upper end of the
- * snapshot would not do, because that is only one behind the last transaction that ended: younger ones that already hold a
- * smaller position may be running. Locks are seen no earlier than the highest position: what had drawn a smaller one is among
- * their holders, or has ended and is there for whoever reads next.
+ * Returns the highest position, the oldest running transaction and the next transaction id. On request, which takes
+ * four times as long, it also returns the transactions that are appending.
+ *
+ * `next` is calculated with `age`, which counts from the next id to be assigned. The upper end of the snapshot is too
+ * low: it is the id after the last transaction that ended, so later transactions may already hold smaller positions.
+ * Locks are read no earlier than the highest position. A transaction that had taken a smaller position therefore still
+ * holds its lock, or has ended and is visible to the next read.
  */
 const POLL_QUERY = {
   name: 'tail',
@@ -30,20 +32,20 @@ const POLL_QUERY = {
            from (select pg_snapshot_xmin(pg_current_snapshot()) as oldest) as s`,
 };
 
-/** How long after so many facts the next ones are waited for, to be passed on together. */
+/** Returns how long new events are batched after a notification about this many events. */
 export function getBatchDelayMs(eventCount: number): number {
   return Math.min(MAX_BATCH_DELAY_MS, eventCount * BATCH_DELAY_PER_EVENT_MS);
 }
 
-/** What was seen at some moment. */
+/** The result of one poll. */
 interface TailObservation {
   readonly head: bigint;
-  /** The oldest transaction that ran, and the first that had not begun. */
+  /** The oldest running transaction, and the first that had not started. */
   readonly oldest: bigint;
   readonly next: bigint;
-  /** Transactions that were inserting, where that was asked. */
+  /** Transactions that were appending; undefined if the poll did not check locks. */
   readonly appending: readonly string[] | undefined;
-  /** Looks by their order: when this one began, and the first that began after it. */
+  /** Polls are numbered in the order of their start: this poll, and the first one that started after its result. */
   readonly pollNumber: number;
   readonly nextPollNumber: number;
 }
@@ -58,26 +60,26 @@ const INITIAL_OBSERVATION: TailObservation = {
 };
 
 /**
- * How far the log can be read without skipping a fact that commits late.
+ * Determines up to which position the log can be read without skipping an event that commits later.
  *
- * Positions are given out before transactions commit, so a smaller one can appear after a larger one. A position is
- * only safe once every transaction that was inserting when it was the highest has ended: those that begin later get
- * higher positions. That is so once all that ran then have ended, which takes no longer than an append where nothing else
- * writes on this PostgreSQL server. Where one runs for longer, those that insert are told from others by the lock that they
- * hold (`APPEND_LOCK_ID`): nobody else is waited for.
+ * Positions are assigned before transactions commit, so a smaller one can become visible after a larger one. The
+ * highest position is safe once all transactions that were appending when it was read have ended. Transactions that
+ * start later get higher positions. The first check is whether all transactions of that time have ended. It takes no
+ * longer than an append if nothing else writes on this PostgreSQL server. If other transactions run for longer, those
+ * that append are identified by the lock that they hold (`APPEND_LOCK_ID`), and only these are waited for.
  */
 export class LogTail {
   private readonly pool: pg.Pool;
   private readonly onProblem: (problem: string, error: unknown) => void;
   private safePosition = START_POSITION;
-  /** Its head is safe as soon as those have ended that ran or inserted then. */
+  /** An earlier observation. Its head is safe once the transactions that were running or appending then have ended. */
   private candidate = INITIAL_OBSERVATION;
-  /** How often it was looked at in vain. */
+  /** Polls without progress. */
   private failedPolls = 0;
-  /** Looks that have begun. */
+  /** Polls that were started. */
   private pollCount = 0;
   private waiters = new Set<() => void>();
-  /** Whether something may have been appended since the end was last looked at. */
+  /** Whether events may have been appended since the last poll. */
   private isPollDue = true;
   private isPolling = false;
   private notifiedPosition = START_POSITION;
@@ -96,13 +98,13 @@ export class LogTail {
     return this.safePosition;
   }
 
-  /** Something was appended, here or elsewhere: worth a look once anybody waits for it. */
+  /** Called after an append by any process: polls as soon as a subscriber waits. */
   wake(): void {
     this.isPollDue = true;
     this.schedulePoll();
   }
 
-  /** Resolves when there may be something safe behind `position`, or when `signal` aborts. */
+  /** Resolves when the safe position is higher than `position`, or when `signal` aborts. */
   async waitForEventsAfter(position: bigint, signal: AbortSignal): Promise<void> {
     while (this.safePosition <= position && !signal.aborted) {
       await new Promise<void>((resolve) => {
@@ -118,7 +120,7 @@ export class LogTail {
     }
   }
 
-  /** The end of the log as it is now, once it is safe. */
+  /** Returns the current highest position once it is safe. */
   async readEndPosition(): Promise<bigint> {
     const target = await this.observe();
     while (this.safePosition < target) await this.poll();
@@ -147,14 +149,14 @@ export class LogTail {
     try {
       await this.poll();
     } catch (error) {
-      this.onProblem('the end of the event log could not be read; trying again', error);
+      this.onProblem('the end of the event log could not be read; retrying', error);
     }
     this.isPolling = false;
     if (this.safePosition > this.notifiedPosition) this.notify();
     this.schedulePoll();
   }
 
-  /** All at once, so that those that have come equally far read the same. */
+  /** Wakes all subscribers together, so that those at the same position share a page. */
   private notify(): void {
     this.notifiedCount = Number(this.safePosition - this.notifiedPosition);
     this.notifiedPosition = this.safePosition;
@@ -170,7 +172,7 @@ export class LogTail {
     }
   }
 
-  /** Looks once, moves what is safe, and returns the highest position there is. */
+  /** Polls once, advances the safe position, and returns the highest position. */
   private async observe(): Promise<bigint> {
     const pollNumber = this.pollCount++;
     const checksLocks = this.failedPolls >= POLLS_BEFORE_LOCK_CHECK;
@@ -196,7 +198,7 @@ export class LogTail {
     else if (haveAppendsEnded(candidate, observation)) this.advance(candidate.head);
     else if (candidate.appending || !observation.appending) return void this.failedPolls++;
     this.candidate = observation;
-    // As long as something else runs, it would be looked at in vain again.
+    // Locks are checked until all transactions of the earlier observation have ended: other polls make no progress.
     if (observation.oldest >= candidate.next) this.failedPolls = 0;
   }
 
@@ -212,10 +214,13 @@ interface Row {
   readonly appending: string[] | null;
 }
 
-/** Whether those that ran or inserted at one moment had ended at another one, or at that moment already. */
+/**
+ * Returns whether the transactions that could append at the time of `earlier` had ended at the time of `later`. If both
+ * are the same observation, the result is whether no transaction was running, or none was appending.
+ */
 function haveAppendsEnded(earlier: TailObservation, later: TailObservation): boolean {
   if (later.oldest >= earlier.next) return true;
-  // A look that began before, on another connection, does not know those that were inserting then.
+  // A poll on another connection that started before `earlier` returned may not include the appends of `earlier`.
   if (!earlier.appending || !later.appending || (later !== earlier && later.pollNumber < earlier.nextPollNumber))
     return false;
   return !earlier.appending.some((transaction) => later.appending?.includes(transaction));

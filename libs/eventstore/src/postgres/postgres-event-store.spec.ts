@@ -37,7 +37,7 @@ describe('the PostgreSQL event store', () => {
     return client;
   }
 
-  /** A connection of the service's role, until the end of the test. */
+  /** Opens a connection with the role of the service; it is closed at the end of the test. */
   async function connect(): Promise<pg.Client> {
     const client = await connectAs(database.url);
     opened.push(client);
@@ -64,7 +64,7 @@ describe('the PostgreSQL event store', () => {
       ...[stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
     ]);
 
-  /** Resolves when a follower has looked for the end of the log, from now on, and found what there was. */
+  /** Resolves when a subscriber has polled the end of the log after this call. */
   async function looked(): Promise<void> {
     const { rows } = await superuser.query('select clock_timestamp() as now');
     const look = `select from pg_stat_activity where query like '%pg_snapshot_xmin%' and pid <> pg_backend_pid()
@@ -75,13 +75,13 @@ describe('the PostgreSQL event store', () => {
   test.each([
     ['before', 'late', 'early'],
     ['after', 'early', 'late'],
-  ])('follow waits for a transaction that began %s one that overtook it', async (_, first, second) => {
+  ])('subscribe waits for a lower position whose transaction began %s the committed one', async (_, first, second) => {
     const start = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead).position;
     const transactions = { [first]: await connect(), [second]: await connect() };
     const [late, early] = [transactions.late as pg.Client, transactions.early as pg.Client];
     for (const client of Object.values(transactions)) await client.query('begin');
     const names = [`account-late-${randomUUID()}`, `account-early-${randomUUID()}`] as const;
-    await appendRaw(late, names[0]); // takes the smaller position, and keeps it for itself
+    await appendRaw(late, names[0]); // takes the smaller position without committing
     await appendRaw(early, names[1]);
     await early.query('commit');
 
@@ -93,14 +93,14 @@ describe('the PostgreSQL event store', () => {
         if (seen.length >= 2) return;
       }
     })();
-    for (let i = 0; i < 12; i++) await looked(); // by ids, and then by locks
+    for (let i = 0; i < 12; i++) await looked(); // first polls by transaction ids, then by locks
     expect(seen).toEqual([]);
     await late.query('commit');
     await following;
     expect(seen).toEqual(names);
   });
 
-  test('follow waits for nobody who appends nothing, in this database or in another one', async () => {
+  test('subscribe does not wait for transactions that append nothing, in this database or another', async () => {
     const { position } = (await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead;
     const elsewhere = await connectAs(database.superuserUrl.replace(/[^/]+$/, 'postgres'));
     const reading = await connect();
@@ -115,7 +115,7 @@ describe('the PostgreSQL event store', () => {
   });
 
   test.each(['update es.events set data = $$1$$', 'delete from es.events', 'truncate es.events'])(
-    'no role may %s, not even a superuser',
+    'rejects "%s" from every role, including a superuser',
     async (statement) => {
       await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
       const service = await connect();
@@ -124,7 +124,7 @@ describe('the PostgreSQL event store', () => {
     },
   );
 
-  test('stale streams of a batch harm none of the others', async () => {
+  test('appends to the other streams of a batch if some are stale', async () => {
     const streams = Array.from({ length: 50 }, (_, i) => `account-${randomUUID()}-${i}`);
     await store.append(streams[7] as string, NO_STREAM, [fact()]);
     const answers = await Promise.all(
@@ -134,7 +134,7 @@ describe('the PostgreSQL event store', () => {
     expect(answers).toMatchObject(expected);
   });
 
-  test('an append that the database refuses is an error of its own, and harms none of the others', async () => {
+  test('appends to the other streams of a batch if the database rejects one', async () => {
     const streams = Array.from({ length: 5 }, () => `account-${randomUUID()}`);
     const answers = await Promise.allSettled(
       streams.map((stream, i) => store.append(stream, NO_STREAM, [i === 2 ? { ...fact(), id: 'no uuid' } : fact()])),
@@ -143,7 +143,7 @@ describe('the PostgreSQL event store', () => {
     expect((answers[2] as PromiseRejectedResult).reason).not.toBeInstanceOf(StoreUnavailableError);
   });
 
-  test('two processes that append to the same streams in other orders never deadlock', async () => {
+  test('never deadlocks if two processes append to the same streams in different orders', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const streams = Array.from({ length: 50 }, () => `account-${randomUUID()}`);
     for (let round = 0; round < 10; round++) {
@@ -157,7 +157,7 @@ describe('the PostgreSQL event store', () => {
     await other.close();
   });
 
-  test('broken connections lose nothing: the same ids, sent again, are one append', async () => {
+  test('loses no event when connections break, and stores repeated ids once', async () => {
     const stream = `account-${randomUUID()}`;
     const events = Array.from({ length: 60 }, fact);
     let position = ((await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()])) as StreamHead).position;
@@ -198,7 +198,7 @@ describe('the PostgreSQL event store', () => {
     expect((await store.readHead(stream))?.revision).toBe(events.length - 1);
   });
 
-  test('a follower receives at once what another process appends', async () => {
+  test('delivers events of another process to a subscriber at once', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
     let position = ((await store.append(stream, NO_STREAM, [fact()])) as StreamHead).position;
@@ -209,12 +209,12 @@ describe('the PostgreSQL event store', () => {
       position = ((await store.append(stream, revision, [fact()])) as StreamHead).position;
       expect((await next).value).toMatchObject({ position });
     }
-    expect(performance.now() - began).toBeLessThan(2_000); // looking by itself, it would take half a second each time
+    expect(performance.now() - began).toBeLessThan(2_000); // polling alone would take half a second for each event
     await following.return(undefined);
     await other.close();
   });
 
-  test('a listener that is lost is replaced', async () => {
+  test('replaces a lost listener', async () => {
     await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
     const following = store.subscribe(START_POSITION, new AbortController().signal);
     await following.next();
@@ -229,7 +229,7 @@ describe('the PostgreSQL event store', () => {
     await following.return(undefined);
   });
 
-  /** An append that waits for another transaction, so that its connection can break meanwhile. */
+  /** Makes an append wait for another transaction, so that its connection can break in that time. */
   async function withWaitingAppend(waiting: PostgresEventStore, breakIt: () => Promise<unknown>): Promise<void> {
     const stream = `account-${randomUUID()}`;
     const events = [fact(), fact()];
@@ -244,14 +244,14 @@ describe('the PostgreSQL event store', () => {
   }
   const isWaiting = `datname = current_database() and wait_event_type = 'Lock' and query like '%es.append_facts%'`;
 
-  test('an append that the server breaks off is unknown, and one append when it is sent again', async () => {
+  test('throws StoreUnavailableError if the server terminates an append, and stores a retry once', async () => {
     const kill = `select pg_terminate_backend(pid) from pg_stat_activity where ${isWaiting}`;
     await withWaitingAppend(store, async () => {
       while ((await superuser.query(kill)).rowCount === 0);
     });
   });
 
-  test('an append whose connection breaks is unknown, and one append when it is sent again', async () => {
+  test('throws StoreUnavailableError if the connection breaks during an append, and stores a retry once', async () => {
     const cable = new Set<Socket>();
     const proxy = createServer((socket) => {
       const onward = connectTo(Number(new URL(database.url).port), '127.0.0.1');
@@ -269,7 +269,7 @@ describe('the PostgreSQL event store', () => {
     proxy.close();
   });
 
-  test('a connection that the server ends the moment it is ready fails what wanted it, and not the process', async () => {
+  test('fails the append, not the process, if the server ends a connection as soon as it is ready', async () => {
     const ready = Buffer.from('Z\0\0\0\x05I', 'latin1');
     const fields = Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0', 'latin1');
     const length = Buffer.alloc(4);
@@ -281,7 +281,7 @@ describe('the PostgreSQL event store', () => {
       socket.pipe(onward);
       onward.on('data', (piece) => {
         if (!piece.subarray(-ready.length).equals(ready)) return socket.write(piece);
-        socket.end(Buffer.concat([piece, ended])); // in one piece, so that nothing can run in between
+        socket.end(Buffer.concat([piece, ended])); // in one write, so that nothing can run in between
         return onward.destroy();
       });
     });
@@ -293,7 +293,7 @@ describe('the PostgreSQL event store', () => {
     proxy.close();
   });
 
-  test('a database that is away is asked again at intervals, by one connection', async () => {
+  test('retries an unreachable database at intervals with one connection', async () => {
     const away = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
     const { port } = away.address() as AddressInfo;

@@ -17,12 +17,12 @@ import { AppendBatcher, MAX_APPEND_BYTES } from './append-batcher.ts';
 import { LogTail } from './log-tail.ts';
 
 const CHANNEL = 'countinghouse_events';
-/** Events per round trip: of one stream, of all. */
+/** Events per round trip, of one stream and of the log. */
 const STREAM_PAGE_SIZE = 2_000;
 const LOG_PAGE_SIZE = 4_000;
-/** Other processes are woken at most this often. */
+/** Minimum interval between notifications of other processes. */
 const NOTIFY_INTERVAL_MS = 10;
-/** A database that does not answer within this time has an unknown outcome. */
+/** After this time without a response the outcome of a query is unknown. */
 const QUERY_TIMEOUT_MS = 10_000;
 
 const COLUMNS = `position, stream, revision, id, type, data, metadata,
@@ -32,13 +32,13 @@ const TEXT_TYPES = { getTypeParser: () => (value: string) => value };
 
 export interface PostgresEventStoreOptions {
   readonly connectionString: string;
-  /** How the names of streams begin. None other is appended to. */
+  /** Prefixes of the stream names that may be appended to. */
   readonly streamPrefixes?: readonly string[];
-  /** A failure that is retried. */
+  /** Reports a failure that is retried. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
 
-/** The event store in PostgreSQL; its tables come from `eventStoreMigrations`. Safe with any number of processes. */
+/** The event store in PostgreSQL. `eventStoreMigrations` creates its tables. Safe with any number of processes. */
 export class PostgresEventStore implements EventStore {
   readonly maxAppendBytes = MAX_APPEND_BYTES;
   private readonly pool: pg.Pool;
@@ -65,25 +65,25 @@ export class PostgresEventStore implements EventStore {
       queryTimeoutMs: QUERY_TIMEOUT_MS,
       connectTimeoutMs: QUERY_TIMEOUT_MS,
       options: '-c synchronous_commit=on -c plan_cache_mode=force_generic_plan',
-      onIdleError: (error) => this.onProblem('an idle connection of the event store broke', error),
+      onIdleError: (error) => this.onProblem('an idle connection of the event store was lost', error),
     });
     this.tail = new LogTail(this.pool, (problem, error) => this.onProblem(problem, error));
     this.batcher = new AppendBatcher(this.pool, () => this.scheduleNotification());
-    // Followers also look by themselves now and then, so a listener that is lost only delays them.
+    // Subscriptions also poll, so a lost listener only delays them.
     const onNotification = () => this.tail.wake();
     this.listener = new Listener({ connectionString, channel: CHANNEL, onNotification, onProblem });
   }
 
   async check(): Promise<void> {
-    await this.readHead('start'); // which need not exist
+    await this.readHead('start'); // the stream need not exist
   }
 
-  /** Not an async function: each append would pay for it. */
+  /** Not an async function, because that would add overhead to every append. */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     try {
       if (events.length === 0) throw new RangeError('an append needs at least one event');
       assertKnownCategory(stream, this.streamPrefixes);
-      if (/[\n\\]/.test(stream)) throw new RangeError(`not a stream name: ${JSON.stringify(stream)}`);
+      if (/[\n\\]/.test(stream)) throw new RangeError(`invalid stream name: ${JSON.stringify(stream)}`);
       return this.batcher.append(stream, expected, events);
     } catch (error) {
       return Promise.reject(error);
@@ -131,7 +131,7 @@ export class PostgresEventStore implements EventStore {
     await this.pool.end();
   }
 
-  /** Of the log behind `after`, up to `end`. */
+  /** Reads a page of the log after position `after`, up to position `end`. */
   private async readLogPage(after: bigint, end: bigint): Promise<LogPage> {
     const text = `select ${COLUMNS} from es.events where position > $1 and position <= $2 order by position limit ${LOG_PAGE_SIZE}`;
     const events = await this.queryEvents({ name: 'log', text, values: [after, end] });
@@ -157,7 +157,7 @@ export class PostgresEventStore implements EventStore {
     return this.pool.query(config).catch(throwUnavailable) as Promise<{ rows: Row[] }>;
   }
 
-  /** Wakes the followers of this process now, and those of others soon: off the commit path. */
+  /** Wakes the subscribers of this process now, and those of other processes soon, without delaying the append. */
   private scheduleNotification(): void {
     this.tail.wake();
     if (this.notifyTimer || this.isClosed) return;
@@ -165,11 +165,11 @@ export class PostgresEventStore implements EventStore {
     this.notifyTimer = setTimeout(() => {
       this.notifyTimer = undefined;
       this.notifiedAt = performance.now();
-      this.pool.query(toNotifyQuery(CHANNEL)).catch((error) => this.onProblem('no notification was sent', error));
+      this.pool.query(toNotifyQuery(CHANNEL)).catch((error) => this.onProblem('notification failed', error));
     }, wait);
   }
 }
 
 function throwUnavailable(error: unknown): never {
-  throw new StoreUnavailableError('the event store did not answer', { cause: error });
+  throw new StoreUnavailableError('the event store did not respond', { cause: error });
 }

@@ -1,14 +1,14 @@
 /**
- * Whoever inserts events holds this advisory lock, shared with all others who do, until its transaction has ended. Any number,
- * the same for every process.
+ * Advisory lock that every transaction holds in shared mode from its first insert of events to its end. The number is
+ * arbitrary, but must be the same for all processes.
  */
 export const APPEND_LOCK_ID = 7_301_966;
 
 /**
- * The event store in PostgreSQL: one table that is only ever added to.
+ * The event store in PostgreSQL is one append-only table.
  *
- * A revision is unique in its stream, which makes an append conditional without a row that is updated: whichever inserts
- * revision n+1 behind an existing n first has won, and all others insert nothing.
+ * A revision is unique in its stream. This makes an append conditional without updating a row: the first writer that
+ * inserts revision n+1 after an existing n succeeds, and all other writers insert nothing.
  */
 export const eventStoreMigrations = [
   {
@@ -116,7 +116,7 @@ export const eventStoreMigrations = [
     `,
   },
   {
-    // A program from before facts had versions would take new facts for old ones: from here on its appends fail.
+    // A build from before events had versions would misread new events. After this migration its appends fail.
     id: 'event-store-2',
     sql: 'alter function es.append(text, bigint[], bigint[], uuid[], text, text, text) rename to append_facts',
   },
@@ -136,8 +136,8 @@ export const eventStoreMigrations = [
         add column mac bytea`,
   },
   {
-    // A reader can wait for whoever has a position: it takes its transaction id and this lock before. To create a trigger waits
-    // for transactions that insert already.
+    // Readers can wait for every transaction that has taken a position, because it takes its transaction id and this
+    // lock before. Creating the trigger waits for transactions that are already inserting.
     id: 'event-store-3',
     sql: `
       create function es.show_append() returns trigger language plpgsql as $$

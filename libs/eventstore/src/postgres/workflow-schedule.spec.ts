@@ -27,7 +27,7 @@ workflowScheduleContract('in PostgreSQL', async () => {
 });
 
 describe('a workflow over PostgreSQL', () => {
-  test('whose process dies between any two steps leaves nothing undone and does nothing twice', async () => {
+  test('omits no step and repeats none, whichever action its process dies at', async () => {
     await pool.query('truncate es.due');
     const onProblem = () => {};
     const store = new PostgresEventStore({ connectionString: database.url, onProblem });

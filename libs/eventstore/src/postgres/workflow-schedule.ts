@@ -1,10 +1,12 @@
 import type pg from 'pg';
 import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
 
-/** A stream that has failed more often than this in a row waits with those that are only looked at again. */
+/** After more failures in a row than this, a stream has the priority of a routine poll. */
 const MAX_URGENT_FAILURES = 3;
 
-/** When the streams of workflows are looked at next, in PostgreSQL. Statements lock rows in the order of their ids. */
+/**
+ * The schedule of workflows in PostgreSQL. Statements lock rows in the order of their ids, which prevents deadlocks.
+ */
 export class PostgresWorkflowSchedule implements WorkflowSchedule {
   private readonly pool: pg.Pool;
 
@@ -22,7 +24,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     return rows.map(({ woken, ...row }) => ({ ...row, woken: Number(woken) }));
   }
 
-  /** By workflow, how long the stream has been waiting that is due for the longest time; those of which none is are left out. */
+  /** Returns for every workflow with due streams how long its oldest one has been due. */
   async loadOverdueMs(): Promise<Readonly<Record<string, number>>> {
     const { rows } = await this.pool.query<{ workflow: string; late: number }>({
       name: 'due-overdue',

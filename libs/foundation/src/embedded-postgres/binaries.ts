@@ -1,4 +1,4 @@
-/** The server's programs, and the user that they run as. */
+/** Finds the PostgreSQL binaries and the operating system user for the server. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, cp, readFile, rename, rm, symlink } from 'node:fs/promises';
@@ -11,7 +11,7 @@ export interface OsUser {
   readonly gid?: number;
 }
 
-/** PostgreSQL refuses to run as root, so there it runs as an existing unprivileged user. */
+/** PostgreSQL does not run as root. Returns an existing unprivileged user if this process is root, else no user. */
 export function findUnprivilegedUser(): OsUser {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')
@@ -41,7 +41,7 @@ export async function locateBinaries(user: OsUser): Promise<PostgresBinaries> {
   return { postgres: path.join(native, 'bin/postgres'), initdb: path.join(native, 'bin/initdb') };
 }
 
-/** npm packages hold no symbolic links, and the package's install script that makes them may not have run. */
+/** npm packages contain no symbolic links, and the install script of the package that creates them may not have run. */
 async function restoreLinks(native: string): Promise<void> {
   const links: { source: string; target: string }[] = JSON.parse(
     await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
@@ -52,7 +52,7 @@ async function restoreLinks(native: string): Promise<void> {
   }
 }
 
-/** True when any user may enter every folder on the way to `file`. */
+/** Returns whether every user may enter all parent folders of `file`. */
 function isReachable(file: string): boolean {
   for (let dir = file; ; dir = path.dirname(dir)) {
     if ((statSync(dir).mode & 0o001) === 0) return false;
@@ -60,7 +60,7 @@ function isReachable(file: string): boolean {
   }
 }
 
-/** Below a private folder the unprivileged user cannot run the binaries, so it gets a copy that root owns. */
+/** The unprivileged user cannot run binaries below a private folder, so it gets a copy that root owns. */
 async function copyToReachableDir(native: string): Promise<string> {
   const { version } = JSON.parse(await readFile(path.join(native, '../package.json'), 'utf8'));
   const copy = path.join(tmpdir(), `countinghouse-postgres-${version}`);
@@ -75,12 +75,12 @@ async function copyToReachableDir(native: string): Promise<string> {
   return copy;
 }
 
-/** The unprivileged user may not be able to enter the folders above; its working directory it can always enter. */
+/** The unprivileged user may be unable to enter the parent folders, but can always enter its working directory. */
 export function getDataPath(dir: string, user: OsUser): string {
   return user.uid === undefined ? dir : '/proc/self/cwd';
 }
 
-/** Starts a program of the server as its user, in a working directory. */
+/** Starts a PostgreSQL program as this user, in a working directory. */
 export function spawnAsUser(cwd: string, user: OsUser, command: readonly string[], stdio: Stdio): ChildProcess {
   const [file = '', ...args] = command;
   const env = { PATH: process.env.PATH, LC_ALL: 'C', LANG: 'C' };

@@ -1,4 +1,4 @@
-/** The data directory: its password, and the cluster that `initdb` makes in it. */
+/** Creates the password and the database cluster in the data directory. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, openSync } from 'node:fs';
 import { chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import path from 'node:path';
 import { StartError } from '../start-error.ts';
 import { getDataPath, type OsUser, type PostgresBinaries, spawnAsUser } from './binaries.ts';
 
-/** A cluster of databases, as PostgreSQL calls a data directory, and the user of its server. */
+/** A database cluster, which is PostgreSQL's name for a data directory, and the operating system user of its server. */
 export interface PostgresCluster {
   readonly dir: string;
   readonly binaries: PostgresBinaries;
@@ -15,8 +15,8 @@ export interface PostgresCluster {
 }
 
 /**
- * The server only listens on loopback, and still asks other users of the machine for a password. It is written aside and
- * linked into place, so that no process that starts at the same time, or after a crash, reads half of it.
+ * Returns the password of the server. The server listens only on loopback, but other users of the host need a password
+ * too. The file is written under a temporary name and then linked, so that no process reads an incomplete password.
  */
 export async function readOrCreatePassword(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'postgres.password');
@@ -26,7 +26,7 @@ export async function readOrCreatePassword(dataDir: string): Promise<string> {
     try {
       await link(draft, file);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // else another process was first
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // otherwise another process was first
     } finally {
       await rm(draft);
     }
@@ -34,7 +34,7 @@ export async function readOrCreatePassword(dataDir: string): Promise<string> {
   return readFile(file, 'utf8');
 }
 
-/** Makes the cluster aside and moves it into place, so that a half-made one is never taken for real. */
+/** Creates the cluster under a temporary name and then renames it, so that an incomplete one is never used. */
 export async function initializeCluster({ dir, binaries, user, password }: PostgresCluster): Promise<void> {
   if (existsSync(dir)) throw new StartError(`${dir} exists and is not a PostgreSQL data directory.`);
   const draft = `${dir}.${randomBytes(6).toString('hex')}`;
@@ -55,7 +55,7 @@ export async function initializeCluster({ dir, binaries, user, password }: Postg
     const code = await new Promise((resolve, reject) => run.once('error', reject).once('close', resolve));
     if (code !== 0) throw new Error(errorOutput.trim().split('\n')[0] || `initdb ended with code ${code}`);
     await rename(draft, dir).catch((error) => {
-      if (!existsSync(path.join(dir, 'PG_VERSION'))) throw error; // else another process was first
+      if (!existsSync(path.join(dir, 'PG_VERSION'))) throw error; // otherwise another process was first
     });
   } finally {
     await rm(passwordFile, { force: true });

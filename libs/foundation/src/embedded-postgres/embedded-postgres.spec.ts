@@ -9,7 +9,7 @@ import { type EmbeddedPostgres, StartError, startEmbeddedPostgres } from '#found
 
 const DEADLINE_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
-/** Nothing here is about what survives a power cut. */
+/** No test here is about durability after a power failure. */
 const FAST = ['fsync=off', 'shared_buffers=16MB'];
 const BUILT = path.resolve(
   import.meta.dirname,
@@ -37,7 +37,7 @@ async function start(): Promise<EmbeddedPostgres> {
   return started;
 }
 
-/** Starts or joins the server in a process of its own, which stays until it is killed. */
+/** Starts or joins the server in a separate process, which runs until it is killed. */
 async function startInProcess(): Promise<{ readonly url: string; kill(): Promise<void> }> {
   const program = `const { startEmbeddedPostgres } = await import(${JSON.stringify(BUILT)});
     const { url } = await startEmbeddedPostgres(${JSON.stringify(dataDir)}, ${JSON.stringify(FAST)});
@@ -68,7 +68,7 @@ async function ask(url: string, sql: string): Promise<unknown> {
 
 const pidFile = () => path.join(dataDir, 'postgres/postmaster.pid');
 
-/** The process that the pid file names, while it lives. */
+/** Returns the id of the process in the pid file if it is running. */
 async function server(): Promise<number | undefined> {
   const pid = Number((await readFile(pidFile(), 'utf8').catch(() => '')).split('\n')[0]);
   if (pid <= 0) return undefined;
@@ -89,18 +89,18 @@ async function until(happened: () => Promise<boolean>): Promise<void> {
 }
 
 describe('the embedded database', () => {
-  test('is made in an empty directory, once, when several ask at the same time', async () => {
+  test('is created once in an empty directory if several callers start it at the same time', async () => {
     const [first, second] = await Promise.all([start(), start()]);
     expect(second?.url).toBe(first?.url);
     expect(await ask(first?.url ?? '', 'select current_database()')).toBe('countinghouse');
   });
 
-  test('is used by a role that is no superuser', async () => {
+  test('is used with a database role that is not a superuser', async () => {
     const { url } = await start();
     expect(await ask(url, 'select rolsuper from pg_roles where rolname = current_user')).toBe(false);
   });
 
-  test('runs until the last one lets go of it', async () => {
+  test('runs until its last user closes it', async () => {
     const [first, second] = [await start(), await start()];
     await first.close();
     expect(second.isRunning()).toBe(true);
@@ -109,26 +109,26 @@ describe('the embedded database', () => {
     expect(second.isRunning()).toBe(false);
   });
 
-  test('stops when all let go at the same time', async () => {
+  test('stops if all users close it at the same time', async () => {
     const all = await Promise.all([start(), start(), start()]);
     await Promise.all(all.map((each) => each.close()));
     expect(await server()).toBeUndefined();
   });
 
-  test('is there for one who comes while the last one goes', async () => {
+  test('is available to a user that starts it while the last one closes it', async () => {
     const first = await start();
     const [, second] = await Promise.all([first.close(), start()]);
     expect(await ask(second.url, 'select 1')).toBe(1);
   });
 
-  test('keeps what was written', async () => {
+  test('preserves data over a restart', async () => {
     const first = await start();
     await ask(first.url, 'create table kept as select 42 as answer');
     await first.close();
     expect(await ask((await start()).url, 'select answer from kept')).toBe(42);
   });
 
-  test('is shared by processes, and outlives one that is killed', async () => {
+  test('is shared by processes and survives a killed one', async () => {
     const other = await startInProcess();
     const here = await start();
     expect(here.url).toBe(other.url);
@@ -136,7 +136,7 @@ describe('the embedded database', () => {
     expect(await ask(here.url, 'select 1')).toBe(1);
   });
 
-  test('is found again when all of its processes were killed', async () => {
+  test('is found again after all its processes were killed', async () => {
     const other = await startInProcess();
     await other.kill();
     expect(await server()).toBeDefined();
@@ -146,7 +146,7 @@ describe('the embedded database', () => {
     expect(await server()).toBeUndefined();
   });
 
-  test('of a copied directory is a server of its own, whatever pid file was copied along', async () => {
+  test('starts a separate server for a copied directory with the pid file of the original', async () => {
     const original = await start();
     const copied = await mkdtemp(path.join(tmpdir(), 'countinghouse-copied-'));
     const startCopy = () => startEmbeddedPostgres(copied, FAST);
@@ -159,7 +159,7 @@ describe('the embedded database', () => {
     await rm(copied, { recursive: true });
   });
 
-  test('reports that it was killed, and starts again in spite of the pid file that it left', async () => {
+  test('reports that it was killed, and starts again despite its stale pid file', async () => {
     const first = await start();
     process.kill((await server()) as number, 'SIGKILL');
     await until(async () => !first.isRunning());
@@ -167,7 +167,7 @@ describe('the embedded database', () => {
     expect(await ask(second.url, 'select 1')).toBe(1);
   });
 
-  test('starts although the pid in the file that was left now belongs to another process', async () => {
+  test('starts even if the pid in a stale pid file now belongs to another process', async () => {
     await (await start()).close();
     const epoch = Math.floor(Date.now() / 1000);
     await writeFile(
@@ -179,7 +179,7 @@ describe('the embedded database', () => {
 });
 
 describe('a data directory that cannot be used', () => {
-  /** Starts with a part of the data directory out of the way. */
+  /** Starts without a part of the data directory. */
   async function without(part: string): Promise<unknown> {
     const aside = path.join(dataDir, `aside ${path.basename(part)}`);
     await rename(path.join(dataDir, part), aside);
@@ -192,7 +192,7 @@ describe('a data directory that cannot be used', () => {
   }
   const sentence = expect.stringMatching(/^[^\n]+\.$/);
 
-  test('because it is a file', async () => {
+  test('is reported if it is a file', async () => {
     const file = path.join(dataDir, 'a file');
     await writeFile(file, '');
     const error = await startEmbeddedPostgres(file).catch((each) => each);
@@ -202,7 +202,7 @@ describe('a data directory that cannot be used', () => {
     );
   });
 
-  test('because something else is where the database should be', async () => {
+  test('is reported if another directory has the name of the database directory', async () => {
     const other = path.join(dataDir, 'other');
     await mkdir(path.join(other, 'postgres'), { recursive: true });
     const message = `${path.join(other, 'postgres')} exists and is not a PostgreSQL data directory.`;
@@ -211,9 +211,9 @@ describe('a data directory that cannot be used', () => {
 
   test.each([
     ['the server does not start', 'postgres/global', /does not start: .*global/],
-    ['the server refuses every client', 'postgres/base', /cannot be used: database "postgres" does not exist/],
-    ['the password is another', 'postgres.password', /cannot be used: it refuses the password in .*postgres\.password/],
-  ])('because %s is refused in one sentence, and no server is left behind', async (_, part, reason) => {
+    ['the server rejects every client', 'postgres/base', /cannot be used: database "postgres" does not exist/],
+    ['the password differs', 'postgres.password', /cannot be used: it rejects the password in .*postgres\.password/],
+  ])('is reported in one sentence if %s, and no server remains', async (_, part, reason) => {
     const error = await without(part);
     expect(error).toBeInstanceOf(StartError);
     expect(error).toMatchObject({ message: sentence });

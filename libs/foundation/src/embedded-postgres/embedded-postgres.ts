@@ -1,8 +1,9 @@
 /**
- * A private PostgreSQL for machines that have none: the binaries come from npm, the data lives in the data directory.
+ * A private PostgreSQL for hosts that have none. The binaries come from npm, and the data is stored in the data
+ * directory.
  *
- * Every process that needs it calls `startEmbeddedPostgres`: the first starts the server, the others join it, and the
- * last one to close stops it. A server whose processes were all killed is found again through its pid file.
+ * Every process that needs the server calls `startEmbeddedPostgres`: the first one starts it, the others join it, and
+ * the last one to close stops it. If all its processes were killed, the next process finds it by its pid file.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -23,18 +24,19 @@ import {
 } from './server.ts';
 
 const DATABASE = 'countinghouse';
-/** Clients that are still connected then are cut off. */
+/** How long the last process waits for other clients to disconnect before it stops the server. */
 const HANG_UP_TIMEOUT_MS = 500;
 
 export interface EmbeddedPostgres {
   readonly url: string;
   isRunning(): boolean;
-  /** Releases the server, and stops it when no other process uses it. Close your own connections first. */
+  /** Releases the server, and stops it if no other process uses it. Callers close their own connections first. */
   close(): Promise<void>;
   /** Releases the server and leaves it running, for a caller that stops it by other means. */
   abandon(): Promise<void>;
 }
 
+/** Starts the server, or joins it if it is running. @throws StartError if the server or its data cannot be used */
 export async function startEmbeddedPostgres(
   dataDir: string,
   extraOptions: readonly string[] = [],
@@ -71,7 +73,7 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
   await client.query(`create database ${DATABASE} owner ${DATABASE}`).catch(ignoreExisting);
 }
 
-/** The process that gets the exclusive lock is the last; one that comes now waits for it, and finds the server stopped. */
+/** The last process gets the exclusive lock. A process that joins in that time waits, and then finds no server. */
 async function leaveServer({ presence, ...server }: SharedServer): Promise<void> {
   try {
     await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE_LOCK_ID]);
@@ -80,13 +82,13 @@ async function leaveServer({ presence, ...server }: SharedServer): Promise<void>
     await waitForOtherSessions(presence);
     await stopServer(server);
   } catch {
-    // The server has ended by itself.
+    // The server has already stopped.
   } finally {
     await presence.end().catch(() => {});
   }
 }
 
-/** A pool that has ended may still be closing its connections, and would take their loss for a fault. */
+/** A pool that has ended may still be closing its connections. It would report their loss as an error. */
 async function waitForOtherSessions(presence: pg.Client): Promise<void> {
   const otherSessionsQuery = `select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
   const deadline = performance.now() + HANG_UP_TIMEOUT_MS;

@@ -1,4 +1,4 @@
-/** The running server: found through its pid file, started, joined, stopped. */
+/** Finds the running server by its pid file, and starts, joins and stops it. */
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -11,12 +11,12 @@ import type { PostgresCluster } from './cluster.ts';
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 20_000;
 export const POLL_INTERVAL_MS = 10;
-/** All processes that use the server share this lock. Any number would do. */
+/** All processes that use the server hold this lock in shared mode. The number is arbitrary. */
 export const IN_USE_LOCK_ID = 7_301_965;
-/** SQL states of a server that starts, stops or is full: it may be asked again. */
+/** SQLSTATEs of a server that is starting, stopping or full: the connection can be retried. */
 const TRANSIENT_SQLSTATE = /^(08|53|57)/;
 
-/** Durable as by default; sized for one machine that also runs everything else. */
+/** Sized for a host that also runs all other processes. The settings for durability have their safe defaults. */
 const SERVER_OPTIONS = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
@@ -37,7 +37,7 @@ export interface SharedServer extends PostgresServer {
   readonly presence: pg.Client;
 }
 
-/** Joins the server of a cluster, or starts it when there is none. */
+/** Joins the server of a cluster, or starts it if none is running. @throws StartError if it does not start */
 export async function joinOrStartServer(
   cluster: PostgresCluster,
   extraOptions: readonly string[],
@@ -80,31 +80,34 @@ async function start(
   return { pid: child.pid as number, port };
 }
 
-/** The server that the pid file names, if it lives and serves this directory: a copy of another one has that one's file. */
+/**
+ * Returns the server of the pid file if it is running and serves this directory. A copied directory contains the pid
+ * file of the original. A stale pid file is removed.
+ */
 function findRunningServer(dir: string): PostgresServer | undefined {
   const file = path.join(dir, 'postmaster.pid');
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
   const server = { pid: Number(lines[0]), port: Number(lines[3]) };
   if (!(server.pid > 0 && server.port > 0 && isAlive(server.pid))) return undefined;
   if (isServerProcess(server) && isRunningInDirectory(dir, server, lines[1])) return server;
-  rmSync(file, { force: true }); // PostgreSQL would take the other process for a server
+  rmSync(file, { force: true }); // PostgreSQL would consider the other process a running server
   return undefined;
 }
 
 /**
- * Whether the process is still the server. After a crash of the machine, or of its container, another one may have its
- * id, and a zombie process has no command line.
+ * Returns whether the process is still the server. After a crash of the host or container, another process may have its
+ * id. A zombie process has no command line.
  */
 export function isServerProcess({ pid, port }: PostgresServer): boolean {
   if (!isAlive(pid)) return false;
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`port=${port}`);
   } catch {
-    return true; // there is no /proc on this system
+    return true; // this system has no /proc
   }
 }
 
-/** By the working directory of the process or, on a system without /proc, by what the pid file says. */
+/** Compares the working directory of the process or, on a system without /proc, the directory in the pid file. */
 function isRunningInDirectory(dir: string, { pid }: PostgresServer, recordedDir = ''): boolean {
   const statIfExists = (where: string) => statSync(where, { throwIfNoEntry: false });
   try {
@@ -114,7 +117,7 @@ function isRunningInDirectory(dir: string, { pid }: PostgresServer, recordedDir 
       expected === undefined || actual === undefined || (expected.dev === actual.dev && expected.ino === actual.ino)
     );
   } catch {
-    return true; // it cannot be seen
+    return true; // the directory cannot be determined
   }
 }
 
@@ -127,14 +130,14 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A connection that marks the server as in use; undefined while the server accepts none. */
+/** Opens the connection that marks the server as in use. Returns undefined while the server accepts no connections. */
 async function join(server: PostgresServer, password: string): Promise<pg.Client | undefined> {
   const client = new pg.Client({
     connectionString: toConnectionUrl(server, password, 'postgres', 'postgres'),
     application_name: 'countinghouse-presence',
     keepAlive: true,
   });
-  client.on('error', () => {}); // users of the server notice by themselves
+  client.on('error', () => {}); // users of the server detect the loss themselves
   try {
     await client.connect();
     await client.query('select pg_advisory_lock_shared($1)', [IN_USE_LOCK_ID]);
@@ -142,7 +145,7 @@ async function join(server: PostgresServer, password: string): Promise<pg.Client
   } catch (error) {
     await client.end().catch(() => {});
     const { code, message } = error as pg.DatabaseError;
-    if (code === '28P01') throw new Error('it refuses the password in its postgres.password');
+    if (code === '28P01') throw new Error('it rejects the password in its postgres.password');
     if (error instanceof pg.DatabaseError && !TRANSIENT_SQLSTATE.test(code ?? '')) throw new Error(message);
     return undefined;
   }
@@ -161,7 +164,7 @@ export function toConnectionUrl({ port }: PostgresServer, password: string, user
 function getLastErrorLine(log: string, dir: string): string {
   const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
   const errorLine =
-    lines.findLast((line) => /FATAL|ERROR|PANIC/.test(line)) ?? (lines.join(' ') || 'it left no message');
+    lines.findLast((line) => /FATAL|ERROR|PANIC/.test(line)) ?? (lines.join(' ') || 'it logged no message');
   return errorLine.replace(/^.*?(FATAL|ERROR|PANIC):\s*/, '').replaceAll('/proc/self/cwd', dir);
 }
 

@@ -6,9 +6,9 @@ import type { OpenedStore } from './event-store/subject.ts';
 
 export type { OpenedStore };
 
-/** What every adapter of the `EventStore` port keeps to. `open` returns a store whose streams have no other writer. */
+/** Tests that every adapter of the `EventStore` port must pass. `open` returns a store without other writers. */
 export function eventStoreContract(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`${name} keeps the contract of an event store:`, () => {
+  describe(`${name} fulfils the contract of an event store:`, () => {
     let openedStore: OpenedStore;
     beforeAll(async () => {
       openedStore = await open();

@@ -15,7 +15,10 @@ async function* splitIntoChunks(bytes: Buffer, size: number): AsyncIterable<Uint
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-/** What every adapter of the `FileStore` port keeps to. `open` gives an empty one; `listLeftovers`, what it has there in all. */
+/**
+ * Tests that every adapter of the `FileStore` port must pass. `open` returns an empty store. `listLeftovers` lists all
+ * files of that store.
+ */
 export function fileStoreContract(
   name: string,
   open: () => Promise<{ readonly store: FileStore; listLeftovers(): Promise<readonly string[]> }>,
@@ -29,21 +32,21 @@ export function fileStoreContract(
       id = generateFileId('gen', NOW + 24 * HOUR);
     });
 
-    test('is found as it was kept, with its type and its size', async () => {
+    test('is found unchanged, with its type and its size', async () => {
       expect(await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES })).toBe(BYTES.length);
       const file = await store.find({ id, n: 0 });
       expect(file).toMatchObject({ mediaType: 'image/png', size: BYTES.length });
       expect(await readBytes(file)).toEqual(BYTES);
     });
 
-    test.each([1, 1_000, 150_000])('is kept as it comes, in pieces of %d bytes', async (size) => {
+    test.each([1, 1_000, 150_000])('is stored from chunks of %d bytes', async (size) => {
       const bytes = BYTES.subarray(0, size * 1_500);
       const file = { id, n: 3, mediaType: 'video/mp4', bytes: splitIntoChunks(bytes, size) };
       expect(await store.save(file)).toBe(bytes.length);
       expect(await readBytes(await store.find({ id, n: 3 }))).toEqual(bytes);
     });
 
-    test('may be empty', async () => {
+    test('can be empty', async () => {
       expect(await store.save({ id, n: 0, mediaType: 'audio/mpeg', bytes: splitIntoChunks(Buffer.alloc(0), 1) })).toBe(
         0,
       );
@@ -52,7 +55,7 @@ export function fileStoreContract(
       expect(await readBytes(file)).toHaveLength(0);
     });
 
-    test('is read in part, to the byte', async () => {
+    test('can be read in part, to the byte', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       for (const [start, end] of [
         [0, 0],
@@ -65,7 +68,7 @@ export function fileStoreContract(
       }
     });
 
-    test('need not be read to its end', async () => {
+    test('does not have to be read to its end', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       for await (const chunk of (await store.find({ id, n: 0 }))?.read() ?? []) {
         expect(chunk.length).toBeGreaterThan(0);
@@ -73,7 +76,7 @@ export function fileStoreContract(
       }
     });
 
-    test('is replaced when it is kept again', async () => {
+    test('is replaced when it is saved again', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       await store.save({ id, n: 0, mediaType: 'image/jpeg', bytes: Buffer.from('abc') });
       expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/jpeg', size: 3 });
@@ -81,30 +84,30 @@ export function fileStoreContract(
     });
 
     test.each([0, 100_000, 6_000_000])(
-      'that breaks off after %d bytes is not there, and nothing stays of it',
+      'that is interrupted after %d bytes is not found, and no part of it remains',
       async (size) => {
         const bytes = (async function* () {
           for (let remaining = size; remaining > 0; remaining -= 50_000) yield Buffer.alloc(50_000);
-          throw new Error('it broke off');
+          throw new Error('body interrupted');
         })();
-        await expect(store.save({ id, n: 0, mediaType: 'image/png', bytes })).rejects.toThrow('it broke off');
+        await expect(store.save({ id, n: 0, mediaType: 'image/png', bytes })).rejects.toThrow('body interrupted');
         expect(await store.find({ id, n: 0 })).toBeUndefined();
         expect(await leftovers()).toEqual([]);
       },
     );
 
-    test('that is replaced by one that breaks off stays as it was', async () => {
+    test('stays unchanged if its replacement is interrupted', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
       const bytes = (async function* () {
         yield Buffer.from('def');
-        throw new Error('it broke off');
+        throw new Error('body interrupted');
       })();
-      await expect(store.save({ id, n: 0, mediaType: 'image/jpeg', bytes })).rejects.toThrow('it broke off');
+      await expect(store.save({ id, n: 0, mediaType: 'image/jpeg', bytes })).rejects.toThrow('body interrupted');
       expect(await store.find({ id, n: 0 })).toMatchObject({ mediaType: 'image/png' });
       expect(String(await readBytes(await store.find({ id, n: 0 })))).toBe('abc');
     });
 
-    test('is one of two that are kept under its name at once', async () => {
+    test('has the bytes of one of two concurrent saves', async () => {
       const contents = [Buffer.alloc(100_000, 'a'), Buffer.alloc(100_000, 'b')];
       await Promise.all(
         contents.map((bytes) =>
@@ -115,7 +118,7 @@ export function fileStoreContract(
       expect(contents.some((bytes) => bytes.equals(stored))).toBe(true);
     });
 
-    test('that was never kept is not found, by whatever name', async () => {
+    test('that was never saved is not found, even by an invalid name', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       expect(await store.find({ id, n: 1 })).toBeUndefined();
       expect(await store.find({ id: generateFileId('gen', NOW), n: 0 })).toBeUndefined();
@@ -125,14 +128,14 @@ export function fileStoreContract(
     });
 
     test.each([
-      ['no id', '../secret', 0, 'image/png'],
-      ['no number', undefined, -1, 'image/png'],
-      ['a type that is none', undefined, 0, 'image/png\r\nx: y'],
-    ])('is not kept under %s', async (_, odd, n, mediaType) => {
-      await expect(store.save({ id: odd ?? id, n, mediaType, bytes: BYTES })).rejects.toThrow('no file can be kept');
+      ['an invalid id', '../secret', 0, 'image/png'],
+      ['an invalid number', undefined, -1, 'image/png'],
+      ['an invalid type', undefined, 0, 'image/png\r\nx: y'],
+    ])('is not saved with %s', async (_, odd, n, mediaType) => {
+      await expect(store.save({ id: odd ?? id, n, mediaType, bytes: BYTES })).rejects.toThrow('invalid file name');
     });
 
-    test('is deleted with all others of its id, and with no other', async () => {
+    test('is removed with all files of its id and no others', async () => {
       const other = generateFileId('gen', NOW + 24 * HOUR);
       for (const n of [0, 1, 2]) await store.save({ id, n, mediaType: 'image/png', bytes: BYTES });
       await store.save({ id: other, n: 0, mediaType: 'image/png', bytes: BYTES });
@@ -143,7 +146,7 @@ export function fileStoreContract(
       expect(await store.find({ id: other, n: 0 })).toBeDefined();
     });
 
-    test('is deleted when its time is over, and no sooner', async () => {
+    test('is removed when it has expired, and not before', async () => {
       const ids = [1, 2, 24].map((hours) => generateFileId('gen', NOW + hours * HOUR));
       const sealed = generateFileId('req', NOW + HOUR);
       for (const fileId of [...ids, sealed]) {

@@ -9,8 +9,8 @@ const FOUND_WITHIN_MS = 5_000;
 const POLL_INTERVAL_MS = 20;
 
 /**
- * What can happen with a payment of a back end. A Lightning node takes neither less than was asked for nor a second
- * payment, and what is paid over it is final at once.
+ * What can happen to a payment of a backend. A Lightning node, for example, accepts neither less than the invoice nor a
+ * second payment, and its payments are final at once.
  */
 export type PaymentCapability =
   | 'overpaid'
@@ -22,35 +22,35 @@ export type PaymentCapability =
   | 'reversed'
   | 'hinted';
 
-/** The customer's side of a back end. */
+/** The customer's side of a backend. */
 export interface Wallet {
-  /** @returns what the network knows the payment by */
+  /** Pays. @returns the id of the payment on its network */
   pay(to: Destination, units: bigint, coin: CoinTerms, options?: PayOptions): Promise<string>;
-  /** Makes final what waits. */
+  /** Makes waiting payments final. */
   mine(coin: CoinTerms): Promise<void>;
   undo?(coin: CoinTerms, payment: string): Promise<void>;
 }
 
-/** What a back end is to be tried with. */
+/** A coin and a kind of destination to test a backend with. */
 export interface PaymentCase {
   readonly coin: CoinTerms;
   readonly kind: Destination['kind'];
-  /** An amount to ask for, of the coin's smallest unit; it is paid with up to twice as much. */
+  /** Amount to request, in the coin's smallest unit. Tests pay up to twice as much. */
   readonly units: bigint;
   readonly capabilities: readonly PaymentCapability[];
 }
 
 export interface OpenBackend {
   readonly backend: PaymentBackend;
-  /** Missing on a real server that nobody pays: then only what needs no payment is tried. */
+  /** Undefined for a real server that tests do not pay. Only tests without payments run then. */
   readonly wallet?: Wallet;
   close(): Promise<void>;
 }
 
 /**
- * What every adapter of the `PaymentBackend` port keeps to. Invoices of the suite live beside each other on one back end,
- * as they do in service, so it may be a server with a history.
- * @param wallet whether `open` brings one
+ * Tests that every adapter of the `PaymentBackend` port must pass. All tests share one backend, which may be a server
+ * with earlier invoices.
+ * @param wallet whether `open` returns a wallet
  */
 export function paymentBackendContract(
   name: string,
@@ -58,7 +58,7 @@ export function paymentBackendContract(
   open: () => Promise<OpenBackend>,
   wallet: 'with a wallet' | 'without' = 'with a wallet',
 ): void {
-  describe(`${name} as a payment back end`, () => {
+  describe(`${name} as a payment backend`, () => {
     let openedBackend: OpenBackend;
     beforeAll(async () => {
       openedBackend = await open();
@@ -77,7 +77,7 @@ export function paymentBackendContract(
 
 let requested = 0;
 
-/** Asks for a payment as a top-up does. */
+/** Requests a payment as a top-up does. */
 function requestPayment(
   backend: PaymentBackend,
   { coin, kind, units }: PaymentCase,
@@ -90,7 +90,7 @@ function requestPayment(
 }
 
 function testRequests(paymentCase: PaymentCase, backend: () => PaymentBackend): void {
-  test('each request has a reference and a destination of its own', async () => {
+  test('every request gets its own reference and destination', async () => {
     const createdPayments = [
       await requestPayment(backend(), paymentCase),
       await requestPayment(backend(), paymentCase),
@@ -100,7 +100,7 @@ function testRequests(paymentCase: PaymentCase, backend: () => PaymentBackend): 
     expect(createdPayments.map(({ destination }) => destination.kind)).toEqual([paymentCase.kind, paymentCase.kind]);
   });
 
-  test('nothing has come before it was paid, whoever is asked after', async () => {
+  test('returns no payments for unpaid requests', async () => {
     const createdPayments = await Promise.all(
       Array.from({ length: Math.min(backend().maxBatchSize, 5) }, () => requestPayment(backend(), paymentCase)),
     );
@@ -108,11 +108,11 @@ function testRequests(paymentCase: PaymentCase, backend: () => PaymentBackend): 
   });
 }
 
-/** The rules of a payment, in words that a test begins with. */
+/** Checks one rule for a requested payment. */
 type CheckRule = (scenario: {
   readonly createdPayment: CreatedPayment;
   readonly pay: (units: bigint, options?: PayOptions) => Promise<string>;
-  /** What is found once it is as it should be. */
+  /** Polls until the payments are as expected, and returns them. */
   readonly waitForPayments: (
     arePaymentsExpected: (payments: readonly BackendPayment[]) => boolean,
   ) => Promise<readonly BackendPayment[]>;
@@ -126,7 +126,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
     if (needs !== undefined && !paymentCase.capabilities.includes(needs)) return;
     test(title, async () => {
       const { backend, wallet } = getBackend();
-      if (!wallet) throw new Error('this back end is said to have a wallet');
+      if (!wallet) throw new Error('open() returned no wallet');
       const createdPayment = await requestPayment(backend, paymentCase);
       await check({
         createdPayment,
@@ -138,27 +138,18 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
     });
   };
 
-  testRule(
-    'what was asked for is found when it was paid, with the time, and as often as it is looked for',
-    async (scenario) => {
-      const before = Date.now() - 2_000; // whole seconds, and clocks that differ a little
-      await scenario.pay(units);
-      await scenario.mine();
-      const [payment, ...otherPayments] = await scenario.waitForPayments(isFinal);
-      expect([payment?.reference, payment?.units, otherPayments]).toEqual([
-        scenario.createdPayment.reference,
-        units,
-        [],
-      ]);
-      expect(Date.parse(payment?.receivedAt ?? '')).toBeGreaterThan(before);
-      expect(new Date(payment?.receivedAt ?? '').toISOString()).toBe(payment?.receivedAt);
-      expect(await scenario.openedBackend.backend.fetchPayments([scenario.createdPayment.reference])).toEqual([
-        payment,
-      ]);
-    },
-  );
+  testRule('finds the requested payment with its time, every time it is polled', async (scenario) => {
+    const before = Date.now() - 2_000; // times are in seconds, and clocks differ a little
+    await scenario.pay(units);
+    await scenario.mine();
+    const [payment, ...otherPayments] = await scenario.waitForPayments(isFinal);
+    expect([payment?.reference, payment?.units, otherPayments]).toEqual([scenario.createdPayment.reference, units, []]);
+    expect(Date.parse(payment?.receivedAt ?? '')).toBeGreaterThan(before);
+    expect(new Date(payment?.receivedAt ?? '').toISOString()).toBe(payment?.receivedAt);
+    expect(await scenario.openedBackend.backend.fetchPayments([scenario.createdPayment.reference])).toEqual([payment]);
+  });
 
-  testRule('a payment is found for what it was made for, and for nothing else', async (scenario) => {
+  testRule('finds a payment by its own reference only', async (scenario) => {
     const { backend } = scenario.openedBackend;
     const other = await requestPayment(backend, paymentCase);
     await scenario.pay(units);
@@ -178,7 +169,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   });
 
   testRule(
-    'more than was asked for is found as it was paid',
+    'finds an overpayment with the amount that was paid',
     async (scenario) => {
       await scenario.pay(units * 2n);
       await scenario.mine();
@@ -188,7 +179,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'less than was asked for is found as it was paid',
+    'finds an underpayment with the amount that was paid',
     async (scenario) => {
       await scenario.pay(units / 4n);
       await scenario.mine();
@@ -198,7 +189,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'what comes after the expiry is found with its time',
+    'finds a payment after the expiry with its time',
     async (scenario) => {
       const receivedAt = Math.floor(Date.now() / 1000) + EXPIRY_SECONDS + 3_600;
       await scenario.pay(units, { receivedAt });
@@ -210,7 +201,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'two payments are two, each under an id of its own that stays',
+    'finds two payments of one request by two ids, which do not change',
     async (scenario) => {
       await scenario.pay(units / 4n);
       const [first] = await scenario.waitForPayments((all) => all.length === 1);
@@ -225,7 +216,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'what waits is found, and is not enough to count',
+    'finds a waiting payment that does not count yet',
     async (scenario) => {
       await scenario.pay(units, { lowFee: true });
       const [payment] = await scenario.waitForPayments((all) => all.length === 1);
@@ -239,7 +230,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'what is replaced while it waits does not count, and what replaces it does',
+    'does not count a replaced payment, and counts its replacement',
     async (scenario) => {
       const first = await scenario.pay(units, { lowFee: true });
       const [waiting] = await scenario.waitForPayments((all) => all.length === 1);
@@ -253,7 +244,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'what is undone after it counted is lost, under the same id',
+    'reports a reversed payment as lost under the same id',
     async (scenario) => {
       const payment = await scenario.pay(units / 4n);
       await scenario.mine();
@@ -268,7 +259,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'is hinted at',
+    'yields a hint for a payment',
     async ({ openedBackend: { backend, wallet } }) => {
       const stop = new AbortController();
       const hints = backend.subscribe(stop.signal)[Symbol.asyncIterator]();
@@ -294,7 +285,10 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 }
 
-/** Pays one request after the other until the back end hints at one: nobody knows when it has begun to. */
+/**
+ * Pays one request after another until the backend yields a hint, because it is unknown when the subscription becomes
+ * active.
+ */
 async function payUntil<T>(hinted: Promise<T>, pay: () => Promise<void>): Promise<T> {
   let received: { readonly hint: T } | undefined;
   const waiting = hinted.then((hint) => {
@@ -305,7 +299,7 @@ async function payUntil<T>(hinted: Promise<T>, pay: () => Promise<void>): Promis
     await pay();
     await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))]);
   }
-  if (!received) throw new Error('the back end does not hint at what was paid');
+  if (!received) throw new Error('the backend yields no hint for a payment');
   return received.hint;
 }
 
@@ -326,7 +320,7 @@ async function pollUntil(
   for (;;) {
     const payments = await poll();
     if (is(payments)) return payments;
-    if (performance.now() > deadline) throw new Error(`what was waited for did not come: ${payments.length} payments`);
+    if (performance.now() > deadline) throw new Error(`the expected payments did not arrive: found ${payments.length}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

@@ -6,7 +6,7 @@ const ONE = '2026-11-20T13:00:00.000Z';
 const TWO = '2026-11-20T14:00:00.000Z';
 const TOKEN = 5;
 
-/** What every adapter of the `WorkflowSchedule` port keeps to. `open` gives an empty one. */
+/** Tests that every adapter of the `WorkflowSchedule` port must pass. `open` returns an empty schedule. */
 export function workflowScheduleContract(name: string, open: () => Promise<WorkflowSchedule>): void {
   describe(`${name}: a stream`, () => {
     let table: WorkflowSchedule;
@@ -18,14 +18,14 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
     const findFirst = async (now: string): Promise<DueStream> => (await table.findDue('w', now, 1))[0] as DueStream;
     const putOff = (rows: readonly RescheduledStream[], token = TOKEN) => table.reschedule('w', token, rows);
 
-    test('is due from the time on that it was woken at, for its workflow', async () => {
+    test('is due for its workflow from the time of its wake-up', async () => {
       await table.wake('w', ['a', 'a', 'b'], ONE);
       expect(await findIds(NOON)).toEqual([]);
       expect((await findIds(ONE)).toSorted()).toEqual(['a', 'b']);
       expect(await findIds(TWO, 'other')).toEqual([]);
     });
 
-    test('that has waited longest comes first, and no more than wanted', async () => {
+    test('is returned in the order of due times, up to the limit', async () => {
       await table.wake('w', ['late'], TWO);
       await table.wake('w', ['early'], NOON);
       await table.wake('w', ['middle'], ONE);
@@ -33,7 +33,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect((await table.findDue('w', TWO, 2)).map(({ id }) => id)).toEqual(['early', 'middle']);
     });
 
-    test('that was woken, or has failed, comes before those that were put off', async () => {
+    test('that was woken or has failed is returned before postponed ones', async () => {
       await table.wake('w', ['again', 'failed', 'woken'], NOON);
       const rows = await table.findDue('w', NOON, 10);
       expect(rows.map(({ ahead }) => ahead)).toEqual([true, true, true]);
@@ -53,7 +53,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect((await table.findDue('w', TWO, 10)).map(({ ahead }) => ahead)).toEqual([true, true, false]);
     });
 
-    test('that was woken without haste waits with the others, unless it was ahead', async () => {
+    test('that was woken without urgency is returned after urgent ones, unless it was urgent already', async () => {
       await table.wake('w', ['early'], NOON, false);
       await table.wake('w', ['ahead', 'both'], ONE);
       await table.wake('w', ['both'], ONE, false);
@@ -64,7 +64,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect((await findIds(TWO)).slice(0, 2).toSorted()).toEqual(['ahead', 'both']);
     });
 
-    test('that fails again and again is ahead no longer', async () => {
+    test('that fails repeatedly is no longer urgent', async () => {
       await table.wake('w', ['a'], NOON);
       for (const failures of [3, 4]) {
         await putOff([{ ...(await findFirst(NOON)), at: NOON, failures }]);
@@ -72,7 +72,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       }
     });
 
-    test('that is woken is due earlier, never later', async () => {
+    test('becomes due earlier when it is woken, never later', async () => {
       await table.wake('w', ['a'], ONE);
       await table.wake('w', ['a'], TWO);
       expect(await findIds(ONE)).toEqual(['a']);
@@ -80,7 +80,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(NOON)).toEqual(['a']);
     });
 
-    test('can be put off, and put away', async () => {
+    test('can be postponed and removed', async () => {
       await table.wake('w', ['a', 'b'], NOON);
       const rows = await table.findDue('w', NOON, 10);
       await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
@@ -88,7 +88,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(TWO)).toEqual(['a']);
     });
 
-    test('that was woken meanwhile is not put off', async () => {
+    test('that was woken in the meantime is neither postponed nor removed', async () => {
       await table.wake('w', ['a'], NOON);
       const row = await findFirst(NOON);
       await table.wake('w', ['a'], ONE);
@@ -97,7 +97,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(NOON)).toEqual(['a']);
     });
 
-    test('is not put off by a process whose turn is over', async () => {
+    test('is not postponed by a process whose lease has expired', async () => {
       await table.wake('w', ['a'], NOON);
       const row = await findFirst(NOON);
       await putOff([{ ...row, at: ONE }], TOKEN);
@@ -105,14 +105,14 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(ONE)).toEqual(['a']);
     });
 
-    test('waits from when it is first woken until it is put away', async () => {
+    test('is listed as waiting from its first wake-up until it is removed', async () => {
       await table.wake('w', ['a', 'b'], NOON);
       const rows = await table.findDue('w', NOON, 10);
       await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));
       expect([await table.listWaiting('w'), await table.listWaiting('other')]).toEqual([['a'], []]);
     });
 
-    test('remembers how often it has failed, until it is woken', async () => {
+    test('stores its number of failures until it is woken', async () => {
       await table.wake('w', ['a'], NOON);
       await putOff([{ ...(await findFirst(NOON)), at: ONE, failures: 3 }]);
       expect((await findFirst(ONE)).failures).toBe(3);

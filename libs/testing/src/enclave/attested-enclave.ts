@@ -5,14 +5,14 @@ import { createExtension, exportSpki, issueCertificate, toPem } from './issue.ts
 import { type ChipOverrides, type ReportParams, TestProcessor } from './test-processor.ts';
 import { type SignerIdentity, TestSigstore } from './test-sigstore.ts';
 
-/** What of an enclave's bundle differs from one that proves everything. */
+/** Differences between the bundle of an enclave and a valid one. */
 export interface EnclaveOverrides {
   readonly report?: Partial<ReportParams>;
   readonly chip?: ChipOverrides;
   readonly signer?: Partial<SignerIdentity>;
   readonly statement?: Readonly<Record<string, unknown>>;
   readonly payloadType?: string;
-  /** What `.hpke.` and `.hatt.` names of its certificate encode; none where it is null. */
+  /** The values that the `.hpke.` and `.hatt.` names of its certificate encode; null omits the names. */
   readonly names?: { readonly hpke?: Buffer | null; readonly hatt?: string | null };
   readonly certificateUntil?: Date;
 }
@@ -23,24 +23,24 @@ const FORMAT = 'https://tinfoil.sh/predicate/sev-snp-guest/v2';
 const DOMAIN = 'enclave.test';
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** An enclave on a test's processor, with a release that a test's Sigstore vouches for: what real ones show, in full. */
+/** An enclave with complete evidence: its processor is a TestProcessor, and its release is signed by a TestSigstore. */
 export class AttestedEnclave {
   readonly repository = 'enclaves/model-router';
   readonly measurement = Buffer.alloc(48, 0x3e);
   readonly digest = 'd1'.repeat(32);
-  /** A time at which all of it is valid. */
+  /** A time at which all its certificates are valid. */
   readonly now = new Date('2026-02-01T00:00:00Z');
   readonly sigstore = new TestSigstore();
   private readonly tls = generateKeyPairSync('ec', { namedCurve: 'secp384r1' });
   private readonly publicCa = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 
-  /** @param publicKey X25519, 32 bytes: what requests are to be encrypted to */
+  /** @param publicKey X25519, 32 bytes; the key that requests are encrypted for */
   constructor(
     readonly publicKey: Buffer,
     readonly processor = new TestProcessor(),
   ) {}
 
-  /** The bundle, in Tinfoil's shape. */
+  /** Returns the bundle in Tinfoil's format. */
   createBundle(overrides: EnclaveOverrides = {}): Json {
     const tlsDigest = createHash('sha256').update(exportSpki(this.tls.publicKey)).digest();
     const reportData = Buffer.concat([tlsDigest, this.publicKey]);
@@ -48,7 +48,7 @@ export class AttestedEnclave {
     return this.createBundleWithReport(report, overrides);
   }
 
-  /** The bundle around a report that a test has made. */
+  /** Returns a bundle with a report that a test has changed. */
   createBundleWithReport(
     report: Buffer,
     { chip, signer, statement, payloadType, names, certificateUntil }: EnclaveOverrides = {},
@@ -111,7 +111,7 @@ export class AttestedEnclave {
   }
 }
 
-/** Bytes as names of a certificate: `00<base32>.label.enclave.test`, `01<base32>.…`. */
+/** Encodes bytes as DNS names of a certificate: `00<base32>.label.enclave.test`, `01<base32>.…`. */
 function encodeNames(bytes: Buffer, label: string): readonly string[] {
   const binary = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
   const letters = (binary.match(/.{1,5}/g) ?? [])

@@ -1,4 +1,4 @@
-/** Writes the encoding of X.509 certificates (DER), as far as tests need it. */
+/** Encodes the parts of DER that X.509 certificates of tests use. */
 
 export const sequence = (...parts: readonly Buffer[]) => element(0x30, ...parts);
 export const octets = (...parts: readonly Buffer[]) => element(0x04, ...parts);
@@ -7,14 +7,14 @@ export const utf8 = (text: string) => element(0x0c, Buffer.from(text));
 export const ia5 = (text: string) => element(0x16, Buffer.from(text));
 export const encodeTrue = () => element(0x01, Buffer.of(0xff));
 
-/** A number from 0 to 2^31 - 1. */
+/** Encodes a number from 0 to 2^31 - 1. */
 export function integer(value: number): Buffer {
   const hex = value.toString(16);
   const bytes = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex');
   return element(0x02, (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
 }
 
-/** An object identifier such as `2.5.29.17`. */
+/** Encodes an object identifier such as `2.5.29.17`. */
 export function oid(text: string): Buffer {
   const [first = 0, second = 0, ...rest] = text.split('.').map(Number);
   const bytes = rest.flatMap((arc) => {
@@ -25,12 +25,12 @@ export function oid(text: string): Buffer {
   return element(0x06, Buffer.of(first * 40 + second, ...bytes));
 }
 
-/** A GeneralizedTime. */
+/** Encodes a GeneralizedTime. */
 export function time(at: Date): Buffer {
   return element(0x18, Buffer.from(`${at.toISOString().replaceAll(/[-:T]|\.\d+Z/g, '')}Z`));
 }
 
-/** Number `number` of a choice or of optional fields; constructed unless it is said otherwise. */
+/** Encodes alternative `number` of a choice, or the optional field with this number. */
 export function context(number: number, content: Buffer, constructed = true): Buffer {
   return element((constructed ? 0xa0 : 0x80) | number, content);
 }

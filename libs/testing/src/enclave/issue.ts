@@ -1,7 +1,6 @@
 import { constants, type KeyObject, sign } from 'node:crypto';
 import { bits, context, element, encodeTrue, integer, octets, oid, sequence, time, utf8 } from './der.ts';
 
-/** What a certificate for tests says. */
 export interface CertificateParams {
   readonly subject: string;
   readonly publicKey: KeyObject;
@@ -9,18 +8,18 @@ export interface CertificateParams {
   readonly from: Date;
   readonly until: Date;
   readonly isCa?: boolean;
-  /** Each made by `createExtension`. */
+  /** Results of `createExtension`. */
   readonly extensions?: readonly Buffer[];
 }
 
-/** A signature algorithm: its identifier, and how a key signs by it. */
+/** A signature algorithm with its DER identifier. */
 interface Algorithm {
   readonly identifier: Buffer;
   sign(key: KeyObject, bytes: Buffer): Buffer;
 }
 
 const SHA384 = sequence(oid('2.16.840.1.101.3.4.2.2'), element(0x05));
-/** As AMD signs, with 48 bytes of salt. */
+/** AMD's algorithm: RSASSA-PSS with a salt of 48 bytes. */
 const PSS_SHA384: Algorithm = {
   identifier: sequence(
     oid('1.2.840.113549.1.1.10'),
@@ -38,14 +37,14 @@ const ECDSA_SHA256: Algorithm = {
   sign: (key, bytes) => sign('sha256', bytes, key),
 };
 
-/** A certificate in DER, signed as the issuer's key can: RSA by PSS with SHA-384, others by ECDSA with SHA-256. */
+/** Issues a certificate in DER. An RSA key signs with PSS and SHA-384, any other key with ECDSA and SHA-256. */
 export function issueCertificate(params: CertificateParams): Buffer {
   const algorithm = selectAlgorithm(params.issuer.key);
   const tbs = encodeTbsCertificate(params);
   return sequence(tbs, algorithm.identifier, bits(algorithm.sign(params.issuer.key, tbs)));
 }
 
-/** The part of a certificate that is signed. */
+/** Encodes the signed part of a certificate. */
 export function encodeTbsCertificate({
   subject,
   publicKey,

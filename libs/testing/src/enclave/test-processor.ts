@@ -2,14 +2,14 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { ia5, integer } from './der.ts';
 import { createExtension, issueCertificate } from './issue.ts';
 
-/** What a report of a test's processor says, by default what a safe one of AMD's Genoa line does. */
+/** Content of a report. By default it is that of a Genoa processor with recent firmware. */
 export interface ReportParams {
   readonly version: number;
   readonly guestPolicy: bigint;
   readonly vmpl: number;
   readonly platform: bigint;
   readonly cpuid: readonly [family: number, model: number, stepping: number];
-  /** The eight bytes as they stand in the report. */
+  /** The eight bytes of a TCB version in the report. */
   readonly tcb: readonly number[];
   readonly committedTcb?: readonly number[];
   readonly launchTcb?: readonly number[];
@@ -18,12 +18,12 @@ export interface ReportParams {
   readonly measurement: Buffer;
 }
 
-/** Other dates or contents of the chip's certificate than AMD's would have. */
+/** Differences between a chip's certificate and a valid one. */
 export interface ChipOverrides {
   readonly until?: Date;
   readonly product?: string;
   readonly hardwareId?: Buffer;
-  /** By their number in the certificate. */
+  /** Firmware levels, by their number in the certificate. */
   readonly levels?: Readonly<Record<number, number>>;
   readonly issuerKey?: KeyObject;
   readonly extraExtensions?: readonly Buffer[];
@@ -43,12 +43,12 @@ const SAFE_REPORT = {
   firmware: [40, 55, 1],
 } as const;
 
-/** A processor that signs reports as AMD's do, with a root of its own, which nothing but a test trusts. */
+/** Signs reports as AMD's processors do, with its own root, which only tests trust. */
 export class TestProcessor {
   private readonly chip = generateKeyPairSync('ec', { namedCurve: 'secp384r1' });
   private readonly hardwareId = Buffer.alloc(64, 0xc1);
   private readonly signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  /** As the proxy pins AMD's: certificates in DER, base64. */
+  /** The root in the format of the proxy's pinned roots: certificates as base64 of DER. */
   readonly root: { readonly product: string; readonly ark: string; readonly ask: string };
 
   constructor(readonly product = 'Genoa') {
@@ -68,7 +68,7 @@ export class TestProcessor {
     };
   }
 
-  /** A signed report. */
+  /** Returns a signed report. */
   createReport(params: Pick<ReportParams, 'reportData' | 'measurement'> & Partial<ReportParams>): Buffer {
     const reportFields: ReportParams = { ...SAFE_REPORT, ...params };
     const report = Buffer.alloc(1184);
@@ -93,7 +93,7 @@ export class TestProcessor {
     return this.signReport(report);
   }
 
-  /** The report signed anew, after a test has changed it. */
+  /** Signs a report that a test has changed. */
   signReport(report: Buffer): Buffer {
     const signature = sign('sha384', report.subarray(0, 0x2a0), {
       key: this.chip.privateKey,
@@ -105,7 +105,7 @@ export class TestProcessor {
     return signed;
   }
 
-  /** The certificate of the chip's key (VCEK), DER. */
+  /** Returns the certificate of the chip's key (VCEK) in DER. */
   createCertificate({
     until = VALID_UNTIL,
     issuerKey,

@@ -10,7 +10,7 @@ import {
   issueCertificate,
 } from './issue.ts';
 
-/** Who signs, as GitHub's workflows are named in certificates of Sigstore. */
+/** Identity of a signing GitHub workflow, as Sigstore's certificates state it. */
 export interface SignerIdentity {
   readonly issuer: string;
   readonly repository: string;
@@ -31,7 +31,7 @@ const MINUTE = 60_000;
 const FULCIO = '1.3.6.1.4.1.57264.1';
 const LOG_NAME = 'log.test';
 
-/** Sigstore's authorities, with keys of their own, which nothing but a test trusts: who certifies, and two logs. */
+/** Sigstore's certificate authority and its two logs, with keys that only tests trust. */
 export class TestSigstore {
   private readonly ca = generateP256Keys();
   private readonly log = generateP256Keys();
@@ -45,7 +45,7 @@ export class TestSigstore {
     isCa: true,
   });
 
-  /** As the proxy trusts Sigstore's. */
+  /** The trust material that the proxy needs to trust this instance. */
   get trust(): TrustMaterial {
     const validFor = { start: VALID_FROM, end: VALID_UNTIL };
     const authority = (publicKey: KeyObject) => ({
@@ -65,7 +65,7 @@ export class TestSigstore {
     };
   }
 
-  /** A Sigstore bundle (0.3) of a statement, signed by a workflow with a key that lives for ten minutes. */
+  /** Returns a Sigstore bundle (version 0.3) of a statement, signed with a key that is valid for ten minutes. */
   signStatement(statement: Json, by: SignerIdentity, payloadType = 'application/vnd.in-toto+json'): Json {
     const keys = generateP256Keys();
     const certificate = this.createCertificate(keys.publicKey, by);
@@ -107,7 +107,7 @@ export class TestSigstore {
     return issueCertificate({ ...params, extensions: [...(params.extensions ?? []), logged] });
   }
 
-  /** What says that the certificate is in the log of certificates (RFC 6962, 3.2 and 3.3). */
+  /** Returns the signed timestamp that shows that the certificate is logged (RFC 6962, 3.2 and 3.3). */
   private createCertificateTimestamps(tbs: Buffer): Buffer {
     const at = u64(SIGNED_AT.getTime());
     const entry = Buffer.concat([sha256(exportSpki(this.ca.publicKey)), encodeUint(tbs.length, 3), tbs]);
@@ -129,7 +129,7 @@ export class TestSigstore {
     return Buffer.concat([encodeUint(timestamp.length + 2, 2), encodeUint(timestamp.length, 2), timestamp]);
   }
 
-  /** The entry in Rekor's log, the second of two: promised, and proven by a signed root. */
+  /** Returns the second of two entries in Rekor's log, with an inclusion promise and an inclusion proof. */
   private createLogEntry(payload: Buffer, signature: string, certificate: Buffer): Json {
     const spec = {
       payloadHash: { algorithm: 'sha256', value: sha256(payload).toString('hex') },

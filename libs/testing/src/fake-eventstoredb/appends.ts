@@ -20,7 +20,7 @@ import {
   unsupportedMethodError,
 } from './wire.ts';
 
-/** Stores, and resolves when the answer may go out. Rejects instead of answering. */
+/** Stores events and resolves when the response may be sent. Rejects with the gRPC error to send. */
 export type AppendEvents = (
   call: { readonly metadata: Metadata },
   stream: string,
@@ -28,7 +28,7 @@ export type AppendEvents = (
   events: readonly ProposedEvent[],
 ) => Promise<AppendResult>;
 
-/** `Append`: one call per append. */
+/** Handles `Append`: one call per append. */
 export function createAppendHandler(store: AppendEvents): handleClientStreamingCall<AppendReq, AppendResp> {
   return (call, callback) => {
     let options: AppendReq.Options | undefined;
@@ -38,7 +38,7 @@ export function createAppendHandler(store: AppendEvents): handleClientStreamingC
       const message = request.getProposedMessage();
       if (message) events.push(toProposedEvent(message));
     });
-    call.on('error', () => {}); // a client that has gone
+    call.on('error', () => {}); // the client disconnected
     call.on('end', () => {
       if (!options?.hasRevision() && !options?.hasNoStream()) return callback(unsupportedMethodError());
       const expected = options.hasNoStream() ? NO_STREAM : Number(options.getRevision());
@@ -84,7 +84,7 @@ interface Batch {
   readonly events: ProposedEvent[];
 }
 
-/** `BatchAppend`: all appends of a client in one call. Our adapter stays away from it; this is here to show that. */
+/** Handles `BatchAppend`: all appends of a client in one call. Tests check that the adapter does not use it. */
 export function createBatchAppendHandler(
   store: AppendEvents,
 ): handleBidiStreamingCall<BatchAppendReq, BatchAppendResp> {

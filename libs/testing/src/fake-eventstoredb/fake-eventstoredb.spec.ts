@@ -4,14 +4,14 @@ import { EventStoreDBClient, jsonEvent, NO_STREAM, streamNameFilter } from '@eve
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { FakeEventStoreDb } from '#testing';
 
-/** What EventStoreDB 23.10.6 was seen to do, asked by the bare client. */
-describe('the double of EventStoreDB', () => {
+/** Tests behaviour that was observed in EventStoreDB 23.10.6 with its own client. */
+describe('FakeEventStoreDb', () => {
   let double: FakeEventStoreDb;
   let client: EventStoreDBClient;
 
   beforeEach(async () => {
     double = await FakeEventStoreDb.start();
-    // As our adapter: one call for each append.
+    // Like the adapter: one call for each append.
     client = Object.assign(EventStoreDBClient.connectionString(double.connectionString), {
       supports: async () => false,
     });
@@ -25,7 +25,7 @@ describe('the double of EventStoreDB', () => {
   const facts = (count: number) =>
     Array.from({ length: count }, () => jsonEvent({ id: randomUUID(), type: 'Happened', data: {} }));
 
-  test('drops a live subscription for which more than 32 messages wait, checkpoints included', async () => {
+  test('drops a live subscription with more than 32 pending messages, including checkpoints', async () => {
     const subscription = client.subscribeToAll({ filter: streamNameFilter({ prefixes: ['account-'] }) });
     subscription.on('data', () => {});
     const failed = once(subscription, 'error');
@@ -43,7 +43,7 @@ describe('the double of EventStoreDB', () => {
     expect(double.stats.dropped).toBe(1);
   });
 
-  test('drops an append that is repeated while the first is in flight, and says so later', async () => {
+  test('drops a repeated append while the first one is in flight, and reports it later as a timeout', async () => {
     const events = facts(2);
     const append = () => client.appendToStream('account-1', events, { expectedRevision: NO_STREAM });
     const answers = await Promise.allSettled([append(), append()]);

@@ -26,33 +26,33 @@ import {
 const HOST = '127.0.0.1';
 const MAX_APPEND_BYTES = 1024 * 1024;
 const MAX_MESSAGE_BYTES = 17 * 1024 * 1024;
-/** After this the server gives up on an append that it has not committed; 2 s on a real one. */
+/** Timeout of the server for an append that is not committed; 2 s on a real server. */
 const COMMIT_TIMEOUT_MS = 50;
 const METHODS = ['read', 'append', 'batchappend'];
 
-/** In PEM. */
+/** Certificate and key in PEM. */
 interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
 export interface FakeEventStoreDbOptions {
-  /** Of a server with TLS. */
+  /** Enables TLS. */
   readonly certificate?: Certificate;
-  /** A free one where this is left out. */
+  /** A free port by default. */
   readonly port?: number;
-  /** A file from which it has what was appended before, and to which it adds; else nothing outlasts its process. */
+  /** File that stores the appended events. Without it they are lost at the end of the process. */
   readonly journal?: string;
 }
 
 /**
- * An EventStoreDB node for tests: it serves the real client over real gRPC what our adapter uses, keeps everything in
- * memory, and fails on demand. What a real server does beyond that (deletion, links, most metadata) it does not know.
+ * An EventStoreDB node for tests. It serves the calls that the adapter uses to the real client over real gRPC, stores
+ * everything in memory, and fails on demand. Deletion, links and most metadata are not supported.
  */
 export class FakeEventStoreDb {
   /**
-   * What the server has seen: calls by name, pages of the whole log that were read forwards and the entries in them,
-   * subscriptions that had all there was or were dropped, and reads that are open now.
+   * Counters of the server: calls by name, forward pages of `$all` and the entries in them, subscriptions that caught
+   * up or were dropped, and reads that are open now.
    */
   readonly stats = {
     ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
@@ -60,7 +60,7 @@ export class FakeEventStoreDb {
   };
   private readonly log: EventLog;
   port: number;
-  /** Those who may call a server with TLS; to one without, as to a real one, all may do all. */
+  /** Users of a server with TLS. Without TLS everyone may do everything, as on a real server. */
   readonly users: Users;
   private server: Server | undefined;
   private restarted: Promise<void> = Promise.resolve();
@@ -70,7 +70,7 @@ export class FakeEventStoreDb {
   private denied: Parameters<FakeEventStoreDb['deny']>[0];
   private losesNextResponse = false;
   private heldResponses: Promise<void> | undefined;
-  /** Appends that are not committed so far, by the ids of their first events. */
+  /** Appends that are not committed yet, by the ids of their first events. */
   private readonly committing = new Set<string>();
   private readonly waiting = new Set<() => void>();
 
@@ -97,13 +97,13 @@ export class FakeEventStoreDb {
     return `esdb://${this.address}?tls=${this.certificate !== undefined}`;
   }
 
-  /** Breaks all connections and takes no new ones. What was appended stays. */
+  /** Closes all connections and accepts no new ones. Appended events remain. */
   stop(): void {
     this.server?.forceShutdown();
     this.server = undefined;
   }
 
-  /** Breaks all connections; then all is as before. */
+  /** Closes all connections and starts the server again, with all its events. */
   restart(): Promise<void> {
     this.restarted = this.restarted.then(() => {
       this.stop();
@@ -112,12 +112,12 @@ export class FakeEventStoreDb {
     return this.restarted;
   }
 
-  /** Answers every call with "not ready", as a node does that is starting. */
+  /** Fails every call with "not ready", like a node that is starting. */
   setNotReady(refusing: boolean): void {
     this.isNotReady = refusing;
   }
 
-  /** Refuses the credentials of all callers, or denies them a right. */
+  /** Rejects the credentials of all callers, or denies them a right; undefined ends this. */
   deny(what: 'credentials' | 'reading $all' | 'appending' | undefined): void {
     this.denied = what;
   }
@@ -127,22 +127,22 @@ export class FakeEventStoreDb {
     this.leader = leader;
   }
 
-  /** Names another node as the leader to whom asks, such as one that has just stopped; itself again where it is undefined. */
+  /** Reports another node as the leader, such as one that has just stopped; with undefined it reports itself again. */
   setAdvertisedLeader(address: string | undefined): void {
     this.advertisedLeader = address;
   }
 
-  /** Refuses appends of more bytes (`MaxAppendSize`). */
+  /** Sets the limit above which appends are rejected (`MaxAppendSize`). */
   setMaxAppendBytes(bytes: number): void {
     this.log.maxAppendSize = bytes;
   }
 
-  /** The next append is stored, but the connection breaks before the answer. */
+  /** Stores the next append, but closes the connection before the response. */
   loseNextResponse(): void {
     this.losesNextResponse = true;
   }
 
-  /** Appends are stored, and their answers wait until the returned function is called. */
+  /** Stores appends, but delays their responses until the returned function is called. */
   holdResponses(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.heldResponses = promise;
@@ -220,7 +220,7 @@ export class FakeEventStoreDb {
     return appended;
   }
 
-  /** A repeated append whose first one is not committed so far is dropped: the server expects it to be sent again. */
+  /** Fails a repeated append with a commit timeout while the first one is not committed, as a real server does. */
   private async commit(stream: string, expected: number, events: readonly ProposedEvent[]): Promise<AppendResult> {
     const [id = ''] = events.map((event) => event.id);
     if (this.committing.has(id)) {
@@ -263,7 +263,7 @@ function createSupportedMethods() {
   return new features.SupportedMethods().setEventStoreServerVersion('24.10.0').setMethodsList(methods);
 }
 
-/** A cluster of this one node, which leads it. */
+/** Returns a cluster whose only node is the leader. */
 function toClusterInfo(leader: string) {
   const [host = '', port] = leader.split(':');
   const node = new gossip.MemberInfo()

@@ -8,7 +8,7 @@ import { EventLog, NO_STREAM } from './log.ts';
 
 const MAX_APPEND_BYTES = 1024 * 1024;
 
-describe('the journal of the double', () => {
+describe('the journal of FakeEventStoreDb', () => {
   let directory: string;
   let file: string;
   const open = () => new EventLog(MAX_APPEND_BYTES, new Journal(file));
@@ -29,7 +29,7 @@ describe('the journal of the double', () => {
       metadata: Buffer.from([0, 255, 10]),
     }));
 
-  test('gives the next process the same entries, and it appends behind them', () => {
+  test('restores the same entries in the next process, which appends after them', () => {
     const log = open();
     log.append('account-1', NO_STREAM, facts(2));
     const [repeated] = facts(1);
@@ -45,7 +45,7 @@ describe('the journal of the double', () => {
     expect(open().entries).toEqual(again.entries);
   });
 
-  test('has nothing of an append that was torn by the end of the process', () => {
+  test('drops an append that was interrupted by the end of the process', () => {
     const log = open();
     log.append('account-1', NO_STREAM, facts(1));
     const whole = [...log.entries];

@@ -3,7 +3,7 @@ import type { LogStorage, ProposedEvent, StoredAppend } from './log.ts';
 
 const END_OF_LINE = 10;
 
-/** As a line says it: numbers that JSON lacks as text, bytes in base64. */
+/** One line of the file, as JSON: bigints as text, bytes as base64. */
 interface Line {
   readonly stream: string;
   readonly created: string;
@@ -13,11 +13,11 @@ interface Line {
   })[];
 }
 
-/** A file that keeps a log beyond the end of its process, even by SIGKILL: one line for each append. */
+/** Stores a log in a file, one line per append. The log survives the end of its process, even by SIGKILL. */
 export class Journal implements LogStorage {
   constructor(private readonly file: string) {}
 
-  /** Returns when the system has it, so that whatever is answered later is kept. */
+  /** Returns when the operating system has the line. Responses are sent after that, so no confirmed append is lost. */
   add({ stream, created, events }: StoredAppend): void {
     const line: Line = {
       stream,
@@ -27,7 +27,7 @@ export class Journal implements LogStorage {
     appendFileSync(this.file, `${JSON.stringify(line)}\n`);
   }
 
-  /** What was added, in that order. A last line that is not complete was never answered: it is removed. */
+  /** Yields the appends in their order. Removes an incomplete last line, because its append got no response. */
   *read(): Generator<StoredAppend> {
     if (!existsSync(this.file)) return;
     const text = readFileSync(this.file);

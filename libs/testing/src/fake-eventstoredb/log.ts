@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 export const NO_STREAM = -1;
 
-/** What an event takes up besides its content; positions are places in a file. */
+/** Size of an event without its content. Positions are offsets in a file. */
 const ENVELOPE_BYTES = 100;
 /** `created` counts ticks of 100 nanoseconds. */
 const TICKS_PER_MS = 10_000n;
@@ -18,12 +18,12 @@ export interface ProposedEvent {
 export interface StoredLogEntry extends ProposedEvent {
   readonly stream: string;
   readonly revision: number;
-  /** Where the entry begins. It is its own commit, so this is its commit and its prepare position. */
+  /** Offset of the entry. The entry is its own commit, so this is both its commit and its prepare position. */
   readonly position: bigint;
   readonly created: bigint;
 }
 
-/** What one append has stored. */
+/** One append as it was stored. */
 export interface StoredAppend {
   readonly stream: string;
   /** In ticks of 100 nanoseconds. */
@@ -31,14 +31,14 @@ export interface StoredAppend {
   readonly events: readonly ProposedEvent[];
 }
 
-/** Where a log is kept for the next process. */
+/** Stores a log for the next process. */
 export interface LogStorage {
-  /** What was added, in that order. */
+  /** Yields the appends in their order. */
   read(): Iterable<StoredAppend>;
   add(stored: StoredAppend): void;
 }
 
-/** A place between entries: behind every entry whose position is at or before it. */
+/** A position between entries: after every entry whose position is less than or equal to it. */
 export interface LogPosition {
   readonly commit: bigint;
   readonly prepare: bigint;
@@ -51,7 +51,10 @@ export type AppendResult =
   | { readonly kind: 'wrong-version'; readonly current: number }
   | { readonly kind: 'too-big'; readonly limit: number };
 
-/** The log of an EventStoreDB node, with the server's rules for appends. Its own entries come first, as on a real one. */
+/**
+ * The log of an EventStoreDB node, with the server's rules for appends. Its first entry is a system event, as on a real
+ * server.
+ */
 export class EventLog {
   readonly entries: StoredLogEntry[] = [];
   private readonly streams = new Map<string, StoredLogEntry[]>();
@@ -59,7 +62,7 @@ export class EventLog {
   private nextPosition = 0n;
   maxAppendSize: number;
 
-  /** @param storage without it, the entries are gone with this process */
+  /** @param storage without it, the entries are lost at the end of the process */
   constructor(
     maxAppendSize: number,
     private readonly storage?: LogStorage,
@@ -71,7 +74,7 @@ export class EventLog {
     this.write('$user-admin', [{ ...user, data: Buffer.from('{}'), metadata: new Uint8Array() }]);
   }
 
-  /** Where the next entry will begin. */
+  /** Position of the next entry. */
   get end(): bigint {
     return this.nextPosition;
   }
@@ -80,7 +83,7 @@ export class EventLog {
     return this.streams.get(name) ?? [];
   }
 
-  /** The last entry of an append that was stored already with the same ids answers for it. */
+  /** Appends events. Repeating an append with the same ids returns the result of the stored one. */
   append(stream: string, expected: number, events: readonly ProposedEvent[]): AppendResult {
     const size = events.reduce(
       (sum, { type, data, metadata }) => sum + 2 * type.length + data.length + metadata.length,
@@ -100,7 +103,7 @@ export class EventLog {
     return { kind: 'stored', revision: last.revision, position: last.position };
   }
 
-  /** The index of the first entry behind a place. */
+  /** Returns the index of the first entry after a position. */
   findIndexAfter({ commit, prepare }: LogPosition): number {
     let [low, high] = [0, this.entries.length];
     while (low < high) {
@@ -112,7 +115,7 @@ export class EventLog {
     return low;
   }
 
-  /** A real server cannot read from the middle of an entry. */
+  /** Whether a position is between two entries: a real server cannot read from the middle of an entry. */
   isBoundary({ commit }: LogPosition): boolean {
     return (
       commit === this.end || this.entries[this.findIndexAfter({ commit, prepare: commit }) - 1]?.position === commit

@@ -16,23 +16,21 @@ import {
 } from './wire.ts';
 
 const BACKWARDS = 1;
-/** Entries of one page while a subscription catches up. */
+/** Number of entries per page while a subscription catches up. */
 const PAGE = 32;
-/** Messages that wait for a subscription that is live, checkpoints included; one that lets more wait is dropped. */
+/** Maximum number of pending messages of a live subscription, including checkpoints. Beyond it, it is dropped. */
 const MAX_PENDING_MESSAGES = 32;
 
 type Call = ServerWritableStream<ReadReq, ReadResp>;
 type Options = ReadReq.Options;
 
-/**
- * `Read`: a stream or all of them, once or as a subscription. What is written waits for the client to take it.
- */
+/** Handles `Read`: one stream or all, once or as a subscription. Waits whenever the client is slower than the log. */
 export async function read(log: EventLog, call: Call, onEvent: OnReadEvent): Promise<void> {
   const disconnected = new AbortController();
   for (const event of ['cancelled', 'close', 'error']) call.on(event, () => disconnected.abort());
   const send = async (response: ReadResp) => {
     if (disconnected.signal.aborted || call.write(response)) return;
-    await once(call, 'drain', { signal: disconnected.signal }).catch(() => {}); // the client has gone
+    await once(call, 'drain', { signal: disconnected.signal }).catch(() => {}); // the client disconnected
   };
   try {
     const options = call.request.getOptions() as Options;
@@ -47,7 +45,7 @@ export async function read(log: EventLog, call: Call, onEvent: OnReadEvent): Pro
 
 type SendResponse = (response: ReadResp) => Promise<void>;
 
-/** A page of the whole log is read, an entry of it was sent, a subscription has had all there was, or was dropped. */
+/** A page of `$all` is read, an entry of it was sent, or a subscription caught up or was dropped. */
 export type OnReadEvent = (what: 'pages' | 'entries' | 'caughtUp' | 'dropped') => void;
 
 interface ReadCallbacks {
@@ -69,7 +67,7 @@ async function readStream(log: EventLog, options: Options, send: SendResponse): 
   for (const entry of chosen) await send(createEventResponse(entry));
 }
 
-/** Forwards from an entry on, that one included, or backwards from the one before it. */
+/** Reads forwards starting with the entry at the position, or backwards starting with the one before it. */
 async function readAll(log: EventLog, options: Options, { send, onEvent }: ReadCallbacks): Promise<void> {
   if (options.hasFilter()) throw unsupportedMethodError();
   const count = Number(options.getCount());
@@ -89,9 +87,9 @@ async function readAll(log: EventLog, options: Options, { send, onEvent }: ReadC
 }
 
 /**
- * All streams with certain beginnings of their names, behind a position; then what is appended later. Checkpoints report how
- * far the log has been searched: live they name an entry; on the way there they may name the place where the next
- * entry will begin, which has not been seen yet (prepare position 0).
+ * Sends the events of all streams with certain name prefixes, after a position and then live. Checkpoints report how
+ * far the log has been searched. A live checkpoint is the position of an entry. Before that, it can be the position of
+ * the next entry, which has not been read yet; its prepare position is then 0.
  */
 async function subscribe(
   log: EventLog,
@@ -133,7 +131,7 @@ async function subscribe(
   }
 }
 
-/** How many entries are before where a read backwards begins. */
+/** Returns the number of entries before the start of a backward read. */
 function getEndIndex(log: EventLog, options: Options): number {
   if (options.getAll()?.hasEnd()) return log.entries.length;
   const { commit, prepare } = parsePosition(log, options);

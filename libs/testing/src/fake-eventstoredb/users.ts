@@ -14,17 +14,17 @@ interface Call<Request> {
 }
 
 /**
- * The users of a server, and its rules about streams whose metadata and whose settings nobody has changed: ordinary users read and
- * append to all streams but those of the system, `$all` among them, which are for administrators. What is said of a stream in its
- * metadata goes before. As LegacyStreamPermissionAssertion.cs and UserManagementService.cs of EventStoreDB 23.10.6 have them.
+ * The users of a server and its default access rules: users read and append to all streams except system streams, such
+ * as `$all`, which are for administrators. The metadata of a stream takes precedence. The rules are those of
+ * LegacyStreamPermissionAssertion.cs and UserManagementService.cs in EventStoreDB 23.10.6.
  */
 export class Users {
-  /** By login. */
+  /** Passwords by login. */
   readonly passwords = new Map([[ADMIN, 'changeit']]);
 
   constructor(private readonly log: EventLog) {}
 
-  /** Why a call is refused that reads a stream or appends to it; undefined where it may. */
+  /** Returns the error for a call that may not read the stream or append to it; undefined if the call is allowed. */
   findAccessError(metadata: Metadata, action: 'read' | 'append', stream: string) {
     const login = this.findLogin(metadata);
     if (login === undefined) return unknownUserError();

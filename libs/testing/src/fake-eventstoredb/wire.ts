@@ -1,4 +1,4 @@
-/** Between the log and the wire, in the message classes that the client's package was generated with. */
+/** Converts between entries of the log and the generated message classes of the client's package. */
 
 import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
@@ -19,7 +19,7 @@ function createUuid(text: string): UUID {
   return new shared.UUID().setString(text);
 }
 
-/** What a client wants to append: the events of both append calls look the same. */
+/** Parses an event to append. Both append calls use the same format for events. */
 export function toProposedEvent(message: AppendReq.ProposedMessage | BatchAppendReq.ProposedMessage): ProposedEvent {
   const properties = message.getMetadataMap();
   return {
@@ -69,7 +69,7 @@ export function createCaughtUpResponse(): ReadResp {
   return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
 }
 
-/** A status, and the trailers by which the client distinguishes errors. */
+/** Creates a gRPC error with the trailers by which the client distinguishes errors. */
 export function createServiceError(
   code: status,
   details: string,
@@ -87,16 +87,16 @@ export const notLeaderError = (host: string, port: number) =>
     'leader-endpoint-port': String(port),
   });
 export const notReadyError = () => createServiceError(status.UNAVAILABLE, 'Server Is Not Ready');
-// These two were heard from EventStoreDB 23.10.6.
+// These two were received from EventStoreDB 23.10.6.
 export const commitTimeoutError = () => createServiceError(status.ABORTED, 'Operation timed out: Commit phase timeout');
 export const slowConsumerError = () =>
   createServiceError(
     status.ABORTED,
     'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
   );
-// These two are as its source has them: github.com/EventStore/EventStore at oss-v23.10.6, in src/EventStore.Core/Services/Transport
-// Http/AuthenticationMiddleware.cs and Grpc/RpcExceptions.cs.
+// These two are copied from its source: github.com/EventStore/EventStore at oss-v23.10.6, in
+// src/EventStore.Core/Services/Transport/Http/AuthenticationMiddleware.cs and Grpc/RpcExceptions.cs.
 export const unknownUserError = () => createServiceError(status.UNAUTHENTICATED, 'Unauthenticated');
 export const accessDeniedError = () =>
   createServiceError(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
-export const unsupportedMethodError = () => createServiceError(status.UNIMPLEMENTED, 'the double does not serve this');
+export const unsupportedMethodError = () => createServiceError(status.UNIMPLEMENTED, 'not supported by the fake');

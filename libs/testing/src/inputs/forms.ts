@@ -1,4 +1,4 @@
-/** Bodies with files in them. */
+/** Form bodies with files. */
 import { createAudioFile } from './media-files.ts';
 
 /** A PNG of one pixel. */
@@ -7,14 +7,14 @@ export const PIXEL = Buffer.from(
   'base64',
 );
 
-/** What examples call the files that they send: `@image`. */
+/** Files by the names that examples use for them, such as `@image`. */
 const FILES: ReadonlyMap<string, () => File> = new Map([
   ['@file', () => new File([new Uint8Array(createAudioFile('mp3', { seconds: 1 }))], 'recording.mp3')],
   ['@image', () => new File([PIXEL], 'pixel.png')],
   ['@mask', () => new File([PIXEL], 'mask.png')],
 ]);
 
-/** A form with these fields. A value as `@image` is a file. */
+/** Creates a form with these fields. A value such as `@image` becomes a file. */
 export function createForm(fields: Readonly<Record<string, string | File>>): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) {

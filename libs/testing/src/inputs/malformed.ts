@@ -1,7 +1,9 @@
-/** What a client with a bug sends: a good body with one member, at any depth, that is something else, or missing. */
+/**
+ * Generates the bodies of a client with a bug: a valid body in which one member, at any depth, is replaced or missing.
+ */
 
 export interface Malformed {
-  /** What was done, and where: `messages[0].content[1].type = null`. */
+  /** Describes the change, such as `messages.0.content.1.type = null`. */
   readonly change: string;
   readonly body: unknown;
 }
@@ -9,7 +11,7 @@ export interface Malformed {
 const MISSING = Symbol('missing');
 const REPLACEMENTS: readonly unknown[] = [MISSING, null, true, -1, '', [], [null], {}];
 
-/** Every copy of a body in which one member is malformed, the outermost first. */
+/** Yields every copy of a body with one malformed member, outermost members first. */
 export function* generateMalformed(body: unknown): Generator<Malformed> {
   for (const path of listPaths(body)) {
     for (const replacement of REPLACEMENTS) {

@@ -1,6 +1,6 @@
 /**
- * Recordings of silence in each of the formats that are transcribed, also such as say that they are shorter than they
- * are: real decoders open them, and decode their true length.
+ * Creates recordings of silence in all formats that are transcribed. A recording can claim to be shorter than it is.
+ * Real decoders open it and decode its true length.
  */
 
 import {
@@ -21,15 +21,20 @@ export type AudioFormat = (typeof AUDIO_FORMATS)[number] | 'ogg';
 
 export interface TestRecording {
   readonly seconds: number;
-  /** What it says of its length, in every place where it says it, as a part of the truth; a tenth: 0.1. */
+  /**
+   * The claimed length as a fraction of the true length, such as 0.1, in all places of the file that state a length.
+   */
   readonly claims?: number;
-  /** Words among its bytes that no decoder plays: the sandbox looks for its directive there. Not in OGG. */
+  /** Text in the file that decoders ignore. The sandbox searches it for its directive. Not supported for OGG. */
   readonly directive?: string;
-  /** Of a WAV file. */
+  /** Only for WAV files. */
   readonly channels?: number;
 }
 
-/** A recording; MPEG is a program stream of MPEG-1, MPGA is MPEG audio of layer II, MP4 has a picture as well. */
+/**
+ * Creates a recording. `mpeg` is a program stream of MPEG-1, `mpga` MPEG audio layer II, and `mp4` also has a video
+ * track.
+ */
 export function createAudioFile(
   format: AudioFormat,
   { seconds, claims = 1, directive = '', channels = 1 }: TestRecording,
@@ -66,10 +71,10 @@ export function createAudioFile(
   }
 }
 
-/** Not a multiple of anything in a file, so that no rounding hides a mistake. */
+/** Not a multiple of any size in the file, so rounding cannot hide a mistake. */
 const WAVE_RATE = 8_000;
 
-/** A tag with words of its own. */
+/** Creates an ID3 tag that contains the directive. */
 function createId3Tag(directive: Buffer): Buffer {
   if (directive.length === 0) return directive;
   const size = directive.length + 10;
@@ -79,7 +84,7 @@ function createId3Tag(directive: Buffer): Buffer {
   return Buffer.concat([head, frame, directive]);
 }
 
-/** The first frame of an MP3, which says how many there are. */
+/** Creates the first frame of an MP3, which states the number of frames. */
 function createHeaderFrame(seconds: number, claims: number): Buffer {
   const frames = Math.round((seconds / MP3_FRAME.seconds) * claims);
   const frame = Buffer.alloc(MP3_FRAME.bytes);
@@ -92,7 +97,10 @@ function createHeaderFrame(seconds: number, claims: number): Buffer {
 
 const LAYER_TWO_SECONDS = 1_152 / 48_000;
 
-/** Frames of 32 kbit/s; where it lies, the first one has twelve times as many, which stands for all to who reads one. */
+/**
+ * Creates frames of 32 kbit/s. For a false length the first frame has 384 kbit/s, from which simple readers infer the
+ * bit rate.
+ */
 function createMpegLayer2(seconds: number, claims: number): Buffer {
   const frames = Math.max(1, Math.round(seconds / LAYER_TWO_SECONDS));
   const frame = (index: number, kilobits: number) => {
@@ -107,7 +115,7 @@ function createMpegLayer2(seconds: number, claims: number): Buffer {
 
 const CLOCK = 90_000;
 
-/** MPEG-1: a pack for each frame of sound, with the time at which it is heard. */
+/** Creates a program stream of MPEG-1, with one pack for each audio frame and its presentation time. */
 function createProgramStream(seconds: number, claims: number, directive: Buffer): Buffer {
   const frames = createMpegLayer2(seconds, 1);
   const size = 96;
@@ -126,7 +134,7 @@ function createPacket(stream: number, content: Buffer): Buffer {
   return Buffer.concat([head, content]);
 }
 
-/** A time of 33 bits, of which only the lower 30 are used. */
+/** Encodes a time of 33 bits. Only the lower 30 bits are used. */
 function encodeTimestamp(mark: number, time: number): Buffer {
   const bits = `${mark.toString(2).padStart(4, '0')}000` + `1${part(time, 15)}1${part(time, 0)}1`;
   return Buffer.from(BigInt(`0b${bits}`).toString(16).padStart(10, '0'), 'hex');
@@ -138,7 +146,7 @@ function part(time: number, from: number): string {
 
 const CLUSTER_PACKETS = 500;
 
-/** Opus in WebM. */
+/** Creates WebM with Opus audio. */
 function createWebm(seconds: number, claims: number, directive: Buffer): Buffer {
   const packets = Math.max(1, Math.round(seconds / OPUS_PACKET_SECONDS));
   const milliseconds = (count: number) => Math.round(count * OPUS_PACKET_SECONDS * 1_000 * claims);
@@ -211,7 +219,7 @@ function app(id: number): Buffer {
   return createElement(id, Buffer.from('countinghouse'));
 }
 
-/** An element of EBML, with a size of eight bytes. */
+/** Creates an EBML element whose size field has eight bytes. */
 function createElement(id: number, ...content: readonly Buffer[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([

@@ -1,4 +1,4 @@
-/** What an OpenAPI 3.1 document is, as far as ours goes: a JSON Schema that allows nothing else. */
+/** JSON Schema of the parts of OpenAPI 3.1 that the gateway's document uses. It allows nothing else. */
 
 const strictObject = (required: readonly string[], properties: object) => ({
   type: 'object',

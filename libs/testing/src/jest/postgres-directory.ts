@@ -3,34 +3,36 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** Where the PostgreSQL of this test run lives, once a suite has asked for one. Set for all workers. */
+/** Environment variable with the directory of this test run's PostgreSQL. Set for all workers. */
 export const POSTGRES_DIRECTORY = 'TEST_POSTGRES_DIRECTORY';
 
 const STOP_TIMEOUT_MS = 3_000;
 const POLL_MS = 5;
 
-/** Reserves the place; the first suite that needs a database starts the server there (`test-database.ts`). */
+/** Reserves the directory. The first suite that needs a database starts the server there (`test-database.ts`). */
 export async function reserve(): Promise<void> {
   process.env[POSTGRES_DIRECTORY] = await mkdtemp(path.join(tmpdir(), 'countinghouse-test-'));
-  process.once('exit', release); // a run that is interrupted tears nothing down
+  process.once('exit', release); // an interrupted run does not call the global teardown
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 }
 
-/** Stops the server, if one was started, and leaves nothing behind. Synchronously: an exit handler cannot wait. */
+/**
+ * Stops the server, if one was started, and removes its directory. Synchronous, because an exit handler cannot wait.
+ */
 export function release(): void {
   const directory = process.env[POSTGRES_DIRECTORY];
   if (directory === undefined) return;
   delete process.env[POSTGRES_DIRECTORY];
   const server = findServerPid(directory);
   if (server !== undefined) {
-    process.kill(server, 'SIGQUIT'); // without a goodbye to connections that a failed suite left open
-    // Its file goes with it. A process that has ended seems to live while its parent waits here.
+    process.kill(server, 'SIGQUIT'); // does not wait for connections that a failed suite left open
+    // The server removes its pid file at its end. An ended child process still seems alive while its parent waits here.
     for (let waited = 0; findServerPid(directory) && waited < STOP_TIMEOUT_MS; waited += POLL_MS) pause(POLL_MS);
   }
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** The process id in the server's own pid file, if that process lives. */
+/** Returns the process id from the server's pid file, if that process is alive. */
 function findServerPid(directory: string): number | undefined {
   try {
     const pid = Number(readFileSync(path.join(directory, 'postgres/postmaster.pid'), 'utf8').split('\n')[0]);

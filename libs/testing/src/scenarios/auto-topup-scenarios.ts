@@ -1,4 +1,4 @@
-/** Automatic top-ups, up to any point of their lives. */
+/** Generates automatic top-ups up to any point of their life cycle. */
 import fc from 'fast-check';
 import type { AutoTopupCommand, AutoTopupState } from '#domain';
 import { parseUsd } from '#kernel';
@@ -7,7 +7,7 @@ export interface AutoTopupAttempt {
   readonly outcome: 'sent' | 'lost';
   readonly code: string;
   readonly end: 'paid' | 'expired' | 'failed' | 'dropped';
-  /** How much of it happens. */
+  /** How many of its commands are executed. */
   readonly steps: number;
 }
 
@@ -18,7 +18,7 @@ export const autoTopupAttempts: fc.Arbitrary<AutoTopupAttempt> = fc.record({
   steps: fc.integer({ min: 1, max: 8 }),
 });
 
-/** The commands of an attempt, which may be one that is open already. */
+/** Returns the commands of an attempt. Continues the open attempt, if there is one. */
 export function createAttemptCommands(
   walletNumber: number,
   { attempts: attemptCount = 0, attempt: openAttempt }: Partial<AutoTopupState> = {},

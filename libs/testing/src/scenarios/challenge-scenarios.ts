@@ -1,4 +1,4 @@
-/** Payment challenges, up to any point of their lives, in any order of what can happen to them. */
+/** Generates payment challenges up to any point of their life cycle, with possible actions in any order. */
 import fc from 'fast-check';
 import type { ChallengeCommand, ChallengeIssued, ChallengeState, Charge } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
@@ -51,7 +51,7 @@ interface ChallengeHistory {
   runChallengeCommand(id: string, command: ChallengeCommand): void;
 }
 
-/** Each has an id of its own; `charge` is what a use of some price and output comes to. */
+/** Runs a scenario under a new challenge id. @param charge creates the charge of a claim from its price and output */
 export function runChallengeScenario(
   history: ChallengeHistory,
   { price, actions }: ChallengeScenario,

@@ -1,4 +1,4 @@
-/** What specs ask of charges. */
+/** Helpers for charges in specs. */
 import {
   addUsage,
   type Charge,
@@ -13,35 +13,34 @@ import {
 } from '#domain';
 import { formatUsd, toPicoUsd } from '#kernel';
 
-/** A charge of one call, with whatever differs. */
+/** Creates a charge of one call. */
 export function createCharge(overrides: Partial<ChargeItem> = {}, rest: Partial<Charge> = {}): Charge {
   const sold = { of: 'm', provider: 'p', creditor: 'p', usage: {}, estimated: false, cost: '0', price: '0' };
   return toCharge([{ ...sold, ...overrides }], { priceList: 'v', attempts: [], ...rest });
 }
 
-/** The charges of facts, settled or borne by the house. */
+/** Returns the charges of events, whether settled or absorbed by the operator. */
 export function listCharges(events: readonly DomainEvent[]): readonly Charge[] {
   return events.flatMap((event) =>
     event.type === 'HoldSettled' || event.type === 'ChargeAbsorbed' ? [event.data.charge] : [],
   );
 }
 
-/** What providers would invoice for charges, in USD as a bill has it. */
+/** Returns what providers would invoice for the charges, in USD with the format of a bill. */
 export function formatTotalCost(charges: readonly Charge[]): string {
   return formatUsd(toPicoUsd(charges.reduce((sum, { cost }) => sum + BigInt(cost), 0n)));
 }
 
-/** The calls of what was asked. */
+/** Returns the items of the requested calls. */
 export function listCallItems({ items }: Charge): readonly ChargeItem[] {
   return items.filter(({ beside }) => !beside);
 }
 
-/** What was used beside it. */
+/** Returns the items in addition to the requested calls, such as web searches. */
 export function listExtraItems({ items }: Charge): readonly ChargeItem[] {
   return items.filter(({ beside }) => beside);
 }
 
-/** Tokens by their classes. */
 export type TokenCounts = readonly [
   input: number,
   cacheRead: number,
@@ -54,7 +53,7 @@ export function toTokenUsage([input, cacheRead, cacheWrite, output, reasoning]: 
   return { input, cacheRead, cacheWrite, output, reasoning };
 }
 
-/** What all calls have used together. */
+/** Returns the total usage of all calls. */
 export function sumUsage(charge: Charge): Usage {
   return listCallItems(charge).reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
 }
@@ -63,7 +62,10 @@ export function isEstimated({ items }: Charge): boolean {
   return items.some(({ estimated }) => estimated);
 }
 
-/** True when the amounts of each item follow from its usage and a line of the price list, and those of the charge from them. */
+/**
+ * Whether the amounts of each item follow from its usage and a line of the price list, and the totals of the charge
+ * from its items.
+ */
 export function isExplained(charge: Charge, lines: readonly PriceListLine[]): boolean {
   const recalculated = charge.items.map((item) => {
     const line = lines.find(({ of, provider, creditor }) => {

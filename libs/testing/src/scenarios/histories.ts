@@ -1,6 +1,6 @@
 /**
- * Histories that could have happened: every fact was decided, time only moves forward, and money came from top-ups.
- * For read models and other readers of facts.
+ * Generates possible histories for tests of read models and other readers of events: deciders decide every event, time
+ * only moves forward, and money comes from top-ups.
  */
 import fc from 'fast-check';
 import type { AccountState, ChallengeState, ResetPeriod, TopupState } from '#domain';
@@ -14,7 +14,7 @@ import { runVideoScenario, videoScenarios } from './video-scenarios.ts';
 
 export interface History {
   readonly events: readonly HistoryEvent[];
-  /** What the deciders made of the facts, by id. */
+  /** States of the streams, by id. */
   readonly accounts: ReadonlyMap<string, AccountState>;
   readonly topups: ReadonlyMap<string, TopupState>;
   readonly challenges: ReadonlyMap<string, ChallengeState>;
@@ -41,7 +41,7 @@ function openAccount(accountNumber: number, limit: string | null, resetPeriod: R
 }
 
 interface HoldOutcome {
-  /** How many holds ago. It may have ended long since. */
+  /** Number of holds to go back. That hold may have ended already. */
   readonly back: number;
   readonly resolution: 'settle' | 'release' | 'absorb';
   readonly price: PicoUsd;
@@ -61,7 +61,7 @@ function endHold(history: HistoryBuilder, { back, resolution, price, output }: H
     history.runAccountCommand(accountNumber, { type: 'ReleaseHold', data: { ...failed, absorbed: charge } });
 }
 
-/** An automatic top-up up to some point, perhaps of an attempt that is open already. */
+/** Runs an automatic top-up up to some point. Continues the open attempt, if there is one. */
 function runAutoTopup(history: HistoryBuilder, accountNumber: number, attempt: AutoTopupAttempt): void {
   const state = history.autoTopups.get(toAccountId(accountNumber));
   for (const command of createAttemptCommands(accountNumber, state, attempt, {
@@ -72,7 +72,7 @@ function runAutoTopup(history: HistoryBuilder, accountNumber: number, attempt: A
 }
 
 const accountNumbers = fc.nat(2);
-/** Each account's first key, its second one, or none. */
+/** Suffixes of the ids of an account's first and second key. */
 const keySuffixes = fc.constantFrom('', 'b');
 const resetPeriods = fc.constantFrom('daily', 'weekly', 'monthly', null);
 const amount = fc.bigInt({ min: 0n, max: parseUsd('0.6') }).map((value) => value as PicoUsd);
@@ -212,7 +212,7 @@ const initialSteps: readonly Step[] = [
   ),
 ];
 
-/** Three accounts that begin with some money, and then up to so many steps of all kinds. */
+/** Generates histories of three accounts with some money, with up to `maxSteps` further steps of all kinds. */
 export function createHistoryArbitrary(maxSteps: number): fc.Arbitrary<History> {
   return fc.array(steps, { minLength: maxSteps / 2, maxLength: maxSteps }).map((then) => {
     const history = new HistoryBuilder();
@@ -222,7 +222,7 @@ export function createHistoryArbitrary(maxSteps: number): fc.Arbitrary<History> 
   });
 }
 
-/** The same long history each time, for specs that need just one. */
+/** Returns the same long history every time, for specs that need only one. */
 export function createSampleHistory(): History {
   return fc.sample(createHistoryArbitrary(300), { numRuns: 1, seed: 20_261_127 })[0] as History;
 }

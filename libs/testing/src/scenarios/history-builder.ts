@@ -1,4 +1,4 @@
-/** A history while it is built: commands are decided, and their events recorded in one order. */
+/** Builds a history: decides commands and records their events in one order. */
 import {
   type AccountCommand,
   type AccountState,
@@ -23,7 +23,8 @@ import { type Decider, fold, type Message, Rejection, type StoredEvent } from '#
 
 export type HistoryEvent = StoredEvent<DomainEvent>;
 
-const START_MS = Date.parse('2026-11-26T22:00:00.000Z'); // soon a day ends, and then a week and a month
+/** Shortly before the end of a day. The ends of a week and of a month follow. */
+const START_MS = Date.parse('2026-11-26T22:00:00.000Z');
 export const MINUTE_MS = 60_000;
 
 /** All streams of a category. */
@@ -33,7 +34,7 @@ interface Streams<Command extends Message, State, Event extends Message> {
   readonly states: Map<string, State>;
 }
 
-/** The facts so far. A command that is rejected leaves none. */
+/** Collects the events of a history. A rejected command adds none. */
 export class HistoryBuilder {
   readonly events: HistoryEvent[] = [];
   readonly accounts = new Map<string, AccountState>();
@@ -41,15 +42,15 @@ export class HistoryBuilder {
   readonly autoTopups = new Map<string, AutoTopupState>();
   readonly videos = new Map<string, VideoState>();
   readonly challenges = new Map<string, ChallengeState>();
-  /** Also those that came to nothing. */
+  /** Includes videos whose requests were rejected. */
   videosRequested = 0;
-  /** Which account asked for each hold, `h0` and on. */
+  /** Account numbers of the requested holds `h0`, `h1` and so on. */
   readonly holds: number[] = [];
   private now = START_MS;
   private readonly lists = new Map<string, PriceListPublished['data'] | null>();
   private readonly lengths = new Map<string, number>();
 
-  /** Nothing happens at the same time as something else. */
+  /** Runs a step one millisecond after the previous one, so that no two steps have the same time. */
   apply(step: Step): void {
     this.now++;
     step(this);
@@ -112,7 +113,7 @@ export class HistoryBuilder {
     }
   }
 
-  /** As a store would: positions grow, with gaps. */
+  /** Records an event as a store would. Positions grow, with gaps. */
   private record(stream: string, event: DomainEvent): void {
     const index = this.events.length;
     const revision = this.lengths.get(stream) ?? 0;

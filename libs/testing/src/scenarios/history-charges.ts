@@ -1,7 +1,7 @@
-/** What the uses in made-up histories come to. */
+/** Charges for generated histories. */
 import { type Charge, toCharge } from '#domain';
 
-/** A charge of some price, with what a charge can have. */
+/** Creates a charge with this price. Its other fields vary with `output`. */
 export function createTestCharge(model: string, price: bigint, output: number): Charge {
   const amounts = { price: price.toString(), cost: ((price * 9n) / 10n).toString() };
   const sold = { of: model, provider: 'openai', creditor: 'router', vendorId: `gen-${output}` };

@@ -6,7 +6,7 @@ const AT = '2026-11-22T12:00:00.000Z';
 const BTC = { code: 'BTC', name: 'Bitcoin', decimals: 11, step: 1_000, currencies: {} } as const;
 const RATE = '85000.00';
 
-/** A challenge for a search at this price, when bitcoin was at 85,000. */
+/** Creates a challenge for a web search at this price, with a rate of 85,000 USD per bitcoin. */
 export function createIssuedChallenge(
   overrides: Partial<ChallengeIssued['data']> = {},
   price: PicoUsd = parseUsd('0.0115'),

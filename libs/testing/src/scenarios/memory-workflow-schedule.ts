@@ -8,7 +8,6 @@ interface Row {
   readonly ahead: boolean;
 }
 
-/** Timers of workflows in memory. */
 export class MemoryWorkflowSchedule implements WorkflowSchedule {
   readonly rows = new Map<string, Row>();
 

@@ -15,7 +15,7 @@ import {
 import { TEST_CAUSE } from '../test-cause.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
-/** Thrown by whatever a process does after it has died. */
+/** Thrown by every action of a process after its death. */
 export class ProcessKilledError extends Error {}
 
 interface ParcelWorldOptions {
@@ -31,14 +31,14 @@ function createMemoryCheckpoints(): CheckpointStore {
   };
 }
 
-/** Everything around the parcels that outlives a process, and what it has seen. */
+/** The parts of the parcel tests that outlive a process, with a record of what happened. */
 export class ParcelWorld {
-  /** Milliseconds since 1970; sleeping lets it pass. */
+  /** Milliseconds since 1970. Sleeping advances it. */
   time = Date.parse('2026-11-20T12:00:00.000Z');
-  /** From then on there is stock. */
+  /** Time from which there is stock. */
   stockAvailableAtMs = 0;
   readonly shipped: string[] = [];
-  /** Ids whose customers were notified: twice is as good as once. */
+  /** Ids of the parcels whose customers were notified, once or repeatedly. */
   readonly announced = new Set<string>();
   announcements = 0;
   readonly queryTimes: number[] = [];
@@ -47,7 +47,7 @@ export class ParcelWorld {
   private readonly sleep: Runtime['sleep'];
   private token = 0;
 
-  /** In memory and without waiting by default. */
+  /** By default, checkpoints are in memory and `sleep` does not wait. */
   constructor(
     readonly store: EventStore,
     readonly due: WorkflowSchedule,
@@ -57,12 +57,12 @@ export class ParcelWorld {
     this.sleep = sleep;
   }
 
-  /** What runs: with other rules for what concerns it, where a test wants that. */
+  /** The workflow that runs. A test can replace it by one with other rules. */
   workflow: typeof parcels = parcels;
 
   readonly now = () => new Date(this.time).toISOString();
 
-  /** A lease of its own, with a higher token than all before. */
+  /** Creates a lease with a higher token than all leases before. */
   createLease(stop: AbortController): Lease {
     return { token: ++this.token, signal: stop.signal, isHeld: () => !stop.signal.aborted };
   }
@@ -78,8 +78,8 @@ export class ParcelWorld {
   }
 
   /**
-   * A process that runs the workflow until `until`, or until it dies.
-   * @param intercept called before and after each thing that the process does to what outlives it; throws once it is dead
+   * Runs the workflow as one process, until `until` returns true or the process dies.
+   * @param intercept wraps every action of the process on state that outlives it; throws ProcessKilledError to kill it
    */
   async runProcess(
     until: () => boolean | Promise<boolean>,
@@ -156,7 +156,7 @@ export class ParcelWorld {
         findDue: (...args) => intercept('due', () => due.findDue(...args)),
         listWaiting: (...args) => intercept('waiting', () => due.listWaiting(...args)),
         wake: (...args) => intercept('wake', () => due.wake(...args)),
-        reschedule: (...args) => intercept('put off', () => due.reschedule(...args)),
+        reschedule: (...args) => intercept('reschedule', () => due.reschedule(...args)),
       },
       checkpoints: {
         load: (reader) => intercept('load', () => this.checkpoints.load(reader)),

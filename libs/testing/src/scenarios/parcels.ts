@@ -1,4 +1,4 @@
-/** A workflow with every kind of step, for tests of what runs workflows. */
+/** A workflow with every kind of step, for tests of the workflow runner. */
 import type { Decider, EffectStep, Message, QueryStep, SendStep, Workflow } from '#kernel';
 import { assertFencingToken } from '#kernel';
 
@@ -74,7 +74,7 @@ const decider: Decider<ParcelCommand, Parcel, ParcelEvent> = {
   },
 };
 
-/** When the stock is there, a parcel is shipped once, and its customer is notified. */
+/** Ships a parcel once when it is in stock, and then notifies its customer. */
 export const parcels: Workflow<ParcelCommand, Parcel, ParcelEvent, ParcelStep> = {
   name: 'parcels',
   category: 'parcel',

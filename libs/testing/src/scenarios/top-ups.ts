@@ -3,7 +3,7 @@ import { parseUsd } from '#kernel';
 
 const AT = '2026-11-20T12:00:00.000Z';
 
-/** An invoice of a dollar over Lightning, when bitcoin was at 100,000: a thousand satoshis. */
+/** Creates a Lightning invoice of 1 USD at 100,000 USD per bitcoin: 1,000 satoshis. */
 export function createIssuedInvoice(overrides: Partial<InvoiceIssued['data']> = {}): InvoiceIssued['data'] {
   return {
     accountId: 'a',
@@ -24,7 +24,7 @@ export function createIssuedInvoice(overrides: Partial<InvoiceIssued['data']> = 
   };
 }
 
-/** What was asked for is paid. */
+/** Creates a payment of exactly the invoiced amount. */
 export function createFullPayment(
   { backend, reference, units, at }: InvoiceIssued['data'],
   overrides: Partial<ReportedPayment> = {},
@@ -39,9 +39,9 @@ export function createFullPayment(
   };
 }
 
-/** A coin of the data files. @throws Error when it is not there */
+/** Returns a coin of the data files. @throws Error if it does not exist */
 export function getCoin({ coins }: Pick<PaymentTerms, 'coins'>, code: string): CoinTerms {
   const coin = coins.find((candidate) => candidate.code === code);
-  if (!coin) throw new Error(`there is no coin ${code}`);
+  if (!coin) throw new Error(`coin ${code} does not exist`);
   return coin;
 }

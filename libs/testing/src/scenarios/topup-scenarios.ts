@@ -1,4 +1,4 @@
-/** Top-ups, up to some point: invoices, what is paid on them, and what of that is taken back. */
+/** Generates top-ups up to some point of their life cycle: invoices, their payments and reversals. */
 import {
   type AccountCommand,
   type DomainEvent,
@@ -26,15 +26,15 @@ interface TopupHistory {
 }
 
 export interface PaidTopup {
-  /** Null: not paid yet. */
+  /** Paid amount in millisatoshis; null if nothing is paid yet. */
   readonly msat: bigint | null;
   readonly marketRate?: string | null;
   readonly credited: boolean;
-  /** Whether half of it is taken back again. */
+  /** Whether half of the payment is reversed. */
   readonly reversed?: boolean;
 }
 
-/** An invoice of a dollar, and what came of it. */
+/** Issues an invoice of 1 USD and runs its payment. */
 export function runTopupScenario(
   history: TopupHistory,
   { accountNumber, accountId }: Payee,
@@ -70,7 +70,7 @@ export function runTopupScenario(
   if (reversed) reversePayment(history, id, payment);
 }
 
-/** What so many millisatoshis are worth at a rate. */
+/** Returns the value of an amount in millisatoshis at a rate. */
 function toMarketValue(msat: bigint, value: string, at: string) {
   return { rate: { value, source: 'kraken', at }, amount: ((msat * money.parseUsd(value)) / 10n ** 11n) as PicoUsd };
 }

@@ -1,4 +1,4 @@
-/** Videos, up to any point of their lives, with what their account hears of them. */
+/** Generates videos up to any point of their life cycle, with the commands to their account. */
 import fc from 'fast-check';
 import type { AccountCommand, SubmissionResult, VideoCommand, VideoRequested, VideoState } from '#domain';
 import { parseUsd } from '#kernel';
@@ -7,7 +7,7 @@ export interface VideoScenario {
   readonly submission: 'accepted' | 'busy' | 'unknown';
   readonly end: 'generated' | 'rejected' | 'invoiced' | 'perhaps invoiced' | 'lost' | 'timed_out';
   readonly closed: boolean;
-  /** How much of it happens. */
+  /** How many of its commands are executed. */
   readonly steps: number;
 }
 
@@ -35,7 +35,9 @@ interface VideoScenarioParams {
   readonly deadline: string;
 }
 
-/** What happens one after the other; what the account is told at the end follows from the video as it is then. */
+/**
+ * Returns the commands in their order, without those that end the hold: these depend on the final state of the video.
+ */
 function listCommands(
   { holdId, jobId, accountId, at, deadline }: VideoScenarioParams,
   scenario: VideoScenario,
@@ -106,7 +108,7 @@ function listEndCommands({ end, closed }: VideoScenario, at: string, deadline: s
   return [...endCommands[end], ...(closed ? [close] : [])];
 }
 
-/** How a video that has ended ends its hold, and then says so. */
+/** Returns the commands that end the hold of an ended video and record this. */
 function listHoldCommands(
   { phase, request, stored, failure, attempts }: VideoState,
   at: string,
@@ -134,7 +136,7 @@ interface VideoHistory {
   runAccountCommand(accountNumber: number, command: AccountCommand): void;
 }
 
-/** A video that an account asks for, up to some point. */
+/** Runs the video of an account up to some point. */
 export function runVideoScenario(
   history: VideoHistory,
   {

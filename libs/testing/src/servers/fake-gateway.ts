@@ -1,14 +1,17 @@
-/** A gateway with one private model and its enclave, for programs that must believe neither: it answers as a test says at the time. */
+/**
+ * A gateway with one private model and its enclave, for tests of clients that must trust neither. Tests set its
+ * responses.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type EnclaveKeys, generateKeys, type OpenedRequest, openRequest, RESPONSE_NONCE_HEADER } from '#ehbp';
 
-/** A request that arrived: as it came, and as the enclave read it. */
+/** A received request, as ciphertext and as the enclave decrypted it. */
 export interface SealedCall {
   readonly headers: IncomingMessage['headers'];
   readonly ciphertext: Buffer;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every schema
   readonly chat: any;
 }
 
@@ -18,18 +21,18 @@ export type SealedReply = (
 ) => void | Promise<void>;
 
 export class FakeGateway {
-  /** What came to the chat, encrypted to the key that the enclave has. */
+  /** Chat requests that the enclave could decrypt. */
   readonly calls: SealedCall[] = [];
-  /** All requests, as `GET /path`. */
+  /** All requests, such as `GET /path`. */
   readonly requestLines: string[] = [];
   models: readonly string[] = ['private/one'];
-  /** What the enclave has, and what it shows: they differ where a test says so. */
+  /** The keys of the enclave, and those in its bundle. A test can make them differ. */
   keys!: EnclaveKeys;
   presentedKeys!: EnclaveKeys;
   bundle: () => object = () => createSimulatedBundle(this.presentedKeys.publicKey);
-  /** How a chat is answered that could be decrypted. */
+  /** Responds to a chat that could be decrypted. */
   reply: SealedReply = createEncryptedReply(createChatEvents('Hello'));
-  /** Answers a chat before it is read, where there is one. */
+  /** If set, responds to a chat before its body is read. */
   reject: ((response: ServerResponse) => void) | undefined;
   private readonly server = createServer((request, response) => void this.serve(request, response));
 
@@ -79,7 +82,7 @@ export class FakeGateway {
   }
 }
 
-/** An answer in the clear. */
+/** Creates an unencrypted response. */
 export function createPlaintextReply(status: number, body: object | string, headers: Record<string, string> = {}) {
   return (response: ServerResponse) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -87,7 +90,7 @@ export function createPlaintextReply(status: number, body: object | string, head
   };
 }
 
-/** The events of a streamed chat that says one thing. */
+/** Returns the events of a streamed completion with this content. */
 export function createChatEvents(content: string): readonly string[] {
   const chunks = [
     { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }], usage: null },
@@ -98,7 +101,7 @@ export function createChatEvents(content: string): readonly string[] {
   return [...data, '[DONE]'].map((payload) => `data: ${payload}\n\n`);
 }
 
-/** An encrypted answer; each text is a frame of its own. */
+/** Creates an encrypted response with one frame per text. */
 export function createEncryptedReply(
   texts: readonly string[],
   status = 200,

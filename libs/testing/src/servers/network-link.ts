@@ -1,4 +1,7 @@
-/** A line to a server that can be cut without either end being told, as by a lost host or a stopped process. */
+/**
+ * A connection to a server that can be interrupted without a signal to either end, as when a host is lost or a process
+ * is stopped.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
@@ -13,7 +16,7 @@ export class NetworkLink {
     private readonly port: number,
   ) {}
 
-  /** @param port of a server on this machine */
+  /** @param port port of a server on this host */
   static async open(port: number): Promise<NetworkLink> {
     const server = createServer();
     const link = new NetworkLink(server, port);
@@ -27,7 +30,7 @@ export class NetworkLink {
     return `${HOST}:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Connections stay, and new ones are accepted; nothing is passed on until it is mended. */
+  /** Stops forwarding data until `restore`. Connections stay open, and new ones are accepted. */
   interrupt(): void {
     this.isInterrupted = true;
     for (const socket of this.sockets) socket.pause();

@@ -1,11 +1,11 @@
-/** A server that speaks S3: s3rver on a directory of its own, or one that `S3_TEST_SERVER` names, as a proof does. */
+/** An S3 server for tests: s3rver with its own directory, or the server in `S3_TEST_SERVER`, which a proof sets. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 
-/** s3rver, as far as it is used here: it has no types. */
+/** The used part of s3rver, which has no types. */
 interface S3rver {
   run(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
@@ -21,7 +21,7 @@ export interface S3Server extends S3Connection {
   close(): Promise<void>;
 }
 
-/** @param buckets the names of those that it has */
+/** @param buckets names of the buckets to create */
 export async function openS3Server(buckets: readonly string[]): Promise<S3Server> {
   const { S3_TEST_SERVER: externalServer } = process.env;
   return externalServer === undefined ? startOwnServer(buckets) : createBuckets(JSON.parse(externalServer), buckets);

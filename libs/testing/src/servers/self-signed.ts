@@ -1,6 +1,6 @@
 /**
- * A certificate as LND makes one for itself: P-256, self-signed, for the loopback. Made again each time, so that no key
- * lies about and nothing expires. Structure: RFC 5280; encoding: DER.
+ * Creates a certificate like LND's own: P-256, self-signed, for the loopback address. It is created for each use, so no
+ * key is stored and no certificate expires. Structure: RFC 5280; encoding: DER.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 

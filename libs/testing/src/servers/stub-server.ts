@@ -1,11 +1,11 @@
-/** A server that answers as a test says at the time, for those who must not believe everything. */
+/** A server whose responses are set by tests, for clients that must not trust their server. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 export type StubHandler = (response: ServerResponse, request: IncomingMessage, body: string) => void;
 
-/** What a server was asked. */
+/** A received request. */
 export interface StubRequest {
   readonly line: string;
   readonly headers: IncomingMessage['headers'];
@@ -33,7 +33,7 @@ export class StubServer {
   }
 }
 
-/** An answer in JSON, or of a text that is meant to be. */
+/** Responds with JSON. A string is sent unchanged, so it can be invalid JSON. */
 export function respondWithJson(body: unknown, status = 200): StubHandler {
   const content = typeof body === 'string' ? body : JSON.stringify(body);
   return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(content);

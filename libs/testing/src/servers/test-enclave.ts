@@ -1,4 +1,4 @@
-/** An enclave that answers as a test says at the time, and keeps what reached it. */
+/** An enclave whose responses are set by tests, and which records the requests that it received. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -15,7 +15,6 @@ import {
 
 export const USAGE = 'x-tinfoil-usage-metrics';
 
-/** A request that has been opened. */
 export interface DecryptedRequest {
   readonly body: string;
   readonly sealer: ResponseSealer;
@@ -26,7 +25,7 @@ export type EnclaveHandler = (request: DecryptedRequest) => Promise<void> | void
 
 export class TestEnclave {
   readonly received: { readonly url: string; readonly headers: IncomingHttpHeaders }[] = [];
-  /** Answers whose client went before their end. */
+  /** Number of responses whose client disconnected before the end. */
   abandonedCount = 0;
   handler: EnclaveHandler = () => {};
   private readonly server = createServer((incoming, response) => {
@@ -71,13 +70,13 @@ async function decryptText(openedRequest: OpenedRequest, incoming: IncomingMessa
   return Buffer.concat(chunks).toString();
 }
 
-/** An event of a chat's stream, as long as usual. */
+/** Creates a chat completion event of typical length. */
 export function createChatEvent(content: string): string {
   const head = { id: 'chatcmpl-0123456789abcdef', object: 'chat.completion.chunk', created: 1_790_000_000 };
   return `data: ${JSON.stringify({ ...head, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
 }
 
-/** Answers with these events, each a frame, and a report behind them. */
+/** Responds with one frame per event, and with a usage report in a trailer. */
 export function respondWithEvents(events: readonly string[], report?: string): EnclaveHandler {
   return ({ sealer, response }) => {
     response.writeHead(200, {
@@ -91,14 +90,14 @@ export function respondWithEvents(events: readonly string[], report?: string): E
   };
 }
 
-/** What came back of a private chat. */
+/** The response to a private chat. */
 export interface PrivateResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly trailers: Readonly<Record<string, string>>;
-  /** The plaintext as far as it came; that of an answer that is not encrypted, as it is. */
+  /** The decrypted body as far as it was received. An unencrypted body is unchanged. */
   readonly text: string;
-  /** The answer ended as it should. */
+  /** Whether the response ended normally. */
   readonly isComplete: boolean;
 }
 
@@ -110,7 +109,7 @@ export interface PrivateRequest {
   readonly signal?: AbortSignal;
 }
 
-/** Asks as the local proxy does, and opens what comes back. */
+/** Sends a private chat as the local proxy does, and decrypts the response. */
 export async function sendPrivateRequest({
   url,
   publicKey,

@@ -1,4 +1,4 @@
-/** Sends requests of every kind to a running program, and saves what it stored and what clients hold then. */
+/** Sends requests of every kind to a running process, and saves the stored data and the data that clients have then. */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
@@ -38,7 +38,7 @@ export class FixtureWriter {
     const { world } = this;
     this.account = await world.createAccount(42);
     const { creditId, apiKey } = this.account;
-    await (await world.startGateway()).close(); // notes which events the database belongs to
+    await (await world.startGateway()).close(); // records which event store the database belongs to
     await world.sendChat(await world.createAccount()); // is rejected for lack of money
     await this.changeKeys();
     const wallet = await world.createNwcWallet();
@@ -97,7 +97,9 @@ export class FixtureWriter {
     return exchanges;
   }
 
-  /** Sends a request three times. Keeps the response to the repetition, and the headers that each repetition has. */
+  /**
+   * Sends a request three times. Returns the response to the repetition, with the headers that all repetitions have.
+   */
   private async replay(request: requests.RequestSpec): Promise<Exchange> {
     const first = await this.send(request);
     const [second, third] = [await this.send(request), await this.send(request)];
@@ -122,8 +124,8 @@ export class FixtureWriter {
   }
 
   /**
-   * A video that is not made and whose cost is noted, one of which a web hook says that its provider has it, and an image that
-   * its provider invoices and does not deliver.
+   * Requests a video that fails and whose cost is recorded, a video whose submission is only known from a webhook, and
+   * an image that its provider invoices but does not deliver.
    */
   private async requestFailingMedia(): Promise<void> {
     const { world, account } = this;
@@ -167,7 +169,10 @@ export class FixtureWriter {
     ];
   }
 
-  /** Requests that continue what was said before: by the id of a response, an item, encrypted reasoning and a compaction. */
+  /**
+   * Prepares requests that continue a conversation: by the id of a response, an item, encrypted reasoning and a
+   * compaction.
+   */
   private async prepareContinuations(): Promise<readonly requests.RequestSpec[]> {
     const headers = requests.createAuthHeaders(this.account.apiKey);
     const createResponsesRequest = (name: string, body: object) =>
@@ -244,7 +249,7 @@ export class FixtureWriter {
     ];
   }
 
-  /** A chat whose provider is silent: its hold stays open. */
+  /** Starts a chat whose provider does not respond, so that its hold stays open. */
   private async startOpenChat(): Promise<{ abandon(): void; openHold: string }> {
     const listHeldEvents = async () =>
       (await this.world.listEvents(this.account)).filter(({ type }) => type === 'FundsHeld');
@@ -260,11 +265,11 @@ export class FixtureWriter {
     return { abandon: () => end.abort(), openHold: data.holdId };
   }
 
-  /** Takes the lease of the workflow of videos, so that nobody submits them, and requests some. */
+  /** Takes the lease of the video workflow, so that no process submits videos, and then requests some. */
   private async requestPendingVideos(): Promise<void> {
     const { rows } = await this.pool.query(TAKE_LEASE);
-    if (rows.length === 0) throw new Error('there is no lease of videos');
-    await new Promise((resolve) => setTimeout(resolve, 3_000)); // until its holder notices
+    if (rows.length === 0) throw new Error('the lease of the video workflow does not exist');
+    await new Promise((resolve) => setTimeout(resolve, 3_000)); // until its holder has noticed
     for (const body of requests.PENDING_VIDEOS)
       assertEqual((await this.world.post('/v1/videos', body, this.account)).status, 202, body.model);
   }
@@ -273,7 +278,7 @@ export class FixtureWriter {
     await this.pool.query("update public.leases set ends_at = now() where name = 'videos'");
   }
 
-  /** The program does this after a thousand events. */
+  /** Saves a snapshot, as the command runner does after a thousand events. */
   private async saveSnapshot(): Promise<void> {
     const events = await this.world.listEvents(this.account);
     const last = events.at(-1);
@@ -287,7 +292,10 @@ export class FixtureWriter {
     await snapshots.save(this.stream, accountCodec.version, { state, revision, position, lastEventId: id });
   }
 
-  /** Saves the tables and a backup of one moment, and the files. @returns the time */
+  /**
+   * Saves the tables and a backup of the same point in time, and the files.
+   * @returns the time in milliseconds since 1970
+   */
   private async saveFixture(): Promise<number> {
     const { databaseUrl: url } = this.world;
     for (;;) {
@@ -303,7 +311,7 @@ export class FixtureWriter {
     }
   }
 
-  /** Whether the read models have every event. */
+  /** Whether the read models include every event. */
   private async areReadModelsCurrent(): Promise<boolean> {
     const sql = `select min(position) >= (select max(position) from es.events) as read from books.checkpoints`;
     return (await this.pool.query(sql)).rows[0].read;

@@ -1,8 +1,8 @@
-/** Reads the fixture of stored data: what clients hold, and what a database of the program that wrote it has. */
+/** Reads the fixture of stored data: what clients have, and what the database of the build that wrote it contains. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Has clients.json, tables.json, tables/, files/ and backup/. */
+/** Contains clients.json, tables.json, tables/, files/ and backup/. */
 export const STORED_DATA_DIR = path.resolve(import.meta.dirname, '../fixtures/stored-data');
 
 /** A request and its response. Bodies are bytes, each written as one character. */
@@ -23,9 +23,9 @@ export interface Continuation {
   readonly upstream: readonly unknown[];
 }
 
-/** What clients and operators hold. */
+/** Data of clients and operators. */
 export interface ClientData {
-  /** Time of the program when the tables were written: milliseconds since 1970. */
+  /** Time at which the tables were written: milliseconds since 1970. */
   readonly time: number;
   readonly masterKey: string;
   readonly publicBaseUrl: string;
@@ -42,7 +42,7 @@ export interface ClientData {
   /** Paid challenges that are not used yet: each pays for one request. */
   readonly proofs: readonly Exchange[];
   readonly continuations: readonly Continuation[];
-  /** What providers are to receive for the video jobs that none of them has, by their paths. */
+  /** Requests that providers must receive for the video jobs that were not submitted, sorted by path. */
   readonly pendingVideos: readonly unknown[];
   /** Id of the hold of a chat that never ends. */
   readonly openHold: string;
@@ -70,7 +70,7 @@ export async function resendRequest(
 
 const VOLATILE_HEADERS: ReadonlySet<string> = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
-/** Whether a provider receives a video job for the first time: its address for a web hook says so. */
+/** Whether a video job is submitted for the first time. Its webhook URL contains the number of the submission. */
 export function isFirstSubmission({ path: route }: { readonly path: string }): boolean {
   return /\.1\.[\w-]{43}$/.test(route);
 }

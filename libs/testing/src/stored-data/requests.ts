@@ -1,10 +1,13 @@
-/** Requests whose responses are stored, or that are counted. Bodies are text: the order of their properties counts. */
+/**
+ * Requests whose responses the gateway stores, or that its rate limits count. Bodies are text, because the order of
+ * their properties matters.
+ */
 import { PIXEL } from '../inputs/forms.ts';
 import type { Exchange } from './fixture.ts';
 
 export type RequestSpec = Pick<Exchange, 'name' | 'method' | 'path' | 'headers' | 'body'>;
 
-/** A video model whose provider has names, words and fields of its own for all that is sent. */
+/** A video model whose provider has its own names, values and additional fields for the parameters. */
 export const VIDEO_MODEL = {
   id: 'test/moving-image-i2v',
   ...{ type: 'video', name: 'Moving image', provider: 'Test', description: 'Sets an image in motion.' },
@@ -25,7 +28,7 @@ export const VIDEO_MODEL = {
     },
   ],
 };
-/** Videos that wait for their provider: a plain one, one that two providers can make, and one with an image. */
+/** Videos that wait for their provider: a simple one, one that two providers can generate, and one with an image. */
 export const PENDING_VIDEOS = [
   { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
   { model: 'google/veo-3-fast', prompt: 'A lighthouse', duration: 6, aspect_ratio: '16:9' },
@@ -38,7 +41,7 @@ export const PENDING_VIDEOS = [
 export const VIDEO_BODY = '{"model":"kling/kling-2.5-turbo","prompt":"A harbour at dusk","duration":5}';
 export const CLAUDE = 'anthropic/claude-haiku-4.5';
 export const TOOL = { type: 'function', name: 'weather', parameters: { type: 'object', properties: {} } };
-/** Of a model that reasons before it calls its tool. */
+/** Parameters for a model that reasons before it calls its tool. */
 export const REASONING_PARAMS = { tools: [TOOL], reasoning: { effort: 'medium' }, max_output_tokens: 4_000 };
 export const TOOL_CALL_PROMPT = { role: 'user', content: '[[sandbox tool=weather reasoning=4]]' };
 
@@ -65,7 +68,7 @@ export function createGetRequest(name: string, path: string, headers: Exchange['
   return { name, method: 'GET', path, headers };
 }
 
-/** Each under an Idempotency-Key of its own. */
+/** Creates requests, each with its own Idempotency-Key. */
 export function createKeyedRequests(apiKey: string, creditId: string): readonly RequestSpec[] {
   const createHeaders = (name: string) => ({ ...createAuthHeaders(apiKey), 'idempotency-key': `key of ${name}` });
   const createRequest = (name: string, path: string, body: string) =>
@@ -101,7 +104,7 @@ export function createKeyedRequests(apiKey: string, creditId: string): readonly 
   ];
 }
 
-/** Of an image that is sold without an account. */
+/** Returns the body for an image that is sold without an account. */
 export function formatImageBody(prompt: string, form = 'b64_json'): string {
   return `{"model":"google/nano-banana-2","prompt":"${prompt}","response_format":"${form}","provider":{"only":["fal"]}}`;
 }
@@ -118,7 +121,7 @@ function formatImageForm(): string {
   ].join('');
 }
 
-/** One for each kind of counter, and some count for several. */
+/** Creates one request for each kind of counter. Some requests count for several. */
 export function createRateLimitedRequests(apiKey: string, creditId: string): readonly RequestSpec[] {
   const free = `{"model":"openai/gpt-oss-20b:free","messages":${HELLO}}`;
   return [

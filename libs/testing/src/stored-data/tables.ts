@@ -25,7 +25,7 @@ export async function withClient<T>(connectionString: string, work: (client: pg.
   }
 }
 
-/** Names and columns of all tables of the program. */
+/** Returns the names and columns of all tables. */
 async function readColumns(client: pg.Client): Promise<Columns> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `select n.nspname || '.' || c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
@@ -36,12 +36,12 @@ async function readColumns(client: pg.Client): Promise<Columns> {
   return Object.fromEntries(rows.map(({ name, columns }) => [name, columns]));
 }
 
-/** Rows of a table in the text format of COPY. */
+/** Returns the rows of a table in the text format of COPY. */
 export function readTable(client: pg.Client, table: string, columns: readonly string[]): Promise<string> {
   return text(client.query(copyTo(`copy (select ${columns.join(', ')} from ${table} order by 1, 2) to stdout`)));
 }
 
-/** Writes the rows of one moment. */
+/** Writes all rows of the same point in time. */
 export async function writeTables(databaseUrl: string): Promise<void> {
   await mkdir(path.join(STORED_DATA_DIR, 'tables'), { recursive: true });
   await withClient(databaseUrl, async (client) => {
@@ -54,12 +54,12 @@ export async function writeTables(databaseUrl: string): Promise<void> {
   });
 }
 
-/** Columns of the tables in the fixture. */
+/** Returns the columns of the tables in the fixture. */
 export async function readStoredColumns(): Promise<Columns> {
   return JSON.parse(await readFile(path.join(STORED_DATA_DIR, 'tables.json'), 'utf8'));
 }
 
-/** Rows of a table in the fixture, in the text format of COPY. */
+/** Returns the rows of a table in the fixture, in the text format of COPY. */
 export function readStoredRows(table: string): Promise<string> {
   return readFile(getTablePath(table), 'utf8');
 }
@@ -69,8 +69,8 @@ function getTablePath(table: string): string {
 }
 
 /**
- * Makes the tables as they were, and fills them with the rows of the fixture. What expires by the clock of the database has
- * not expired; processes of then are gone.
+ * Creates the tables of the fixture with their rows. Rows that expire by the clock of the database are made valid
+ * again, except for leases and processes, which are made to expire.
  */
 export async function loadTables({ url, superuserUrl }: TestDatabase): Promise<void> {
   const ids = (await readStoredRows(MIGRATIONS)).split('\n').map((row) => row.split('\t')[0]);

@@ -1,6 +1,7 @@
 /**
- * Writes the fixture of stored data: runs the whole program with a database of its own, sends requests of every kind, and saves
- * the tables, the files, a backup, and what clients hold. See apps/gateway/src/stored-data.spec.ts for how to call it.
+ * Writes the fixture of stored data. Runs all roles with their own database, sends requests of every kind, and
+ * saves the tables, the files, a backup and the data of clients. apps/gateway/src/stored-data.spec.ts describes how to
+ * call it.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ import { STORED_DATA_DIR } from './fixture.ts';
 import { FixtureWriter, MASTER_KEY } from './fixture-writer.ts';
 import * as requests from './requests.ts';
 
-/** Links and challenges name this address. The program listens there while the fixture is written, and nowhere else. */
+/** Links and challenges contain this port. The gateway listens there only while the fixture is written. */
 const PORT = 18_091;
 
 export async function writeStoredData(): Promise<void> {

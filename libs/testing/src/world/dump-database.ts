@@ -1,7 +1,7 @@
-/** What is left behind, for tests that look for what should not be in it. */
+/** Collects stored rows and log lines, for tests that search them for data that must not be there. */
 import pg from 'pg';
 
-/** All rows of all tables of a database, as text. */
+/** Returns all rows of all tables of a database as text. */
 export async function dumpDatabase(databaseUrl: string): Promise<string> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -21,7 +21,7 @@ export async function dumpDatabase(databaseUrl: string): Promise<string> {
   }
 }
 
-/** What this process logs from now on, which is not printed. */
+/** Collects the log lines of this process instead of printing them. */
 export class LogTap {
   text = '';
   private readonly write = process.stdout.write;

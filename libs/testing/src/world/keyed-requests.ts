@@ -12,7 +12,7 @@ interface KeyedRequestOptions {
   readonly api?: string;
 }
 
-/** Requests under one Idempotency-Key of one account, over two gateways, and what became of them. */
+/** Sends requests with one Idempotency-Key of one account through two gateways, and reads their effects. */
 export class KeyedRequests {
   account: TestAccount = { creditId: '', apiKey: '' };
   key = '';
@@ -35,14 +35,14 @@ export class KeyedRequests {
     await this.world.close();
   }
 
-  /** Another account, another key, and a provider's bill without lines. */
+  /** Starts with a new account, a new key and an empty provider bill. */
   async reset(): Promise<void> {
     this.account = await this.world.createAccount(1.05);
     this.key = `retry-${randomUUID()}`;
     await this.world.bill.clear();
   }
 
-  /** A chat for which the sandbox follows a directive, unless there is another `body`. */
+  /** Sends a chat with a directive for the sandbox, or another `body`. */
   send(
     directive = 'tokens=3',
     { extra, headers, route = CHAT, api = this.world.api, body }: KeyedRequestOptions = {},
@@ -51,7 +51,7 @@ export class KeyedRequests {
     return this.world.send('POST', route, { body: body ?? createChat(directive, extra), headers: sent, api });
   }
 
-  /** Asks for a stream, and hangs up once `marker` of it has come; at once, when that is empty. */
+  /** Requests a stream and disconnects when `marker` has been received; with an empty `marker`, when money is held. */
   async sendAndDisconnect(
     directive: string,
     marker: string,
@@ -70,22 +70,22 @@ export class KeyedRequests {
     await response.catch(() => {});
   }
 
-  /** Until money is held for a request. */
+  /** Waits until money is held for a request. */
   waitForHold(): Promise<void> {
     return this.world.waitUntil(async () => (await this.getEventTypes()).at(-1) === 'FundsHeld');
   }
 
-  /** What became of the account's money since it came. */
+  /** Returns the types of the account's events after its funding. */
   async getEventTypes(): Promise<readonly string[]> {
     return (await this.world.listEvents(this.account)).slice(3).map(({ type }) => type);
   }
 
-  /** How many calls the provider bills. */
+  /** Returns the number of calls that the provider bills. */
   async countBilledCalls(): Promise<number> {
     return (await this.world.bill.fetchTotal()).lines;
   }
 
-  /** The claims and answers that are kept for the account. */
+  /** Returns the stored claims and responses of the account. */
   async listClaims() {
     return (
       await this.database.query('select * from gateway.answers where payer_id = $1', [
@@ -101,7 +101,7 @@ export class KeyedRequests {
     );
   }
 
-  /** While `work` runs, no answer's `column` can be written. */
+  /** Rejects updates of `column` in gateway.answers while `work` runs. */
   async withFullDisk(column: 'answer' | 'held', work: () => Promise<void>): Promise<void> {
     await this.database.query(`create function gateway.full() returns trigger language plpgsql as $$ begin
         raise exception 'the disk is full'; end $$;

@@ -1,10 +1,13 @@
-/** What can happen between a customer's wallet and a top-up, played in the sandbox. */
+/** Scenarios of payments to a top-up by a customer's wallet, in the sandbox. */
 import type { CoinTerms, Destination, DomainEvent } from '#domain';
 import { START_POSITION, type StoredEvent } from '#kernel';
 import { type PayOptions, SandboxWallet } from './sandbox-wallet.ts';
 import type { TestAccount, TestWorld } from './world.ts';
 
-/** The last blocks of a transaction that is replaced never come, so it is never mined meanwhile by another story. */
+/**
+ * Options of a payment that its scenario replaces later. The fee is too low for the transaction to be mined: without
+ * this, another scenario, which runs at the same time, could mine it first.
+ */
 const REPLACEABLE = { lowFee: true };
 const SECONDS_AFTER_EXPIRY = 3_600;
 
@@ -19,18 +22,18 @@ export interface RequestedTopup {
   readonly expiresAt: number;
 }
 
-/** What a story pays with, and what it waits for. */
+/** The actions of a scenario. */
 interface Stage {
   readonly topup: RequestedTopup;
   pay(units: bigint, options?: PayOptions): Promise<string>;
-  /** Everything that waits and is not to wait becomes final. */
+  /** Makes waiting transactions final, except those with a low fee. */
   mine(): Promise<void>;
-  /** Undoes or replaces a transaction by one that pays somebody else. */
+  /** Replaces a transaction by another that does not pay the top-up, as in a double spend. */
   undo(txid: string): Promise<void>;
   waitForEvent(eventType: string): Promise<void>;
 }
 
-/** @returns the units that came to stay, as the wallet has paid them */
+/** @returns the units that the wallet has finally paid */
 type PaymentScenario = (stage: Stage) => Promise<bigint>;
 
 const payInFull: PaymentScenario = async ({ topup: { units }, pay, mine }) => {
@@ -83,7 +86,7 @@ export const SCENARIOS = {
     await waitForEvent('PaymentLost');
     return 0n;
   },
-  /** Part of what was asked for, because that is what a back end goes on watching. */
+  /** Pays only a part, because payment backends continue to report on an invoice that is not fully paid. */
   async reversal({ topup: { units }, pay, mine, undo, waitForEvent }) {
     const first = await pay(units / 4n);
     await mine();
@@ -96,17 +99,17 @@ export const SCENARIOS = {
 
 export type ScenarioName = keyof typeof SCENARIOS;
 
-/** What a story has come to, in the books. */
+/** The result of a scenario. */
 export interface ScenarioOutcome {
   readonly topup: RequestedTopup;
-  /** What the wallet has paid to stay, and what was recorded to stay, of the coin's smallest unit. */
+  /** Final amounts that the wallet paid and that events recorded, in the coin's smallest unit. */
   readonly paid: bigint;
   readonly recorded: bigint;
 }
 
 const EVENT_TIMEOUT_MS = 30_000;
 
-/** Tells stories in a world, many at the same time. */
+/** Runs scenarios in a world, many at the same time. */
 export class ScenarioRunner {
   private readonly wallet: SandboxWallet;
   private readonly events = new Map<string, StoredEvent<DomainEvent>[]>();
@@ -119,7 +122,7 @@ export class ScenarioRunner {
     this.following = this.follow();
   }
 
-  /** @param api of the gateway that is asked */
+  /** @param api URL of the gateway to call */
   async requestTopup(coin: CoinTerms, method: string, usd: number, api: string): Promise<RequestedTopup> {
     const account = await this.world.createAccount();
     const payload = { amount: usd, currency: 'USD' };
@@ -128,15 +131,15 @@ export class ScenarioRunner {
     const { invoice_id: topupId, expires_at: expiresAt } = body;
     await this.waitUntil(topupId, ({ length }) => length > 0);
     const [issued] = this.getEvents(topupId);
-    if (issued?.type !== 'InvoiceIssued') throw new Error('a top-up begins with its invoice');
-    await this.world.get(`/topup/status/${topupId}`); // from here on it is known by its reference, so hints are heard
+    if (issued?.type !== 'InvoiceIssued') throw new Error('the first event of a top-up is not InvoiceIssued');
+    await this.world.get(`/topup/status/${topupId}`); // waits until the read model has the reference that hints name
     const { destination, units } = issued.data;
     return { topupId, account, coin, destination, units: BigInt(units), expiresAt };
   }
 
   /**
-   * Plays a story to its end.
-   * @param report how what takes the payment reports it
+   * Runs a scenario to its end.
+   * @param report how the payment backend reports the payments
    */
   async run(
     name: ScenarioName,
@@ -155,7 +158,7 @@ export class ScenarioRunner {
     return { topup, paid, recorded: sumRecorded(this.getEvents(topupId)) };
   }
 
-  /** What has been stated of a top-up so far. */
+  /** Returns the events of a top-up so far. */
   getEvents(topupId: string): readonly StoredEvent<DomainEvent>[] {
     return this.events.get(`topup-${topupId}`) ?? [];
   }
@@ -186,7 +189,7 @@ export class ScenarioRunner {
     };
     const getEventTypes = () => this.getEvents(topupId).map(({ type }) => type);
     const timer = setTimeout(
-      () => reject(new Error(`what was waited for did not happen: ${getEventTypes()}`)),
+      () => reject(new Error(`the expected events did not occur: ${getEventTypes()}`)),
       EVENT_TIMEOUT_MS,
     );
     this.waiting.add(check);

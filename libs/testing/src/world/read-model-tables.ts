@@ -1,4 +1,4 @@
-/** The tables of the read models, and what is in them. */
+/** Reads the tables of the read models, and computes their expected rows. */
 import pg from 'pg';
 import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
@@ -14,7 +14,7 @@ import {
 import type { HistoryEvent } from '../scenarios/history-builder.ts';
 import { createTestDatabase } from './test-database.ts';
 
-/** Rows as text, sorted, so that those that were computed and those that were read are equal when they say the same. */
+/** Sorted rows as text. Computed rows and read rows with the same content are equal. */
 export type FormattedRows = readonly string[];
 export type Tables = Readonly<Record<string, FormattedRows>>;
 
@@ -43,7 +43,7 @@ export class ReadModelTables {
     return this.resources.disposeAsync();
   }
 
-  /** As before the first fact. */
+  /** Restores the state before the first event. */
   async clear(): Promise<void> {
     const tables = ['checkpoints', 'es.skipped', ...projections.map(({ name }) => name)];
     await this.pool.query(tables.map((table) => `delete from ${table}`).join(';'));
@@ -63,14 +63,14 @@ export class ReadModelTables {
     return Object.fromEntries(await Promise.all(read));
   }
 
-  /** How far a projection has come, by the table; undefined when it was never asked. */
+  /** Returns the checkpoint of a projection from its table; undefined if the projection has never run. */
   async readCheckpoint({ name }: Projection): Promise<bigint | undefined> {
     const { rows } = await this.pool.query('select position from checkpoints where projection = $1', [name]);
     return rows[0] && BigInt(rows[0].position);
   }
 }
 
-/** What a table must have in it, by the projection's own function and without a database. */
+/** Computes the rows of a table with the projection's own function, without a database. */
 export function computeTable(projection: Projection, events: readonly HistoryEvent[]): FormattedRows {
   if (projection.kind === 'log') {
     return events.flatMap((event) => projection.toRows(event).map((row) => formatRow(projection, row))).toSorted();
@@ -90,7 +90,7 @@ export function computeTables(events: readonly HistoryEvent[]): Tables {
   return Object.fromEntries(projections.map((projection) => [projection.name, computeTable(projection, events)]));
 }
 
-/** Cuts facts into batches behind the facts with these numbers. */
+/** Splits events into batches, before the events with these indexes. */
 export function splitIntoBatches(events: readonly HistoryEvent[], boundaries: readonly number[] = []): EventBatch[] {
   const ends = [...new Set([...boundaries.map((boundary) => boundary % events.length), events.length])].toSorted(
     (a, b) => a - b,

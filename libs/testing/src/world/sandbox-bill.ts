@@ -1,4 +1,4 @@
-/** What the simulated providers would invoice. */
+/** A line of the simulated providers' bill. */
 export interface BillLine {
   readonly id: string;
   readonly model: string;
@@ -7,7 +7,7 @@ export interface BillLine {
   readonly fault?: string;
 }
 
-/** The bill of a sandbox. */
+/** Reads the bill of the sandbox. */
 export class SandboxBillReader {
   constructor(private readonly sandbox: string) {}
 
@@ -15,7 +15,7 @@ export class SandboxBillReader {
     return (await (await fetch(`${this.sandbox}/bill`)).json()) as never;
   }
 
-  /** One for each call that is billed. */
+  /** Returns one line for each billed call. */
   async fetchLines(): Promise<readonly BillLine[]> {
     return (await (await fetch(`${this.sandbox}/bill/lines`)).json()) as never;
   }

@@ -1,8 +1,8 @@
-/** Wallets in the sandbox, which pay what back ends ask for, and the miners of its chains. */
+/** The sandbox's wallets, which pay the invoices of payment backends, and the miners of its chains. */
 import type { CoinTerms, Destination } from '#domain';
 import { money } from '#kernel';
 
-/** More than any method waits for. */
+/** More confirmations than any payment method requires. */
 const BLOCKS_TO_FINAL = 10;
 
 const KEY = { authorization: 'token sandbox' };
@@ -10,9 +10,9 @@ const KEY = { authorization: 'token sandbox' };
 export interface PayOptions {
   /** Unix seconds. */
   readonly receivedAt?: number;
-  /** It waits for ever, until it is replaced. */
+  /** The transaction is not mined, and waits until it is replaced. */
   readonly lowFee?: boolean;
-  /** The transaction that it takes the place of. */
+  /** Id of the transaction that this one replaces. */
   readonly replaces?: string;
   readonly report?: 'once' | 'twice' | 'reordered' | 'never' | 'forged';
 }
@@ -20,7 +20,7 @@ export interface PayOptions {
 export class SandboxWallet {
   constructor(private readonly sandbox: string) {}
 
-  /** @returns what the network knows it by: a transaction or a payment hash @throws Error when it cannot be paid so */
+  /** @returns the transaction id or payment hash @throws Error if the sandbox rejects the payment */
   async pay({ kind, value }: Destination, units: bigint, coin: CoinTerms, options: PayOptions = {}): Promise<string> {
     const { receivedAt, lowFee, replaces, report = 'once' } = options;
     if (kind === 'bolt11') {
@@ -33,22 +33,22 @@ export class SandboxWallet {
     return (await this.send<{ txid: string }>('/wallet/send', order)).txid;
   }
 
-  /** Everything that waits is as deep as it need be, unless its fee is too low. Lightning needs none of it. */
+  /** Makes waiting transactions final, except those with a low fee. Lightning does not need this. */
   async mine(coin: CoinTerms, blocks = BLOCKS_TO_FINAL): Promise<void> {
     await this.send(`/chains/${coin.code}/mine`, { blocks });
   }
 
-  /** A transaction goes, and does not come back: another one that pays somebody else has its place. */
+  /** Replaces a transaction permanently by one that pays someone else. */
   async undo(coin: CoinTerms, txid: string): Promise<void> {
     await this.send(`/chains/${coin.code}/undo`, { txid });
   }
 
-  /** Tells the sandbox's BTCPay Server where its web hooks go, as an operator does. */
+  /** Configures a webhook URL in the sandbox's BTCPay Server, as an operator does. */
   async addWebhook(url: string): Promise<void> {
     await this.send('/btcpay/api/v1/stores/sandbox/webhooks', { url, secret: 'sandbox' });
   }
 
-  /** Has what its phoenixd reports sent to an address. */
+  /** Configures the webhook URL of the sandbox's phoenixd. */
   async setPhoenixdWebhook(webhook: string): Promise<void> {
     await this.send('/phoenixd/conf', { webhook, webhook_secret: 'sandbox' }, 'PUT');
   }
@@ -56,7 +56,7 @@ export class SandboxWallet {
   private async send<T>(path: string, body: object, method = 'POST'): Promise<T> {
     const response = await fetch(this.sandbox + path, { method, body: JSON.stringify(body), headers: KEY });
     const text = await response.text();
-    if (!response.ok) throw new Error(`the sandbox refused ${path}: ${text}`);
+    if (!response.ok) throw new Error(`the sandbox rejected ${path}: ${text}`);
     return JSON.parse(text) as T;
   }
 }

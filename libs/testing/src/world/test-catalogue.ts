@@ -1,26 +1,26 @@
-/** Models that only specs have, beside those that ship. */
+/** Adds models for specs to the shipped catalogue. */
 import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { getShippedCatalogueDir, readPayments } from '#catalogue';
 import type { PaymentTerms } from '#domain';
 
-/** The catalogue file with them. */
+/** Name of the catalogue file with the models of specs. */
 export const TEST_MODELS = 'test.json';
 
-/** Copies the catalogue that ships to a new directory, with more models. */
+/** Copies the shipped catalogue to a new directory and adds models. */
 export async function copyCatalogue(directory: string, models: readonly object[]): Promise<void> {
   await cp(getShippedCatalogueDir(), directory, { recursive: true });
   await writeFile(path.join(directory, TEST_MODELS), JSON.stringify(models));
 }
 
-/** Adds coins and ways to pay to a copy of the catalogue. */
+/** Adds coins and payment methods to a copy of the catalogue. */
 export async function addPaymentMethods(directory: string, { coins, methods }: PaymentTerms): Promise<void> {
   const shipped = readPayments(directory);
   const all = { coins: [...shipped.coins, ...coins], methods: [...shipped.methods, ...methods] };
   await writeFile(path.join(directory, 'payments.json'), JSON.stringify(all));
 }
 
-/** A model of a catalogue file. @param endpoints as `createTestEndpoint` makes them */
+/** Creates a model of a catalogue file. @param endpoints results of `createTestEndpoint` */
 export function createTestModel(id: string, endpoints: readonly object[], overrides: object = {}) {
   return {
     id,
@@ -39,7 +39,7 @@ export function createTestModel(id: string, endpoints: readonly object[], overri
   };
 }
 
-/** An endpoint of a model that the sandbox has. @param upstream the vendor's slug */
+/** Creates an endpoint whose model the sandbox serves. @param upstream slug of the provider that is called */
 export function createTestEndpoint(provider: string, upstream: string, overrides: object = {}) {
   return {
     provider,

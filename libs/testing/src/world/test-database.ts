@@ -4,22 +4,22 @@ import pg from 'pg';
 import { startEmbeddedPostgres } from '#foundation';
 import { POSTGRES_DIRECTORY } from '../jest/postgres-directory.ts';
 
-/** What is tested is not what survives a power cut, so nothing waits for the disk. Everything else is as in service. */
+/** Tests do not cover power cuts, so PostgreSQL does not wait for the disk. */
 const POSTGRES_OPTIONS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=64MB', 'log_min_messages=fatal'];
 
 export interface TestDatabase {
-  /** For the role that the service has: the owner of the database, and nothing more. */
+  /** URL with the role of the service, which owns the database and has no other rights. */
   readonly url: string;
-  /** The same database for a superuser. */
+  /** URL of the same database for a superuser. */
   readonly superuserUrl: string;
-  /** Removes the database, also when connections to it are still open. */
+  /** Removes the database, even if connections to it are still open. */
   drop(): Promise<void>;
 }
 
-/** An empty database of its own in the PostgreSQL of this test run, which the first caller starts. */
+/** Creates an empty database in the PostgreSQL of this test run, which the first caller starts. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const directory = process.env[POSTGRES_DIRECTORY];
-  if (!directory || !existsSync(directory)) throw new Error('outside of a test run, or after its end');
+  if (!directory || !existsSync(directory)) throw new Error('test databases exist only during a test run');
   const embedded = await startEmbeddedPostgres(directory, POSTGRES_OPTIONS);
   await embedded.abandon(); // the end of the test run stops it
   const server = new URL(embedded.url);
@@ -32,8 +32,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   return {
     url: createUrl(server.username, name),
     superuserUrl: createUrl('postgres', name),
-    // A pool that has ended may still be closing its connections. PostgreSQL waits for them, up to five seconds; ended by
-    // force, they would report it to a test that is already over.
+    // A pool that has ended may still be closing its connections. PostgreSQL waits up to five seconds for them. A
+    // forced drop would make them report an error to a test that has already ended.
     drop: () =>
       executeAsSuperuser(`drop database ${name}`).catch(() => executeAsSuperuser(`drop database ${name} with (force)`)),
   };

@@ -1,4 +1,4 @@
-/** A line to the outside world that is listened in on: what the product sends to upstreams, and nothing changed by it. */
+/** A transparent proxy that records what the gateway sends to providers. */
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,12 +7,12 @@ import { TestWorld } from './world.ts';
 
 export interface CapturedRequest {
   readonly path: string;
-  /** As JSON, or as text where it is none. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  /** Parsed JSON, or text if the body is not JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read bodies of every schema
   readonly body: any;
 }
 
-/** Vendors that make something of what they are sent. */
+/** Protocols of providers that generate content from their input. */
 const GENERATIVE_PROTOCOLS: ReadonlySet<string> = new Set([
   'openai',
   'anthropic',
@@ -24,7 +24,7 @@ const GENERATIVE_PROTOCOLS: ReadonlySet<string> = new Set([
 
 export class Wiretap {
   readonly received: CapturedRequest[] = [];
-  /** Where everything really goes, without a path. */
+  /** URL to which requests are forwarded, without a path. */
   target = '';
 
   private constructor(private readonly server: Server) {}
@@ -49,7 +49,7 @@ export class Wiretap {
     return tap;
   }
 
-  /** Settings with which a product's calls of models go through here. */
+  /** Settings that route the gateway's calls to models through this proxy. */
   get settings(): Readonly<Record<string, string>> {
     const url = `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
     const providers = readProviders().filter(({ protocol }) => GENERATIVE_PROTOCOLS.has(protocol));
@@ -83,7 +83,7 @@ export interface TappedWorld {
   close(): Promise<void>;
 }
 
-/** A world whose calls of models are listened in on. */
+/** Opens a world whose calls to models are recorded. */
 export async function openTappedWorld(): Promise<TappedWorld> {
   const tap = await Wiretap.open();
   const world = await TestWorld.open(tap.settings);

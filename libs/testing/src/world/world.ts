@@ -1,6 +1,7 @@
 /**
- * The whole product in this process, for slices: a request goes in over HTTP, the answer comes out, and so do facts.
- * Real PostgreSQL, real HTTP, real event store; the outside world is the sandbox, on ports of its own.
+ * Runs all roles and the sandbox in this process, for tests of vertical slices: a test sends HTTP requests and checks
+ * the responses and the stored events. PostgreSQL, HTTP and the event store are real. The sandbox simulates all third
+ * parties.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,15 +30,15 @@ import { SandboxBillReader } from './sandbox-bill.ts';
 import { copyCatalogue } from './test-catalogue.ts';
 import { createTestDatabase } from './test-database.ts';
 
-/** Stands for the address of the sandbox at the beginning of a setting. */
+/** Prefix of a setting that is replaced by the URL of the sandbox. */
 const SANDBOX_PREFIX = /^sandbox:(?=\/)/;
-/** Also where a test names a back end: what is real otherwise is not valued at the sandbox's rates. */
+/** Set explicitly, because these URLs have no default if a test sets the URL of a payment backend. */
 const RATES = {
   KRAKEN_URL: 'sandbox:/kraken',
   COINBASE_URL: 'sandbox:/coinbase',
   COINGECKO_URL: 'sandbox:/coingecko',
 };
-/** Everything comes from one address here. */
+/** Raises the limits per IP address, because all requests of a test come from one address. */
 const UNLIMITED = {
   ACCOUNTS_PER_HOUR: '1000000',
   INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
@@ -67,8 +68,8 @@ export class TestWorld {
   ) {}
 
   /**
-   * @param environment settings that differ from the defaults; made of the sandbox's address where they need what is there
-   * @param models that the catalogue has beside those that ship
+   * @param environment settings that differ from the defaults, or a function that creates them from the sandbox's URL
+   * @param models models to add to the shipped catalogue
    */
   static async open(
     environment: Environment | ((sandbox: string) => Promise<Environment>) = {},
@@ -130,7 +131,7 @@ export class TestWorld {
     return this.foundation.databaseUrl;
   }
 
-  /** What the simulated providers would invoice. */
+  /** Reads what the simulated providers would invoice. */
   get bill(): SandboxBillReader {
     return new SandboxBillReader(this.sandbox);
   }
@@ -140,8 +141,8 @@ export class TestWorld {
   }
 
   /**
-   * Time stands still for the product, so nothing that waits for a time comes due any more: what happens was hinted at.
-   * @returns what lets it go on
+   * Stops the clock of all roles, so that no timer becomes due. Everything that still happens was triggered by a hint.
+   * @returns a function that restarts the clock
    */
   stopClock(): () => void {
     const clock = this.app.get(Clock);
@@ -150,14 +151,14 @@ export class TestWorld {
     return () => void Reflect.deleteProperty(clock, 'nowMs');
   }
 
-  /** One more gateway on the same stores, perhaps with settings of its own. Closes with the world. */
+  /** Starts another gateway on the same stores, which is closed with the world. @returns its URL */
   async addGateway(settings: Partial<Settings> = {}): Promise<string> {
     const gateway = await this.startGateway(settings);
     this.resources.defer(() => gateway.close());
     return gateway.api;
   }
 
-  /** One more gateway on the same stores, perhaps with settings of its own. */
+  /** Starts another gateway on the same stores, which the caller must close. */
   async startGateway(
     settings: Partial<Settings> = {},
   ): Promise<{ readonly api: string; readonly audioApi: string; close(): Promise<void> }> {
@@ -166,7 +167,7 @@ export class TestWorld {
     return openRole('gateway', gatewaySettings, log, (role) => openGateway(role));
   }
 
-  /** Opens an account and funds it over Lightning with exactly `usd` in all, the bonus included. */
+  /** Opens an account and funds it over Lightning with exactly `usd`, including the bonus. */
   async createAccount(usd = 0): Promise<TestAccount> {
     const { credit_id, api_key } = (await this.post('/accounts/create', undefined)).body;
     const account = { creditId: credit_id as string, apiKey: api_key as string };
@@ -174,7 +175,7 @@ export class TestWorld {
     return account;
   }
 
-  /** What the books know an account by. */
+  /** Returns the internal id of an account, as used in events and tables. */
   getAccountId({ creditId }: TestAccount): string {
     return toAccountIds(creditId, this.app.get(Secrets))[0];
   }
@@ -193,12 +194,12 @@ export class TestWorld {
     return readResponse(await fetch(`${this.sandbox}/wallet/pay`, toRequestInit({ invoice, ...options })));
   }
 
-  /** A customer's wallet behind Nostr Wallet Connect: `{ mode: 'fails, then pays' }`. */
+  /** Creates a customer's wallet with Nostr Wallet Connect. @param options such as `{ mode: 'fails, then pays' }` */
   async createNwcWallet(options: object = {}): Promise<TestWallet> {
     return (await readResponse(await fetch(`${this.sandbox}/nwc/wallets`, toRequestInit(options)))).body;
   }
 
-  /** What a wallet was asked for, and has paid. */
+  /** Returns the requests, invoices and payments of a wallet. */
   async getWalletUsage({
     id,
   }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly { preimage: string }[] }> {
@@ -214,7 +215,7 @@ export class TestWorld {
     return JSON.stringify(response.body.balance);
   }
 
-  /** A chat completion; `directive` steers the sandbox: `tokens=8 fault=cut`. */
+  /** Requests a chat completion. @param directive controls the sandbox, such as `tokens=8 fault=cut` */
   sendChat(account: TestAccount, directive = '', extra: object = {}, api = this.api): Promise<TestResponse> {
     const content = directive === '' ? 'Hello' : `[[sandbox ${directive}]]`;
     const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], ...extra };
@@ -229,7 +230,7 @@ export class TestWorld {
     return this.send('GET', route, { headers: createAuthHeaders(account) });
   }
 
-  /** Any request. A body goes as JSON, or as it is when it is text, bytes or a form. */
+  /** Sends a request. A body is sent as JSON, or unchanged if it is text, bytes or a form. */
   async send(
     method: string,
     route: string,
@@ -239,7 +240,7 @@ export class TestWorld {
     return readResponse(await fetch(`${api}${route}`, { ...json, method, headers: { ...json.headers, ...headers } }));
   }
 
-  /** Keeps a file for a day. @returns the path and query of its signed address */
+  /** Stores a file for a day. @returns the path and query of its signed URL */
   async storeFile(bytes: Uint8Array, mediaType: string): Promise<string> {
     const until = this.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
     const id = generateFileId('gen', until);
@@ -247,12 +248,12 @@ export class TestWorld {
     return `${toFilePath(id, 0)}?${this.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
   }
 
-  /** A part of the product, by its port. */
+  /** Returns a service by its port. */
   getService<T>(port: { readonly prototype: T }): T {
     return this.app.get(port as never);
   }
 
-  /** Everything that has been stated so far, of one account's stream or of all. */
+  /** Returns all events so far, of one account's stream or of all streams. */
   async listEvents(account?: TestAccount): Promise<readonly StoredEvent<DomainEvent>[]> {
     const allEvents: StoredEvent<DomainEvent>[] = [];
     for await (const { events } of this.foundation.store.readAll(START_POSITION))
@@ -262,17 +263,17 @@ export class TestWorld {
     return allEvents.filter(({ stream }) => streams.includes(stream));
   }
 
-  /** Waits for something that follows from what was done. */
+  /** Waits until the condition is met. @throws Error if it is not met within SETTLED_WITHIN_MS */
   async waitUntil(condition: () => Promise<boolean>): Promise<void> {
     const deadline = performance.now() + SETTLED_WITHIN_MS;
     while (!(await condition())) {
-      if (performance.now() > deadline) throw new Error('what was waited for did not happen');
+      if (performance.now() > deadline) throw new Error('the expected condition was not met in time');
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   }
 }
 
-/** Addresses in the sandbox, whose own is known only now. */
+/** Replaces SANDBOX_PREFIX in settings by the URL of the sandbox. */
 function resolveSandboxUrls(environment: Readonly<Record<string, string>>, url: string): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [name, value.replace(SANDBOX_PREFIX, url)]),
@@ -295,10 +296,10 @@ export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body, where it is JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  /** The body, if it is JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every schema
   readonly body: any;
-  /** What server-sent events carry: JSON, and the text `[DONE]`. */
+  /** The data of server-sent events: parsed JSON, and the text `[DONE]`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly events: readonly any[];
 }
@@ -306,7 +307,7 @@ export interface TestResponse {
 async function readResponse(response: Response): Promise<TestResponse> {
   const { status, headers } = response;
   const text = await response.text();
-  // What is encrypted has the type of what is in it.
+  // An encrypted body has the content type of its plaintext, so it is not parsed.
   const type = headers.has('ehbp-response-nonce') ? '' : (headers.get('content-type') ?? '');
   const body = type.includes('json') ? JSON.parse(text) : undefined;
   return { status, headers, text, body, events: type.startsWith('text/event-stream') ? parseEvents(text) : [] };

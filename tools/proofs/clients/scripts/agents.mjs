@@ -1,5 +1,5 @@
-// OpenAI's agents, over Responses and over chats: a function of one's own, one in a namespace, one of a server
-// in the Model Context Protocol, and one that returns an image.
+// OpenAI's Agents SDK over Responses and over chats: a function, a function in a namespace, a tool of an MCP server,
+// and a function that returns an image.
 import assert from 'node:assert/strict';
 import {
   Agent,

@@ -1,4 +1,4 @@
-// The AI SDK over Responses and over chats: whole, streamed, with a function and with a custom tool.
+// The AI SDK over Responses and over chats: complete and streaming, with a function and with a custom tool.
 import assert from 'node:assert/strict';
 import { createOpenAI } from '@ai-sdk/openai';
 import { generateObject, generateText, isStepCount, streamText, tool } from 'ai';

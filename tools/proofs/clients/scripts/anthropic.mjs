@@ -1,4 +1,4 @@
-// Anthropic's own client, for a model of Anthropic's and for one of another vendor: whole, streamed, with a tool, counted.
+// Anthropic's client with models of Anthropic and of another provider: complete, streaming, tools, token counting.
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
 

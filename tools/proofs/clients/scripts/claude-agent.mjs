@@ -1,4 +1,4 @@
-// Claude Code by its SDK: a question whose answer needs its shell.
+// Claude Code through its SDK, with a prompt that requires its shell.
 import assert from 'node:assert/strict';
 import { query } from '@anthropic-ai/claude-agent-sdk';
 

@@ -1,4 +1,4 @@
-// Claude Code by its SDK, at the local proxy: a question whose answer needs its shell, for an enclave alone.
+// Claude Code through its SDK and the local proxy, with a private model and a prompt that requires its shell.
 import assert from 'node:assert/strict';
 import { query } from '@anthropic-ai/claude-agent-sdk';
 
@@ -6,7 +6,7 @@ const { GATEWAY_URL } = process.env;
 const env = {
   ...process.env,
   ANTHROPIC_BASE_URL: GATEWAY_URL,
-  // The proxy pays with its own.
+  // The proxy pays with its own API key.
   ANTHROPIC_API_KEY: 'none',
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
 };

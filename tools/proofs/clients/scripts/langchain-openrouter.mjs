@@ -1,4 +1,4 @@
-// LangChain's OpenRouter: whole, streamed with its usage, with a tool.
+// LangChain's client for OpenRouter: complete, streaming with usage, with a tool.
 import assert from 'node:assert/strict';
 import { HumanMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';

@@ -1,4 +1,4 @@
-// A server of one tool in the Model Context Protocol, over standard input and output: a JSON-RPC message a line.
+// An MCP server with one tool, over standard input and output with one JSON-RPC message per line.
 import { createInterface } from 'node:readline';
 
 const TOOL = {
@@ -25,5 +25,5 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (id === undefined) continue;
   const run = METHODS[method];
   if (run) respond({ id, result: run(params) });
-  else respond({ id, error: { code: -32601, message: `there is no ${method}` } });
+  else respond({ id, error: { code: -32601, message: `unknown method ${method}` } });
 }

@@ -1,4 +1,4 @@
-// OpenAI's own client, of every major version that is in use: chats, responses and embeddings.
+// OpenAI's client, in every major version that is in use: chats, Responses and embeddings.
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 
@@ -48,7 +48,7 @@ for (const model of MODELS) {
 
   const response = await client.responses.create({ model, input: PROMPT });
   assert.equal(response.output_text, EXPECTED_TEXT);
-  // Models that keep nothing keep a response only where that is asked for.
+  // With models that store nothing by default, a response is stored only on request.
   const request = { model, store: true, tools: [{ type: 'function', name: 'weather', parameters, strict: true }] };
   const stream = client.responses.stream({ ...request, input: 'Weather? [[sandbox tool=any]]' });
   const { id, output } = await stream.finalResponse();

@@ -1,4 +1,4 @@
-// OpenRouter's own client: the loop over a stream as in its description, and a chat whose tools are run until it answers.
+// OpenRouter's client: the streaming loop of its README, and a chat whose tools are run until the model returns a text.
 import assert from 'node:assert/strict';
 import { OpenRouter } from '@openrouter/sdk';
 
@@ -25,7 +25,7 @@ for (const model of ['openai/gpt-5-mini', 'anthropic/claude-haiku-4.5', 'openai/
   let text = '';
   let usage;
   for await (const chunk of await client.chat.send({ chatRequest: request })) {
-    // As its README reads them: every chunk has a choice.
+    // Like the README of the client, this assumes that every chunk has a choice.
     text += chunk.choices[0].delta.content ?? '';
     usage = chunk.usage ?? usage;
   }

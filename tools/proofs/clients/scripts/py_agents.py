@@ -1,4 +1,4 @@
-"""OpenAI's agents for Python, over Responses and over chats: a function, and a server of tools in the Model Context Protocol."""
+"""OpenAI's Agents SDK for Python over Responses and over chats: a function and a tool of an MCP server."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Anthropic's own client for Python, for a model of Anthropic's and for one of another vendor."""
+"""Anthropic's client for Python with models of Anthropic and another provider: sync, async, tools, token counting."""
 
 import asyncio
 import os

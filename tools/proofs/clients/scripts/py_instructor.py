@@ -1,4 +1,4 @@
-"""Instructor: structures by tools, by schemas and in parts of a stream; what its tool returned goes back in a chat."""
+"""Instructor: structured output with tools and with schemas, complete and partial; a tool result is sent in a chat."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""LangChain over chats and over Responses: whole, streamed with its usage, with a tool, structured."""
+"""LangChain over chats and over Responses: complete, streaming with usage, with a tool, with structured output."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""LiteLLM as a client: chats, Responses, messages in Anthropic's protocol, embeddings."""
+"""LiteLLM as a client: chats, Responses, Messages, tools, embeddings."""
 
 import os
 
@@ -13,7 +13,7 @@ PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "enum"
 TOOLS = [{"type": "function", "function": {"name": "weather", "description": "The weather", "parameters": PARAMETERS}}]
 
 for name in ["openai/gpt-5-mini", "anthropic/claude-haiku-4.5"]:
-    # Its own prefix says which protocol is spoken; the rest is the gateway's name of the model.
+    # LiteLLM's prefix selects the protocol; the rest is the model id of the gateway.
     model = "openai/" + name
     whole = litellm.completion(model=model, messages=WORDS, **options)
     assert (whole.choices[0].message.content, whole.usage.completion_tokens) == (SAID, 3)

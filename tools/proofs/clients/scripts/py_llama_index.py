@@ -1,4 +1,4 @@
-"""LlamaIndex for services that are like OpenAI's: whole, streamed, with a tool."""
+"""LlamaIndex's client for services like OpenAI's: complete, streaming, with a tool."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""OpenAI's own client for Python: sync and async, chats and Responses with their helpers, embeddings."""
+"""OpenAI's client for Python: sync and async, chats and Responses with their helpers, embeddings."""
 
 import asyncio
 import os

@@ -1,6 +1,7 @@
 /**
- * The caller, or the visitor, is found before the body of a request is read, and says how much of it is. A guard of Nest's comes
- * too late for that, and a hook of the whole instance would answer without CORS headers, which no browser shows to its page.
+ * Identifies the caller before the request body is read, because the caller determines how large the body may be. A
+ * Nest guard runs too late for that. A hook of the Fastify instance would respond without CORS headers, and browsers
+ * hide such responses.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -16,33 +17,33 @@ import type { PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.
 import type { ReadModelReader } from '../reading/read-model-reader.ts';
 import { getMaxUploadBytes } from '../uploads/multipart.ts';
 
-/** Images and files come inside the JSON. */
+/** Limit of a paid JSON body, which may contain images and files. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
-/** Limit of a body that is not paid for. */
+/** Limit of the body of a free operation whose credential is in a header. */
 const MAX_UNPAID_BODY_BYTES = 64 * 1024;
-/** Limits of the body of a visitor's request, without files and with: what he is to pay is found by it before he has. */
+/**
+ * Limits of an anonymous request without and with files: the body is read to quote the price, before anything is paid.
+ */
 export const MAX_ANONYMOUS_BODY_BYTES = 64 * 1024;
 export const MAX_ANONYMOUS_UPLOAD_BYTES = 26 * 1024 * 1024;
-/** Limit of a web hook. */
 const MAX_WEBHOOK_BYTES = 256 * 1024;
-/** Limit of a body that must be read to find the account, or that needs no account. */
+/** Limit of a body that contains the credential, or that is accepted without one. */
 const MAX_UNAUTHENTICATED_BODY_BYTES = 4 * 1024;
 
 const MAX_CACHED_CALLERS = 100_000;
-/** Longer credentials were not issued here and are not looked up. */
+/** Longer credentials were never issued, so they are rejected without a lookup. */
 const MAX_CREDENTIAL_CHARACTERS = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INVALID_KEY = 'The API key was not found or has been revoked';
-const INVALID_ACCOUNT = 'The credit id is not valid';
-const CREDIT_ID_CANNOT_PAY =
-  'Models are paid for with an API key, not with x-credit-id: send "Authorization: Bearer <API key>"';
+const INVALID_ACCOUNT = 'Invalid credit id';
+const CREDIT_ID_CANNOT_PAY = 'Models require an API key, not x-credit-id: send "Authorization: Bearer <API key>"';
 
-/** The actor of a request that needs no credential. */
+/** Actor of requests without a credential. Stored in event metadata, so the value must not change. */
 const ANONYMOUS_ACTOR = 'anybody';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the handler of an operation that is not public, unless a visitor asks. */
+    /** Set before the handler of every operation that is not public, except for anonymous callers. */
     caller: Caller;
   }
   interface FastifyContextConfig {
@@ -50,20 +51,20 @@ declare module 'fastify' {
   }
 }
 
-/** Hands the caller that was found to a controller. */
+/** Injects the authenticated caller into a controller method. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return context.switchToHttp().getRequest<FastifyRequest>().caller;
 });
 
-/** Hands a controller what the facts of its request say about their cause. */
+/** Injects the cause that the events of this request record. */
 export const RequestCause = createParamDecorator((_: unknown, context: ExecutionContext): Cause => {
   const { caller, id } = context.switchToHttp().getRequest<FastifyRequest>();
   return createRootCause(caller ? toActor(caller) : ANONYMOUS_ACTOR, id);
 });
 
 /**
- * Adds a hook to every route that is declared from now on: it finds the caller as the operation says, counts what is given
- * for nothing, and limits the body.
+ * Sets up every route that is declared after this call: limits the body, identifies the caller as the operation
+ * requires, and enforces the rate limits of free operations.
  */
 export function registerAuthentication(
   fastify: FastifyInstance,
@@ -129,13 +130,13 @@ function selectAuthentication(operation: OperationOptions, authenticator: Authen
 
 type Fields = { readonly credit_id?: unknown } | undefined;
 
-/** What to say to who sends no credential: which ones are taken here. */
+/** Names the credentials that an operation accepts. */
 function formatMissingCredential({ auth, paid, creditIdLocation: payer }: OperationOptions): string {
   const key = '"Authorization: Bearer <API key>" or x-api-key';
-  if (auth === 'account') return 'A credential is missing: send the id of the account as x-credit-id';
-  if (paid) return `A credential is missing: send ${key}`;
+  if (auth === 'account') return 'Missing credential: send the credit id of the account as x-credit-id';
+  if (paid) return `Missing credential: send ${key}`;
   const field = payer === undefined ? '' : `, or credit_id in the ${payer}`;
-  return `A credential is missing: send ${key}, or the id of the account as x-credit-id${field}`;
+  return `Missing credential: send ${key}, or the credit id of the account as x-credit-id${field}`;
 }
 
 export interface AuthenticatorDependencies {
@@ -146,11 +147,14 @@ export interface AuthenticatorDependencies {
 }
 
 /**
- * Finds the caller. The owner of a key never changes, so it is remembered; whether it may still be used is decided on the
- * account's stream with every hold, and looked up for reads.
+ * Authenticates requests. The owner of a key never changes, so it is cached. Whether the key may still be used is
+ * decided on the account's stream with every hold, and looked up for every read.
  */
 export class Authenticator {
-  /** By the hash of a key, or of the `credit_id`. Grows as it fills: with a `max`, all its room would be made at the start. */
+  /**
+   * By the hash of the key or of the credit id. Limited by `maxSize`, because `max` would allocate all entries at the
+   * start.
+   */
   private readonly callers = new LRUCache<string, Caller>({ maxSize: MAX_CACHED_CALLERS, sizeCalculation: () => 1 });
 
   constructor(
@@ -159,8 +163,10 @@ export class Authenticator {
   ) {}
 
   /**
-   * Returns the payer. Whether it may spend is decided by the hold. The id of the account would pass every cap of its keys,
-   * so it pays only where that is allowed; beside a key it must be that of its account, and the key pays.
+   * Returns the caller of a paid operation; the hold decides whether the key may spend. A credit id bypasses the
+   * limits of all keys, so it pays only if the operator allows this. If it is sent with a key, both must belong to the
+   * same account, and the key pays.
+   * @throws UnauthorizedError; BadRequestError if key and credit id belong to different accounts
    */
   async authenticatePayer(request: FastifyRequest, missingMessage: string): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -177,21 +183,25 @@ export class Authenticator {
     return caller;
   }
 
-  /** Remembers the owner of a key that was made here, which is found before the read models show it. */
+  /** Caches the owner of a key that this process created, so that the key works before the read models have it. */
   cacheCaller(apiKey: string, caller: Caller): void {
     this.callers.set(this.dependencies.secrets.hash(apiKey), caller);
   }
 
-  /** Returns the reader of what is public: undefined without a credential. @throws UnauthorizedError when it is wrong */
+  /**
+   * Returns the caller of an operation with optional authentication; undefined without a credential.
+   * @throws UnauthorizedError for an invalid credential; BadRequestError if key and credit id belong to different
+   * accounts
+   */
   async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
     const isAnonymous = parseApiKey(request) === undefined && request.headers['x-credit-id'] === undefined;
     return isAnonymous ? undefined : this.authenticateReader(request, INVALID_KEY);
   }
 
   /**
-   * Returns the reader: by an active key, or by the account's id in a header or at `creditId`. Who names the account beside
-   * a key of it is the account.
-   * @throws BadRequestError when the key is another account's
+   * Returns the caller of a read operation: by an active key, or by the credit id in `creditId` or x-credit-id. With
+   * both, the caller is the account itself and not the key.
+   * @throws UnauthorizedError; BadRequestError if key and credit id belong to different accounts
    */
   async authenticateReader(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -204,14 +214,14 @@ export class Authenticator {
     throw createAccountMismatchError(field);
   }
 
-  /** @throws UnauthorizedError when the credential of a payer is not good any more */
+  /** @throws UnauthorizedError if the credential of a payer is no longer valid */
   async assertCredentialValid(request: FastifyRequest): Promise<void> {
     const apiKey = parseApiKey(request);
     if (apiKey === undefined) await this.authenticateAccount(request, INVALID_ACCOUNT);
     else await this.verifyApiKey(request, apiKey);
   }
 
-  /** The account itself, by its `credit_id`. */
+  /** Returns the account itself as the caller, by its credit id. @throws UnauthorizedError */
   async authenticateAccount(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
     const ids = toAccountIds(parseClaimedCreditId(request, missingMessage, creditId), this.dependencies.secrets);
     const cachedCaller = this.callers.get(ids[0]);
@@ -232,7 +242,10 @@ export class Authenticator {
     return toAccountIds(creditId.toLowerCase(), this.dependencies.secrets).includes(accountId);
   }
 
-  /** The id of an account's key, by its secret; undefined when the account has no such key. @throws ReadModelLaggingError, ReadModelIncompleteError */
+  /**
+   * Returns the id of an account's key by its secret; undefined if the account has no such key.
+   * @throws ReadModelLaggingError, ReadModelIncompleteError
+   */
   async findKeyId(account: string, apiKey: string): Promise<string | undefined> {
     const owner = await this.dependencies.readModels.findKeyOwner(this.dependencies.secrets.hashWithAllKeys(apiKey));
     return owner?.accountId === account ? owner.keyId : undefined;
@@ -248,7 +261,7 @@ export class Authenticator {
     return caller;
   }
 
-  /** A key that is known here exists, whether or not the read model shows it yet. */
+  /** A cached key exists, even if the read model does not have it yet. */
   private async loadKeyOwner(apiKey: string, hash: string, timeoutMs: number): Promise<Caller> {
     const { readModels, secrets } = this.dependencies;
     const hashes = secrets.hashWithAllKeys(apiKey);
@@ -265,17 +278,17 @@ export class Authenticator {
 }
 
 function createAccountMismatchError(field: string): BadRequestError {
-  return new BadRequestError(`${field} is not the account of the API key`, field);
+  return new BadRequestError(`${field} does not belong to the account of the API key`, field);
 }
 
-/** Whether a request carries a key, good or not. */
+/** Whether a request has an API key, valid or not. */
 export function hasApiKey(request: FastifyRequest): boolean {
   return parseApiKey(request) !== undefined;
 }
 
-/** The key that a request carries, in any of the headers that clients use. */
+/** Returns the API key from any of the headers that clients use. @throws UnauthorizedError for a malformed one */
 function parseApiKey({ headers }: FastifyRequest): string | undefined {
-  const { authorization: sent = '' } = headers; // some clients send it empty beside another header
+  const { authorization: sent = '' } = headers; // some clients send it empty, together with another header
   if (sent.length > MAX_CREDENTIAL_CHARACTERS) throw new UnauthorizedError(INVALID_KEY);
   const authorization = /^Bearer\s*$/i.test(sent) ? '' : sent;
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
@@ -287,7 +300,7 @@ function parseApiKey({ headers }: FastifyRequest): string | undefined {
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 
-/** The `credit_id` that a request names, which need not be that of any account. */
+/** Returns the credit id of a request, which may belong to no account. @throws UnauthorizedError for a malformed one */
 function parseClaimedCreditId({ headers }: FastifyRequest, missingMessage: string, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
   if (claimed === undefined) throw new UnauthorizedError(missingMessage);

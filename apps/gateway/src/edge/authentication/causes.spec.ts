@@ -1,4 +1,4 @@
-/** Every fact says who wanted it, what it belongs to and what led to it. */
+/** Every event records its actor, the request that it belongs to, and the event that caused it. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import type { StoredEvent } from '#kernel';
@@ -19,22 +19,22 @@ const causeOf = ({ metadata }: StoredEvent<DomainEvent>) => {
   const { version, ...cause } = metadata;
   return cause;
 };
-/** Begun by a request, which is said once. */
+/** The cause of an event that a request triggered directly, which has no causation id. */
 const by = (actor: string, id: unknown) => ({ actor, $correlationId: id });
 
-test('an account is opened by anybody, with a request', async () => {
+test('records the anonymous actor and the request when an account is opened', async () => {
   const [opened, key] = (await world.listEvents(account)).map(causeOf);
   expect(opened).toEqual(by('anybody', expect.stringMatching(/^[0-9a-f-]{36}$/)));
   expect(key).toEqual(opened);
 });
 
-test('what a key pays for belongs to the request', async () => {
+test('records the key and the request when a key pays', async () => {
   const { headers } = await world.sendChat(account);
   const request = by(`key:${keyId}`, headers.get('x-request-id'));
   expect((await world.listEvents(account)).slice(-2).map(causeOf)).toEqual([request, request]);
 });
 
-test('an account changes its keys by itself', async () => {
+test('records the account as the actor when it changes its keys', async () => {
   const own = { 'x-credit-id': account.creditId };
   const made = await world.send('POST', '/keys', { headers: own, body: { name: 'k' } });
   const changed = await world.send('PATCH', `/keys/${made.body.data._id}`, { headers: own, body: { name: 'l' } });
@@ -45,7 +45,7 @@ test('an account changes its keys by itself', async () => {
   );
 });
 
-test('a top-up is one story, from its request to its credit', async () => {
+test('correlates the events of a top-up from its request to its credit', async () => {
   const asked = await world.post('/topup/create/btc-lightning', { amount: 1, currency: 'USD' }, account);
   const id = asked.body.invoice_id;
   await world.payInvoice(asked.body.lightning_invoice);

@@ -1,4 +1,4 @@
-/** Errors as both kinds of clients read them: OpenAI's look for a word, OpenRouter's demand an integer and no nulls. */
+/** Errors as clients read them: OpenAI's clients check the error code; OpenRouter's require an integer and no null. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenRouter } from '@openrouter/sdk';
 import type { EventStream } from '@openrouter/sdk/lib/event-streams.js';
@@ -28,17 +28,17 @@ async function refusalOf(promise: PromiseLike<unknown>) {
   } catch (error) {
     return error;
   }
-  throw new Error('it was not refused');
+  throw new Error('the request was not rejected');
 }
 
 type Case = readonly [what: string, status: number, apiKey: () => string, body: ReturnType<typeof told>];
 const CASES = {
-  400: ['a wrong request', 400, () => rich.apiKey, { ...told(''), messages: [] }],
+  400: ['an invalid request', 400, () => rich.apiKey, { ...told(''), messages: [] }],
   401: ['an unknown key', 401, () => 'sk-unknown', told('')],
   402: ['an empty account', 402, () => poor.apiKey, told('tokens=2')],
   404: ['an unknown model', 404, () => rich.apiKey, { ...told(''), model: 'nope' }],
-  429: ['an upstream with too much to do', 429, () => rich.apiKey, told('fault=429')],
-  502: ['an upstream that fails', 502, () => rich.apiKey, told('fault=500')],
+  429: ['a provider with too many requests', 429, () => rich.apiKey, told('fault=429')],
+  502: ['a provider that fails', 502, () => rich.apiKey, told('fault=500')],
 } satisfies Record<number, Case>;
 
 describe("OpenAI's client", () => {
@@ -51,14 +51,14 @@ describe("OpenAI's client", () => {
     [...CASES[404], 'NotFoundError', 'invalid_request_error', 'model_not_found'],
     [...CASES[429], 'RateLimitError', 'rate_limit_error', 'rate_limit_exceeded'],
     [...CASES[502], 'InternalServerError', 'upstream_error', 'upstream_error'],
-  ])('throws for %s (%i) its own error, with the word for it', async (_, status, apiKey, body, name, type, code) => {
+  ])('throws its own error for %s (%i), with the error code', async (_, status, apiKey, body, name, type, code) => {
     const ask = (stream: boolean) => refusalOf(client(apiKey()).chat.completions.create({ ...body, stream }));
     for (const error of await Promise.all([false, true].map(ask))) {
       expect([error?.constructor.name, error]).toEqual([name, expect.objectContaining({ status, type, code })]);
     }
   });
 
-  test('reads what is wrong in an upstream’s own words, and the field', async () => {
+  test('reads the error code of a provider, and the field', async () => {
     const { error } = (await world.sendChat(rich, 'fault=400')).body;
     expect(error).toMatchObject({ code: 'invalid_value', param: 'messages', type: 'invalid_request_error' });
   });
@@ -66,14 +66,14 @@ describe("OpenAI's client", () => {
   test.each([
     ['openai/gpt-5-mini', { model: GPT }],
     ['anthropic/claude-haiku-4.5', { model: CLAUDE }],
-  ])('reads that a conversation is too long for %s', async (_, more) => {
+  ])('reads context_length_exceeded for a conversation that is too long for %s', async (_, more) => {
     const account = await world.createAccount(105);
     const messages = user('word '.repeat(450_000));
     const { status, body } = await world.post('/v1/chat/completions', { ...more, messages }, account);
     expect([status, body.error.code]).toEqual([400, 'context_length_exceeded']);
   });
 
-  test('reads that a text is too long to embed', async () => {
+  test('reads context_length_exceeded for a text that is too long to embed', async () => {
     const input = Array(9_000).fill(1);
     const { status, body } = await world.post(
       '/v1/embeddings',
@@ -83,7 +83,7 @@ describe("OpenAI's client", () => {
     expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'input']);
   });
 
-  test('reads the word within a stream', async () => {
+  test('reads the error code within a stream', async () => {
     const { events } = await world.sendChat(rich, 'tokens=8 fault=cut', { stream: true });
     expect(events.at(-3).error).toMatchObject({ code: 'upstream_error', type: 'upstream_error', param: null });
   });
@@ -100,14 +100,14 @@ describe("OpenRouter's client", () => {
     [...CASES[404], 'NotFoundResponseError'],
     [...CASES[429], 'TooManyRequestsResponseError'],
     [...CASES[502], 'BadGatewayResponseError'],
-  ])('throws for %s (%i) its own error, with the status', async (_, statusCode, apiKey, body, name) => {
+  ])('throws its own error for %s (%i), with the status', async (_, statusCode, apiKey, body, name) => {
     const ask = (stream: boolean) => refusalOf(client(apiKey()).chat.send({ chatRequest: { ...body, stream } }));
     for (const error of await Promise.all([false, true].map(ask))) {
       expect(error).toMatchObject({ name, statusCode, error: { code: statusCode, message: expect.any(String) } });
     }
   });
 
-  test('is told of nothing that is null', async () => {
+  test('receives no field that is null', async () => {
     const headers = { 'user-agent': 'speakeasy-sdk/typescript 1.3.19 2.914.0 1.0.0 @openrouter/sdk' };
     const { body, text } = await world.send('POST', '/v1/chat/completions', { headers, body: {} });
     expect(body).toMatchObject({ status: 'error', statusCode: 401, error: { code: 401 } });
@@ -129,11 +129,11 @@ describe('the list of models', () => {
     ['an empty header', () => ({ authorization: 'Bearer ' }), 200],
     ['a key', () => ({ authorization: `Bearer ${poor.apiKey}` }), 200],
     ['a key in another header', () => ({ 'x-api-key': poor.apiKey }), 200],
-    ['the id of an account', () => ({ 'x-credit-id': poor.creditId }), 200],
+    ['a credit id', () => ({ 'x-credit-id': poor.creditId }), 200],
     ['an unknown key', () => ({ authorization: 'Bearer sk-unknown' }), 401],
     ['an unknown key in another header', () => ({ 'api-key': 'sk-unknown' }), 401],
-    ['the id of no account', () => ({ 'x-credit-id': crypto.randomUUID() }), 401],
-  ])('to who has %s: %j %i', async (_, headers, status) => {
+    ['an unknown credit id', () => ({ 'x-credit-id': crypto.randomUUID() }), 401],
+  ])('requires no credential, but rejects an invalid one with 401: %s', async (_, headers, status) => {
     for (const route of ['/v1/models', '/models', `/v1/models/${GPT}`]) {
       const answer = await world.send('GET', route, { headers: headers() });
       expect(answer.status).toBe(status);

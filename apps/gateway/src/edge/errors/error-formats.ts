@@ -1,4 +1,4 @@
-/** The one place that writes an error, in the shape that its reader looks for. */
+/** Writes errors in the format that the client of a request expects. */
 import type { FastifyRequest } from 'fastify';
 import { getMessageErrorType } from '#application/messages';
 import { getPageHeaders, renderErrorPage } from '../pages/page.ts';
@@ -7,14 +7,16 @@ export interface ErrorResponse {
   readonly status: number;
   readonly message: string;
   readonly type: string;
-  /** OpenRouter's word for the kind of error. */
+  /** OpenRouter's error type. */
   readonly kind: string;
-  /** OpenAI's word for what went wrong. */
+  /** OpenAI's error code. */
   readonly code: string;
   readonly param?: string | null;
   readonly details?: Readonly<Record<string, string>>;
   readonly retryAfterSeconds?: number;
-  /** The same request would get the same answer: a header says so to OpenAI's clients, which repeat a 409 by themselves. */
+  /**
+   * Whether a repeated request would get the same response. OpenAI's clients retry a 409 unless a header forbids it.
+   */
   readonly isFinal?: boolean;
 }
 
@@ -26,9 +28,9 @@ interface ErrorObject {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** How an error is written: alone as a body, and inside an event of a stream. */
+/** Writes an error as the body of a response, and as an event of a stream. */
 interface ErrorFormat {
-  /** What goes with it, where it is not JSON. */
+  /** Response headers, for a format that is not JSON. */
   readonly headers?: Readonly<Record<string, string>>;
   createBody(error: ErrorResponse, requestId?: string): object | string;
   createEvent(error: ErrorResponse, requestId?: string): object;
@@ -38,19 +40,19 @@ const OPENAI = createErrorFormat(({ status, message, type, kind, code, param = n
   return createErrorBody(status, { message, type, code, param, metadata: { error_type: kind, ...details } });
 });
 
-/** Its schemas demand an integer, and no field that is null. */
+/** OpenRouter's schemas require an integer `code`, and no field may be null. */
 const OPENROUTER = createErrorFormat(({ status, message, type, kind, param, details = {} }) => {
   const metadata = { error_type: kind, ...details };
   return createErrorBody(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
 });
 
-/** What stands behind `upstream_unavailable` is what Anthropic calls overloaded. */
+/** Anthropic's type for the gateway's `upstream_unavailable` is `overloaded_error`. */
 export function toAnthropicErrorType({ status, type }: Pick<ErrorResponse, 'status' | 'type'>): string {
   if (type === 'upstream_unavailable') return 'overloaded_error';
   return getMessageErrorType(status);
 }
 
-/** The same in an event of a stream. Our own word is where its clients look for a narrower one. */
+/** Body and stream event have the same format. `details.error_code` has the gateway's more specific code. */
 function toAnthropicError(error: ErrorResponse, request_id: string | null = null) {
   const { message, code, param, details: extraDetails } = error;
   const details = { error_code: code, ...(param ? { param } : {}), ...extraDetails };
@@ -59,27 +61,27 @@ function toAnthropicError(error: ErrorResponse, request_id: string | null = null
 
 const ANTHROPIC: ErrorFormat = { createBody: toAnthropicError, createEvent: toAnthropicError };
 
-/** For people. */
+/** An HTML page for browsers. */
 const PAGE: ErrorFormat = { headers: getPageHeaders(), createBody: renderErrorPage, createEvent: OPENAI.createEvent };
 
 const ERROR_FORMATS = { openai: OPENAI, openrouter: OPENROUTER, anthropic: ANTHROPIC, page: PAGE } as const;
 
 export type ErrorFormatName = keyof typeof ERROR_FORMATS;
 
-/** OpenRouter's client for TypeScript names itself so: `speakeasy-sdk/typescript … @openrouter/sdk`. */
+/** OpenRouter's TypeScript client sends the user agent `speakeasy-sdk/typescript … @openrouter/sdk`. */
 const OPENROUTER_SDK = /@openrouter\/sdk/;
 
-/** For who is not known, because what came was no request. */
+/** The format unless the route or the client has another; also used for malformed requests. */
 export const DEFAULT_ERROR_FORMAT: ErrorFormat = OPENAI;
 
-/** The shape for the client of a request: that of the protocol of its route, where it has one of its own. */
+/** Returns the format that the route specifies, else that of the client. */
 export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): ErrorFormat {
   const routeFormat = routeOptions?.config?.operation?.errorFormat;
   if (routeFormat) return ERROR_FORMATS[routeFormat];
   return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
 }
 
-/** The specification's fields around the object that clients read. */
+/** Wraps the error object that clients read in the fields that the API specifies. */
 function createErrorBody(status: number, error: ErrorObject) {
   return { status: 'error', statusCode: status, message: error.message, error };
 }

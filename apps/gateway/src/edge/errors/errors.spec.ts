@@ -1,4 +1,4 @@
-/** Every error on every surface: its status, its one shape for all readers, and that it costs nothing. */
+/** Every error on every route: its status, its common format, and that it costs nothing. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -33,7 +33,9 @@ const CONFLICT: Kind = [409, 'conflict'];
 const TOO_LONG: Kind = [414, 'address_too_long'];
 const OTHER_MEDIA: Kind = [415, 'unsupported_media_type'];
 
-/** The shape that the specification's readers, OpenAI's clients and OpenRouter's strict ones find their error in. */
+/**
+ * Asserts the format that the API specification, OpenAI's clients and OpenRouter's strict clients expect.
+ */
 function expectError(answer: TestResponse, [status, type]: Kind, param?: string | null): void {
   expect([answer.status, answer.body?.error?.type]).toEqual([status, type]);
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -54,7 +56,7 @@ function expectError(answer: TestResponse, [status, type]: Kind, param?: string 
   expect(error.param === null || typeof error.param === 'string').toBe(true);
 }
 
-// --- who asks -------------------------------------------------------------------------------------------------------
+// --- callers --------------------------------------------------------------------------------------------------------
 
 type Headers = Readonly<Record<string, string>>;
 const ofKey = ({ apiKey }: TestAccount): Headers => ({ authorization: `Bearer ${apiKey}` });
@@ -99,14 +101,14 @@ function onlyOnce<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-// --- what is paid for -----------------------------------------------------------------------------------------------
+// --- paid operations ------------------------------------------------------------------------------------------------
 
 interface Surface {
   readonly route: string;
   readonly model: string;
   readonly otherKind: string;
   readonly body: (words: string) => Readonly<Record<string, unknown>>;
-  /** What costs more than a cent. */
+  /** Fields of a request that costs more than a cent. */
   readonly dear: Readonly<Record<string, unknown>>;
 }
 
@@ -129,7 +131,7 @@ const EMBEDDINGS: Omit<Surface, 'route'> = {
   dear: { input: Array(20).fill(Array(8_000).fill(1)) },
 };
 
-/** Whatever is paid for, at both of its addresses. */
+/** All paid operations, each at both of its paths. */
 const SURFACES: readonly Surface[] = ['/v1', ''].flatMap((prefix) => [
   { route: `${prefix}/chat/completions`, ...CHAT },
   { route: `${prefix}/responses`, ...RESPONSES },
@@ -140,9 +142,9 @@ interface Wrong {
   readonly by?: Caller;
   readonly method?: string;
   readonly headers?: Headers;
-  /** Fields of an otherwise good body. */
+  /** Changes to an otherwise valid body. */
   readonly set?: object | ((surface: Surface) => object);
-  /** Another body altogether. */
+  /** Replaces the entire body. */
   readonly body?: unknown;
 }
 
@@ -155,12 +157,12 @@ const REFUSED: readonly (readonly [string, Kind, param: string | null | undefine
   ['a list', INVALID, null, { body: [] }],
   ['nothing', INVALID, undefined, { body: undefined }],
   ['no model', INVALID, 'model', { set: { model: undefined } }],
-  ['a model that is no name', INVALID, 'model', { set: { model: 7 } }],
+  ['a model that is not a string', INVALID, 'model', { set: { model: 7 } }],
   ['an unknown model', NOTHING_TO_SERVE, 'model', { set: { model: 'nope' } }],
   ['an unknown variant', NOTHING_TO_SERVE, 'model', { set: ({ model }) => ({ model: `${model}:thinking` }) }],
   ['a model of another kind', INVALID, 'model', { set: ({ otherKind }) => ({ model: otherKind }) }],
-  ['no endpoint that keeps nothing', NOTHING_TO_SERVE, 'provider', { set: { provider: { zdr: true } } }],
-  ['no endpoint that is allowed', NOTHING_TO_SERVE, 'provider', { set: { provider: { only: ['nobody'] } } }],
+  ['no endpoint without data retention', NOTHING_TO_SERVE, 'provider', { set: { provider: { zdr: true } } }],
+  ['no allowed endpoint', NOTHING_TO_SERVE, 'provider', { set: { provider: { only: ['nobody'] } } }],
   ['an unknown preference', INVALID, 'provider.sort', { set: { provider: { sort: 'luck' } } }],
   ['no credential', STRANGER, null, { by: 'nobody' }],
   ['a credential of another scheme', STRANGER, null, { by: 'another scheme' }],
@@ -168,19 +170,19 @@ const REFUSED: readonly (readonly [string, Kind, param: string | null | undefine
   ['a revoked key', STRANGER, null, { by: 'revoked key' }],
   ['an expired key', STRANGER, null, { by: 'expired key' }],
   ['an unknown account', STRANGER, null, { by: 'unknown account' }],
-  ['an account that cannot be', STRANGER, null, { by: 'impossible account' }],
+  ['a malformed credit id', STRANGER, null, { by: 'impossible account' }],
   ['too little money', NO_MONEY, null, { by: 'poor' }],
-  ['a key that may not spend as much', NO_ALLOWANCE, null, { by: 'limited key', set: ({ dear }) => dear }],
+  ['a key whose limit is too low', NO_ALLOWANCE, null, { by: 'limited key', set: ({ dear }) => dear }],
   ['another method', OTHER_METHOD, null, { method: 'PUT' }],
   ['a form', OTHER_MEDIA, null, { body: 'a=b', headers: FORM }],
   ['plain text', OTHER_MEDIA, null, { body: 'hello', headers: PLAIN }],
   ['a malformed Idempotency-Key', INVALID, 'Idempotency-Key', { headers: { 'idempotency-key': 'x'.repeat(256) } }],
 ];
 
-describe.each(SURFACES)('$route refuses, before anything is held,', (surface) => {
+describe.each(SURFACES)('$route rejects, before money is held,', (surface) => {
   const { route } = surface;
   const good = (more: object = {}) => ({ ...surface.body(HELLO), ...more });
-  /** All but what the history says of refusals for lack of money. */
+  /** All events and charges, without the records of requests that were rejected for lack of money. */
   const books = async () => {
     const facts = (await world.listEvents()).filter(({ type }) => type !== 'RequestRefused');
     const { data } = (await world.get('/queries/history?page_count=100', rich)).body;
@@ -199,7 +201,7 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
     expect(await books()).toEqual(before);
   });
 
-  test.each([26 * MIB, 25 * MIB + 1])('a body of %i bytes: 413, before it has come', async (bytes) => {
+  test.each([26 * MIB, 25 * MIB + 1])('a body of %i bytes with 413, before it has arrived', async (bytes) => {
     const answer = await raw(
       `POST ${route} HTTP/1.1\nHost: x\nAuthorization: Bearer ${rich.apiKey}\nContent-Type: application/json\nContent-Length: ${bytes}`,
     );
@@ -208,12 +210,12 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
     expect(answer).toContain('"type":"payload_too_large","code":"payload_too_large"');
   });
 
-  test('a large body that is wrong: 400, for what is wrong with it', async () => {
+  test('a large invalid body with 400 and the reason', async () => {
     const body = `{"model":"nope","input":"${'x'.repeat(24 * MIB)}"`;
     expectError(await world.send('POST', route, { body, headers: ofKey(rich) }), INVALID);
   });
 
-  test('an Idempotency-Key of another request: 409, and serves the first one only', async () => {
+  test('an Idempotency-Key of another request with 409, and serves only the first request', async () => {
     const headers = { ...ofKey(rich), 'idempotency-key': crypto.randomUUID() };
     expect((await world.send('POST', route, { headers, body: good() })).status).toBe(200);
     const before = await world.listEvents();
@@ -224,7 +226,7 @@ describe.each(SURFACES)('$route refuses, before anything is held,', (surface) =>
   });
 });
 
-/** A request as bytes, for what no client library sends; the answer's text. */
+/** Sends a request head that no client library would send, and returns the response as text. */
 async function raw(head: string): Promise<string> {
   const { port } = new URL(world.api);
   const socket = connect(Number(port), '127.0.0.1');
@@ -237,7 +239,7 @@ async function raw(head: string): Promise<string> {
   return text;
 }
 
-test('an Idempotency-Key of a request that runs is 409 on every surface, with the time to wait', async () => {
+test('rejects the Idempotency-Key of a running request with 409 and a time to wait, on every paid route', async () => {
   const sent = SURFACES.map(({ route, body }) => ({
     route,
     body: body('[[sandbox tokens=2 latency=2000]]'),
@@ -257,7 +259,7 @@ test('an Idempotency-Key of a request that runs is 409 on every surface, with th
   expect((await first).map(({ status }) => status)).toEqual(SURFACES.map(() => 200));
 });
 
-describe('a failure of the upstream', () => {
+describe('a provider failure', () => {
   test.each([
     ['400', INVALID, 'invalid_request'],
     ['429', [429, 'rate_limit_error'], 'rate_limited'],
@@ -267,29 +269,32 @@ describe('a failure of the upstream', () => {
     ['timeout', [504, 'timeout'], 'timeout'],
     ['malformed', [502, 'upstream_error'], 'upstream_error'],
     ['cut', [502, 'upstream_error'], 'upstream_error'],
-  ] as const)('by %s is %j on every surface, costs nothing, and is in the history', async (fault, kind, code) => {
-    const balance = await world.fetchBalance(rich);
-    const answers = await Promise.all(
-      SURFACES.map(({ route, body }) => world.post(route, body(`[[sandbox tokens=2 fault=${fault}]]`), rich)),
-    );
-    expect(await world.fetchBalance(rich)).toBe(balance);
-    expect((await world.post('/credits/balance', undefined, rich)).body.held_usd).toBe(0);
-    const { data } = (await world.get('/queries/history', rich)).body;
-    for (const answer of answers) {
-      expectError(answer, kind, fault === '400' ? undefined : null);
-      expect(answer.headers.get('retry-after')).toBe(fault === '429' ? '1' : null);
-      const id = answer.headers.get('x-request-id');
-      const record = data.find(({ request_id }: { request_id: string }) => request_id === id);
-      expect(record).toMatchObject({ price_in_usd: 0, error_code: code });
-    }
-    const types = new Set(data.slice(0, answers.length).map((each: { query_type: string }) => each.query_type));
-    expect(types).toEqual(new Set(['chat_completion', 'response', 'embedding']));
-  });
+  ] as const)(
+    '(%s) returns %j on every paid route, costs nothing, and is in the history',
+    async (fault, kind, code) => {
+      const balance = await world.fetchBalance(rich);
+      const answers = await Promise.all(
+        SURFACES.map(({ route, body }) => world.post(route, body(`[[sandbox tokens=2 fault=${fault}]]`), rich)),
+      );
+      expect(await world.fetchBalance(rich)).toBe(balance);
+      expect((await world.post('/credits/balance', undefined, rich)).body.held_usd).toBe(0);
+      const { data } = (await world.get('/queries/history', rich)).body;
+      for (const answer of answers) {
+        expectError(answer, kind, fault === '400' ? undefined : null);
+        expect(answer.headers.get('retry-after')).toBe(fault === '429' ? '1' : null);
+        const id = answer.headers.get('x-request-id');
+        const record = data.find(({ request_id }: { request_id: string }) => request_id === id);
+        expect(record).toMatchObject({ price_in_usd: 0, error_code: code });
+      }
+      const types = new Set(data.slice(0, answers.length).map((each: { query_type: string }) => each.query_type));
+      expect(types).toEqual(new Set(['chat_completion', 'response', 'embedding']));
+    },
+  );
 });
 
-// --- what is not paid for -------------------------------------------------------------------------------------------
+// --- free operations ------------------------------------------------------------------------------------------------
 
-/** `POST /keys`; who sends it, and what. */
+/** A request such as `POST /keys`, its caller and its body. */
 type Sent = readonly [request: string, by?: Caller, body?: unknown];
 
 const UNKNOWN_KEY = '0123456789abcdef01234567';
@@ -298,17 +303,17 @@ const LONG = 'x'.repeat(500);
 const FIVE = { amount: 5, currency: 'USD' };
 const CONTINUED = { model: GPT, input: 'x', previous_response_id: 'resp_x' };
 
-describe('whatever is not paid for refuses', () => {
+describe('the gateway rejects requests for', () => {
   test.each<readonly [string, string, Kind, param: string | null | undefined, ...Sent]>([
-    ['an address', 'that does not exist', NOT_FOUND, null, 'GET /v1/nope'],
-    ['an address', 'that does not exist, by another method', NOT_FOUND, null, 'PUT /nope'],
-    ['an address', 'that cannot be decoded', INVALID, undefined, 'GET /v1/%zz'],
-    ['an address', 'with a NUL', INVALID, null, 'GET /topup/status/%00'],
-    ['an address', 'that is too long', TOO_LONG, null, `GET /topup/status/${LONG}`],
+    ['a URL', 'that does not exist', NOT_FOUND, null, 'GET /v1/nope'],
+    ['a URL', 'that does not exist, by another method', NOT_FOUND, null, 'PUT /nope'],
+    ['a URL', 'that cannot be decoded', INVALID, undefined, 'GET /v1/%zz'],
+    ['a URL', 'with a NUL', INVALID, null, 'GET /topup/status/%00'],
+    ['a URL', 'that is too long', TOO_LONG, null, `GET /topup/status/${LONG}`],
     ['models', 'for an unknown one', NOTHING_TO_SERVE, 'model', 'GET /v1/models/openai/nope'],
     ['models', 'with another method', OTHER_METHOD, null, 'POST /v1/models', 'rich', {}],
     ['responses', 'for an unknown one', NOTHING_TO_SERVE, undefined, 'GET /v1/responses/resp_x', 'rich'],
-    ['responses', 'to a stranger', STRANGER, null, 'GET /v1/responses/resp_x'],
+    ['responses', 'by an anonymous caller', STRANGER, null, 'GET /v1/responses/resp_x'],
     ['responses', 'to delete an unknown one', NOTHING_TO_SERVE, undefined, 'DELETE /responses/resp_x', 'rich'],
     [
       'responses',
@@ -320,14 +325,14 @@ describe('whatever is not paid for refuses', () => {
       CONTINUED,
     ],
     ['keys', 'without an account', STRANGER, null, 'GET /keys'],
-    ['keys', 'to a key', STRANGER, null, 'GET /keys', 'rich'],
-    ['keys', 'for an unknown account', STRANGER, null, 'GET /keys', 'unknown account'],
-    ['keys', 'malformed JSON', INVALID, undefined, 'POST /keys', 'rich account', '{'],
-    ['keys', 'no name', INVALID, 'name', 'POST /keys', 'rich account', {}],
-    ['keys', 'a name that is taken', CONFLICT, undefined, 'POST /keys', 'rich account', { name: 'Default' }],
+    ['keys', 'by a key', STRANGER, null, 'GET /keys', 'rich'],
+    ['keys', 'by an unknown account', STRANGER, null, 'GET /keys', 'unknown account'],
+    ['keys', 'with malformed JSON', INVALID, undefined, 'POST /keys', 'rich account', '{'],
+    ['keys', 'without a name', INVALID, 'name', 'POST /keys', 'rich account', {}],
+    ['keys', 'with a name that is taken', CONFLICT, undefined, 'POST /keys', 'rich account', { name: 'Default' }],
     [
       'keys',
-      'a period without a limit',
+      'with a period but no limit',
       INVALID,
       undefined,
       'POST /keys',
@@ -336,7 +341,7 @@ describe('whatever is not paid for refuses', () => {
     ],
     [
       'keys',
-      'an unknown period',
+      'with an unknown period',
       INVALID,
       'reset_period',
       'POST /keys',
@@ -345,7 +350,7 @@ describe('whatever is not paid for refuses', () => {
     ],
     [
       'keys',
-      'an expiry that has passed',
+      'with an expiry that has passed',
       INVALID,
       undefined,
       'POST /keys',
@@ -354,7 +359,7 @@ describe('whatever is not paid for refuses', () => {
     ],
     [
       'keys',
-      'an expiry that is no date',
+      'with an expiry that is not a date',
       INVALID,
       'expire_at',
       'POST /keys',
@@ -364,26 +369,26 @@ describe('whatever is not paid for refuses', () => {
     ['keys', 'to show an unknown one', NOT_FOUND, null, `GET /keys/${UNKNOWN_KEY}`, 'rich account'],
     ['keys', 'to change an unknown one', NOT_FOUND, null, `PATCH /keys/${UNKNOWN_KEY}`, 'rich account', { name: 'x' }],
     ['keys', 'to revoke an unknown one', NOT_FOUND, null, `DELETE /keys/${UNKNOWN_KEY}`, 'rich account'],
-    ['top-ups', 'to a stranger', STRANGER, null, LIGHTNING, 'nobody', { amount: 5 }],
+    ['top-ups', 'by an anonymous caller', STRANGER, null, LIGHTNING, 'nobody', { amount: 5 }],
     ['top-ups', 'by an unknown method', NOTHING_TO_SERVE, 'method', 'POST /topup/create/x', 'rich', FIVE],
     ['top-ups', 'in an unknown currency', INVALID, 'currency', LIGHTNING, 'rich', { amount: 5, currency: 'EUR' }],
-    ['top-ups', 'of no amount', INVALID, 'amount', LIGHTNING, 'rich', { currency: 'USD' }],
+    ['top-ups', 'without an amount', INVALID, 'amount', LIGHTNING, 'rich', { currency: 'USD' }],
     ['top-ups', 'for an unknown invoice', NOT_FOUND, null, 'GET /topup/status/nope'],
-    ['the history', 'to a stranger', STRANGER, null, 'GET /queries/history'],
-    ['the history', 'from no date', INVALID, 'start_date', 'GET /queries/history?start_date=soon', 'rich'],
-    ['the history', 'on no page', INVALID, 'page', 'GET /queries/history?page=x', 'rich'],
-    ['the history', 'of a key to a key', INVALID, 'api_key', 'GET /queries/history?api_key=sk-x', 'rich'],
+    ['the history', 'by an anonymous caller', STRANGER, null, 'GET /queries/history'],
+    ['the history', 'from an invalid date', INVALID, 'start_date', 'GET /queries/history?start_date=soon', 'rich'],
+    ['the history', 'on an invalid page', INVALID, 'page', 'GET /queries/history?page=x', 'rich'],
+    ['the history', 'of a key, by a key', INVALID, 'api_key', 'GET /queries/history?api_key=sk-x', 'rich'],
     [
       'the history',
-      'of all keys to an account',
+      'of all keys, by an account',
       INVALID,
       'all_keys',
       'GET /queries/history?all_keys=true',
       'rich account',
     ],
     ['the history', 'of an unknown key', INVALID, 'api_key', 'GET /queries/history?api_key=sk-x', 'rich account'],
-    ['the balance', 'to a stranger', STRANGER, null, 'POST /credits/balance'],
-    ['the balance', 'of no account', STRANGER, null, 'POST /credits/balance', 'nobody', { credit_id: 'x' }],
+    ['the balance', 'by an anonymous caller', STRANGER, null, 'POST /credits/balance'],
+    ['the balance', 'of an invalid credit id', STRANGER, null, 'POST /credits/balance', 'nobody', { credit_id: 'x' }],
     [
       'the balance',
       'of an unknown account',
@@ -394,13 +399,13 @@ describe('whatever is not paid for refuses', () => {
       { credit_id: crypto.randomUUID() },
     ],
     ['the balance', 'by another method', OTHER_METHOD, null, 'GET /credits/balance', 'rich'],
-  ])('%s %s: %j', async (_, __, kind, param, ...sent) => {
+  ])('%s (%s): %j', async (_, __, kind, param, ...sent) => {
     const before = await world.listEvents();
     expectError(await send(...sent), kind, param);
     expect(await world.listEvents()).toEqual(before);
   });
 
-  test('keys to another account than their own: 404, as if they did not exist', async () => {
+  test('the keys of another account with 404, as if they did not exist', async () => {
     const { data } = (await send('GET /keys', 'rich account')).body;
     expectError(await send(`GET /keys/${data[0]._id}`, 'poor account'), NOT_FOUND, null);
   });
@@ -415,7 +420,7 @@ async function send(request: string, by: Caller = 'nobody', body?: unknown): Pro
   return world.send(method, route, { headers: await CALLERS[by](), body });
 }
 
-test('what is unexpected is 500, in the same shape, and reveals nothing', async () => {
+test('returns 500 in the common format for an unexpected error, and reveals nothing', async () => {
   const database = new pg.Client({ connectionString: world.databaseUrl });
   await database.connect();
   const { rows } = await database.query("select schemaname from pg_tables where tablename = 'queries'");

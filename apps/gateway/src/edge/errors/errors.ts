@@ -1,4 +1,4 @@
-/** The one place that turns what went wrong into a status and words. How they are written is in error-shapes. */
+/** Maps errors to statuses, codes and messages. `error-formats.ts` writes them to responses. */
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -16,17 +16,17 @@ import type { Log } from '#foundation';
 import { Rejection, StoreUnavailableError, UnknownEventError } from '#kernel';
 import { type ErrorResponse, selectErrorFormat } from './error-formats.ts';
 
-/** No valid credential came with a request. */
+/** The request has no valid credential. */
 export class UnauthorizedError extends Error {
   override readonly name = 'UnauthorizedError';
 }
 
-/** There is nothing of this id that the caller may see. */
+/** The requested object does not exist, or the caller may not see it. */
 export class NotFoundError extends Error {
   override readonly name = 'NotFoundError';
 }
 
-/** A request is invalid for its endpoint. */
+/** The request is invalid for its route. */
 export class BadRequestError extends Error {
   override readonly name = 'BadRequestError';
   readonly param: string | null;
@@ -37,76 +37,76 @@ export class BadRequestError extends Error {
   }
 }
 
-/** A body is of a type or an encoding that is not read here. */
+/** The media type or the encoding of the body is not supported. */
 export class UnsupportedMediaTypeError extends Error {
   override readonly name = 'UnsupportedMediaTypeError';
   readonly statusCode = 415;
 }
 
-/** A body is larger than its route takes. */
+/** The body is larger than its route allows. */
 export class PayloadTooLargeError extends Error {
   override readonly name = 'PayloadTooLargeError';
   readonly statusCode = 413;
 }
 
-/** A body does not come. */
+/** The body did not arrive in time. */
 export class RequestTimeoutError extends Error {
   override readonly name = 'RequestTimeoutError';
   readonly statusCode = 408;
 }
 
-/** Who asks may not have it, whoever it is. */
+/** The request is forbidden for every caller. */
 export class ForbiddenError extends Error {
   override readonly name = 'ForbiddenError';
   readonly statusCode = 403;
 }
 
-/** A range that a file does not have. */
+/** The file does not have the requested range. */
 export class RangeNotSatisfiableError extends Error {
   override readonly name = 'RangeNotSatisfiableError';
   readonly statusCode = 416;
 }
 
-/** There is no room for it at the moment. */
+/** There is no capacity for the request at the moment. */
 export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
 }
 
-/** The resource exists, but its read model is too far behind to show it. */
+/** The read model lags, so it may not show an existing object yet. */
 export class ReadModelLaggingError extends Error {
   override readonly name = 'ReadModelLaggingError';
 
   constructor() {
-    super('The books are being brought up to date; ask again in a moment');
+    super('The requested data is not up to date yet; retry in a moment');
   }
 }
 
-/** The read models lack a fact of what is asked for, so what they show of it would be wrong. */
+/** The read models skipped an event of the requested data, so a response from them would be incorrect. */
 export class ReadModelIncompleteError extends Error {
   override readonly name = 'ReadModelIncompleteError';
 
   constructor() {
-    super('The books of this account are incomplete until they have been mended');
+    super('The data of this account is incomplete until it has been repaired');
   }
 }
 
-/** `code` is OpenAI's word, which its clients look for; where it has none, the type again. */
+/** `code` is OpenAI's error code, which its clients check. Without one, `type` is sent as the code. */
 type ErrorDefinition = readonly [status: number, type: string, kind: string, code?: string];
 
 const INVALID: ErrorDefinition = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
 const TOO_LONG: ErrorDefinition = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
-/** Each field is right, but not beside another. */
+/** Each field is valid, but not together with another one. */
 const UNPROCESSABLE: ErrorDefinition = [422, 'invalid_request_error', 'unprocessable'];
 const CONFLICT: ErrorDefinition = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: ErrorDefinition = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
 const NOT_FOUND: ErrorDefinition = [404, 'not_found', 'not_found'];
-/** A payment was shown that does not pay for this request. */
+/** The proof is valid, but it does not pay for this request. */
 const PAYMENT_REQUIRED: ErrorDefinition = [402, 'payment_required', 'payment_required'];
 const UNAVAILABLE: ErrorDefinition = [503, 'unavailable', 'server'];
 
 const createNotFoundDefinition = (code: string): ErrorDefinition => [404, 'invalid_request_error', 'not_found', code];
 const RESOURCE_NOT_FOUND = createNotFoundDefinition('not_found');
-/** By the field that names what is not there. */
+/** By the parameter that names the missing object. */
 const NOT_FOUND_BY_PARAM: ReadonlyMap<string | null, ErrorDefinition> = new Map([
   ['model', createNotFoundDefinition('model_not_found')],
   ['provider', createNotFoundDefinition('no_endpoints_found')],
@@ -116,7 +116,7 @@ const NOT_FOUND_BY_PARAM: ReadonlyMap<string | null, ErrorDefinition> = new Map(
 const REJECTIONS: Readonly<Record<RejectionCode, ErrorDefinition>> = {
   account_exists: CONFLICT,
   account_not_found: UNAUTHORIZED,
-  // Not 402: there is no use in paying for it once more, as clients then do by themselves.
+  // Not 402: clients would pay again, which does not help.
   challenge_exhausted: [403, 'payment_exhausted', 'permission_denied'],
   challenge_expired: PAYMENT_REQUIRED,
   challenge_mismatch: PAYMENT_REQUIRED,
@@ -185,7 +185,7 @@ export const INTERNAL_ERROR: ErrorResponse = {
   code: 'server_error',
 };
 
-/** Every kind of error that is answered, for the documentation. A client that has gone is sent nothing. */
+/** All errors that a response can have, for the documentation. A disconnected client receives no response. */
 export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
   ...Object.values(REJECTIONS),
   ...Object.values(FAILURES),
@@ -201,10 +201,10 @@ export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
   return first === i && type !== 'client_disconnected';
 });
 
-/** After which who was refused for want of room may ask again. */
+/** Time before a request that was rejected for lack of capacity may be retried. */
 const OVERLOADED_RETRY_SECONDS = 5;
 
-/** After which the same payment may be shown again while its request runs. */
+/** Time before a proof may be sent again while its request is running. */
 const RUNNING_RETRY_SECONDS = 2;
 
 function getRetryAfter({ code, details }: Rejection): Pick<ErrorResponse, 'retryAfterSeconds'> {
@@ -216,7 +216,7 @@ function getSecondsUntil(instant: string): number {
   return Math.max(1, Math.ceil((Date.parse(instant) - Date.now()) / 1000));
 }
 
-/** The answer to an error; undefined when it is unexpected. */
+/** Returns the response for an error; undefined for an unexpected error. */
 export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   if (error instanceof Rejection) {
     const { code, message, details } = error;
@@ -259,27 +259,29 @@ export function toErrorResponse(error: unknown): ErrorResponse | undefined {
   if (error instanceof FileStoreUnavailableError)
     return createErrorResponse(UNAVAILABLE, error.message, { retryAfterSeconds: OVERLOADED_RETRY_SECONDS });
   if (error instanceof StoreUnavailableError) {
-    return createErrorResponse([503, 'unavailable', 'server'], 'The books cannot be reached at the moment', {
-      retryAfterSeconds: 1,
-    });
+    return createErrorResponse(
+      [503, 'unavailable', 'server'],
+      'The service is temporarily unavailable; retry in a moment',
+      { retryAfterSeconds: 1 },
+    );
   }
   if (error instanceof UnknownEventError) {
     return createErrorResponse(
       [503, 'unavailable', 'server'],
-      'The books were written by a newer version of this service',
+      'The stored data was written by a newer version of this service',
     );
   }
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: unknown })?.statusCode;
   const kind = typeof status === 'number' ? STATUSES[status] : undefined;
   if (kind === undefined) return undefined;
   const { message } = error as Error;
-  // Fastify's own words do not say what would be taken.
+  // Fastify's message does not name the supported media type.
   const text =
     status === 415 && !(error instanceof UnsupportedMediaTypeError) ? 'The body must be application/json' : message;
   return createErrorResponse(kind, text);
 }
 
-/** Longer messages quote what they are about: a name, an address, a whole conversation. */
+/** Longer messages are truncated. They may quote a name, a URL or an entire conversation. */
 const MAX_MESSAGE_CHARACTERS = 1_000;
 
 function createErrorResponse(kind: ErrorDefinition, text: string, extra: Partial<ErrorResponse> = {}): ErrorResponse {
@@ -311,7 +313,7 @@ export class ErrorFilter implements ExceptionFilter {
     const logContext = { request: request.id, method: request.method, path: request.url.split('?')[0] };
     if (!expected) this.log.error({ ...logContext, err: error }, 'a request failed unexpectedly');
     else if (expected.status >= 500 && !(error instanceof ReadModelLaggingError))
-      // For as long as the read models are late, whoever tries keys would write a line with each.
+      // Lagging read models are not logged: every attempt with an unknown key would write a line.
       this.log.warn({ ...logContext, err: error }, 'a request failed');
     if (!reply.sent) sendError(reply, expected ?? INTERNAL_ERROR);
   }

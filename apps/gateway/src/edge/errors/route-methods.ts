@@ -4,13 +4,13 @@ import { ForbiddenError } from './errors.ts';
 
 const UPGRADE_REQUIRED = 426;
 
-/** OPTIONS is answered for every path, by CORS. */
+/** CORS handles OPTIONS on every path. */
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
- * Watches which methods each path has.
- * @returns what to call once all routes are there: from then on, other methods are refused with 405 and `Allow`, and with
- * 403 where the address is signed
+ * Records the methods of every path that is declared after this call.
+ * @returns a function to call once all routes are declared: from then on, other methods get 405 with `Allow`, 403 if
+ * the URL is signed, or 426 for a WebSocket
  */
 export function trackRouteMethods(fastify: FastifyInstance): () => void {
   const methodsByUrl = new Map<string, Set<string>>();
@@ -27,17 +27,17 @@ function rejectOtherMethods(fastify: FastifyInstance, url: string, allowed: Read
   const allow = METHODS.filter((name) => allowed.has(name)).join(', ');
   const createRejection = (request: FastifyRequest) => {
     if (isWebSocketRequest(request))
-      return new HttpException(`This path has no WebSocket, it takes ${allow} only`, UPGRADE_REQUIRED);
-    // A signature is good for reading alone, whatever is signed.
+      return new HttpException(`This path does not support WebSocket; use ${allow}`, UPGRADE_REQUIRED);
+    // A signature only permits reading, whatever it signs.
     if ((request.query as { readonly sig?: unknown }).sig !== undefined)
-      return new ForbiddenError('A signed address is for GET and HEAD only');
-    return new MethodNotAllowedException(`This path takes ${allow} only`);
+      return new ForbiddenError('A signed URL supports GET and HEAD only');
+    return new MethodNotAllowedException(`This path supports ${allow} only`);
   };
   fastify.route({
     method,
     url,
     exposeHeadRoute: false,
-    // Before the body is read, after CORS.
+    // Before the body is read, and after CORS.
     preParsing: (request, reply, _payload, done) => {
       reply.header('allow', allow);
       if (isWebSocketRequest(request)) reply.headers({ upgrade: 'HTTP/1.1', connection: 'upgrade' });
@@ -47,7 +47,10 @@ function rejectOtherMethods(fastify: FastifyInstance, url: string, allowed: Read
   });
 }
 
-/** Codex asks POST /v1/responses for one first; told 426 it goes on without at once, told anything else it tries six times more. */
+/**
+ * Codex first tries a WebSocket on /v1/responses. After 426 it falls back to HTTP at once; after any other status it
+ * tries six more times.
+ */
 function isWebSocketRequest({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }

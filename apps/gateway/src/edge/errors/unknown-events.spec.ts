@@ -1,4 +1,6 @@
-/** A newer version of the service has written a fact that this one does not know: nothing is decided without it. */
+/**
+ * A newer version of the service has appended an event that this version does not know. No decision is made without it.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PostgresEventStore } from '#eventstore';
@@ -12,7 +14,7 @@ let other: TestAccount;
 beforeAll(async () => {
   world = await TestWorld.open({ READY_MAX_LAG_MS: '300' });
   [stopped, other] = [await world.createAccount(1), await world.createAccount(1)];
-  expect((await world.sendChat(stopped)).status).toBe(200); // its state is warm now
+  expect((await world.sendChat(stopped)).status).toBe(200); // its state is cached now
   const store = new PostgresEventStore({ connectionString: world.databaseUrl });
   const stream = `account-${world.getAccountId(stopped)}`;
   const { revision } = (await store.readHead(stream)) ?? { revision: -1 };
@@ -25,21 +27,21 @@ afterAll(() => world.close());
 
 test.each<[string, () => Promise<TestResponse>]>([
   ['a chat', () => world.sendChat(stopped)],
-  ['a chat again', () => world.sendChat(stopped)],
+  ['a repeated chat', () => world.sendChat(stopped)],
   [
     'a new key',
     () => world.send('POST', '/keys', { headers: { 'x-credit-id': stopped.creditId }, body: { name: 'k' } }),
   ],
-])('%s of its account is answered with 503', async (_, ask) => {
+])('responds with 503 to %s of the account with the unknown event', async (_, ask) => {
   expect(await ask()).toMatchObject(STOPPED);
 });
 
-test('other accounts are served', async () => {
+test('serves other accounts', async () => {
   expect((await world.sendChat(other)).status).toBe(200);
 });
 
 test.each(['/keys', '/queries/history'])(
-  'what the books do not know of its account is not shown (%s)',
+  'does not return read models that lack an event of the account (%s)',
   async (path) => {
     const read = (account: TestAccount) => world.send('GET', path, { headers: { 'x-credit-id': account.creditId } });
     expect(await read(stopped)).toMatchObject(STOPPED);
@@ -50,7 +52,7 @@ test.each(['/keys', '/queries/history'])(
   },
 );
 
-test('a key that nothing here can read is not wrong, and neither is any that it might be', async () => {
+test('responds with 503 to an unknown key while the read model may lack that key', async () => {
   const [id, store] = [crypto.randomUUID(), new PostgresEventStore({ connectionString: world.databaseUrl })];
   const unknown = () => world.sendChat({ ...other, apiKey: 'sk-unknown' });
   expect((await unknown()).status).toBe(401);
@@ -63,7 +65,7 @@ test('a key that nothing here can read is not wrong, and neither is any that it 
   await store.close();
 });
 
-test('the read models go on behind it, for all others, and verify names it', async () => {
+test('updates the read models of all other accounts, and reports the incomplete stream', async () => {
   await world.sendChat(other);
   const held = async ({ creditId }: TestAccount) =>
     world.send('POST', '/credits/balance', { body: { credit_id: creditId } });

@@ -1,6 +1,7 @@
 /**
- * Every vendor is one that says in its errors who we are to it, with which key, on which of its machines, and what it was asked. None
- * of that reaches a customer, a fact, a read model, the database or the log; what a caller can mend reaches the caller alone.
+ * All providers here return errors that contain the operator's account and key, the provider's hosts and the request.
+ * None of that reaches a customer, an event, a read model, the database or the log. Only the caller receives messages
+ * about errors that the caller can correct.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -20,7 +21,7 @@ const OURS = [
 ];
 const PRIVATE = [PROMPT, ADVICE, ...OURS];
 const STATUSES = [400, 401, 402, 404, 422, 500];
-/** What is between us and the vendor: it is not the caller who has not paid, or shows the wrong key. */
+/** Statuses that concern the operator's account at the provider: the caller has a valid API key and enough money. */
 const OURS_ALONE = [401, 402];
 
 const vendor = new StubServer();
@@ -50,7 +51,9 @@ afterAll(async () => {
   await vendor.close();
 });
 
-/** In every place where a vendor has its words, with all that it was sent. */
+/**
+ * Returns an error with text in every field that a provider may use, including everything that the provider was sent.
+ */
 function complaint(headers: IncomingHttpHeaders, line: string, body: string): string {
   const key = Object.values(headers).filter((value) => value?.includes('planted'));
   const words = `${ADVICE}. ${key} ${OURS.join(' ')} ${line} ${body} ${JSON.stringify(headers)}`.slice(0, 2_000);
@@ -59,7 +62,7 @@ function complaint(headers: IncomingHttpHeaders, line: string, body: string): st
   return JSON.stringify({ error, detail, message: words, err_msg: words, request_id: words, id: words });
 }
 
-/** A stream that breaks off with an error in it, in each of the vendors' languages. */
+/** Returns a stream that ends with an error, in the format of every provider protocol. */
 function broken(words: string): string {
   const error = { type: words, code: words, message: words };
   const events = [
@@ -102,7 +105,7 @@ const REQUESTS: readonly Request[] = [
   ['a lookup', '/v1/data/api/serp/news', () => ({ q: PROMPT })],
 ];
 
-/** Whether a caller is to know what the vendor says of his request. A search is ours. */
+/** Whether the caller receives the provider's message. The gateway writes search requests, so it withholds theirs. */
 const isToMend = ([name]: Request, of: number) => [400, 413, 422].includes(of) && name !== 'a search';
 
 async function answersWith(of: number): Promise<readonly (readonly [Request, TestResponse])[]> {
@@ -121,7 +124,7 @@ async function failedVideo(): Promise<string> {
   return (await look()).text;
 }
 
-test("what vendors say of us and of our customers' prompts stays where it was said", async () => {
+test('does not forward what providers report about the operator or about the prompts of customers', async () => {
   const told: string[] = [];
   vendor.handler = (response, request, body) =>
     void response
@@ -132,7 +135,7 @@ test("what vendors say of us and of our customers' prompts stays where it was sa
       const least = OURS_ALONE.includes(of) ? 500 : 400;
       expect([request[0], of, ours, ours >= least]).toEqual([request[0], of, ours, true]);
       told.push(text);
-      if (request[0] === 'a lookup') continue; // its vendor speaks of keys, and so perhaps of us
+      if (request[0] === 'a lookup') continue; // data lookups do not return messages that mention keys
       expect([text, request[0], of, text.includes(ADVICE)]).toEqual([text, request[0], of, isToMend(request, of)]);
     }
   }

@@ -11,12 +11,15 @@ import { lastValueFrom, type Observable, of } from 'rxjs';
 import { Operation, type OperationOptions } from '../../openapi/operation.ts';
 import { PaidRequestHandler } from './paid-request-handler.ts';
 
-/** An operation that creates something which costs nothing: it is served once for its Idempotency-Key. */
+/** Declares an operation that creates something for free. It is served once for its Idempotency-Key. */
 export function Creation(options: OperationOptions): MethodDecorator {
   return applyDecorators(Operation({ ...options, creates: true }), UseInterceptors(IdempotentCreationInterceptor));
 }
 
-/** Only these operations have it: with an interceptor Nest makes an observable of each request, which takes 0.1 ms. */
+/**
+ * Attached only to these operations: with an interceptor Nest creates an observable for each request, which takes 0.1
+ * ms.
+ */
 @Injectable()
 class IdempotentCreationInterceptor implements NestInterceptor {
   constructor(private readonly requests: PaidRequestHandler) {}

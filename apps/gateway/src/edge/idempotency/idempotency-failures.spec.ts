@@ -1,4 +1,4 @@
-/** A gateway that dies, or that is only taken for dead: its request is charged once at most, and can be made again. */
+/** A gateway that dies, or is only considered dead: its request is charged at most once, and can be retried. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -23,7 +23,7 @@ const NEVER_MS = 600_000;
 /** The name of the gateway that dies. */
 const DEAD = 'gateway-dead';
 
-/** The account, as one more gateway has it. */
+/** Writes to the account like another gateway. */
 function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
   const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
@@ -46,7 +46,7 @@ function hold(holdId: string, expiresInMs: number): AccountCommand {
 
 const lapse = () => requests.updateClaims('leased_until = now()');
 
-/** Dies before it held anything: its claim is copied from another account's for the same request. */
+/** Simulates a gateway that dies before it has held money: copies the claim of another account for the same request. */
 async function dieClaiming(): Promise<string> {
   const other = await requests.world.createAccount(1.05);
   await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
@@ -83,19 +83,13 @@ const dieHolding = (expiresInMs: number) => async () => {
 
 const ONCE = ['FundsHeld', 'HoldSettled'];
 
-/** How it dies, what a retry is answered once the lease has lapsed, and the facts and the provider's bill after that. */
+/** How the gateway dies; then, after its lease has expired: the outcome of a retry, all events and the billed calls. */
 describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', readonly string[], billed: number]>([
-  ['before it held anything', dieClaiming, 'served', ONCE, 1],
-  ['with a hold that is not confirmed', dieUnconfirmed, 'served', ['FundsHeld', ...ONCE], 1],
-  ['with a hold that is open', dieHolding(NEVER_MS), IN_PROGRESS, ['FundsHeld'], 0],
-  [
-    'with a hold that has run out',
-    dieHolding(-EXPIRY_MARGIN_MS - 1),
-    'served',
-    ['FundsHeld', 'HoldExpired', ...ONCE],
-    1,
-  ],
-  ['between the charge and the record of its answer', dieBeforeKeeping, LOST, ONCE, 1],
+  ['before it has held money', dieClaiming, 'served', ONCE, 1],
+  ['with an unconfirmed hold', dieUnconfirmed, 'served', ['FundsHeld', ...ONCE], 1],
+  ['with an open hold', dieHolding(NEVER_MS), IN_PROGRESS, ['FundsHeld'], 0],
+  ['with an expired hold', dieHolding(-EXPIRY_MARGIN_MS - 1), 'served', ['FundsHeld', 'HoldExpired', ...ONCE], 1],
+  ['between the charge and saving its response', dieBeforeKeeping, LOST, ONCE, 1],
 ])('a gateway that dies %s', (_, die, outcome, facts, billed) => {
   let dead: string;
   beforeEach(async () => {
@@ -103,7 +97,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
   });
 
   if (outcome !== LOST && !facts.includes('HoldExpired')) {
-    test('keeps its key for the time of its lease', async () => {
+    test('blocks the key of its request until its lease has expired', async () => {
       const before = await requests.getEventTypes();
       const { headers, ...answer } = await ask();
       expect(refused({ headers, ...answer })).toEqual(IN_PROGRESS);
@@ -112,7 +106,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
     });
   }
 
-  test(`leaves a request that is ${outcome === 'served' ? 'served under a new id' : outcome[1]}`, async () => {
+  test(`leaves a request whose retry gets ${outcome === 'served' ? 'served with a new id' : outcome[1]}`, async () => {
     await lapse();
     const retry = await ask('tokens=3', { api: requests.apis[1] });
     const again = await ask();
@@ -124,7 +118,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
       for (const each of [retry, again]) expect(refused(each)).toEqual(outcome);
       expect(retry.headers.get('x-should-retry')).toBe(outcome === LOST ? 'false' : null);
       expect(retry.headers.get('retry-after')).toBe(outcome === LOST ? null : '2');
-      if (outcome === LOST) expect(retry.body.message).toContain('was charged, but its answer was lost');
+      if (outcome === LOST) expect(retry.body.message).toContain('was charged, but its response was lost');
     }
     expect(await requests.getEventTypes()).toEqual(facts);
     expect(await requests.countBilledCalls()).toBe(billed);
@@ -132,7 +126,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
 });
 
 describe('a gateway that died', () => {
-  test('leaves its key to the next request as soon as its hold is freed, whatever its lease', async () => {
+  test('releases the key of its request as soon as its hold has ended, even before its lease has expired', async () => {
     await dieHolding(NEVER_MS)();
     expect(refused(await ask())).toEqual(IN_PROGRESS);
     await anotherWriter()({ type: 'AbandonHolds', data: { owner: DEAD, at: new Date().toISOString() } });
@@ -143,7 +137,7 @@ describe('a gateway that died', () => {
     expect(await requests.countBilledCalls()).toBe(1);
   });
 
-  test('with a hold that was not confirmed is still charged once when that has expired', async () => {
+  test('with an unconfirmed hold leaves a request that is charged once, even after that hold has expired', async () => {
     await dieUnconfirmed();
     await lapse();
     const served = await ask();
@@ -153,7 +147,7 @@ describe('a gateway that died', () => {
     expect((await requests.getEventTypes()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
-  test('is remembered by the facts, also behind more holds than an account has in mind', async () => {
+  test('leaves a charge that is found in the events, even after more holds than the account retains', async () => {
     await dieBeforeKeeping();
     await lapse();
     const run = anotherWriter();
@@ -167,7 +161,7 @@ describe('a gateway that died', () => {
     expect((await requests.getEventTypes()).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
-  test('lets one of many that come again have its turn', async () => {
+  test('leaves its request to one of many retries', async () => {
     await dieClaiming();
     await lapse();
     const asked = Array.from({ length: 10 }, (_, i) => ask('tokens=3', { api: requests.apis[i % 2] ?? '' }));
@@ -177,15 +171,15 @@ describe('a gateway that died', () => {
   });
 });
 
-describe('a gateway that was only taken for dead', () => {
-  /** The rows as others see them who do not wait for what a test has locked. */
+describe('a gateway that is only considered dead', () => {
+  /** A second connection, which does not wait for the locks of a test. */
   let pool: pg.Pool;
   beforeAll(() => {
     pool = new pg.Pool({ connectionString: requests.world.databaseUrl, max: 1 });
   });
   afterAll(() => pool.end());
 
-  /** Runs `asked` while no fact can be appended. */
+  /** Runs `asked` while no event can be appended. */
   const locked = async (asked: () => Promise<void>) => {
     await requests.database.query('begin; lock table es.events in exclusive mode');
     try {
@@ -201,7 +195,7 @@ describe('a gateway that was only taken for dead', () => {
     });
   const lapsed = () => requests.updateClaims('leased_until = now()', [], pool);
 
-  test('while its money was being held releases it, calls no upstream, and leaves the answer to the other', async () => {
+  test('while placing its hold calls no provider, releases the money and leaves the request to the other', async () => {
     let first: Promise<TestResponse> | undefined;
     let second: Promise<TestResponse> | undefined;
     await locked(async () => {
@@ -223,7 +217,7 @@ describe('a gateway that was only taken for dead', () => {
     expect(data.map((each: { error_code: string | null }) => each.error_code).toSorted()).toEqual(['not_served', null]);
   });
 
-  test('and that was not replaced is served as usual', async () => {
+  test('and is not replaced serves its request as usual', async () => {
     let first: Promise<TestResponse> | undefined;
     await locked(async () => {
       first = ask();
@@ -236,7 +230,7 @@ describe('a gateway that was only taken for dead', () => {
     expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([ONCE, 1]);
   });
 
-  test('and whose claim cannot be confirmed serves nothing, costs nothing, and its request may be made again', async () => {
+  test('and cannot confirm its claim serves nothing and charges nothing, and its request can be retried', async () => {
     await requests.withFullDisk('held', async () => expect(refused(await ask())).toEqual([503, 'unavailable']));
     expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([
       ['FundsHeld', 'HoldReleased'],

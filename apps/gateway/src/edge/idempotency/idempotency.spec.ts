@@ -1,4 +1,4 @@
-/** A request with an Idempotency-Key is served and charged once, however often it comes. */
+/** A request with an Idempotency-Key is served and charged once, however often it is sent. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
@@ -34,7 +34,7 @@ async function chargedOnce(): Promise<void> {
   expect(await requests.countBilledCalls()).toBe(1);
 }
 
-/** A key of the account beside its first. */
+/** Another key of the account. */
 async function otherKey() {
   const owner = { 'x-credit-id': requests.account.creditId };
   const { data } = (await requests.world.send('POST', '/keys', { headers: owner, body: { name: 'other' } })).body;
@@ -54,11 +54,11 @@ describe.each([
   ['a streamed chat', '/chat/completions', chat, { stream: true }],
   ['a response', '/responses', response, { stream: false }],
   ['a streamed response', '/responses', response, { stream: true }],
-] as const)('%s that comes again', (_, path, bodyOf, more) => {
+] as const)('repeating %s', (_, path, bodyOf, more) => {
   const send = (directive: string, sent: { api?: string; headers?: Record<string, string>; route?: string } = {}) =>
     ask('', { route: `/v1${path}`, body: bodyOf(directive, more), ...sent });
 
-  test('gets the same answer, is charged once, and is not sent upstream again', async () => {
+  test('returns the same response, charges once and does not call the provider again', async () => {
     const first = await send('tokens=8');
     const second = await send('tokens=8');
     expect(first.status).toBe(200);
@@ -67,14 +67,14 @@ describe.each([
     await chargedOnce();
   });
 
-  test('gets it from another gateway, by another key of the account, and at the other path', async () => {
+  test('returns the response from another gateway, to another key of the account, and at the other path', async () => {
     const first = await send('tokens=3');
     const { headers } = await otherKey();
     expect(same(await send('tokens=3', { headers, api: requests.apis[1], route: path }))).toEqual(same(first));
     expect(await requests.countBilledCalls()).toBe(1);
   });
 
-  test('is refused while it is in progress, on any gateway, with the time to wait', async () => {
+  test('is rejected while the first request is running, on any gateway, with the time to wait', async () => {
     const slow = 'tokens=3 latency=800';
     const first = send(slow);
     await requests.waitForHold();
@@ -87,7 +87,7 @@ describe.each([
     await chargedOnce();
   });
 
-  test('is served once of twenty at once over two gateways', async () => {
+  test('serves only one of twenty concurrent requests to two gateways', async () => {
     const asked = Array.from({ length: 20 }, (_, i) =>
       send('tokens=3 latency=100', { api: requests.apis[i % 2] ?? '' }),
     );
@@ -99,7 +99,7 @@ describe.each([
     await chargedOnce();
   });
 
-  test('is served again where it cost nothing, because nothing was delivered', async () => {
+  test('serves the request again if it cost nothing because nothing was delivered', async () => {
     const directive = `id=${requests.key} fault=refuse fault_times=3 tokens=3`;
     expect((await send(directive)).status).toBe(503);
     expect(await requests.listClaims()).toEqual([]);
@@ -114,14 +114,14 @@ describe('a stream', () => {
   const CUT = { error: { code: 'upstream_error' } };
   const GONE = { error: { code: 'client_disconnected' } };
 
-  test('that broke off and was charged is replayed as it was', async () => {
+  test('that was interrupted and charged is replayed unchanged', async () => {
     const first = await ask('tokens=8 fault=cut', stream);
     expect(first.events.at(-3)).toMatchObject(CUT);
     expect(same(await ask('tokens=8 fault=cut', stream))).toEqual(same(first));
     await chargedOnce();
   });
 
-  test('that broke off before its first token cost nothing, and is served again', async () => {
+  test('that was interrupted before its first token costs nothing and is served again', async () => {
     const directive = `id=${requests.key} fault=cut fault_times=1 tokens=1`;
     expect((await ask(directive, stream)).events.at(-3)).toHaveProperty('error');
     const retry = await ask(directive, stream);
@@ -131,8 +131,8 @@ describe('a stream', () => {
   test.each([
     ['in the middle is replayed in full', 'tokens=8 chunk_delay=40', '"coin ', {}],
     ['at once is replayed in full', 'tokens=8 latency=150', '', {}],
-    ['and that takes too long to drain is replayed as far as it came', 'tokens=64 chunk_delay=30', '"coin ', GONE],
-  ])('whose client left %s', async (_, directive, enough, third) => {
+    ['and that takes too long to drain is replayed as far as received', 'tokens=64 chunk_delay=30', '"coin ', GONE],
+  ])('whose client disconnected %s', async (_, directive, enough, third) => {
     await requests.sendAndDisconnect(directive, enough);
     await requests.world.waitUntil(async () => (await ask(directive, stream)).status === 200);
     const { events, text } = await ask(directive, stream);
@@ -140,11 +140,11 @@ describe('a stream', () => {
     expect(events.at(-3)).toMatchObject(third);
     if (third !== GONE) expect(events.at(-2).usage).toMatchObject({ completion_tokens: 8 });
     expect(events.at(-1)).toBe('[DONE]');
-    await requests.world.waitUntil(async () => (await requests.countBilledCalls()) === 1); // a provider finishes what is not read
+    await requests.world.waitUntil(async () => (await requests.countBilledCalls()) === 1); // completed by the provider
     await chargedOnce();
   });
 
-  test('of a response whose client left is replayed in full, and can be continued', async () => {
+  test('of a response whose client disconnected is replayed in full, and can be continued', async () => {
     const sent = { route: '/v1/responses', body: response('tokens=8 chunk_delay=40', { stream: true }) };
     await requests.sendAndDisconnect('', 'coin ', sent);
     await requests.world.waitUntil(async () => (await ask('', sent)).status === 200);
@@ -155,7 +155,7 @@ describe('a stream', () => {
     expect((await requests.world.get(`/v1/responses/${id}`, requests.account)).status).toBe(200);
   });
 
-  test('whose client left is kept by a gateway that ends in order', async () => {
+  test('whose client disconnected is saved by a gateway that shuts down', async () => {
     const gateway = await requests.world.startGateway();
     await requests.sendAndDisconnect('tokens=8 chunk_delay=40', '"coin ', { api: gateway.api });
     await gateway.close();
@@ -165,12 +165,12 @@ describe('a stream', () => {
   });
 });
 
-describe('a key', () => {
+describe('an idempotency key', () => {
   test.each([
     ['another body', 'tokens=4', {}],
     ['another field', 'tokens=3', { extra: { stream: true } }],
     ['another path', '', { route: '/v1/responses', body: response('tokens=3', {}) }],
-  ])('that came with %s is refused, for good, and costs nothing', async (_, directive, more) => {
+  ])('that is reused with %s is rejected permanently and costs nothing', async (_, directive, more) => {
     await ask('tokens=3');
     const second = await ask(directive, more);
     expect(refused(second)).toEqual(REUSED);
@@ -179,7 +179,7 @@ describe('a key', () => {
     await chargedOnce();
   });
 
-  test('is an account\u2019s own', async () => {
+  test('is separate for each account', async () => {
     const first = await ask();
     const other = await requests.world.createAccount(1.05);
     const second = await ask('tokens=3', { headers: { authorization: `Bearer ${other.apiKey}` } });
@@ -195,7 +195,7 @@ describe('a key', () => {
     ['with a letter beyond ASCII', 'schl\u00fcssel', 400],
     ['of one character', '!', 200],
     ['of 255 characters with spaces', `k ${'~'.repeat(253)}`, 200],
-  ])('%s is answered with %3$i', async (_, key, status) => {
+  ])('is accepted with 1 to 255 printable ASCII characters, else rejected with 400: %s', async (_, key, status) => {
     const headers = { 'idempotency-key': key };
     const [first, second] = [await ask('tokens=3', { headers }), await ask('tokens=3', { headers })];
     expect(first.status).toBe(status);
@@ -203,7 +203,7 @@ describe('a key', () => {
     else expect([first.body.error.param, await requests.getEventTypes()]).toEqual(['Idempotency-Key', []]);
   });
 
-  test('of a request that is refused is free again', async () => {
+  test('can be used again after its request was rejected', async () => {
     const poor = await requests.world.createAccount();
     const headers = { authorization: `Bearer ${poor.apiKey}` };
     expect((await ask('tokens=3', { headers })).status).toBe(402);
@@ -214,7 +214,7 @@ describe('a key', () => {
     expect((await ask('tokens=3')).status).toBe(200);
   });
 
-  test('of an account that does not exist is not remembered', async () => {
+  test('is not stored for an account that does not exist', async () => {
     const nobody = randomUUID();
     const byCreditId = await requests.world.startGateway({ creditIdInference: true });
     const headers = { 'idempotency-key': requests.key, 'x-credit-id': nobody };
@@ -225,7 +225,7 @@ describe('a key', () => {
     await byCreditId.close();
   });
 
-  test('replays nothing to an API key that was revoked', async () => {
+  test('replays nothing to a revoked API key', async () => {
     const { headers, revoke } = await otherKey();
     expect((await ask('tokens=3', { headers })).status).toBe(200);
     await revoke();
@@ -236,7 +236,7 @@ describe('a key', () => {
   test.each([
     ['a key', '/keys', { name: 'once' }, 'KeyCreated'],
     ['a top-up', '/topup/create/btc-lightning', { amount: 5, currency: 'USD' }, 'InvoiceIssued'],
-  ])('of a request that creates %s creates it once, and its answer is sealed', async (_, route, body, type) => {
+  ])('creates %s once and saves the response encrypted', async (_, route, body, type) => {
     const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
     const create = (more: object = {}) =>
       requests.world.send('POST', route, { headers: own, body: { ...body, ...more } });
@@ -251,21 +251,21 @@ describe('a key', () => {
     expect(row.answer.toString('latin1')).not.toMatch(/sk-|lnbc|once/);
   });
 
-  test('of a creation that was refused is free for the next one', async () => {
+  test('can be used again after a creation was rejected', async () => {
     const own = { 'x-credit-id': requests.account.creditId, 'idempotency-key': requests.key };
     const create = (name: string) => requests.world.send('POST', '/keys', { headers: own, body: { name } });
     expect((await create('Default')).status).toBe(409);
     expect((await create('mine')).status).toBe(201);
   });
 
-  test('that was not sent leaves nothing behind', async () => {
+  test('is optional: a request without one stores no response', async () => {
     expect((await requests.world.sendChat(requests.account)).status).toBe(200);
     expect(await requests.listClaims()).toEqual([]);
   });
 });
 
-describe('an answer', () => {
-  test('is kept for a day, and then the key is as good as new', async () => {
+describe('a saved response', () => {
+  test('is stored for a day; then its key can be used again', async () => {
     const first = await ask();
     const [{ expires_at }] = await requests.listClaims();
     expect(expires_at.getTime() - Date.now()).toBeGreaterThan(23.9 * HOUR_MS);
@@ -278,14 +278,14 @@ describe('an answer', () => {
     expect(await requests.countBilledCalls()).toBe(2);
   });
 
-  test('is not legible in the database, and neither is its key', async () => {
+  test('is not readable in the database, and neither is its key', async () => {
     await ask('text="a private matter"');
     const [row] = await requests.listClaims();
     const text = JSON.stringify(row) + row.answer.toString('latin1');
     for (const secret of ['private matter', 'choices', requests.key]) expect(text).not.toContain(secret);
   });
 
-  test('that is too large to be kept is delivered, and not served a second time', async () => {
+  test('that is too large is delivered, but its request is not served again', async () => {
     const more = { model: 'countinghouse/flat', n: 100, stream: true };
     const first = await ask('tokens=500 chunks=500', { extra: more });
     expect(first.events.at(-1)).toBe('[DONE]');
@@ -296,7 +296,7 @@ describe('an answer', () => {
     await chargedOnce();
   });
 
-  test('that cannot be kept is delivered all the same', async () => {
+  test('that cannot be stored is still delivered', async () => {
     await requests.withFullDisk('answer', async () => expect((await ask()).status).toBe(200));
     expect(refused(await ask())).toEqual(IN_PROGRESS);
     await requests.updateClaims('leased_until = now()');
@@ -305,7 +305,7 @@ describe('an answer', () => {
   });
 });
 
-/** The client has the option `idempotencyKey`, and leaves the header's name to the service. */
+/** The client has the option `idempotencyKey`, but the name of the header depends on the service. */
 class Client extends OpenAI {
   protected override idempotencyHeader = 'Idempotency-Key';
 }
@@ -323,7 +323,7 @@ describe("OpenAI's client", () => {
     await chargedOnce();
   });
 
-  test('gets the same stream, to the usage and the end', async () => {
+  test('gets the same stream, including the usage and the end', async () => {
     const params = { ...hello, stream_options: { include_usage: true } };
     for (let i = 0; i < 2; i++) {
       const stream = clientOf().chat.completions.stream(params, options());
@@ -333,7 +333,7 @@ describe("OpenAI's client", () => {
     await chargedOnce();
   });
 
-  test('waits by itself for a request in progress, and gets its answer', async () => {
+  test('waits for a request in progress and gets its response', async () => {
     const messages = [{ role: 'user' as const, content: '[[sandbox tokens=3 latency=300]]' }];
     const create = () => clientOf().chat.completions.create({ ...hello, messages }, options());
     const [first, second] = await Promise.all([create(), create()]);
@@ -341,7 +341,7 @@ describe("OpenAI's client", () => {
     await chargedOnce();
   });
 
-  test('does not try again what would be refused again', async () => {
+  test('does not retry what would be rejected again', async () => {
     await clientOf().chat.completions.create(hello, options());
     const error = await clientOf()
       .chat.completions.create({ ...hello, n: 2 }, options())

@@ -21,7 +21,7 @@ import { Upload } from '../uploads/upload.ts';
 
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
-/** The source of a request, as the query history shows it. */
+/** Returns the source of a request for the query history. */
 export function getQuerySource({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
@@ -33,7 +33,10 @@ interface PaidOperation {
   readonly recoverResponse?: NonNullable<IdempotentRequest['recoverResponse']>;
 }
 
-/** The one key of a payer that pays for one request. */
+/**
+ * A proof pays for one request, so its payer needs only one idempotency key. The key is stored as a digest: it must not
+ * change.
+ */
 const PROOF_IDEMPOTENCY_KEY = 'proof of payment';
 
 export interface PaidRequestDependencies {
@@ -44,22 +47,23 @@ export interface PaidRequestDependencies {
   readonly gate: PayPerRequestGate;
 }
 
-/** What all requests begin with that are paid for, or that create something: each is served once for its Idempotency-Key. */
+/** Entry point of all requests that are paid or create something. Each is served once for its Idempotency-Key. */
 export class PaidRequestHandler {
   private readonly recordings = new Set<Promise<void>>();
 
   constructor(private readonly dependencies: PaidRequestDependencies) {}
 
-  /** Waits until every answer that has ended is kept. */
+  /** Waits until every response that has ended is saved. */
   async close(): Promise<void> {
     await Promise.all(this.recordings);
   }
 
   /**
-   * Serves a request that is known to be well-formed: once, where it has an Idempotency-Key, and with the answer of then
-   * from then on. Without a caller it is paid for by the request. It is served under `request.id`. What goes on without its
-   * gateway is not lost with its answer: `recoverResponse` says it.
-   * @throws IdempotencyConflictError when the key is another request's, or its request runs, or its answer is lost
+   * Serves a validated request under `request.id`. A request with an Idempotency-Key is served once; repeats get the
+   * saved response. Without a caller, the request is paid for by its proof. `recoverResponse` recovers the response of
+   * a request that outlives its gateway.
+   * @throws IdempotencyConflictError if the key belongs to another request, or its request is running, or its response
+   * is lost
    */
   async serveOnce(
     request: FastifyRequest,
@@ -79,13 +83,10 @@ export class PaidRequestHandler {
     await this.serve(reply, key === undefined ? { payer } : await claim(), operation);
   }
 
-  /**
-   * Serves a request that comes without an account: what it is paid with is its key, so it is served once. Where it is not
-   * paid for, a payment is asked for, and nothing else is done.
-   */
+  /** Serves an anonymous request once for its proof. Without a valid proof it only responds with a challenge. */
   private async serveAnonymous(reply: FastifyReply, operation: PaidOperation): Promise<void> {
     const { anonymousCaller } = reply.request;
-    if (anonymousCaller === undefined) throw new Error('a request was let in without a payer');
+    if (anonymousCaller === undefined) throw new Error('request.anonymousCaller is not set');
     const quote = (payer: Payer) => runWithUpload(reply, () => operation.serve(payer, new HttpClientConnection(reply)));
     if (!('proof' in anonymousCaller))
       return this.dependencies.gate.requirePayment(reply, anonymousCaller.reason, quote);
@@ -93,7 +94,7 @@ export class PaidRequestHandler {
     if (proofError) await this.dependencies.gate.requireAnotherPayment(reply, proofError, quote);
   }
 
-  /** @returns why it is not served: the proof is right, and does not pay for this */
+  /** @returns undefined if the request was served, else why the valid proof does not pay for this request */
   private async serveIfPaid(
     reply: FastifyReply,
     { challengeId, issued }: VerifiedProof,
@@ -139,9 +140,9 @@ export class PaidRequestHandler {
   }
 
   /**
-   * Creates something that costs nothing, once for the request's Idempotency-Key: what it answers is the answer of
-   * then from then on. It is for an account that exists, which the caller has shown to be his.
-   * @throws IdempotencyConflictError when the key is another request's, or its request runs
+   * Creates something for free, once for the Idempotency-Key of the request. Repeats get the saved response. The
+   * account must exist, and the caller must be authenticated as its owner.
+   * @throws IdempotencyConflictError if the key belongs to another request, or its request is running
    */
   async createOnce(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);
@@ -172,7 +173,7 @@ export class PaidRequestHandler {
       throw new BadRequestError('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
     const fingerprint = `${normalizePath(url)}\n${JSON.stringify(body)}`;
-    // Who creates something has just shown a credential that is good.
+    // The caller of a creation has just been authenticated. `createPaidIdempotentRequest` replaces this check.
     const assertCredentialValid = async () => {};
     return { payer, key, source: 'Idempotency-Key', fingerprint, requestId, assertCredentialValid };
   }
@@ -190,7 +191,7 @@ export class PaidRequestHandler {
   }
 }
 
-/** The files of an upload stay for as long as there is work with them. */
+/** Retains the files of an upload until `work` has ended. */
 function runWithUpload<T>({ request: { body } }: FastifyReply, work: () => Promise<T>): Promise<T> {
   return body instanceof Upload ? body.retainWhile(work) : work();
 }

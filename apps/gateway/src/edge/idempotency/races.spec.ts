@@ -20,11 +20,11 @@ const having = (answers: readonly TestResponse[], wanted: number) =>
 const charges = async (account: TestAccount) =>
   (await world.listEvents(account)).filter(({ type }) => type === 'HoldSettled');
 
-describe('of a hundred requests at once over two gateways', () => {
+describe('a hundred concurrent requests to two gateways', () => {
   test.each([
     ['', 42, {}],
     [' as a stream', 21, { stream: true }],
-  ])('as many are served%s as the balance affords, and not one more', async (_, afforded, more) => {
+  ])('are served%s as long as the balance pays for them, and not one more', async (_, afforded, more) => {
     const account = await world.createAccount(afforded / 100);
     const answers = await times(REQUESTS, (i) => world.sendChat(account, '', { ...FLAT, ...more }, apis[i % 2]));
     expect([having(answers, 200), having(answers, 402)]).toEqual([afforded, REQUESTS - afforded]);
@@ -34,7 +34,7 @@ describe('of a hundred requests at once over two gateways', () => {
 });
 
 describe('a key that is revoked on one gateway', () => {
-  test('is refused at once on the other, also in the middle of a rush, and pays for nothing more', async () => {
+  test('is rejected at once on the other, even under concurrent requests, and pays for nothing more', async () => {
     const account = await world.createAccount(2.1);
     const headers = { 'x-credit-id': account.creditId };
     const { body } = await world.send('POST', '/keys', { headers, body: { name: 'leaked' } });

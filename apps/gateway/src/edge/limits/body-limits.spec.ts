@@ -4,7 +4,7 @@ import { assertBodyWithinLimits, assertJsonWithinLimits, assertShortParameters }
 
 const long = 'x'.repeat(24_000_000);
 
-/** So many lists in one another. */
+/** Returns arrays nested to this depth. */
 const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
 
 const refused = (body: unknown) => {
@@ -17,15 +17,15 @@ const refused = (body: unknown) => {
   }
 };
 
-describe('is refused before it is parsed:', () => {
+describe('a body that is not parsed yet', () => {
   const fields = Array.from({ length: 600_001 }, (_, i) => `"${i}":1`).join();
   test.each<[string, string]>([
-    ['objects without end', `[${'{},'.repeat(600_000)}{}]`],
-    ['lists in lists without end', `${'['.repeat(600_001)}${']'.repeat(600_001)}`],
-    ['fields without end', `{${fields}}`],
-  ])('%s', (_, json) => expect(() => assertJsonWithinLimits(json)).toThrow(BadRequestError));
+    ['too many objects', `[${'{},'.repeat(600_000)}{}]`],
+    ['too many nested arrays', `${'['.repeat(600_001)}${']'.repeat(600_001)}`],
+    ['too many fields', `{${fields}}`],
+  ])('is rejected with %s', (_, json) => expect(() => assertJsonWithinLimits(json)).toThrow(BadRequestError));
 
-  test('but not the longest body that is read', () => {
+  test('is accepted up to the longest supported length', () => {
     const messages = [{ role: 'user', content: 'x: {y}, '.repeat(150_000) }];
     const input = Array.from({ length: 300 }, () => Array(1_000).fill(7));
     expect(() => assertJsonWithinLimits(JSON.stringify({ messages, input }))).not.toThrow();
@@ -33,19 +33,19 @@ describe('is refused before it is parsed:', () => {
   });
 });
 
-test('the id of a call has room for the signature of a thought', () => {
+test('allows a tool call id to contain the signature of reasoning', () => {
   const id = 'x'.repeat(32_768);
   const call = (of: string) => ({ messages: [{ role: 'assistant', tool_calls: [{ id: of }] }] });
   expect([refused(call(id)), refused(call(`${id}x`))]).toEqual([undefined, 'id']);
 });
 
-test('what a tool was called with may be as long as a file, whatever the fields are called', () => {
+test('allows arguments of a tool call as long as a file, whatever their field names', () => {
   const use = { type: 'tool_use', id: 'a', name: 'write', input: { name: long, old_string: long } };
   expect(refused({ messages: [{ role: 'assistant', content: [use] }] })).toBe(undefined);
   expect(refused({ input: [{ name: long }] })).toBe('name');
 });
 
-describe('has a limit of its length:', () => {
+describe('the length is limited for', () => {
   test.each<[string, unknown, string]>([
     ['the name of a model', { model: long }, 'model'],
     ['the name of a model with a suffix', { model: `openai/gpt-5-mini:${long}` }, 'model'],
@@ -65,7 +65,7 @@ describe('has a limit of its length:', () => {
     expect(refused({ metadata: { [long]: 'x' } })).toContain('Names of fields');
   });
 
-  test('a part of an address', () => {
+  test('a parameter of the URL', () => {
     expect(() => assertShortParameters(long, 'id')).toThrow(BadRequestError);
     expect(() => assertShortParameters({ model: ['gpt', long] }, '')).toThrow(BadRequestError);
     expect(() => assertShortParameters({ model: 'gpt', page: undefined }, '')).not.toThrow();
@@ -81,12 +81,12 @@ test.each<[string, unknown]>([
   ['texts to embed', { input: [long, 'x'] }],
   ['the arguments of a call', { messages: [{ role: 'assistant', tool_calls: [{ function: { arguments: long } }] }] }],
   ['the result of a call', { input: [{ type: 'function_call_output', call_id: 'x', output: long }] }],
-  ['reasoning that is sealed', { input: [{ type: 'reasoning', encrypted_content: long }] }],
+  ['encrypted reasoning', { input: [{ type: 'reasoning', encrypted_content: long }] }],
   ['a JSON Schema', { tools: [{ function: { name: 'x', parameters: { properties: { id: { const: long } } } } }] }],
   ['tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
-])('is only limited with the whole body: %s', (_, body) => expect(refused(body)).toBeUndefined());
+])('does not limit the length of %s within the body', (_, body) => expect(refused(body)).toBeUndefined());
 
-test('a body has a depth and a number of values', () => {
+test('limits the depth and the number of values of a body', () => {
   expect(refused({ messages: nested(60) })).toBeUndefined();
   expect(refused({ messages: nested(64) })).toContain('nested deeper');
   expect(refused(JSON.parse('['.repeat(1_000_000) + ']'.repeat(1_000_000)))).toContain('nested deeper');

@@ -1,24 +1,30 @@
 /**
- * Limits of everything in a request but its content: names, ids, roles, tags. They are checked before anything looks
- * into it, so that no request makes us look up a name of 24 MB. What a model reads is only limited with the whole body.
+ * Limits of everything in a request except its content: names, ids, roles, tags. They are checked before the request is
+ * interpreted, so that no name of 24 MB is looked up. Input of a model is limited only by the size of the body.
  */
 import { isWithinJsonLimits, MAX_JSON_PARTS } from '#application';
 import { BadRequestError } from '../errors/errors.ts';
 
-/** Nesting of objects and lists. */
+/** Maximum nesting of objects and arrays. */
 const MAX_DEPTH = 64;
-/** Elements of all lists of a body. The longest legitimate one is the input of embeddings: 300,000 tokens as numbers. */
+/**
+ * Maximum number of array elements in a body. The longest legitimate array is the input of embeddings: 300,000 tokens
+ * as numbers.
+ */
 const MAX_ELEMENTS = 500_000;
-/** Fields of all objects of a body. A conversation has a few in each of its parts; every new name costs us time. */
+/** Maximum number of object fields in a body. Each part of a conversation has a few; every distinct name costs time. */
 const MAX_FIELDS = 100_000;
 const MAX_FIELD_NAME = 256;
-/** For fields without a limit of their own. */
+/** For string fields without a limit of their own. */
 const MAX_TEXT = 4_096;
 const MAX_NAME = 256;
-/** Of calls of tools: some clients keep in them what a vendor wants back with the call, such as the signature of a thought. */
+/**
+ * For ids of tool calls: some clients store data in them that a provider requires back, such as the signature of
+ * reasoning.
+ */
 const MAX_CALL_ID = 32_768;
 
-/** Names and ids, by the fields that carry them. */
+/** Fields that hold names and ids. */
 const NAME_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'models',
@@ -34,7 +40,7 @@ const NAME_FIELDS: ReadonlySet<string> = new Set([
 
 const CALL_ID_FIELDS: ReadonlySet<string> = new Set(['id', 'call_id', 'tool_call_id']);
 
-/** Content: what a model reads or has generated, by the fields that carry it. */
+/** Fields that hold content: input or output of a model. */
 const CONTENT_FIELDS: ReadonlySet<string> = new Set([
   'arguments',
   'code',
@@ -63,12 +69,14 @@ const CONTENT_FIELDS: ReadonlySet<string> = new Set([
   'url',
 ]);
 
-/** Fields below which everything is content: JSON Schemas, and the arguments of calls. */
+/** Fields in which everything is content: JSON Schemas, and the arguments of tool calls. */
 const NESTED_CONTENT_FIELDS: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
-/** @throws BadRequestError for JSON with more objects, lists and fields than a body may have, before it is parsed */
+/**
+ * @throws BadRequestError for JSON with more objects, arrays and fields than a body may have. Checked before parsing.
+ */
 export function assertJsonWithinLimits(json: string): void {
-  if (!isWithinJsonLimits(json)) throw createTooManyError('objects, lists and fields', MAX_JSON_PARTS);
+  if (!isWithinJsonLimits(json)) throw createTooManyError('objects, arrays and fields', MAX_JSON_PARTS);
 }
 
 /** @throws BadRequestError that names the field */
@@ -76,7 +84,7 @@ export function assertBodyWithinLimits(body: unknown): void {
   if (typeof body === 'object' && body !== null) new BodyLimitChecker().check(body, '', 1, false);
 }
 
-/** Checks parts of an address: one of them, or all parameters of a query. */
+/** Checks a parameter of the URL, or all parameters of a query. */
 export function assertShortParameters(value: unknown, name: string): void {
   if (typeof value === 'string' && value.length > MAX_NAME) throw createTooLongError(name, MAX_NAME);
   if (typeof value === 'object' && value !== null) {
@@ -92,7 +100,7 @@ class BodyLimitChecker {
     if (depth > MAX_DEPTH) throw new BadRequestError(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
     if (Array.isArray(value)) {
       this.elements += value.length;
-      if (this.elements > MAX_ELEMENTS) throw createTooManyError('elements of lists', MAX_ELEMENTS);
+      if (this.elements > MAX_ELEMENTS) throw createTooManyError('array elements', MAX_ELEMENTS);
       for (const element of value) this.checkValue(element, field, depth, isInsideContent);
     } else {
       for (const name in value) {
@@ -115,7 +123,7 @@ class BodyLimitChecker {
   }
 }
 
-/** The input of a call is an object, that of a request text or a list. */
+/** The `input` of a tool call is an object; the `input` of a request is a string or an array. */
 function isContent(value: unknown, field: string): boolean {
   return (
     typeof value === 'object' && (NESTED_CONTENT_FIELDS.has(field) || (field === 'input' && !Array.isArray(value)))

@@ -6,7 +6,7 @@ import { CredentialLookups } from './credential-lookups.ts';
 
 const IP = '192.0.2.1';
 
-/** Limits of so many wrong credentials of an address. */
+/** Allows this many invalid credentials for an address. */
 function limitsOf(most: number, mostMs?: number) {
   let counted = 0;
   const limits = {
@@ -21,7 +21,7 @@ function limitsOf(most: number, mostMs?: number) {
 const failing = (error: Error) => () => Promise.reject(error);
 
 test.each([new ReadModelLaggingError(), new ReadModelIncompleteError()])(
-  'a credential that may be good (%s) counts as a wrong one, and is never said to be one too many',
+  'counts a credential that may be valid (%s) as an invalid one, but never replaces its error',
   async (error) => {
     const lookUps = limitsOf(1);
     for (let n = 0; n < 3; n++) await expect(lookUps.run(IP, false, failing(error))).rejects.toBe(error);
@@ -29,7 +29,7 @@ test.each([new ReadModelLaggingError(), new ReadModelIncompleteError()])(
   },
 );
 
-test('who has shown many wrong ones has the read models waited for, but not for long', async () => {
+test('waits only briefly for the read models for an address with many invalid credentials', async () => {
   const lookUps = limitsOf(1);
   const waits: number[] = [];
   const look = async (withinMs: number) => {
@@ -37,11 +37,11 @@ test('who has shown many wrong ones has the read models waited for, but not for 
     throw new ReadModelLaggingError();
   };
   for (let n = 0; n < 3; n++) await expect(lookUps.run(IP, false, look)).rejects.toThrow(ReadModelLaggingError);
-  await lookUps.run(IP, true, async (withinMs) => void waits.push(withinMs)); // it is known here
+  await lookUps.run(IP, true, async (withinMs) => void waits.push(withinMs)); // cached
   expect(waits).toEqual([2_000, 2_000, 200, 2_000]);
 });
 
-test('who has waited for a turn for too long is told so, and is not looked up when it comes', async () => {
+test('rejects a lookup that waited too long, and does not run it later', async () => {
   const lookUps = limitsOf(0, 20);
   await expect(lookUps.run(IP, false, failing(new UnauthorizedError('wrong')))).rejects.toThrow('Too many');
   const looked: string[] = [];

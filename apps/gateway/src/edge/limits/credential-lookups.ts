@@ -4,18 +4,18 @@ import { ReadModelIncompleteError, ReadModelLaggingError, UnauthorizedError } fr
 import { toNetwork } from '../network/client-addresses.ts';
 import { READ_MODEL_WAIT_MS } from '../reading/read-model-reader.ts';
 
-/** Look-ups that wait for their turn. */
+/** Maximum number of queued lookups. Further lookups are rejected. */
 const MAX_QUEUE_LENGTH = 100;
 const RETRY_AFTER_SECONDS = 1;
-/** How long the read models are waited for by whose turn it is: while facts are appended they are a little late at every moment. */
+/** How long a queued lookup waits for the read models, which always lag a little while events are appended. */
 const QUEUED_READ_MODEL_WAIT_MS = 200;
-/** Longer nobody waits for a turn and for what is looked up in it: whoever asks is to be told within five seconds. */
+/** Maximum time in the queue and for the lookup together. Callers get a response within five seconds. */
 const QUEUE_TIMEOUT_MS = 4_500;
 
 /**
- * Look-ups of credentials. Wrong ones are counted by the address that they come from. One that has shown too many still has
- * good ones found, since others may share it: but those that are not known here wait for their turn, one at a time of all
- * such addresses together, and so a flood has one connection to the database and leaves the others to everybody else.
+ * Limits lookups of invalid credentials by network address. An address with too many invalid credentials can still use
+ * valid ones, because other callers may share it. But its lookups of uncached credentials share one queue with those of
+ * all such addresses, and run one at a time. So a flood occupies only one database connection.
  */
 export class CredentialLookups {
   private last: Promise<unknown> = Promise.resolve();
@@ -27,10 +27,10 @@ export class CredentialLookups {
   ) {}
 
   /**
-   * @param isCached the credential was good here before
-   * @param lookup is told for how many milliseconds it may wait for the read models
-   * @throws what the look-up throws; TooManyRequestsError where that is one wrong credential too many, or too many wait;
-   *   StoreUnavailableError to who has waited for too long
+   * @param isCached whether this process has accepted the credential before
+   * @param lookup receives the maximum time to wait for the read models, in milliseconds
+   * @throws errors of `lookup`; TooManyRequestsError if the address has exceeded its limit or the queue is full;
+   * StoreUnavailableError if the lookup waited too long
    */
   async run<T>(ip: string, isCached: boolean, lookup: (timeoutMs: number) => Promise<T>): Promise<T> {
     const address = toNetwork(ip);
@@ -40,7 +40,8 @@ export class CredentialLookups {
     } catch (error) {
       const count = () => this.limits.count('wrong credentials of an address', address);
       if (error instanceof UnauthorizedError) await count();
-      // It may be good, so it is not said that it is one too many; but whoever tries many has them wait for their turn.
+      // The credential may be valid, so this error is not replaced by TooManyRequestsError. It still counts towards the
+      // limit.
       if (error instanceof ReadModelLaggingError || error instanceof ReadModelIncompleteError)
         await count().catch(() => {});
       throw error;
@@ -49,12 +50,12 @@ export class CredentialLookups {
 
   private enqueue<T>(lookup: () => Promise<T>): Promise<T> {
     if (this.waiting >= MAX_QUEUE_LENGTH)
-      throw new TooManyRequestsError('Too many wrong credentials come from your address', RETRY_AFTER_SECONDS);
+      throw new TooManyRequestsError('Too many invalid credentials from your IP address', RETRY_AFTER_SECONDS);
     this.waiting++;
     const enqueuedAt = performance.now();
     const start = () => {
       if (performance.now() - enqueuedAt < this.queueTimeoutMs) return lookup();
-      throw new StoreUnavailableError('others were looked up for too long');
+      throw new StoreUnavailableError('the queue of credential lookups timed out');
     };
     const result = this.last.then(start).finally(() => this.waiting--);
     this.last = result.catch(() => {});

@@ -1,4 +1,4 @@
-/** Large requests without a payer: they cost the process next to nothing. */
+/** Large requests without a payer cost the process almost nothing. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** What is answered to a request of which only the head is sent. */
+/** Sends only the head of a request and returns the response. */
 async function answerToHead(route: string, bytes: number): Promise<string> {
   const { hostname, port } = new URL(world.api);
   const socket = connect(Number(port), hostname);
@@ -28,7 +28,7 @@ async function answerToHead(route: string, bytes: number): Promise<string> {
 }
 
 test.each([CHAT, '/chat/completions', '/v1/responses', '/v1/embeddings'])(
-  'without a credential, %s is 401 before its body is sent, and readable in a browser',
+  'responds with 401 to %s without a credential before the body is sent, readable in a browser',
   async (route) => {
     const answer = await answerToHead(route, LARGE.length);
     expect(answer).toMatch(/^HTTP\/1.1 401 /);
@@ -37,21 +37,21 @@ test.each([CHAT, '/chat/completions', '/v1/responses', '/v1/embeddings'])(
 );
 
 test.each(['/nope', '/v1/images'])(
-  'a path that is not there, such as %s, is 404 before its body is sent, and readable in a browser',
+  'responds with 404 to an unknown path such as %s before the body is sent, readable in a browser',
   async (route) => {
     const answer = await answerToHead(route, LARGE.length);
     expect(answer).toMatch(/^HTTP\/1.1 404 /);
     expect(answer).toContain('access-control-allow-origin: *');
-    expect(answer).toContain(`"message":"There is no POST ${route}"`);
+    expect(answer).toContain(`"message":"POST ${route} not found"`);
   },
 );
 
 describe('a model name of 24 MB', () => {
-  test('without a credential is 401', async () => {
+  test('gets 401 without a credential', async () => {
     expect((await world.send('POST', CHAT, { body: LARGE })).status).toBe(401);
   });
 
-  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('with a key is 400 at %s', async (route) => {
+  test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])('gets 400 with a key at %s', async (route) => {
     const body = LARGE.replace('"messages"', '"input":"Hello","messages"');
     const { status, body: answer } = await world.send('POST', route, {
       body,
@@ -61,11 +61,11 @@ describe('a model name of 24 MB', () => {
   });
 });
 
-test('eight million objects are 400 before they are parsed', async () => {
+test('rejects eight million objects with 400 before they are parsed', async () => {
   const headers = { authorization: `Bearer ${account.apiKey}` };
   const { status, body } = await world.send('POST', CHAT, { body: `[${'{},'.repeat(8_000_000)}{}]`, headers });
   expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
-  expect(body.message).toContain('objects, lists and fields');
+  expect(body.message).toContain('objects, arrays and fields');
 });
 
 test.each([
@@ -73,7 +73,7 @@ test.each([
   ['/credits/balance', 4],
   ['/topup/create/btc-lightning', 4],
   ['/keys', 64],
-])('%s takes at most %i KiB', async (route, kib) => {
+])('%s accepts at most %i KiB', async (route, kib) => {
   const headers = { 'x-credit-id': account.creditId };
   const send = async (bytes: number) => {
     const body = JSON.stringify({ padding: 'x'.repeat(bytes - '{"padding":""}'.length) });
@@ -83,7 +83,7 @@ test.each([
   expect(await send(kib * 1024)).not.toBe(413);
 });
 
-test('a body that must be read to find the account is refused when it names none', async () => {
+test('rejects a request without a credential with 401, even if its body is malformed', async () => {
   expect((await world.post('/credits/balance', {})).status).toBe(401);
   expect((await world.send('POST', '/keys', { body: '{"broken' })).status).toBe(401);
 });

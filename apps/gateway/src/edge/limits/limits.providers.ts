@@ -29,7 +29,7 @@ async function openRateLimiter(
   const removeExpired = () =>
     limits
       .removeExpired()
-      .catch((error) => runtime.reportError('what was counted could not be removed; trying again', error));
+      .catch((error) => runtime.reportError('expired rate limit counters could not be removed; retrying', error));
   const timer = setInterval(() => void removeExpired(), SWEEP_INTERVAL_MS).unref();
   await role.closeOnExit({ close: () => clearInterval(timer) });
   return limits;

@@ -1,4 +1,4 @@
-/** The limits of the specification, from both sides: the last value that is taken, and the first that is refused. */
+/** Each limit of the specification, with the last accepted value and the first rejected one. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
@@ -47,14 +47,14 @@ const LIMITS: readonly (readonly [
   ['a temperature', chat, 'temperature', [2], [2.01], { model: 'gpt-4o-mini' }],
   ['a temperature of a response', respond, 'temperature', [], [-0.01]],
   ['top_p', respond, 'top_p', [1], [1.01]],
-  ['tokens of an answer', chat, 'max_tokens', [], [0]],
+  ['tokens of a completion', chat, 'max_tokens', [], [0]],
   ['tokens of a response', respond, 'max_output_tokens', [], [0]],
   ['results of a search', search, 'max_results', [20], [21, 0]],
   ['tags', respond, 'metadata', [tags(16)], [tags(17), { tag: {} }]],
   ['tokens to embed', embed, 'input', [tokens(8_191)], [tokens(8_192)]],
   ['inputs to embed', embed, 'input', [words(2_048)], [words(2_049)]],
   ['the name of a key', newKey, 'name', ['1', 'n'.repeat(25)], ['', 'n'.repeat(26)]],
-  ['the cap of a key', newKey, 'usage_limit_usd', [0.01], [0.0099]],
+  ['the limit of a key', newKey, 'usage_limit_usd', [0.01], [0.0099]],
   ['USD over Lightning', topUp, 'amount', [0.1, 1_000], [0.0999, 1_000.01], { currency: 'USD' }],
   ['satoshis over Lightning', topUp, 'amount', [100, 1_000_000], [99, 1_000_001], { currency: 'SATS' }],
 ];
@@ -78,11 +78,11 @@ function brief(value: unknown): string {
 }
 
 describe('a limit', () => {
-  test.each(casesOf(3))('of %s takes %s', async (_, __, send) => {
+  test.each(casesOf(3))('of %s accepts %s', async (_, __, send) => {
     expect([200, 201]).toContain((await send()).status);
   });
 
-  test.each(casesOf(4))('of %s refuses %s with 400, and nothing comes of it', async (_, __, send, field) => {
+  test.each(casesOf(4))('of %s rejects %s with 400 and appends no event', async (_, __, send, field) => {
     const before = await world.listEvents();
     const { status, body } = await send();
     expect([status, body.error.type, body.error.param]).toEqual([
@@ -98,7 +98,7 @@ describe('a limit', () => {
     ['101', 100],
     ['1000000', 100],
     ['0', 1],
-  ])('of a page takes %s as %i records', async (asked, size) => {
+  ])('of a page treats %s as %i records', async (asked, size) => {
     const { status, body } = await world.get(`/queries/history?page_count=${asked}`, account);
     expect([status, body.pagination.page_count]).toEqual([200, size]);
   });

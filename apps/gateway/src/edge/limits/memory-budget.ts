@@ -1,31 +1,34 @@
-/** What all requests of a process may take of something together, and what each of those who share it may. */
+/** Limits a resource that all requests of a process share, and the part of it that each shareholder may use. */
 import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Streams } from '#application';
 import { OverloadedError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 
-/** One of those who share, and how much of all they may have. */
+/** A payer or network address, with the fraction of the budget that its requests may use together. */
 export interface MemoryShareholder {
   readonly name: string;
   readonly part: number;
 }
 
-/** So that others have something, too. */
+/** One payer cannot use the entire budget. */
 const PART_PER_PAYER = 1 / 2;
 const PART_PER_NON_PAYER = 1 / 8;
-/** Of all who have not paid yet. */
+/** Shared by all callers who have not paid yet. */
 const ALL_NON_PAYERS: MemoryShareholder = { name: 'strangers', part: 1 / 4 };
 
-/** Accounts that are known to have been credited, in each process. */
+/** Number of credited accounts that a process caches. */
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /** Whether an account has ever been credited. */
 export type IsFunded = (accountId: string) => Promise<boolean>;
-/** The one of a process, for all that asks. */
+/** Injection token of the check that the process shares. */
 export const IS_FUNDED = Symbol('whether an account was ever credited');
 
-/** Accounts are free. One that has been credited stays so, and is not read again. */
+/**
+ * Creates the check whether an account was ever credited. Only then does an account count as a payer, because creating
+ * accounts is free. A credited account is cached: it stays credited.
+ */
 export function createFundedCheck({ accounts }: Streams): IsFunded {
   const fundedAccounts = new LRUCache<string, true>({ maxSize: MAX_CACHED_ACCOUNTS, sizeCalculation: () => 1 });
   return async (accountId) => {
@@ -37,9 +40,9 @@ export function createFundedCheck({ accounts }: Streams): IsFunded {
 }
 
 /**
- * Who shares what a request takes: its payer. Who has not paid yet shares a part of it with all others of his kind, whether he
- * has an account, which costs nothing, or none.
- * @param isFunded whether an account has ever been credited
+ * Returns the shareholders that a request counts towards. A payer is its own shareholder. Callers who have not paid
+ * yet, with or without an account, also share one fraction among all of them.
+ * @param isFunded whether an account was ever credited
  */
 export async function resolveMemoryShareholders(
   { caller, anonymousCaller, ip }: FastifyRequest,
@@ -57,7 +60,7 @@ export class MemoryBudget {
   usedBytes = 0;
   private readonly byShareholder = new Map<string, number>();
 
-  /** @param errorMessage what is said where there is no room */
+  /** @param errorMessage the message if the budget or the fraction of a shareholder is exhausted */
   constructor(
     private readonly maxBytes: number,
     private readonly errorMessage: string,
@@ -81,7 +84,7 @@ export class MemoryBudget {
   }
 }
 
-/** What one request has of it. */
+/** What one request uses of a budget. */
 export class MemoryShare {
   private amount = 0;
 

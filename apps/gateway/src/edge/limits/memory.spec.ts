@@ -1,4 +1,4 @@
-/** What bodies may have of a gateway's memory while their requests run. */
+/** Limits of the memory that bodies may use while their requests run. */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -13,7 +13,7 @@ const CHUNKED = undefined;
 let server: FastifyInstance;
 let bodies: BodyParser;
 let port: number;
-/** What an operation waits for before it answers. */
+/** What an operation waits for before it responds. */
 let wait: Promise<unknown>;
 beforeAll(async () => {
   bodies = new BodyParser({ maxBytes: MAX, isFunded: async (accountId) => accountId.startsWith('rich') });
@@ -66,7 +66,7 @@ async function held(bytes: number): Promise<void> {
 }
 
 test.each(['poor', 'nobody'])(
-  'of bodies of %s an eighth of it fits, and of all that have not paid a quarter',
+  'limits the bodies of %s to an eighth of the memory, and those of all callers who have not paid to a quarter',
   async (from) => {
     const many = [from, `${from} too`].map((each) => asked(each, MAX));
     for (const each of many) each.write(bodyOf(MAX / 8));
@@ -81,7 +81,7 @@ test.each(['poor', 'nobody'])(
   },
 );
 
-test('a body is counted while its request runs, and until its answer has gone', async () => {
+test('counts a body until the response to its request has been sent', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   wait = promise;
   const first = asked('rich', MAX / 2).end(bodyOf(MAX / 2));
@@ -92,7 +92,7 @@ test('a body is counted while its request runs, and until its answer has gone', 
   await held(0);
 });
 
-test('a body that comes byte by byte needs no more memory than another', async () => {
+test('needs no more memory for a body that arrives byte by byte', async () => {
   const sending = asked('rich', CHUNKED);
   const { promise, resolve } = Promise.withResolvers<void>();
   wait = promise;

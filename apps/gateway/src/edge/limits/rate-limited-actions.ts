@@ -1,4 +1,4 @@
-/** What operations give for nothing, and by whom it is counted: by the address, and by key and account where there is one. */
+/** Rate limits of free operations: per network address, and per key and account if there is one. */
 import type { FastifyRequest } from 'fastify';
 import type { RateLimiter } from '#application';
 import { toNetwork } from '../network/client-addresses.ts';
@@ -17,11 +17,11 @@ export async function enforceActionLimit(
     case 'changes':
       return limits.count('changes of an account', caller.accountId);
     case 'wallets':
-      // Its relays are waited for, and what it is asked to pay at once is an invoice.
+      // Connecting a wallet waits for its relays, and may create an invoice at once.
       await limits.count('changes of an account', caller.accountId);
       return limits.count('invoices of an address', toNetwork(ip));
     default:
-      // The narrowest first: who is over it uses up nothing of what others share with him.
+      // The narrowest limit first: a key above its limit does not use up the limits that it shares with others.
       if (caller.keyId !== null) await limits.count('invoices of a key', caller.keyId);
       await limits.count('invoices of an account', caller.accountId);
       return limits.count('invoices of an address', toNetwork(ip));

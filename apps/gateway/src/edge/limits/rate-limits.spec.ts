@@ -1,4 +1,4 @@
-/** What costs nothing is limited, on all gateways together, and what a balance pays for is not. */
+/** Free operations are limited across all gateways; what a balance pays for is not limited. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 let sent = 0;
-/** Each to another gateway than the one before. */
+/** Sends requests to the gateways in turn. */
 function send(
   method: string,
   route: string,
@@ -47,7 +47,7 @@ const chat = (from: string, apiKey: string, model = 'openai/gpt-5-mini') => {
   return send('POST', '/v1/chat/completions', from, bearer(apiKey), { model, messages });
 };
 
-test('accounts are limited by address, before anything is kept, and the answer says when there are more', async () => {
+test('limits accounts by address before anything is stored, and reports when to retry', async () => {
   const create = (from: string) => send('POST', '/accounts/create', from);
   expect(await statuses(3, () => create('192.0.2.1'))).toEqual([201, 201, 201]);
   const facts = (await world.listEvents()).length;
@@ -58,7 +58,7 @@ test('accounts are limited by address, before anything is kept, and the answer s
   expect((await create('192.0.2.2')).status).toBe(201);
 });
 
-test('invoices are limited by key, by account and by address, and none takes from the others', async () => {
+test('limits invoices by key, account and address, and counts no rejected request towards another limit', async () => {
   const [one, another, third] = [await world.createAccount(), await world.createAccount(), await world.createAccount()];
   const byKey = () => topUp('192.0.2.3', bearer(one.apiKey));
   const byAccount = () => topUp('192.0.2.3', { 'x-credit-id': one.creditId });
@@ -68,14 +68,14 @@ test('invoices are limited by key, by account and by address, and none takes fro
   expect((await topUp('192.0.2.4', { 'x-credit-id': third.creditId })).status).toBe(201);
 });
 
-test('changes of keys are limited by account, and reading them is not', async () => {
+test('limits changes of keys by account, but not reads of keys', async () => {
   const headers = { 'x-credit-id': account.creditId };
   const newKey = () => send('POST', '/keys', '192.0.2.5', headers, { name: crypto.randomUUID().slice(0, 20) });
   expect(await statuses(3, newKey)).toEqual([201, 201, 429]);
   expect(await statuses(3, () => send('GET', '/keys', '192.0.2.5', headers))).toEqual([200, 200, 200]);
 });
 
-test('wallets are limited by address as well: each has us wait for its relays, and make an invoice', async () => {
+test('limits wallets by address as well, because each waits for its relays and creates an invoice', async () => {
   const connect = async () => {
     const { creditId } = await world.createAccount();
     return send('POST', '/nwc-auto-topup/connect', '192.0.2.11', { 'x-credit-id': creditId }, { nwc_url: 'none' });
@@ -83,14 +83,14 @@ test('wallets are limited by address as well: each has us wait for its relays, a
   expect(await statuses(5, connect)).toEqual([400, 400, 400, 400, 429]);
 });
 
-test('free models are limited by address as well', async () => {
+test('limits free models by address as well', async () => {
   const [one, other] = [await world.createAccount(), await world.createAccount()];
   const answers = [await chat('192.0.2.6', one.apiKey, FREE), await chat('192.0.2.6', other.apiKey, FREE)];
   answers.push(await chat('192.0.2.6', other.apiKey, FREE), await chat('192.0.2.7', other.apiKey, FREE));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 200]);
 });
 
-test('wrong credentials are limited by address: a good one is served all the same, known or not', async () => {
+test('limits invalid credentials by address, but still accepts valid ones, cached or not', async () => {
   const wrong = (i: number) => [{ 'x-credit-id': crypto.randomUUID() }, bearer(`sk-${i}`)][i % 2] as object;
   const balance = (headers: object) => send('POST', '/credits/balance', '192.0.2.8', headers);
   const answers = [0, 1, 2, 3, 4, 5].map((i) => () => balance(wrong(i)));
@@ -102,7 +102,7 @@ test('wrong credentials are limited by address: a good one is served all the sam
   expect((await balance({ 'x-credit-id': unknownHere.creditId })).status).toBe(200);
 });
 
-test('proofs of payment are credentials: wrong ones are limited by address', async () => {
+test('limits invalid proofs by address like other credentials', async () => {
   const prove = (route: string) => {
     const authorization = `L402 ${randomBytes(32).toString('base64url')}:${'0'.repeat(64)}`;
     return send('GET', route, '192.0.2.10', { authorization });
@@ -112,7 +112,7 @@ test('proofs of payment are credentials: wrong ones are limited by address', asy
   expect((await prove('/v1/data/x/search?query=x')).status).toBe(429);
 });
 
-test('nothing limits what is paid for, and where nothing can be counted nothing else is served', async () => {
+test('does not limit paid requests, and rejects free ones while the counters are unavailable', async () => {
   const pool = world.getService(pg.Pool);
   await pool.query('alter table limits.counted rename to gone');
   try {

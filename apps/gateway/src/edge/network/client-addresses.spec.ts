@@ -18,6 +18,6 @@ test.each([
   ['1.2.3.4.5', 'elsewhere'],
   ['', 'elsewhere'],
   [undefined, 'elsewhere'],
-])('%s counts as %s', (address, network) => {
+])('counts %s as %s', (address, network) => {
   expect(toNetwork(address)).toBe(network);
 });

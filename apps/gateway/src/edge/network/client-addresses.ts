@@ -1,13 +1,13 @@
-/** Whose a request is that shows no credential: all that is known is where it comes from. */
+/** Network addresses, by which requests without a credential are counted. */
 import { BlockList, isIP } from 'node:net';
 
 const GROUPS = 8;
-/** One customer of a provider has them all: a /64. */
+/** Networks usually assign a /64 to one customer. */
 const GROUPS_OF_A_NETWORK = 4;
 
 /**
- * What counts as one place: an address, or of IPv6 its /64. What is no address, as a proxy may forward it from anybody, is
- * one place together.
+ * Returns the address under which a client is counted: an IPv4 address, or the /64 of an IPv6 address. Values that are
+ * not addresses, which a proxy may forward from anyone, are counted together.
  */
 export function toNetwork(address: string | undefined): string {
   const normalized = (address ?? '').replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
@@ -21,16 +21,20 @@ export function toNetwork(address: string | undefined): string {
   }
 }
 
-/** All of them, also those that are left out as `::`. */
+/** Returns the eight groups of an IPv6 address, including those that `::` omits. */
 function expandGroups(address: string): readonly string[] {
-  // Written in one way: lower case, without dots, nothing but one run of zeros left out.
+  // URL normalises the address: lower case, no embedded IPv4, and at most one `::`.
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [head = [], tail] = canonical.split('::').map((part) => part.split(':').filter((group) => group !== ''));
   if (tail === undefined) return head;
   return [...head, ...Array(GROUPS - head.length - tail.length).fill('0'), ...tail];
 }
 
-/** Says what place a connection comes from; nothing for one of `proxies`, which come for many. @param proxies addresses and networks */
+/**
+ * Returns a function that maps the address of a connection to the one it is counted under; undefined for trusted
+ * proxies, which forward many clients.
+ * @param proxies addresses and networks in CIDR notation
+ */
 export function createClientAddressResolver(
   proxies: readonly string[],
 ): (address: string | undefined) => string | undefined {

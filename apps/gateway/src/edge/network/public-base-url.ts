@@ -1,4 +1,4 @@
-/** Where clients reach the API; known once it listens. */
+/** The URL at which clients reach the API. Empty until the API listens. */
 export class PublicBaseUrl {
   url = '';
 }

@@ -1,9 +1,9 @@
-/** Text that is HTML already. Everything else is escaped where it enters `html`. */
+/** Text that is already HTML and is not escaped by `html`. */
 export class Html {
   constructor(readonly text: string) {}
 }
 
-/** Writes HTML; whatever is put into it is escaped, unless it is HTML itself. Lists are joined, undefined is left out. */
+/** Builds HTML. Values are escaped, except for Html; arrays are joined; undefined is omitted. */
 export function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Html {
   return new Html(parts.map((part, i) => part + (i < values.length ? renderValue(values[i]) : '')).join(''));
 }

@@ -1,4 +1,4 @@
-/** What the pages for customers have in common: one style, and headers under which a browser loads nothing else. */
+/** Common style and headers of the pages for customers. The headers prevent a browser from loading other resources. */
 import { createHash } from 'node:crypto';
 import { Html, html } from './html.ts';
 
@@ -69,12 +69,12 @@ textarea { padding-bottom: 0.125rem; resize: none; }
 interface Page {
   readonly title: string;
   readonly body: Html;
-  /** Runs at the end of the page; the headers of the page must name it. */
+  /** Inline script at the end of the page. The headers of the page must be created with the same script. */
   readonly script?: string;
   readonly head?: Html;
 }
 
-/** A whole page. Without its script, everything on it works as well. */
+/** Renders a complete page, which must also work without its script. */
 export function renderPage({ title, body, script, head }: Page): string {
   const { text } = html`<!doctype html>
 <html lang="en">
@@ -95,7 +95,7 @@ ${script === undefined ? undefined : html`<script>${new Html(script)}</script>`}
   return text;
 }
 
-/** The headers of a page: nothing but its own style and script may be loaded or run, and nothing is stored or passed on. */
+/** Returns the headers of a page. Only its own style and script may run, and nothing is cached or sent as referrer. */
 export function getPageHeaders(script?: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
@@ -118,7 +118,7 @@ function toCspHash(source: string): string {
   return `'sha256-${createHash('sha256').update(source).digest('base64')}'`;
 }
 
-const ERROR_TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 503: 'One moment, please' };
+const ERROR_TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 503: 'Temporarily unavailable' };
 
 interface ErrorPageParams {
   readonly status: number;
@@ -126,9 +126,9 @@ interface ErrorPageParams {
   readonly retryAfterSeconds?: number;
 }
 
-/** An error, for a person. What can pass is tried again by a link. */
+/** Renders an error page. A temporary error has a link to retry. */
 export function renderErrorPage({ status, message, retryAfterSeconds }: ErrorPageParams, requestId?: string): string {
-  const title = ERROR_TITLES[status] ?? (status < 500 ? 'This does not work' : 'Something went wrong');
+  const title = ERROR_TITLES[status] ?? (status < 500 ? 'Request failed' : 'Unexpected error');
   const retryLink = html`<p class="actions"><a class="button" href="">Try again</a></p>`;
   const body = html`<main>
 <p class="brand">Countinghouse</p>

@@ -1,14 +1,17 @@
-/** How a payment is asked for: `Payment` and L402 side by side, over one invoice, as the clients of both read them. */
+/**
+ * Writes the 402 response: a challenge of the `Payment` scheme and one of L402 for the same invoice, in the form that
+ * clients of both schemes expect.
+ */
 import type { FastifyReply } from 'fastify';
 import type { InvalidProofReason, PaymentChallenge } from '#application';
 import { selectErrorFormat } from '../errors/error-formats.ts';
 
 const PROBLEM_TYPE_BASE_URL = 'https://paymentauth.org/problems';
 
-/** Why a payment is asked for: there was none, or what was shown is not one for this request. */
+/** Why a challenge is sent: the request has no proof, or one that does not pay for it. */
 export type ChallengeReason = InvalidProofReason | 'no_proof';
 
-/** Names of problems are those of the `Payment` scheme. */
+/** Problem types of the `Payment` scheme. */
 const PROBLEM_BY_REASON: Readonly<Record<ChallengeReason, readonly [problem: string, title: string, detail: string]>> =
   {
     no_proof: [
@@ -16,20 +19,20 @@ const PROBLEM_BY_REASON: Readonly<Record<ChallengeReason, readonly [problem: str
       'Payment required',
       'Pay the invoice and repeat the request with "Authorization: L402 <challengeId>:<preimage>", or send an API key',
     ],
-    malformed: ['malformed-credential', 'Malformed credential', 'The proof of payment cannot be read'],
-    unknown: ['invalid-challenge', 'Invalid challenge', 'The proof is for no payment that was asked for here'],
-    method: ['method-unsupported', 'Unsupported method', 'Payments are taken over Lightning only'],
-    expired: ['payment-expired', 'Payment expired', 'What was paid can no longer be used'],
-    unpaid: ['verification-failed', 'Verification failed', 'The preimage is not that of the payment'],
+    malformed: ['malformed-credential', 'Malformed credential', 'The proof cannot be parsed'],
+    unknown: ['invalid-challenge', 'Invalid challenge', 'The proof does not match any challenge of this service'],
+    method: ['method-unsupported', 'Unsupported method', 'Only payments over Lightning are supported'],
+    expired: ['payment-expired', 'Payment expired', 'The payment can no longer be used'],
+    unpaid: ['verification-failed', 'Verification failed', 'The preimage does not match the payment hash'],
     other_request: [
       'invalid-challenge',
       'Invalid challenge',
-      'The payment was made for another request, which it can still be used for',
+      'The payment was made for another request, for which it can still be used',
     ],
-    used: ['invalid-challenge', 'Invalid challenge', 'The payment was used already'],
+    used: ['invalid-challenge', 'Invalid challenge', 'The payment has already been used'],
   };
 
-/** Asks for a payment. */
+/** Responds with 402 and a challenge. */
 export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, reason: ChallengeReason): void {
   const [problem, title, detail] = PROBLEM_BY_REASON[reason];
   const { request } = reply;
@@ -45,18 +48,20 @@ export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, 
   reply.status(402).type('application/json; charset=utf-8').send(body);
 }
 
-/** With the invoice as well, for clients that read no more than the interface describes. */
+/** Includes the invoice as a parameter, for clients that do not decode the one in `request`. */
 function paymentLine({ id, realm, request, description, expires, invoice }: PaymentChallenge): string {
   const charge = { id, realm, method: 'lightning', intent: 'charge', request, description, expires, invoice };
   return `Payment ${parameters(charge)}`;
 }
 
-/** The macaroon under both names that clients know: bLIP-26 has `macaroon`, the later specification `token`. */
+/**
+ * Sends the macaroon under both names that clients know: `macaroon` (bLIP-26) and `token` (the later specification).
+ */
 function l402Line({ token, invoice }: PaymentChallenge): string {
   return `L402 ${parameters({ macaroon: token, invoice, version: '0', token })}`;
 }
 
-/** Quoted strings of RFC 9110, whatever is in them. */
+/** Formats parameters as quoted strings (RFC 9110, 5.6.4). Characters that are not printable ASCII are removed. */
 function parameters(all: Readonly<Record<string, string>>): string {
   return Object.entries(all)
     .map(([name, value]) => `${name}="${value.replace(/[^\x20-\x7e]/g, '').replace(/["\\]/g, '\\$&')}"`)

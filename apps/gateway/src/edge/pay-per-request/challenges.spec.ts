@@ -39,7 +39,7 @@ interface Asked {
   readonly expires: string;
 }
 
-/** The parameters of the one scheme in a header that may have several. */
+/** The parameters of one scheme in a header that may have several. */
 function parametersOf(scheme: string, { headers }: TestResponse): Readonly<Record<string, string>> {
   const text = headers.get('www-authenticate') ?? '';
   const part = text.slice(text.search(new RegExp(`(^|, )${scheme} `)));
@@ -48,7 +48,7 @@ function parametersOf(scheme: string, { headers }: TestResponse): Readonly<Recor
   return Object.fromEntries([...own.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]));
 }
 
-/** A challenge, and the preimage of its payment. */
+/** A challenge and the preimage of its payment. */
 async function paid(body: unknown = coin(), path = PATH) {
   const answer = await world.send('POST', path, { body });
   expect(answer.status).toBe(402);
@@ -61,7 +61,7 @@ const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toStrin
 const payment = (challenge: object, preimage: string) =>
   withProof(`Payment ${base64url({ challenge, payload: { preimage } })}`);
 
-/** The facts of a challenge by the id that clients know. */
+/** The events of a challenge, by the id that clients know. */
 async function factsOf(id: string) {
   const uuid = Buffer.from(id, 'base64url').toString('hex', 0, 16);
   const stream = `challenge-${uuid.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}`;
@@ -69,11 +69,11 @@ async function factsOf(id: string) {
 }
 const typesOf = async (id: string) => (await factsOf(id)).map(({ type }) => type);
 
-/** The wallet of the clients below: the sandbox pays. */
+/** The wallet of the clients below: the sandbox pays the invoices. */
 const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
 
-describe('who shows no credential', () => {
-  test('is asked for a payment in the words of both schemes, and nothing else happens', async () => {
+describe('a request without a credential', () => {
+  test('gets a challenge of both schemes, and nothing else happens', async () => {
     const before = (await world.listEvents()).length;
     await world.bill.clear();
     const lines = await new Promise<readonly string[]>((resolve, reject) => {
@@ -87,7 +87,7 @@ describe('who shows no credential', () => {
       sent.once('error', reject).end(JSON.stringify(coin()));
     });
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['Payment', 'L402']);
-    // As aperture and lnget read it.
+    // In the form that aperture and lnget parse.
     expect(lines[1]).toMatch(/^L402 macaroon="(.*?)", invoice="(.*?)"/);
     expect(lines.join('').length).toBeLessThan(4_096);
     const answer = await ask();
@@ -118,30 +118,30 @@ describe('who shows no credential', () => {
   });
 
   test.each<[string, number, unknown]>([
-    ['a model that is not there', 404, coin('A coin', { model: 'nobody/nothing' })],
-    ['a field that is wrong', 400, coin('A coin', { n: 5 })],
-    ['a body that is no JSON', 400, '{'],
+    ['an unknown model', 404, coin('A coin', { model: 'nobody/nothing' })],
+    ['an invalid field', 400, coin('A coin', { n: 5 })],
+    ['a body that is not JSON', 400, '{'],
     ['text that is not Unicode', 400, '{"model":"google/nano-banana-2","prompt":"A coin","user":"\\ud800"}'],
     ['a body of more than 64 KiB', 413, coin('A coin', { user: 'x'.repeat(65_536) })],
-  ])('is told of %s by %d, and asked for nothing', async (_, status, body) => {
+  ])('is rejected for %s with %d and no challenge', async (_, status, body) => {
     const answer = await ask(body);
     expect([answer.status, answer.headers.has('www-authenticate')]).toEqual([status, false]);
   });
 
   test.each<[string, Record<string, string>]>([
-    ['an API key that is wrong', { authorization: 'Bearer sk-wrong' }],
+    ['an invalid API key', { authorization: 'Bearer sk-wrong' }],
     ['an empty bearer', { authorization: 'Bearer ' }],
     ['an empty Authorization', { authorization: '' }],
     ['another scheme', { authorization: 'Basic dTpw' }],
     ['an empty x-api-key', { 'x-api-key': '' }],
-    ['an empty api-key beside a proof', { 'api-key': '', authorization: `L402 ${'A'.repeat(43)}:${'0'.repeat(64)}` }],
-    ['the id of an account', { 'x-credit-id': '00000000-0000-4000-8000-000000000000' }],
-  ])('but %s, is never asked for a payment', async (_, headers) => {
+    ['an empty api-key and a proof', { 'api-key': '', authorization: `L402 ${'A'.repeat(43)}:${'0'.repeat(64)}` }],
+    ['a credit id', { 'x-credit-id': '00000000-0000-4000-8000-000000000000' }],
+  ])('but with %s gets no challenge', async (_, headers) => {
     const { status, headers: answered } = await ask(coin(), headers);
     expect([status, answered.has('www-authenticate')]).toEqual([401, false]);
   });
 
-  test('but the key of an account without money, gets 402 without a payment to make', async () => {
+  test('but with the key of an account without money gets 402 without a challenge', async () => {
     const answer = await world.post(PATH, coin(), await world.createAccount());
     expect([answer.status, answer.headers.has('www-authenticate')]).toEqual([402, false]);
     expect(answer.body.error.code).toBe('insufficient_quota');
@@ -156,7 +156,7 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
   });
   const clients = { fetch402, fetchWithL402, fetchWithMpp };
 
-  test.each(Object.entries(clients))('%s pays and has its answer', async (_, client) => {
+  test.each(Object.entries(clients))('%s pays and gets its response', async (_, client) => {
     const response = await client(`${world.api}${PATH}`, json(), { wallet: wallet as never });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ model: BANANA, cost: 0.092 });
@@ -164,7 +164,7 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
     expect(response.payment).toMatchObject({ paid: true, amountSat: 92 });
   });
 
-  test.each(Object.entries(clients))('%s sends files once more, with another boundary', async (_, client) => {
+  test.each(Object.entries(clients))('%s repeats an upload with another boundary', async (_, client) => {
     const body = new FormData();
     body.set('model', BANANA);
     body.set('prompt', 'At night');
@@ -178,7 +178,7 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
     expect(await response.json()).toMatchObject({ data: [{ b64_json: expect.any(String) }] });
   });
 
-  test.each(Object.entries(clients))('%s is told where its video will be', async (_, client) => {
+  test.each(Object.entries(clients))('%s gets the id of its video', async (_, client) => {
     const response = await client(`${world.api}/v1/videos`, json(VIDEO), { wallet: wallet as never });
     expect(response.status).toBe(202);
     expect(await response.json()).toMatchObject({ id: expect.stringMatching(/^gen_/) });
@@ -186,7 +186,7 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
 });
 
 describe('a proof', () => {
-  test('is taken as Payment and as L402 or LSAT, by its token or its id, however it is written', async () => {
+  test('is accepted as Payment, L402 or LSAT, by its token or its id, in every valid notation', async () => {
     const spellings: ((given: Awaited<ReturnType<typeof paid>>) => string)[] = [
       ({ token, preimage }) => `L402 ${token}:${preimage}`,
       ({ token, preimage }) => `lsat ${token}:${preimage.toUpperCase()}`,
@@ -206,7 +206,7 @@ describe('a proof', () => {
     }
   });
 
-  test('is taken from two lines, as clients send that know LSAT', async () => {
+  test('is accepted from two Authorization headers, as sent by clients that know LSAT', async () => {
     const { token, preimage } = await paid();
     const status = await new Promise((resolve, reject) => {
       const headers = ['LSAT', 'L402'].flatMap((scheme) => ['Authorization', `${scheme} ${token}:${preimage}`]);
@@ -218,11 +218,11 @@ describe('a proof', () => {
     expect(status).toBe(200);
   });
 
-  test('is served once, with a receipt, and then the same answer as often as it is shown', async () => {
+  test('is served once with a receipt; then the saved response is returned', async () => {
     await world.bill.clear();
     const { challenge, preimage } = await paid();
     const first = await ask(coin(), payment(challenge, preimage));
-    // Written anew, and to the other path of the same endpoint.
+    // Serialized differently, and sent to the other path of the same route.
     const anew = JSON.stringify(Object.fromEntries(Object.entries(coin()).reverse()), null, 2);
     const again = await world.send('POST', '/images/generations', {
       body: anew,
@@ -243,7 +243,7 @@ describe('a proof', () => {
     expect((await world.bill.fetchTotal()).lines).toBe(1);
   });
 
-  test('that many show at once is served once; the others get the same answer, or are told to wait', async () => {
+  test('serves one of many concurrent requests; the others get the same response, or have to wait', async () => {
     await world.bill.clear();
     const { challenge, preimage } = await paid();
     const shown = await Promise.all(Array.from({ length: 50 }, () => ask(coin(), payment(challenge, preimage))));
@@ -257,7 +257,7 @@ describe('a proof', () => {
     expect((await typesOf(challenge.id)).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
-  test('can be used again when nothing came of it, and then never meets a 402', async () => {
+  test('can be used again if its request failed, and then never gets a 402', async () => {
     const body = coin('[[sandbox id=later fault=500 fault_times=3]]');
     const { challenge, preimage } = await paid(body);
     const failed = await ask(body, payment(challenge, preimage));
@@ -270,7 +270,7 @@ describe('a proof', () => {
 });
 
 describe('a proof whose gateway died', () => {
-  /** What is kept of the answer is changed: what an SQL update does is what a death leaves behind. */
+  /** Changes the saved response with an SQL update, to the state that a gateway leaves when it dies. */
   const leave = (id: string, set: string) =>
     world
       .getService(pg.Pool)
@@ -282,7 +282,7 @@ describe('a proof whose gateway died', () => {
     Object.defineProperty(world.getService(Clock), 'nowMs', { value, configurable: true });
   };
 
-  test('between the charge and the answer is served again a moment later, and the house pays', async () => {
+  test('between the charge and the response is served again later, at the expense of the operator', async () => {
     await world.bill.clear();
     const { challenge, preimage } = await paid();
     const show = () => ask(coin(), payment(challenge, preimage));
@@ -299,7 +299,7 @@ describe('a proof whose gateway died', () => {
     expect((await world.bill.fetchTotal()).lines).toBe(2);
   });
 
-  test('is told from one whose answer was too large to be kept: that was delivered', async () => {
+  test('is rejected permanently if its response was delivered but was too large to be saved', async () => {
     const { challenge, preimage } = await paid();
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
     await leave(challenge.id, 'lost = true');
@@ -308,7 +308,7 @@ describe('a proof whose gateway died', () => {
   });
 });
 
-describe('a proof that does not pay for a request is answered with a fresh challenge, and nothing is consumed:', () => {
+describe('a proof that does not pay for its request gets a new challenge and consumes nothing:', () => {
   type Given = Awaited<ReturnType<typeof paid>>;
   type Change = (given: Given) => Record<string, string>;
   const member =
@@ -322,13 +322,13 @@ describe('a proof that does not pay for a request is answered with a fresh chall
   const otherId = (id: string) => `${id.slice(0, -2)}${id.at(-2) === 'A' ? 'B' : 'A'}${id.at(-1)}`;
 
   test.each<[string, string, Change]>([
-    ['an id that is not there', 'invalid-challenge', member('id', 'A'.repeat(43))],
+    ['an unknown id', 'invalid-challenge', member('id', 'A'.repeat(43))],
     [
-      'an id in its second half',
+      'an id with another second half',
       'invalid-challenge',
       ({ challenge, preimage }) => payment({ id: otherId(challenge.id) }, preimage),
     ],
-    ['an id that is none', 'invalid-challenge', member('id', 'id')],
+    ['an invalid id', 'invalid-challenge', member('id', 'id')],
     ['another realm', 'invalid-challenge', member('realm', 'elsewhere.example')],
     ['another method', 'method-unsupported', member('method', 'tempo')],
     ['another intent', 'invalid-challenge', member('intent', 'session')],
@@ -351,26 +351,26 @@ describe('a proof that does not pay for a request is answered with a fresh chall
       'malformed-credential',
       ({ challenge, preimage }) => payment({ ...challenge, realm: 1 }, preimage),
     ],
-    ['no JSON', 'malformed-credential', () => withProof('Payment AAAA')],
+    ['invalid JSON', 'malformed-credential', () => withProof('Payment AAAA')],
     [
       'standard base64',
       'malformed-credential',
       ({ challenge, preimage }) => withProof(`${payment(challenge, preimage).authorization}+/`),
     ],
     [
-      'bits behind the last byte',
+      'bits after the last byte',
       'malformed-credential',
       ({ challenge: { id }, preimage }) => withProof(lax({ challenge: { id }, payload: { preimage } })),
     ],
-    ['nothing behind Payment', 'malformed-credential', () => withProof('Payment')],
+    ['nothing after Payment', 'malformed-credential', () => withProof('Payment')],
     ['L402 without a preimage', 'malformed-credential', ({ token }) => withProof(`L402 ${token}`)],
     ['L402 with another preimage', 'verification-failed', ({ token }) => withProof(`L402 ${token}:${'0'.repeat(64)}`)],
     [
-      'a token that was changed',
+      'a modified token',
       'invalid-challenge',
       ({ token, preimage }) => withProof(`L402 ${token.slice(0, -6)}AAAAA=:${preimage}`),
     ],
-    ['a token of somebody', 'invalid-challenge', ({ preimage }) => withProof(`L402 AgEEaG9zdAJCAAA=:${preimage}`)],
+    ['another issuer’s token', 'invalid-challenge', ({ preimage }) => withProof(`L402 AgEEaG9zdAJCAAA=:${preimage}`)],
   ])('%s: %s', async (_, problem, change) => {
     const answer = await ask(coin(), change(given));
     expect([answer.status, answer.body.type]).toEqual([402, PROBLEMS + problem]);
@@ -378,7 +378,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     expect(await typesOf(given.challenge.id)).toEqual(['ChallengeIssued']);
   });
 
-  /** Base64url with bits that no byte has. */
+  /** Base64url with bits after the last byte. */
   function lax(value: object): string {
     const text = [JSON.stringify(value), `${JSON.stringify(value)} `, `${JSON.stringify(value)}  `].find(
       (each) => Buffer.from(each).length % 3 === 1,
@@ -387,7 +387,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     return `Payment ${encoded.slice(0, -1)}${String.fromCharCode(encoded.charCodeAt(encoded.length - 1) + 1)}`;
   }
 
-  test('of another request, or path; and then it is good for its own', async () => {
+  test('of another request or path; it stays valid for its own request', async () => {
     const { challenge, preimage } = given;
     const other = await ask(coin('A banknote'), payment(challenge, preimage));
     const elsewhere = await world.send('POST', `${PATH}?a=b`, { body: coin(), headers: payment(challenge, preimage) });
@@ -396,7 +396,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
   });
 
-  test('that was used for a request whose answer is kept no more, or can be used no more', async () => {
+  test('that was used and whose saved response has been removed, or that has expired', async () => {
     const { challenge, preimage } = await paid();
     const old = await expired(challenge.id);
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
@@ -407,7 +407,7 @@ describe('a proof that does not pay for a request is answered with a fresh chall
     expect([late.status, late.body.type]).toEqual([402, `${PROBLEMS}payment-expired`]);
   });
 
-  /** A challenge as another, of long ago. */
+  /** Issues a copy of a challenge that expired long ago. */
   async function expired(id: string): Promise<string> {
     const [issued] = await factsOf(id);
     const [bytes, past] = [randomBytes(32), '2026-01-01T00:00:00.000Z'];
@@ -419,8 +419,8 @@ describe('a proof that does not pay for a request is answered with a fresh chall
   }
 });
 
-describe('who has paid', () => {
-  test('for a video follows it by his proof, as by its signed address, and nobody else by theirs', async () => {
+describe('a payer', () => {
+  test('of a video reads it with the proof or the signed URL, but not with another proof', async () => {
     const [{ challenge, preimage }, other] = [await paid(VIDEO, '/v1/videos'), await paid()];
     const headers = payment(challenge, preimage);
     const made = await world.send('POST', '/v1/videos', { body: VIDEO, headers });
@@ -436,7 +436,7 @@ describe('who has paid', () => {
     expect((await typesOf(challenge.id)).slice(2)).toEqual(['FundsHeld', 'HoldKept', 'HoldSettled']);
   });
 
-  test('for a video that fails has another made with the same proof, and for a request that is refused three times pays no more', async () => {
+  test('can repeat a failing request with the same proof until it has failed three times', async () => {
     const body = { ...VIDEO, prompt: '[[sandbox fault=policy]] A harbour' };
     const { challenge, preimage } = await paid(body, '/v1/videos');
     const headers = payment(challenge, preimage);
@@ -456,7 +456,7 @@ describe('who has paid', () => {
     expect(data).toMatchObject({ state: 'exhausted', charged_usd: 0, left_usd: data.price_usd });
   });
 
-  test('sees what became of his money, and nobody does by the id alone', async () => {
+  test('reads the state of the payment with the proof, but not with the id alone', async () => {
     const { challenge, preimage, token } = await paid();
     const charge = async (headers: Record<string, string>) => world.send('GET', '/v1/payments/charge', { headers });
     const l402 = withProof(`L402 ${token}:${preimage}`);
@@ -481,7 +481,7 @@ describe('who has paid', () => {
       expect([(await charge(headers)).status, headers]).toEqual([401, headers]);
   });
 
-  test('pays what he was told, whatever the price is by then', async () => {
+  test('pays the quoted price, even if the price has changed since', async () => {
     const { challenge, preimage } = await paid();
     const catalogues = world.getService(CatalogueService);
     const { current } = catalogues;
@@ -502,7 +502,7 @@ describe('who has paid', () => {
   const twice = (price = '0') => (BigInt(price) * 2n).toString();
 });
 
-test('a file that is streamed is shown again byte by byte, with the same receipt', async () => {
+test('replays a streamed file byte for byte, with the same receipt', async () => {
   const path = '/v1/data/api/maps/solar/rgb-image';
   const { example } = (await world.get('/v1/data/endpoints')).body.data.find(
     (each: { path: string }) => each.path === path,
@@ -519,13 +519,13 @@ test('a file that is streamed is shown again byte by byte, with the same receipt
 });
 
 describe('a gateway', () => {
-  /** What a request is answered that comes over a proxy at this machine. */
+  /** The status of a request that arrives through a proxy on this host. */
   const from = async (api: string, forwarded: string, headers = {}) => {
     const answer = await ask(coin(), { 'x-forwarded-for': forwarded, ...headers }, api);
     return answer.status;
   };
 
-  test('counts by the address that its proxies saw, whatever else is claimed, and IPv6 by its network', async () => {
+  test('counts by the address that its trusted proxies report, and IPv6 by its network', async () => {
     const api = await world.addGateway({ challengesPerMinute: 2, trustedProxies: ['127.0.0.0/8', '192.0.2.7'] });
     const inTurn = async (...all: string[]) => {
       const statuses: number[] = [];
@@ -545,7 +545,7 @@ describe('a gateway', () => {
     expect(await inTurn('x', 'y', 'z')).toEqual([402, 402, 429]);
   });
 
-  test('believes nobody about an address who is not its proxy, and limits no proof', async () => {
+  test('ignores addresses that other proxies report, and does not limit valid proofs', async () => {
     const api = await world.addGateway({ challengesPerMinute: 2 });
     const asked = ['203.0.113.5', '203.0.113.6', '203.0.113.7'].map((each) => from(api, each));
     expect((await Promise.all(asked)).filter((status) => status === 429)).not.toHaveLength(0);
@@ -557,13 +557,13 @@ describe('a gateway', () => {
     expect((await ask(coin('A note'), payment(challenge, preimage), api)).status).toBe(429);
   });
 
-  test('issues so many at most for everybody together', async () => {
+  test('limits the challenges for all callers together', async () => {
     const api = await world.addGateway({ challengesPerMinuteInAll: 1, trustedProxies: ['127.0.0.1'] });
     const { status, headers } = await ask(coin(), { 'x-forwarded-for': '203.0.113.8' }, api);
     expect([status, headers.has('retry-after')]).toEqual([429, true]);
   });
 
-  test('that cannot count asks for no payment', async () => {
+  test('issues no challenge while it cannot count', async () => {
     const rename = (from: string, to: string) =>
       world.getService(pg.Pool).query(`alter table limits.${from} rename to ${to}`);
     await rename('counted', 'gone');
@@ -572,7 +572,7 @@ describe('a gateway', () => {
     expect([status, headers.has('www-authenticate')]).toEqual([503, false]);
   });
 
-  test('where Lightning is not offered asks for a key, and takes proofs all the same', async () => {
+  test('without Lightning requires a key, but still accepts proofs', async () => {
     const api = await world.addGateway({ lndUrl: undefined, btcpayUrl: undefined } as never);
     const { status, headers } = await ask(coin(), {}, api);
     expect([status, headers.has('www-authenticate')]).toEqual([401, false]);
@@ -580,17 +580,17 @@ describe('a gateway', () => {
     expect((await ask(coin(), payment(challenge, preimage), api)).status).toBe(200);
   });
 
-  test('whose node is away says so, and when to come back', async () => {
+  test('whose Lightning node is unavailable responds with 503 and the time to wait', async () => {
     const api = await world.addGateway({ lndUrl: 'http://127.0.0.1:9' });
     const { status, headers, body } = await ask(coin(), {}, api);
     expect([status, headers.get('retry-after'), body.message]).toEqual([
       503,
       '5',
-      'Payments cannot be asked for at the moment',
+      'Payments are temporarily unavailable',
     ]);
   });
 
-  test('keeps little of what strangers send, and nothing once they are answered', async () => {
+  test('limits the files of anonymous callers, and removes them after the response', async () => {
     const api = await world.addGateway({ uploadsMaxBytes: 1024 * 1024 });
     const edit = (bytes: Uint8Array) => {
       const body = new FormData();
@@ -605,7 +605,7 @@ describe('a gateway', () => {
   });
 });
 
-test('with all of that, the books are at drift 0', async () => {
+test('leaves no drift in the ledger after all tests above', async () => {
   const lines: string[] = [];
   await verify(world.foundation, (line) => lines.push(line));
   expect(lines.at(-1)).toBe('drift 0');

@@ -17,7 +17,7 @@ function shown(...lines: readonly string[]) {
 const payment = (value: unknown) => `Payment ${Buffer.from(JSON.stringify(value)).toString('base64url')}`;
 const whole = { challenge: { id: ID }, payload: { preimage: PREIMAGE } };
 
-test('whatever a line says, it is read as something', () => {
+test('parses any header without an error', () => {
   const scheme = fc.constantFrom('Payment', 'L402', 'LSAT', 'Bearer', 'Basic', '', 'payment ', 'L402:');
   const rest = fc.oneof(
     fc.string({ unit: 'binary' }),
@@ -38,7 +38,7 @@ test('whatever a line says, it is read as something', () => {
   );
 });
 
-test('one that has another spelling than its own is none', () => {
+test('rejects any other encoding of a credential', () => {
   const credential = payment(whole).slice('Payment '.length);
   expect(shown(`Payment ${credential}`)).toMatchObject({ preimage: PREIMAGE });
   fc.assert(
@@ -54,24 +54,24 @@ test('one that has another spelling than its own is none', () => {
 
 test.each<[string, readonly string[], unknown]>([
   ['no line', [], 'none'],
-  ['an account beside a proof', [payment(whole), 'Bearer sk-x'], 'account'],
+  ['an account and a proof', [payment(whole), 'Bearer sk-x'], 'account'],
   [
-    'two proofs of which one can be read',
+    'two proofs, one of them valid',
     ['Payment x', `L402 ${ID}:${PREIMAGE}`],
     { challenge: { tokens: [ID] }, preimage: PREIMAGE },
   ],
   [
-    'two in one line',
+    'two proofs in one line',
     [`LSAT a,b:${PREIMAGE}, L402 ${ID}:${PREIMAGE}`],
     { challenge: { tokens: ['a', 'b'] }, preimage: PREIMAGE },
   ],
-  ['a token that is empty', [`L402 :${PREIMAGE}`], 'malformed'],
+  ['an empty token', [`L402 :${PREIMAGE}`], 'malformed'],
   [
-    'members that are not the challenge’s',
+    'unknown fields of a challenge',
     [payment({ ...whole, challenge: { id: ID, more: 1 } })],
     { challenge: { id: ID }, preimage: PREIMAGE },
   ],
-  ['a list', [payment([whole])], 'malformed'],
-])('%s', (_, lines, expected) => {
+  ['an array', [payment([whole])], 'malformed'],
+])('parses %s', (_, lines, expected) => {
   expect(shown(...lines)).toEqual(expected);
 });

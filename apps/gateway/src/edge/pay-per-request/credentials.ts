@@ -1,21 +1,21 @@
 /**
- * How a request says who pays for it, by its headers alone. Nothing of this is ever logged: a preimage is money.
+ * Parses the credential of a paying caller from the headers alone. It must not be logged: a preimage is worth money.
  *
- * `Payment <base64url of JSON>` is the credential of the `Payment` scheme, `L402|LSAT <token>:<preimage>` that of L402, whose
- * token may also be the id of the challenge.
+ * The `Payment` scheme sends `Payment <base64url of JSON>`. L402 sends `L402|LSAT <token>:<preimage>`; the id of the
+ * challenge may replace the token.
  */
 import type { FastifyRequest } from 'fastify';
 import type { PresentedProof } from '#application';
 
-/** Headers that name an account, or a key of it, however they are filled. */
+/** Headers that name an account or one of its keys, whatever their value. */
 const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
-/** What a line carries several credentials in, where a proxy has made one of two. */
+/** Separates several credentials in one line, as a proxy may combine two headers. */
 const CREDENTIAL_SEPARATOR = /,\s*(?=(?:payment|l402|lsat)\s)/i;
 const CREDENTIAL_PATTERN = /^(payment|l402|lsat) +(\S.*)$/is;
 const L402_PATTERN = /^(?<tokens>[^:\s]+):(?<preimage>[0-9a-f]{64})$/i;
 const PREIMAGE = /^[0-9a-f]{64}$/;
 const BASE64URL = /^([\w-]*)(={0,2})$/;
-/** Members of a challenge that clients send back; the specification has no others. */
+/** Fields of a challenge that clients send back; the specification has no others. */
 const CHALLENGE_FIELDS = [
   'realm',
   'method',
@@ -27,13 +27,16 @@ const CHALLENGE_FIELDS = [
   'description',
 ] as const;
 
-/** A proof; an account's credential, good or not, beside which no proof counts; or neither, or none that can be read. */
+/**
+ * A proof; the credential of an account, valid or not, which takes precedence over any proof; no credential; or a proof
+ * that cannot be parsed.
+ */
 export type PresentedCredential = PresentedProof | 'account' | 'none' | 'malformed';
 
-/** What a request shows. */
+/** Parses the credential of a request, without checking whether it is valid. */
 export function parseCredential({ headers, raw }: FastifyRequest): PresentedCredential {
   if (ACCOUNT_HEADERS.some((name) => name in headers)) return 'account';
-  // Some clients send the same under two names: Node keeps the first in `headers`.
+  // Some clients send the same proof under two schemes, in two headers: `headers` has only the first.
   const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(CREDENTIAL_SEPARATOR)) ?? [];
   if (lines.length === 0) return 'none';
   const parts = lines.map((line) => CREDENTIAL_PATTERN.exec(line.trim()));
@@ -42,7 +45,7 @@ export function parseCredential({ headers, raw }: FastifyRequest): PresentedCred
   return proofs.find((proof) => proof !== undefined) ?? 'malformed';
 }
 
-/** Whether a line has the name of a scheme of proofs, whatever is behind it. */
+/** Whether a line names a scheme of proofs, whatever follows. */
 function isProofCredential(line: string): boolean {
   return /^(payment|l402|lsat)(\s|$)/i.test(line.trim());
 }
@@ -70,8 +73,8 @@ function parsePaymentCredential(credential: string): PresentedProof | undefined 
 }
 
 /**
- * Base64url, with padding or without. There is one way to write some bytes so: what a lenient decoder would leave out, such as
- * bits behind the last byte, is refused.
+ * Decodes base64url with or without padding. Bytes have only one valid encoding: input that a lenient decoder would
+ * ignore, such as bits after the last byte, is rejected.
  */
 function decodeBase64Url(text: string): Buffer | undefined {
   const [, digits = '', padding = ''] = BASE64URL.exec(text) ?? [];

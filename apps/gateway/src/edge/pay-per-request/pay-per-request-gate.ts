@@ -1,6 +1,6 @@
 /**
- * The door for callers without an account: operations with `challenge` are sold to them by the request. What they show is found
- * before the body is read; what they are asked for is the price at which the same request is quoted to everybody.
+ * The edge for callers without an account, who pay for single requests to operations with `payPerRequest`. Their proof
+ * is verified before the body is read. A challenge has the price at which the same request is quoted to anyone.
  */
 import type { CommandBus } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
@@ -28,17 +28,17 @@ import type { PublicBaseUrl } from '../network/public-base-url.ts';
 import { type ChallengeReason, sendChallenge } from './challenge-response.ts';
 import { parseCredential } from './credentials.ts';
 
-/** A caller without an account: one that has paid for its request, or one to be asked for a payment, and why. */
+/** A caller without an account, who has paid for its request or receives a challenge for the given reason. */
 export type AnonymousCaller = { readonly proof: VerifiedProof } | { readonly reason: ChallengeReason };
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the body of a request is read that comes without an account's credential. */
+    /** Set before the body is read, for requests without the credential of an account. */
     anonymousCaller: AnonymousCaller | undefined;
   }
 }
 
-/** Of a proof that is right, and pays for nothing (any more). */
+/** Errors of a valid proof that pays for another request, or was used or has expired. */
 const PROOF_ERRORS: Partial<Record<RejectionCode, InvalidProofReason>> = {
   challenge_expired: 'expired',
   challenge_mismatch: 'other_request',
@@ -46,10 +46,10 @@ const PROOF_ERRORS: Partial<Record<RejectionCode, InvalidProofReason>> = {
 };
 const RETRY_AFTER_SECONDS = 5;
 
-/** Nothing of the kind was asked for, or it was not paid. */
+/** The proof matches no challenge, or the challenge was not paid. */
 class InvalidProofError extends UnauthorizedError {
   constructor(readonly proofError: InvalidProofReason) {
-    super('The proof of payment is not valid');
+    super('Invalid proof');
   }
 }
 
@@ -67,8 +67,8 @@ export class PayPerRequestGate {
   constructor(private readonly dependencies: PayPerRequestDependencies) {}
 
   /**
-   * Who sends a request without an account's credential, by its headers alone; undefined where it has one, or nothing can be
-   * paid for by the request here.
+   * Identifies an anonymous caller by the headers alone. Returns undefined for a request with the credential of an
+   * account, or if challenges cannot be issued here.
    * @throws TooManyRequestsError, StoreUnavailableError
    */
   async identify(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
@@ -85,8 +85,8 @@ export class PayPerRequestGate {
   }
 
   /**
-   * Who sends a request with a proof of payment, whatever that was used for; undefined where it has none.
-   * @throws UnauthorizedError when the proof is not right; TooManyRequestsError
+   * Identifies a caller by its proof, whatever the payment was used for; undefined without a proof.
+   * @throws UnauthorizedError for an invalid proof; TooManyRequestsError; StoreUnavailableError
    */
   async identifyByProof(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
     const credential = parseCredential(request);
@@ -96,12 +96,12 @@ export class PayPerRequestGate {
         ? credential
         : await this.runLookup(request, () => this.dependencies.proofs.verifyIgnoringExpiry(credential, this.realm));
     if (typeof verified === 'object') return { proof: verified };
-    throw new UnauthorizedError('The proof of payment is not valid');
+    throw new UnauthorizedError('Invalid proof');
   }
 
   /**
-   * Asks for the payment of a request that is known to be well-formed.
-   * @param quote serves the request up to where its money is held
+   * Responds to a validated request with a challenge for its price.
+   * @param quote serves the request up to the point at which money is held
    */
   async requirePayment(
     reply: FastifyReply,
@@ -110,9 +110,11 @@ export class PayPerRequestGate {
   ): Promise<void> {
     const { request } = reply;
     const paymentRequired = await capturePaymentRequired(quote);
-    // What costs nothing is bounded by the account that asks for it.
+    // Free requests are limited per account.
     if (paymentRequired.query.free)
-      throw new UnauthorizedError('This costs nothing, and is for accounts: send "Authorization: Bearer <API key>"');
+      throw new UnauthorizedError(
+        'This request is free but requires an account: send "Authorization: Bearer <API key>"',
+      );
     await this.dependencies.limits.count('challenges');
     const { query, price, priceList } = paymentRequired;
     const terms = { query, price, priceList, request: this.digestRequest(request), realm: this.realm };
@@ -120,7 +122,10 @@ export class PayPerRequestGate {
     sendChallenge(reply, await this.dependencies.commands.execute(command).catch(rethrowAsUnavailable), reason);
   }
 
-  /** The same, for a proof that is right and does not pay for this: it was let in without being counted. */
+  /**
+   * Responds with a challenge to a request whose valid proof does not pay for it. `identify` has not counted such a
+   * request.
+   */
   async requireAnotherPayment(
     reply: FastifyReply,
     reason: InvalidProofReason,
@@ -131,14 +136,14 @@ export class PayPerRequestGate {
     await this.requirePayment(reply, reason, quote);
   }
 
-  /** What became of a request whose proof was right: why its payer is asked again; undefined for what is no fault of the proof. */
+  /** Returns why a valid proof did not pay for its request; undefined if the proof did not cause the error. */
   toProofError(error: unknown): InvalidProofReason | undefined {
     return error instanceof Rejection ? PROOF_ERRORS[error.code as RejectionCode] : undefined;
   }
 
   /**
-   * What a payment is bound to: the same for the same request, also where a client writes its JSON anew or its multipart with
-   * another boundary. Keyed, so that nobody finds out by it what was asked.
+   * Returns the digest of the request that a payment is bound to. The digest does not depend on the formatting of JSON
+   * or on the multipart boundary. It is keyed, so it reveals nothing about the request.
    */
   digestRequest({ method, url, body }: FastifyRequest): string {
     return this.dependencies.secrets.hashWithOldestKey(
@@ -146,7 +151,7 @@ export class PayPerRequestGate {
     );
   }
 
-  /** A proof is a credential: who tries many that pay for nothing has them looked up as other wrong ones are. */
+  /** A proof is a credential: repeated invalid proofs are limited like other invalid credentials. */
   private async runLookup(
     { ip }: FastifyRequest,
     lookup: () => Promise<VerifiedProof | InvalidProofReason>,
@@ -172,7 +177,7 @@ export class PayPerRequestGate {
   }
 }
 
-/** All paths of an endpoint are one, with and without a slash at the end; what the query says stays as it is. */
+/** Maps all paths of a route to one, without `/v1` and without a trailing slash. The query does not change. */
 export function normalizePath(url: string): string {
   return url.replace(/^\/v1(?=\/)/, '').replace(/^([^?]*)\/(?=\?|$)/, '$1');
 }
@@ -184,20 +189,20 @@ async function capturePaymentRequired(quote: (payer: Payer) => Promise<unknown>)
     if (error instanceof PaymentRequiredError) return error;
     throw error;
   }
-  throw new Error('a request was served that nobody has paid for');
+  throw new Error('an unpaid request was served');
 }
 
 function canonicalizeBody(body: unknown): string {
   try {
     return canonicalize(body) ?? '';
   } catch {
-    throw new BadRequestError('The body has numbers or text in it that no JSON can have');
+    throw new BadRequestError('The body contains numbers or text that JSON cannot represent');
   }
 }
 
-/** The node or the rates are away: nothing of it is the caller's fault. */
+/** Rethrows a failure of the payment backend or the exchange rates as 503, because the caller did not cause it. */
 function rethrowAsUnavailable(cause: unknown): never {
   if (!(cause instanceof UpstreamError)) throw cause;
-  const message = 'Payments cannot be asked for at the moment';
+  const message = 'Payments are temporarily unavailable';
   throw new UpstreamError('upstream_unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS });
 }

@@ -21,15 +21,20 @@ import {
 } from '#projections';
 import { ReadModelIncompleteError, ReadModelLaggingError } from '../errors/errors.ts';
 
-/** How long an answer waits for the read model it is read from; after that it shows what there is, and a header says so. */
+/**
+ * How long a response waits for the read model that it needs. After that the response has the data that is available,
+ * and a header reports that it may be outdated.
+ */
 export const READ_MODEL_WAIT_MS = 2_000;
 
 const LAGGING_HEADER = 'x-books-behind';
 
-/** A stream, and where it ends. */
+/** A stream and the position of its last event. */
 type StreamEnd = readonly [stream: string, position: bigint];
 
-/** Reads that see what was written: a read model is asked only once it has applied what is to be seen. */
+/**
+ * Reads that include earlier writes: a read model is queried only after it has applied the events that must be visible.
+ */
 export class ReadModelReader {
   private readonly progress: ProjectionProgress;
   readonly freshnessCheck: FreshnessCheck;
@@ -45,18 +50,19 @@ export class ReadModelReader {
   }
 
   /**
-   * Waits until read models show a fact at `position`, so that the next reader sees it, on any replica.
-   * @returns false when they do not show it in time
+   * Waits until read models have applied the event at `position`, so that later reads on any replica include it.
+   * @returns false on timeout
    */
   waitForPosition(position: bigint, ...projections: string[]): Promise<boolean> {
     return this.progress.waitUntilApplied(projections, position, READ_MODEL_WAIT_MS);
   }
 
   /**
-   * The owner of a key, by what the keyed hash of its secret may be; undefined when there is no such key. Only for one that is
-   * not found it is asked whether the read model shows all there is.
-   * @param timeoutMs how long a read model that is behind is waited for
-   * @throws StoreUnavailableError; ReadModelLaggingError, ReadModelIncompleteError when the read model may lack it: who shows a key that exists is never told that it does not
+   * Finds the owner of a key by the possible hashes of its secret; undefined if the key does not exist. Only a missing
+   * key requires the check that the read model is current.
+   * @param timeoutMs how long to wait for a lagging read model
+   * @throws StoreUnavailableError; ReadModelLaggingError, ReadModelIncompleteError if the read model may lack the key:
+   * an existing key must never be reported as missing
    */
   async findKeyOwner(hashes: readonly string[], timeoutMs = READ_MODEL_WAIT_MS): Promise<KeyOwner | undefined> {
     const existing = await findKeyOwner(this.pool, hashes);
@@ -69,12 +75,14 @@ export class ReadModelReader {
     return undefined;
   }
 
-  /** A top-up, with everything that has happened to it so far; undefined when there is none. */
+  /** Returns a top-up with all its events so far; undefined if it does not exist. */
   async findTopup(topupId: string): Promise<TopupView | undefined> {
     return foldTopup(await this.readEvents(toStreamName(TOPUP, topupId)), this.clock.now());
   }
 
-  /** The automatic top-up of an account, with everything that has happened to it; undefined where no wallet was ever connected. */
+  /**
+   * Returns the automatic top-up of an account with all its events so far; undefined if no wallet was ever connected.
+   */
   async findAutoTopup(accountId: string): Promise<AutoTopupView | undefined> {
     const stream = toStreamName(AUTO_TOPUP, accountId);
     const head = await this.store.readHead(stream);
@@ -83,15 +91,15 @@ export class ReadModelReader {
     return foldAutoTopup(await this.readEvents(stream));
   }
 
-  /** All keys of an account, revoked ones too. */
+  /** Returns all keys of an account, including revoked ones. */
   async listKeys(accountId: string, reply: FastifyReply): Promise<readonly KeyView[]> {
     await this.waitForAccount(accountId, reply, 'keys');
     return readKeys(this.pool, accountId, this.clock.now());
   }
 
   /**
-   * A key of an account; undefined when it has no such key.
-   * @throws ReadModelLaggingError when the read model may not know it yet
+   * Returns a key of an account; undefined if the account has no such key.
+   * @throws ReadModelLaggingError if the read model may not have the key yet
    */
   async findApiKey(accountId: string, keyId: string, reply: FastifyReply): Promise<KeyView | undefined> {
     const isCurrent = await this.waitForAccount(accountId, reply, 'keys');
@@ -103,15 +111,15 @@ export class ReadModelReader {
     return read();
   }
 
-  /** Whether an account exists: by its facts, so that a late read model refuses nothing. */
+  /** Whether an account exists. Reads its stream, so that a lagging read model rejects no account. */
   async hasAccount(accountId: string): Promise<boolean> {
     return (await this.store.readHead(toStreamName(ACCOUNT, accountId))) !== undefined;
   }
 
   /**
-   * Waits until read models show everything that has happened to an account so far, whichever replica wrote it. Where they
-   * do not in time, the answer says in a header that it may be older.
-   * @returns whether they show it
+   * Waits until read models show every event of an account so far, whichever replica wrote it. On timeout a response
+   * header reports that the data may be outdated.
+   * @returns false on timeout
    */
   async waitForAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
     const stream = toStreamName(ACCOUNT, accountId);
@@ -119,7 +127,7 @@ export class ReadModelReader {
     return head === undefined || this.waitAndReportLag([[stream, head.position]], reply, ...projections);
   }
 
-  /** The same for the query history, which also has what was refused today. */
+  /** Waits like `waitForAccount` for the query history, which also includes the requests that were rejected today. */
   async waitForHistory(accountId: string, reply: FastifyReply): Promise<void> {
     const refusedRequestsStream = toStreamName(
       REFUSED_REQUESTS,
@@ -144,7 +152,7 @@ export class ReadModelReader {
     return isCurrent;
   }
 
-  /** @param heads of the streams that are to be shown. @throws ReadModelIncompleteError */
+  /** @param heads ends of the streams that must be visible @throws ReadModelIncompleteError */
   private async waitForStreams(heads: readonly StreamEnd[], ...projections: string[]): Promise<boolean> {
     const last = heads.reduce((max, [, position]) => (position > max ? position : max), START_POSITION);
     const isCurrent = await this.waitForPosition(last, ...projections);

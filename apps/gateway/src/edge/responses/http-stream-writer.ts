@@ -4,17 +4,18 @@ import { addReceipt } from '../pay-per-request/receipts.ts';
 import { getRecording, isResponseStored, type ResponseRecording, waitForDisconnect } from './response-recording.ts';
 
 /**
- * A client that receives its answer piece by piece. Nothing is sent before it begins: a failure until then has a status of
- * its own. Bytes go out as they come; a slow reader is waited for, until `ConnectionGuard` ends the connection of one that reads nothing.
+ * Streams a response to a client. Nothing is sent before the response starts, so an earlier failure gets its own
+ * status. Bytes are sent as they arrive. The writer waits for a slow client, until `ConnectionGuard` closes the
+ * connection of a client that does not read.
  */
 export class HttpStreamWriter {
   hasStarted = false;
-  /** Resolves when the client has gone before the end. */
+  /** Resolves when the client disconnects before the end. */
   readonly disconnected: Promise<void>;
   protected readonly response: ServerResponse;
   private recording: ResponseRecording | undefined;
 
-  /** @param onClose called when the connection has ended or the answer has */
+  /** @param onClose called when the connection or the response has ended */
   constructor(
     protected readonly reply: FastifyReply,
     onClose?: () => void,
@@ -31,35 +32,38 @@ export class HttpStreamWriter {
     return this.request.id;
   }
 
-  /** Takes the reply over and sends its head. */
+  /** Takes over the reply from Fastify and sends its head. */
   protected open(headers: Readonly<Record<string, string>>): void {
     const { reply, response } = this;
     this.hasStarted = true;
     reply.hijack();
     this.recording = getRecording(reply);
-    response.on('error', () => {}); // shows in `isClosed`
+    response.on('error', () => {}); // reported by `isClosed`
     reply.headers({ ...headers, 'x-accel-buffering': 'no' });
     addReceipt(reply);
     response.writeHead(200, reply.getHeaders() as Record<string, string>);
   }
 
-  /** Whether the answer can be had later. */
+  /** Whether the response can be fetched later. */
   get storesResponse(): boolean {
     return isResponseStored(this.reply);
   }
 
-  /** Whether anyone receives what is written: the client, or what it can still ask for later. */
+  /** Whether anyone receives what is written: the connected client, or a later request for the stored response. */
   get isListening(): boolean {
     return !this.isClosed || this.storesResponse;
   }
 
-  /** Returns a promise when there is no room for more until that resolves. */
+  /** Returns a promise if the buffer is full; it resolves when more can be written. */
   write(chunk: Uint8Array): Promise<void> | undefined {
     this.recording?.add(chunk);
     return this.isClosed || this.response.write(chunk) ? undefined : this.waitForDrain();
   }
 
-  /** Sends the last piece and ends. An answer that is recorded can be replayed before its end is seen. */
+  /**
+   * Sends the last chunk and ends the response. A recorded response is saved first, so that it can be replayed once its
+   * end is visible.
+   */
   finish(last: string): void {
     const end = () => {
       if (!this.isClosed) this.response.end(last);
@@ -68,7 +72,7 @@ export class HttpStreamWriter {
     else void this.recording.end(last).then(end);
   }
 
-  /** Ends so that the client sees that something is missing; there is nothing to replay. */
+  /** Ends the response so that the client notices that it is incomplete. Nothing is saved for a replay. */
   abort(): void {
     const end = () => void this.response.destroy();
     if (!this.recording) end();

@@ -5,7 +5,7 @@ import type { SavedHttpResponse } from '#application';
 import { attachRecording, handleOnSend, ResponseRecording } from './response-recording.ts';
 import { SseWriter } from './sse-writer.ts';
 
-/** A reply whose record is done when the test says so. */
+/** A reply whose recording is saved when the test resolves `kept`. */
 function recorded() {
   const raw = { on: () => {}, writeHead: () => {}, write: () => true, end: jest.fn(), destroyed: false };
   const headers = { 'content-type': 'text/plain' };
@@ -21,7 +21,7 @@ function recorded() {
   return { reply, raw, headers, kept, answers };
 }
 
-test('a stream ends once it is recorded, so that a client that saw its end never gets 409', async () => {
+test('ends a stream only after it is saved, so that a client that saw the end never gets 409', async () => {
   const { reply, raw, headers, kept, answers } = recorded();
   const client = new SseWriter(reply);
   client.begin();
@@ -35,7 +35,7 @@ test('a stream ends once it is recorded, so that a client that saw its end never
   expect(raw.end).toHaveBeenCalledWith('data: [DONE]\n\n');
 });
 
-test('a whole answer is sent once it is recorded', async () => {
+test('sends a non-streaming response only after it is saved', async () => {
   const { reply, headers, kept, answers } = recorded();
   const sent = jest.fn();
   handleOnSend(undefined, reply, '{}', sent);
@@ -47,13 +47,13 @@ test('a whole answer is sent once it is recorded', async () => {
   expect(sent).toHaveBeenCalledWith(null, '{}');
 });
 
-test('an answer that is not recorded is sent at once', () => {
+test('sends an unrecorded response at once', () => {
   const sent = jest.fn();
   handleOnSend(undefined, { request: {} } as FastifyReply, '{}', sent);
   expect(sent).toHaveBeenCalledWith(null, '{}');
 });
 
-test('an answer that is neither text nor bytes cannot be replayed', async () => {
+test('saves nothing for a response that is neither text nor bytes', async () => {
   const { reply, answers } = recorded();
   handleOnSend(undefined, reply, { pipe: () => {} }, () => {});
   await turn();

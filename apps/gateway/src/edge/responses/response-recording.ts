@@ -2,16 +2,16 @@ import type { FastifyReply } from 'fastify';
 import type { ClientConnection, SavedHttpResponse } from '#application';
 import { addReceipt } from '../pay-per-request/receipts.ts';
 
-/** A longer answer is delivered, but not kept. */
+/** A longer response is delivered, but not saved. */
 export const MAX_SAVED_BYTES = 8 * 1024 * 1024;
 
-/** What is kept of an answer, to be replayed. */
+/** Records a response while it is sent, so that it can be replayed. */
 export class ResponseRecording {
   private chunks: Uint8Array[] = [];
   private size = 0;
   private ended: Promise<void> | undefined;
 
-  /** @param onEnd what is done with the answer; it is undefined when there is nothing that could be replayed */
+  /** @param onEnd receives the response, or undefined if there is none that could be replayed */
   constructor(
     private readonly reply: FastifyReply,
     private readonly onEnd: (response: SavedHttpResponse | undefined) => Promise<void>,
@@ -23,7 +23,7 @@ export class ResponseRecording {
     else this.chunks = [];
   }
 
-  /** Resolves when the answer may be seen to have ended: from then on, the next request is answered from the record. */
+  /** Resolves when the end of the response may be sent: from then on, a repeated request gets the saved response. */
   end(last: unknown): Promise<void> {
     this.ended ??= this.onEnd(this.toSavedResponse(last));
     return this.ended;
@@ -44,20 +44,23 @@ export function attachRecording(reply: FastifyReply, recording: ResponseRecordin
   recordings.set(reply, recording);
 }
 
-/** For code that writes an answer past Fastify; undefined for almost all answers. */
+/** For code that writes a response without Fastify. Returns undefined unless the response is recorded. */
 export function getRecording(reply: FastifyReply): ResponseRecording | undefined {
   return recordings.get(reply);
 }
 
-/** Whether the answer can be had later, by a repeat of the request or by its id: then it is made though nobody waits. */
+/**
+ * Whether the response can be fetched later, by its id or by repeating the request. If so, it is completed even without
+ * a client.
+ */
 export function isResponseStored(reply: FastifyReply): boolean {
   const { store } = (reply.request.body ?? {}) as { readonly store?: unknown };
   return store === true || recordings.has(reply);
 }
 
 /**
- * Resolves when the client has gone before the end of its answer.
- * @param onClose called when the connection has ended or the answer has
+ * Resolves when the client disconnects before the end of its response.
+ * @param onClose called when the connection or the response has ended
  */
 export function waitForDisconnect({ raw }: FastifyReply, onClose?: () => void): Promise<void> {
   return new Promise((resolve) => {
@@ -69,7 +72,10 @@ export function waitForDisconnect({ raw }: FastifyReply, onClose?: () => void): 
   });
 }
 
-/** Who waits for an answer in one piece. Streams have a client of their own: nothing is listened for that nobody asks. */
+/**
+ * The client of a non-streaming response. `disconnected` is a getter, so that streams, which have their own writer, add
+ * no listener here.
+ */
 export class HttpClientConnection implements ClientConnection {
   constructor(private readonly reply: FastifyReply) {}
 
@@ -82,7 +88,9 @@ export class HttpClientConnection implements ClientConnection {
   }
 }
 
-/** Fastify's `onSend`: an answer that is recorded is sent once that is done, with the receipt of its payment. */
+/**
+ * Implements Fastify's `onSend`: adds the receipt of the payment, and sends a recorded response only after it is saved.
+ */
 export function handleOnSend(
   _: unknown,
   reply: FastifyReply,

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
 import { SseWriter } from './sse-writer.ts';
 
-test('a silent stream gets comments, which are no events, until it speaks and ends', async () => {
+test('sends comments, which are not events, while a stream is idle', async () => {
   const app = fastify();
   let client: SseWriter | undefined;
   app.get('/', (_, reply) => {

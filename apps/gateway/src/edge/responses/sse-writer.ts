@@ -2,14 +2,14 @@ import type { FastifyReply } from 'fastify';
 import { formatSseComment } from '#application';
 import { HttpStreamWriter } from './http-stream-writer.ts';
 
-/** A stream that is silent for longer gets a comment, so that no proxy between takes it for dead. */
+/** An idle stream gets a comment after this time, so that proxies do not close the connection. */
 const KEEP_ALIVE_MS = 10_000;
 const KEEP_ALIVE = formatSseComment('COUNTINGHOUSE PROCESSING');
 
-/** A client that receives server-sent events. What has waited for too long begins with a comment. */
+/** Streams server-sent events to a client. A response that takes long to start begins with a comment. */
 export class SseWriter extends HttpStreamWriter {
   private heartbeatTimer: NodeJS.Timeout | undefined;
-  /** An event that says nothing. */
+  /** The comment or event that is sent while the stream is idle. Clients ignore it. */
   protected readonly keepAlive: string = KEEP_ALIVE;
 
   constructor(

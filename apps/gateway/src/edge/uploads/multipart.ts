@@ -1,11 +1,13 @@
-/** Reads `multipart/form-data` (RFC 7578) as it comes: its files go on to where they are kept, and never into memory. */
+/**
+ * Parses `multipart/form-data` (RFC 7578) as it arrives. Files are passed on to storage and never buffered in memory.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
 import { BadRequestError, PayloadTooLargeError, RequestTimeoutError } from '../errors/errors.ts';
 import type { UploadFields, UploadOptions } from './upload.ts';
 
-/** Fields and the heads of parts, beside the files. */
+/** Limit of all fields and part headers together, without the files. */
 export const MAX_FIELDS_BYTES = 1024 * 1024;
 const MAX_FIELD_BYTES = 256 * 1024;
 const MAX_FIELDS = 64;
@@ -14,16 +16,16 @@ const MAX_HEAD_BYTES = 8 * 1024;
 const MAX_HEAD_LINES = 16;
 const MAX_NAME = 256;
 const MAX_FILENAME = 255;
-/** Of who sends; a disk that is slow is waited for. */
+/** Maximum time without data from the client. Time spent on writing to a slow disk does not count. */
 const MAX_IDLE_MS = 20_000;
 
 export interface MultipartRequest<File> {
   readonly payload: Readable;
   readonly headers: IncomingHttpHeaders;
-  /** Of the whole body, unpacked. */
+  /** Limit of the entire body after decompression. */
   readonly maxBytes: number;
   readonly options: UploadOptions;
-  /** Keeps a file as it comes. A file that it has begun and cannot keep it removes itself. */
+  /** Stores a file as it arrives. After a failure, the caller of `parseMultipart` removes incomplete files as well. */
   storeFile(part: FilePart): Promise<File | undefined>;
   readonly maxIdleMs?: number;
 }
@@ -39,7 +41,7 @@ export interface MultipartParts<File> {
   readonly files: readonly File[];
 }
 
-/** How many bytes a body may have. */
+/** Returns the limit of the body in bytes. */
 export function getMaxUploadBytes(options: UploadOptions): number {
   return options.maxBytes * getMaxFiles(options) + MAX_FIELDS_BYTES;
 }
@@ -49,8 +51,8 @@ function getMaxFiles({ files, maxFiles = files.length }: UploadOptions): number 
 }
 
 /**
- * @returns once all of it has come and is kept
- * @throws the first thing that was wrong, once nothing is written any more; what was kept until then is the caller's
+ * Resolves when the entire body has arrived and its files are stored.
+ * @throws the first error, after all writing has ended; the caller removes the files that were stored until then
  */
 export async function parseMultipart<File>(incoming: MultipartRequest<File>): Promise<MultipartParts<File>> {
   const { payload, maxBytes, maxIdleMs = MAX_IDLE_MS } = incoming;
@@ -60,7 +62,7 @@ export async function parseMultipart<File>(incoming: MultipartRequest<File>): Pr
   const idleTimer = setTimeout(() => {
     if (payload.readableEnded) parts.fail(createMalformedBodyError());
     else if (parser.writableNeedDrain) idleTimer.refresh();
-    else parts.fail(new RequestTimeoutError(`Nothing of the body came for ${maxIdleMs / 1000} seconds`));
+    else parts.fail(new RequestTimeoutError(`No data of the request body arrived for ${maxIdleMs / 1000} seconds`));
   }, maxIdleMs);
   const count = (chunk: Uint8Array) => {
     idleTimer.refresh();
@@ -68,8 +70,8 @@ export async function parseMultipart<File>(incoming: MultipartRequest<File>): Pr
     if (size > maxBytes) parts.fail(new PayloadTooLargeError(`The body must have at most ${maxBytes} bytes`));
   };
   const onError = (error: Error & { readonly statusCode?: number }) =>
-    parts.fail(error.statusCode ? error : new BadRequestError('The body broke off'));
-  const onClose = () => parts.fail(new BadRequestError('The body broke off'));
+    parts.fail(error.statusCode ? error : new BadRequestError('The request body ended early'));
+  const onClose = () => parts.fail(new BadRequestError('The request body ended early'));
   payload.on('error', onError).once('close', onClose);
   payload.pipe(parser);
   payload.on('data', count).once('end', () => payload.off('close', onClose));
@@ -79,12 +81,12 @@ export async function parseMultipart<File>(incoming: MultipartRequest<File>): Pr
     clearTimeout(idleTimer);
     payload.off('data', count).off('close', onClose);
     payload.unpipe(parser);
-    // What still comes is not looked at, and the connection ends with the answer.
+    // The rest of the body is discarded; the connection is closed after the response.
     payload.resume();
   }
 }
 
-/** Turns what the parser finds into fields and files, or into the first thing that is wrong. */
+/** Collects fields and files from the events of the parser, or the first error. */
 class PartReader<File> {
   readonly parser: BusboyInstance;
   private readonly fields = new Map<string, string | string[]>();
@@ -104,7 +106,7 @@ class PartReader<File> {
       .on('finish', () => this.ended.resolve());
   }
 
-  /** @throws the first thing that was wrong, once nothing is written any more */
+  /** @throws the first error, after all writing has ended */
   get result(): Promise<MultipartParts<File>> {
     return this.ended.promise.then(async () => {
       const stored = await Promise.all(this.pendingFiles);
@@ -139,7 +141,7 @@ class PartReader<File> {
     }
   }
 
-  /** Events that were on their way when something was wrong say nothing any more. */
+  /** Ignores events that arrive after the first error. */
   private runStep(step: () => void): void {
     if (this.failure) return;
     try {
@@ -155,10 +157,10 @@ class PartReader<File> {
     const before = this.fields.get(field);
     if (stripBrackets(field) !== field) {
       const list = this.fields.get(stripBrackets(field)) ?? [];
-      if (!Array.isArray(list)) throw new BadRequestError(`${stripBrackets(field)} must be there once`, field);
+      if (!Array.isArray(list)) throw new BadRequestError(`${stripBrackets(field)} must be sent only once`, field);
       this.fields.set(stripBrackets(field), [...list, value]);
     } else if (before !== undefined) {
-      throw new BadRequestError(`${field} must be there once`, field);
+      throw new BadRequestError(`${field} must be sent only once`, field);
     } else {
       this.fields.set(field, value);
     }
@@ -168,7 +170,7 @@ class PartReader<File> {
     bytes.on('error', () => {});
     const field = stripBrackets(parseFieldName(name));
     const { options, storeFile } = this.request;
-    // Unknown fields are let through, here without a look at what they carry.
+    // Unknown fields are ignored, and so is the content of unknown files.
     if (!options.files.includes(field)) return void bytes.resume();
     const maxFiles = getMaxFiles(options);
     if (this.pendingFiles.length === maxFiles)
@@ -198,7 +200,7 @@ function parseFieldName(name: unknown): string {
   return name;
 }
 
-/** OpenAI's clients write `image[]` and `timestamp_granularities[]` where there may be several. */
+/** OpenAI's clients write `image[]` and `timestamp_granularities[]` for fields with several values. */
 function stripBrackets(name: string): string {
   return name.endsWith('[]') ? name.slice(0, -2) : name;
 }

@@ -1,4 +1,4 @@
-/** Where the files of uploads are while their requests are answered: a directory of this process alone. */
+/** The directory in which a process stores the files of uploads while their requests are served. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -6,11 +6,11 @@ import path from 'node:path';
 import { StartError } from '#foundation';
 
 const HEARTBEAT_MS = 60_000;
-/** A directory without a sign of life for so long is nobody's, on whatever machine its process was. */
+/** A directory without a heartbeat for this long belongs to no running process, whichever host created it. */
 const DEAD_AFTER_MS = 15 * HEARTBEAT_MS;
 const NAME = /^(?<host>.+)\.(?<pid>\d+)\.[0-9a-f-]{36}$/;
 
-/** Directories of this process. */
+/** Names of the directories that this process created. */
 const ownDirectories = new Set<string>();
 
 export class UploadDirectory {
@@ -20,15 +20,15 @@ export class UploadDirectory {
   ) {}
 
   /**
-   * Makes a directory for this process below `root`, and removes what processes have left there that are no more.
-   * @throws StartError
+   * Creates a directory for this process below `root`, and removes the directories of processes that have ended.
+   * @throws StartError if the directory cannot be created
    */
   static async open(root: string, reportError: (problem: string, error: unknown) => void): Promise<UploadDirectory> {
     const name = `${hostname()}.${process.pid}.${randomUUID()}`;
     const directory = path.join(root, name);
     ownDirectories.add(name);
     await mkdir(directory, { recursive: true, mode: 0o700 }).catch((error) => {
-      throw new StartError(`The directory of uploads ${root} cannot be used: ${error.message}.`);
+      throw new StartError(`The upload directory ${root} cannot be used: ${error.message}.`);
     });
     await removeLeftovers(root, Date.now());
     const refresh = async () => {
@@ -37,7 +37,7 @@ export class UploadDirectory {
       await removeLeftovers(root, now.getTime());
     };
     const heartbeat = setInterval(
-      () => void refresh().catch((error) => reportError('the directory of uploads cannot be tidied', error)),
+      () => void refresh().catch((error) => reportError('the upload directory could not be cleaned up', error)),
       HEARTBEAT_MS,
     ).unref();
     return new UploadDirectory(directory, heartbeat);
@@ -50,7 +50,7 @@ export class UploadDirectory {
   }
 }
 
-/** What lies in it beside directories of ours is not touched. */
+/** Only removes directories that a gateway created. */
 async function removeLeftovers(root: string, now: number): Promise<void> {
   for (const name of await readdir(root)) {
     if (await isLeftOver(root, name, now)) await rm(path.join(root, name), { recursive: true, force: true });
@@ -65,7 +65,10 @@ async function isLeftOver(root: string, name: string, now: number): Promise<bool
   return stats !== undefined && now - stats.mtimeMs > DEAD_AFTER_MS;
 }
 
-/** A directory with this process's own number that it did not make is of one before it, in a container of this name. */
+/**
+ * A directory that has this process id, but was not created by this process, belongs to an earlier process in a
+ * container of the same name.
+ */
 function isRunning(pid: number): boolean {
   if (pid === process.pid) return false;
   try {

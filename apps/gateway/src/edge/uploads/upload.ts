@@ -1,37 +1,37 @@
-/** A body with files in it, as an operation gets it. */
+/** A request body with files, as an operation receives it. */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 
-/** What an operation takes beside fields. */
+/** The files that an operation accepts in addition to fields. */
 export interface UploadOptions {
-  /** Of each file. */
+  /** Limit of each file. */
   readonly maxBytes: number;
-  /** Names of the fields that carry files. A name with `[]` behind it is the same. */
+  /** Names of the fields that contain files. A trailing `[]` in the name is ignored. */
   readonly files: readonly string[];
-  /** Those of them that need not be there. */
+  /** Fields whose files may be missing. */
   readonly optional?: readonly string[];
-  /** How many files there may be in all; by default one for each field. */
+  /** Maximum number of files in total; one for each field by default. */
   readonly maxFiles?: number;
 }
 
-/** A file that came with a request. It is there until its request has been answered. */
+/** A file of a request. It is deleted after the response has been sent. */
 export interface UploadedFile {
   /** Without `[]`. */
   readonly field: string;
-  /** As its sender calls it, without folders; empty where it has none. Nothing is decided by it. */
+  /** The name that the client gave it, without directories; empty without one. Untrusted: nothing may depend on it. */
   readonly filename: string;
-  /** By its content; undefined where it is nothing that is known here. */
+  /** Detected from the content; undefined for an unknown type. */
   readonly mediaType: string | undefined;
   readonly path: string;
   readonly size: number;
-  /** In hexadecimal. */
+  /** Hexadecimal. */
   readonly sha256: string;
 }
 
-/** A field's text, or the texts of a field whose name ends with `[]`, which stands here without it. */
+/** The text of a field, or the texts of a field whose name ends with `[]`, which is removed here. */
 export type UploadFields = Readonly<Record<string, string | readonly string[]>>;
 
-/** The body of a request that is an upload. Its files are deleted when it is over and nobody works with them any more. */
+/** The body of an upload. Its files are deleted when the request has ended and no work with them is left. */
 export class Upload {
   private users = 0;
   private hasEnded = false;
@@ -42,7 +42,7 @@ export class Upload {
     private readonly discard: () => void,
   ) {}
 
-  /** Keeps the files for as long as work with them lasts, also when the request is over before. */
+  /** Retains the files until `work` has ended, even if the request ends before that. */
   async retainWhile<T>(work: () => Promise<T>): Promise<T> {
     this.users += 1;
     try {
@@ -53,13 +53,13 @@ export class Upload {
     }
   }
 
-  /** The request has been answered, or its sender has gone. */
+  /** Called when the response has been sent, or the client has disconnected. */
   end(): void {
     this.hasEnded = true;
     this.discardIfUnused();
   }
 
-  /** What makes it the same request as another: the fields, and what is in the files. */
+  /** Identifies the request for idempotency: by its fields and the content of its files. */
   toJSON(): object {
     return { fields: this.fields, files: this.files.map(({ field, sha256 }) => ({ field, sha256 })) };
   }
@@ -69,7 +69,7 @@ export class Upload {
   }
 }
 
-/** Hands the files of an upload to a controller; its `@Body()` is what the fields say. */
+/** Injects the files of an upload into a controller method; its `@Body()` are the fields. */
 export const Uploaded = createParamDecorator((_: unknown, context: ExecutionContext): readonly UploadedFile[] => {
   const { body } = context.switchToHttp().getRequest<FastifyRequest>();
   return body instanceof Upload ? body.files : [];

@@ -1,4 +1,4 @@
-/** Uploads go to disk as they come: many at once need hardly more memory than one. */
+/** Uploads are written to disk while they arrive: many at the same time need hardly more memory than one. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -14,10 +14,10 @@ const MIB = 1024 * 1024;
 const AT_ONCE = 50;
 const FILE_BYTES = 6 * MIB;
 const PIECE = Buffer.alloc(64 * 1024);
-/** With what is not collected yet, and what who sends needs in this same process. */
+/** Includes garbage that is not collected yet, and the memory of the clients in this same process. */
 const MOST_MORE = 200 * MIB;
 
-test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST_MORE / MIB} MB`, async () => {
+test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MB need less than ${MOST_MORE / MIB} MB`, async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
   const uploads = await Uploads.open({
     directory,
@@ -59,7 +59,7 @@ test(`${AT_ONCE} uploads of ${FILE_BYTES / MIB} MB at once need less than ${MOST
   await rm(directory, { recursive: true });
 });
 
-/** The same few bytes again and again, so that who sends them needs no memory. */
+/** Sends the same few bytes repeatedly, so that the client needs no memory. */
 async function send(url: string): Promise<string> {
   const head = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
   const body = function* () {

@@ -1,4 +1,4 @@
-/** Bodies with files in them: what is read, what is refused, and that nothing of it stays. */
+/** Bodies with files: what is accepted, what is rejected, and that no file remains. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
@@ -19,7 +19,7 @@ import { Upload, type UploadOptions } from './upload.ts';
 import { Uploads } from './uploads.ts';
 
 const MAX = 100_000;
-/** An account may have half of it. */
+/** Disk space for all uploads. One account may use half of that. */
 const SPOOL = 6 * MAX;
 
 let root: string;
@@ -69,7 +69,7 @@ beforeEach(() => {
   serve = async ({ body }) => body;
 });
 
-/** Files that lie there now. */
+/** Files that are currently stored. */
 async function lying(): Promise<readonly string[]> {
   const [own = ''] = await readdir(root);
   return readdir(path.join(root, own));
@@ -98,12 +98,12 @@ function form(...parts: readonly (readonly [name: string, value: string | Uint8A
   return all;
 }
 
-/** A body as it goes over the wire, which may be wrong. */
+/** Sends a body as raw bytes, which may be invalid. */
 const raw = (text: string, boundary = 'x') =>
   post(text.replaceAll('\n', '\r\n'), { 'content-type': `multipart/form-data; boundary=${boundary}` });
 
 describe('an upload', () => {
-  test('is its fields, and files with what they are by their content', async () => {
+  test('provides its fields, and its files with the media type of their content', async () => {
     let files: Upload['files'] = [];
     serve = async ({ body }) => {
       const upload = body as Upload;
@@ -134,7 +134,7 @@ describe('an upload', () => {
     await nothingLies();
   });
 
-  test('may have several files of a field, by either name, and be packed', async () => {
+  test('may have several files in one field, under either name, and be compressed', async () => {
     serve = async ({ body }) => ({ files: (body as Upload).files.map(({ field, size }) => [field, size]) });
     const parts = form(['image[]', PIXEL], ['image', Buffer.alloc(MAX)], ['mask', PIXEL]);
     const { body } = await post(parts, {}, '/edit');
@@ -150,7 +150,7 @@ describe('an upload', () => {
     await nothingLies();
   });
 
-  test('is the same request as one with the same fields and content, whatever its files are called and wherever they lie', async () => {
+  test('is identified by its fields and the content of its files, whatever their names and paths', async () => {
     serve = async ({ body }) => JSON.stringify(body);
     const one = await post(form(['model', 'm'], ['file', PIXEL, 'a.png']));
     expect((await post(form(['model', 'm'], ['file', PIXEL, 'b.png']))).body).toEqual(one.body);
@@ -168,7 +168,7 @@ describe('an upload', () => {
     prompt?: string;
   }
 
-  test('has its fields checked as those of JSON are, where numbers come as text', () => {
+  test('validates its fields like those of JSON, and converts numbers', () => {
     const check = (fields: Upload['fields']) =>
       new ValidationPipe().transform(new Upload(fields, [], () => {}), { type: 'body', metatype: Wanted });
     expect(check({ n: '3', prompt: '7', other: '1' })).toEqual({ n: 3, prompt: '7', other: '1' });
@@ -176,7 +176,7 @@ describe('an upload', () => {
     expect(() => check({ prompt: ['a'] })).toThrow('prompt must be a string');
   });
 
-  test('keeps its files while somebody works with them, also when its sender has gone', async () => {
+  test('retains its files while they are in use, even after the client has disconnected', async () => {
     const begun = Promise.withResolvers<string>();
     const go = Promise.withResolvers<void>();
     const read = Promise.withResolvers<string>();
@@ -203,13 +203,13 @@ describe('an upload', () => {
   });
 });
 
-describe('refused, with nothing kept, is', () => {
+describe('an upload is rejected, and nothing is stored, for', () => {
   const PART = '--x\nContent-Disposition: form-data; name="file"; filename="a"\n\nabc\n';
   const field = (name: string, value: string) => `--x\nContent-Disposition: form-data; name="${name}"\n\n${value}\n`;
 
   test.each<[string, number, RegExp, () => Promise<{ status: number; body: Answered }>]>([
-    ['no form', 415, /must be multipart\/form-data/, () => post('{}', { 'content-type': 'application/json' })],
-    ['a form where JSON is wanted', 415, /must be application\/json/, () => post(form(['a', 'b']), {}, '/json')],
+    ['another type', 415, /must be multipart\/form-data/, () => post('{}', { 'content-type': 'application/json' })],
+    ['a form if JSON is required', 415, /must be application\/json/, () => post(form(['a', 'b']), {}, '/json')],
     [
       'a form without a boundary',
       400,
@@ -219,7 +219,7 @@ describe('refused, with nothing kept, is', () => {
     ['a boundary that is too long', 400, /not valid multipart/, () => raw(PART, 'x'.repeat(300))],
     ['an empty body', 400, /not valid multipart|missing/, () => raw('')],
     ['no parts', 400, /file is missing/, () => raw('--x--\n')],
-    ['what is no form', 400, /not valid multipart/, () => raw('{"a":1}')],
+    ['a body that is not a form', 400, /not valid multipart/, () => raw('{"a":1}')],
     ['a form without an end', 400, /not valid multipart/, () => raw(PART)],
     [
       'a form that ends within a head',
@@ -230,14 +230,14 @@ describe('refused, with nothing kept, is', () => {
     ['a part without a name', 400, /no name/, () => raw('--x\nContent-Disposition: form-data\n\nabc\n--x--\n')],
     ['a name that is too long', 400, /Names of fields/, () => raw(`${field('n'.repeat(300), 'a')}${PART}--x--\n`)],
     [
-      'a field that is there twice',
+      'a field that is sent twice',
       400,
-      /a must be there once/,
+      /a must be sent only once/,
       () => post(form(['a', '1'], ['a', '2'], ['file', PIXEL])),
     ],
     ['no file', 400, /file is missing/, () => post(form(['model', 'm']))],
-    ['a file by another name', 400, /file is missing/, () => post(form(['audio', PIXEL]))],
-    ['a form whose file nobody has chosen', 400, /file is missing/, () => post(form(['file', Buffer.alloc(0), '']))],
+    ['a file in another field', 400, /file is missing/, () => post(form(['audio', PIXEL]))],
+    ['a form without a chosen file', 400, /file is missing/, () => post(form(['file', Buffer.alloc(0), '']))],
     ['too many files', 400, /at most 1 files/, () => post(form(['file', PIXEL], ['file', PIXEL]))],
     [
       'too many fields',
@@ -270,19 +270,19 @@ describe('refused, with nothing kept, is', () => {
     await nothingLies();
   });
 
-  test('a body that is far too large, for a client that goes on sending', async () => {
+  test('a body that is far too large, while its client continues to send', async () => {
     const { status, body } = await post(form(['file', Buffer.alloc(30_000_000)]));
     expect([status, body.message]).toEqual([413, expect.stringMatching(/at most/)]);
     await nothingLies();
   });
 
-  test('a file of an account that has never been credited, before it has come', async () => {
+  test('a file of an account that was never credited, before the file has arrived', async () => {
     const sent = await post(form(['file', Buffer.alloc(MAX)]), { 'x-credit-id': 'penniless' });
     expect(sent).toMatchObject({ status: 402, body: { error: { type: 'insufficient_balance' } } });
     expect(uploads.usedBytes).toBe(0);
   });
 
-  test('a body that is too large, before it has come', async () => {
+  test('a body that is too large, before it has arrived', async () => {
     const { socket, said } = dial();
     socket.write(head(50_000_000));
     expect(await said(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 413 /);
@@ -290,18 +290,18 @@ describe('refused, with nothing kept, is', () => {
     await nothingLies();
   });
 
-  test('a file that cannot be written, which may be sent again later', async () => {
+  test('a file that cannot be written, and may be sent again later', async () => {
     const [own = ''] = await readdir(root);
     await rm(path.join(root, own), { recursive: true });
     const { status, headers } = await post(form(['file', PIXEL]));
     expect([status, headers.get('retry-after')]).toEqual([503, '5']);
-    expect(alarms.splice(0)).toEqual(['an upload cannot be written']);
+    expect(alarms.splice(0)).toEqual(['an uploaded file could not be written']);
     await mkdir(path.join(root, own), { mode: 0o700 });
     expect((await post(form(['file', PIXEL]))).status).toBe(200);
     await nothingLies();
   });
 
-  test('more than there is room for, for one account or for all, which may be sent again later', async () => {
+  test('files above the limit of one account or of all accounts, and may be sent again later', async () => {
     const go = Promise.withResolvers<void>();
     let serving = 0;
     serve = ({ body }) =>
@@ -343,8 +343,8 @@ function dial(): { socket: Socket; said(pattern: RegExp): Promise<string> } {
   return { socket, said };
 }
 
-describe('nothing stays of', () => {
-  test('a body that breaks off', async () => {
+describe('no file remains of', () => {
+  test('a body that ends early', async () => {
     const { socket } = dial();
     socket.write(head(90_000) + BEGIN + 'x'.repeat(1_000));
     await until(async () => (await lying()).length === 1);
@@ -352,7 +352,7 @@ describe('nothing stays of', () => {
     await nothingLies();
   });
 
-  test('a body that stops coming', async () => {
+  test('a body that stops arriving', async () => {
     const { PassThrough } = await import('node:stream');
     const payload = new PassThrough();
     payload.write(BEGIN);
@@ -372,7 +372,7 @@ describe('nothing stays of', () => {
     await expect(read).rejects.toMatchObject({ statusCode: 408 });
   });
 
-  test('processes that are no more, and what others need is left', async () => {
+  test('processes that have ended, but directories of other processes are not removed', async () => {
     const uuid = '00000000-0000-4000-8000-000000000000';
     const own = await readdir(root);
     const make = async (name: string, minutes = 0) => {
@@ -399,7 +399,7 @@ describe('nothing stays of', () => {
   });
 });
 
-test('whatever is sent as a form is read or refused, and nothing of it stays', async () => {
+test('accepts or rejects any body that is sent as a form, and no file remains', async () => {
   const line = fc.constantFrom(
     ...['--x', '--x--', '', 'Content-Disposition: form-data; name="file"; filename="a"', 'abc', '\0', '--', '--x\0'],
     ...['Content-Disposition: form-data; name="a"', 'Content-Disposition: form-data; name=""; filename=""', ':', ' : '],

@@ -1,4 +1,4 @@
-/** Bodies with files in them: read once their sender is known, and kept on disk until they are answered. */
+/** Bodies with files: parsed once the caller is known, and stored on disk until the response has been sent. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -20,14 +20,14 @@ import { Upload, type UploadedFile, type UploadOptions } from './upload.ts';
 import { UploadDirectory } from './upload-directory.ts';
 
 const MULTIPART = 'multipart/form-data';
-const OVERLOADED_MESSAGE = 'Too many files are being sent at the moment; try again soon';
+const OVERLOADED_MESSAGE = 'Too many files are being uploaded at the moment; retry later';
 
 export interface UploadServiceOptions {
-  /** Below which each process makes a directory of its own. */
+  /** Each process creates its own directory in this one. */
   readonly directory: string;
-  /** Of all files that lie there at a time. */
+  /** Limit of all files on disk at the same time. */
   readonly maxBytes: number;
-  /** Whether an account has ever been credited: what asks for a file costs money. */
+  /** Whether an account was ever credited. Operations with files cost money. */
   isFunded(accountId: string): Promise<boolean>;
   readonly reportError: (problem: string, error: unknown) => void;
 }
@@ -47,7 +47,7 @@ export class Uploads {
     return new Uploads(await UploadDirectory.open(options.directory, options.reportError), options);
   }
 
-  /** Bytes of files that lie on disk now. */
+  /** Bytes of files that are currently on disk. */
   get usedBytes(): number {
     return this.budget.usedBytes;
   }
@@ -57,8 +57,8 @@ export class Uploads {
   }
 
   /**
-   * Reads operations with `upload` notes, which are declared from now on, behind the hooks that find the caller and
-   * unpack the body. Elsewhere a body of that type is refused.
+   * Adds the parser and a hook for operations with `upload` that are declared after this call. The hook follows those
+   * that identify the caller and decompress the body. Other operations reject this media type.
    */
   registerParser(fastify: FastifyInstance): void {
     fastify.addContentTypeParser(MULTIPART, (request: FastifyRequest, payload: Readable) =>
@@ -82,7 +82,7 @@ export class Uploads {
       throw new PayloadTooLargeError(`The body must have at most ${maxBytes} bytes`);
     const shareholders = await this.resolveShareholders(request);
     this.budget.assertCapacity(shareholders);
-    // Fields come into memory.
+    // Fields are held in memory.
     request.inMemory?.reserve(MAX_FIELDS_BYTES);
     const storage = new UploadStorage(
       this.directory.path,
@@ -100,7 +100,7 @@ export class Uploads {
       });
       assertRequiredFiles(files, options);
       const upload = new Upload(fields, files, () => storage.discard());
-      if (request.raw.socket.destroyed) throw new BadRequestError('The body broke off');
+      if (request.raw.socket.destroyed) throw new BadRequestError('The request body ended early');
       return upload;
     } catch (error) {
       storage.discard();
@@ -108,7 +108,7 @@ export class Uploads {
     }
   }
 
-  /** @throws Rejection for an account that has never paid: disk and time for its files would be free */
+  /** @throws Rejection for an account that has never paid: disk space and time for its files would be free */
   private async resolveShareholders(request: FastifyRequest): Promise<readonly MemoryShareholder[]> {
     const { caller, anonymousCaller } = request;
     const { isFunded } = this.options;
@@ -125,7 +125,7 @@ function isMultipart({ headers }: FastifyRequest): boolean {
 function assertRequiredFiles(files: readonly UploadedFile[], { files: names, optional = [] }: UploadOptions): void {
   const receivedFields = new Set(files.map(({ field }) => field));
   const missing = names.find((name) => !receivedFields.has(name) && !optional.includes(name));
-  if (missing !== undefined) throw new BadRequestError(`${missing} is missing: send a file`, missing);
+  if (missing !== undefined) throw new BadRequestError(`${missing} is missing; send a file`, missing);
 }
 
 /** The files of one upload. */
@@ -138,7 +138,7 @@ class UploadStorage {
     private readonly reportError: (problem: string, error: unknown) => void,
   ) {}
 
-  /** @returns undefined for a file that a form has no choice for: without a name, and empty */
+  /** @returns undefined for an empty file without a name, which a form sends if no file was chosen */
   async store({ field, filename, bytes }: FilePart): Promise<UploadedFile | undefined> {
     const file = path.join(this.directory, randomUUID());
     this.paths.push(file);
@@ -153,12 +153,12 @@ class UploadStorage {
       }
     }.bind(this);
     const output = createWriteStream(file, { flags: 'wx', mode: 0o600 });
-    // A pipeline that breaks off does not wait until the file is open, and it would be made after it was deleted.
+    // A failed pipeline does not wait until the file is open, so the file could be created after it was deleted.
     const closed = new Promise<void>((resolve) => output.once('close', resolve));
     await pipeline(bytes, countAndHash, output).catch(async (error) => {
       await closed;
       if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-      this.reportError('an upload cannot be written', error);
+      this.reportError('an uploaded file could not be written', error);
       throw new OverloadedError(OVERLOADED_MESSAGE);
     });
     if (size === 0 && filename === '') return undefined;
@@ -166,11 +166,11 @@ class UploadStorage {
     return { field, filename, mediaType, path: file, size, sha256: digest.digest('hex') };
   }
 
-  /** Whoever has one of them open may read it on. */
+  /** Deletes the files. A reader that has one of them open can continue to read it. */
   discard(): void {
     const removed = this.paths.splice(0).map((file) => rm(file, { force: true }));
     void Promise.all(removed)
-      .catch((error) => this.reportError('files of an upload cannot be deleted', error))
+      .catch((error) => this.reportError('files of an upload could not be deleted', error))
       .finally(() => this.share.freeAll());
   }
 }

@@ -1,4 +1,4 @@
-/** What a body may be on its way in: compressed, with odd names in it, of another type. */
+/** Bodies that the edge accepts or rejects: compressed, of other media types, with unusual field names. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount } from '#testing';
@@ -27,11 +27,11 @@ async function send(body: string | Uint8Array, headers: Record<string, string> =
 describe('a compressed body', () => {
   const json = JSON.stringify(HELLO);
 
-  test.each(['gzip', 'GZIP', 'x-gzip'])('is read when it is %s', async (encoding) => {
+  test.each(['gzip', 'GZIP', 'x-gzip'])('is accepted as %s', async (encoding) => {
     expect((await send(gzipSync(json), { 'content-encoding': encoding })).status).toBe(200);
   });
 
-  test('is read at every operation that takes one', async () => {
+  test('is accepted by every operation with a body', async () => {
     const body = gzipSync('{"amount":1,"currency":"USD"}');
     expect((await send(body, { 'content-encoding': 'gzip' }, '/topup/create/btc-lightning')).status).toBe(201);
     expect((await send(gzipSync(''), { 'content-encoding': 'gzip' }, '/credits/balance')).status).toBe(200);
@@ -42,7 +42,7 @@ describe('a compressed body', () => {
     ['deflate', () => deflateSync(json)],
     ['gzip, gzip', () => gzipSync(gzipSync(json))],
     ['tea', () => Buffer.from(json)],
-  ])('is refused when it is %s, with what is taken', async (encoding, body) => {
+  ])('is rejected as %s, and the response names the supported encoding', async (encoding, body) => {
     const { status, headers, body: answer } = await send(body(), { 'content-encoding': encoding });
     expect([status, headers.get('accept-encoding'), answer.error.type]).toEqual([
       415,
@@ -53,16 +53,16 @@ describe('a compressed body', () => {
   });
 
   test.each<[string, () => Uint8Array]>([
-    ['no gzip', () => Buffer.from(json)],
-    ['cut off', () => gzipSync(json).subarray(0, -12)],
-    ['broken', () => gzipSync(json).fill(7, 12, 30)],
+    ['not gzip', () => Buffer.from(json)],
+    ['truncated', () => gzipSync(json).subarray(0, -12)],
+    ['corrupt', () => gzipSync(json).fill(7, 12, 30)],
     ['followed by something else', () => Buffer.concat([gzipSync(json), Buffer.from('more')])],
-  ])('is refused when it is %s', async (_, body) => {
+  ])('is rejected if it is %s', async (_, body) => {
     const { status, body: answer } = await send(body(), { 'content-encoding': 'gzip' });
     expect([status, answer.status]).toEqual([400, 'error']);
   });
 
-  test('is refused once it unpacks to more than a body may have', async () => {
+  test('is rejected as soon as it exceeds the limit when decompressed', async () => {
     const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(65_536))).toString('base64');
     const body = JSON.stringify({ ...HELLO, user: noise.repeat(320) });
     expect(body.length).toBeGreaterThan(25 * MIB);
@@ -70,25 +70,25 @@ describe('a compressed body', () => {
     expect([status, answer.error.type]).toEqual([413, 'payload_too_large']);
   });
 
-  test('is refused when it is packed more densely than any text, and read no further', async () => {
+  test('is rejected if it is compressed more highly than any text can be, without reading the rest', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MIB, ' '));
     const before = performance.now();
     const { status, body } = await send(bomb, { 'content-encoding': 'gzip' });
-    expect([status, body.message]).toEqual([413, 'The body is packed too densely']);
+    expect([status, body.message]).toEqual([413, 'The body is too highly compressed']);
     expect(performance.now() - before).toBeLessThan(1_000);
   });
 
   test.each<[string, string, () => Uint8Array]>([
-    ['/accounts/create', 'more than a body may have', () => gzipSync(Buffer.alloc(10 * MIB, ' '))],
-    ['/accounts/create', 'no gzip', () => Buffer.alloc(5_000)],
-    ['/keys', 'no gzip', () => Buffer.alloc(70_000)],
-  ])('too long for %s as it comes is refused, and disturbs nobody, also when it is %s', async (route, _, body) => {
+    ['/accounts/create', 'above the limit when decompressed', () => gzipSync(Buffer.alloc(10 * MIB, ' '))],
+    ['/accounts/create', 'not gzip', () => Buffer.alloc(5_000)],
+    ['/keys', 'not gzip', () => Buffer.alloc(70_000)],
+  ])('too long for %s is rejected without affecting other requests, even if it is %s', async (route, _, body) => {
     const headers = { 'x-credit-id': account.creditId, 'content-encoding': 'gzip' };
     expect((await send(body(), headers, route)).status).toBe(413);
     expect((await send(gzipSync(json), { 'content-encoding': 'gzip' })).status).toBe(200);
   });
 
-  test('of a stranger is not unpacked', async () => {
+  test('is not decompressed without a valid credential', async () => {
     const headers = { authorization: 'Bearer sk-unknown', 'content-encoding': 'gzip' };
     expect((await send('no gzip', headers)).status).toBe(401);
   });
@@ -96,7 +96,7 @@ describe('a compressed body', () => {
 
 describe('a body of another type', () => {
   test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/xml'])(
-    'such as %s is refused with the type that is taken',
+    'such as %s is rejected, and the response names the supported type',
     async (type) => {
       const { status, body } = await send('x', { 'content-type': type });
       expect([status, body.message]).toEqual([415, 'The body must be application/json']);
@@ -104,7 +104,7 @@ describe('a body of another type', () => {
   );
 });
 
-describe('a property that is called __proto__', () => {
+describe('a property named __proto__', () => {
   test.each<[string, string]>([
     ['of the body', `{"__proto__":{"stream":true},${JSON.stringify(HELLO).slice(1)}`],
     ['of a message', JSON.stringify(HELLO).replace('{"role"', '{"__proto__":{"content":"x"},"role"')],
@@ -114,7 +114,7 @@ describe('a property that is called __proto__', () => {
     expect([status, answer.object]).toEqual([200, 'chat.completion']);
   });
 
-  test('reaches the model where it is in a schema', async () => {
+  test('reaches the model if it is in a schema', async () => {
     const schema = '{"type":"object","properties":{"__proto__":{"type":"string"},"at":{"type":"string"}}}';
     const tools = `[{"type":"function","function":{"name":"look","parameters":${schema}}}]`;
     opened.tap.takeReceived();
@@ -122,7 +122,7 @@ describe('a property that is called __proto__', () => {
     expect(JSON.stringify(opened.tap.takeReceived())).toContain(schema);
   });
 
-  test('of a body changes nothing of what is read of it', async () => {
+  test('does not change the other fields of a body', async () => {
     const { status, body } = await send('{"__proto__":{"model":"openai/gpt-5-mini","messages":[{"role":"user"}]}}');
     expect([status, body.error.param]).toEqual([400, 'model']);
   });

@@ -1,4 +1,4 @@
-/** How a body becomes JSON: its encoding, and what it may be. */
+/** Decodes, limits and parses request bodies. */
 import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -9,46 +9,50 @@ import { BadRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from
 import { assertBodyWithinLimits, assertJsonWithinLimits } from '../limits/body-limits.ts';
 import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
 
-/** From here on a body that is packed more densely is no request, but an attempt to keep us busy. */
+/**
+ * Decompressed size from which the compression ratio is limited: a higher ratio is an attempt to exhaust resources.
+ */
 const MIN_DENSITY_CHECK_BYTES = 1024 * 1024;
 const MAX_COMPRESSION_RATIO = 100;
 
-/** Bodies up to this size are taken without a look at how many there are: there are as many as connections. */
+/**
+ * Bodies up to this size do not count towards the memory budget. Their number is limited by the number of connections.
+ */
 const MAX_SMALL_BODY_BYTES = 16 * 1024;
-/** A client that is still sending when it is refused may not read the answer if its connection ends at once. */
+/** Delay before closing the connection of a client that is still sending, so that the client reads the response. */
 const CLOSE_DELAY_MS = 3_000;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What its body has of the memory for bodies; undefined for one that is small, or goes on as it comes. */
+    /** The body's share of the memory budget; undefined for a small body or one that is streamed. */
     inMemory: MemoryShare | undefined;
   }
 }
 
 export interface BodyParserOptions {
-  /** Bytes of all bodies that are in memory at a time, as they came or unpacked. */
+  /** Limit of all bodies in memory at the same time, compressed or decompressed. */
   readonly maxBytes: number;
-  /** Whether an account has ever been credited. */
+  /** Whether an account was ever credited. */
   isFunded(accountId: string): Promise<boolean>;
 }
 
 /**
- * Bodies are JSON. One may be empty: clients send the header with every POST. A property `__proto__` is data as any other:
- * nothing here assigns what a body has field by field.
+ * Bodies are JSON. A JSON body may be empty, because clients send the content type with every POST. A property
+ * `__proto__` is ordinary data: no code here assigns the fields of a body one by one.
  */
 export class BodyParser {
   private readonly budget: MemoryBudget;
 
   constructor(private readonly options: BodyParserOptions) {
-    this.budget = new MemoryBudget(options.maxBytes, 'Too much is being sent at the moment; try again soon');
+    this.budget = new MemoryBudget(options.maxBytes, 'Too many large requests at the moment; retry later');
   }
 
-  /** Bytes of bodies that are in memory now, small ones left out. */
+  /** Bytes of bodies that are currently in memory, without small ones. */
   get usedBytes(): number {
     return this.budget.usedBytes;
   }
 
-  /** For routes that are declared from now on. */
+  /** Adds the parsers for routes that are declared after this call. */
   registerParsers(fastify: FastifyInstance): void {
     fastify.decorateRequest('inMemory', undefined);
     fastify.removeAllContentTypeParsers();
@@ -82,7 +86,7 @@ export class BodyParser {
   }
 
   /**
-   * Takes of the same memory what is read for a request, whose body may be small, until it is answered.
+   * Reserves memory of the same budget for data that is read for a request, until the response has been sent.
    * @throws OverloadedError
    */
   async reserveMemory(reply: FastifyReply, bytes: number): Promise<void> {
@@ -99,8 +103,9 @@ export class BodyParser {
   }
 
   /**
-   * Adds a hook to every operation that is declared from now on, behind that which finds the caller: it refuses what says that it is
-   * too large, before anything is looked up for it, finds the body's share of the memory, and unpacks it.
+   * Adds a hook to every operation that is declared after this call, after the hook that identifies the caller. The
+   * hook rejects bodies that are too large by their content-length, assigns the body's share of the memory budget, and
+   * decompresses the body.
    */
   registerBodyLimits(fastify: FastifyInstance): void {
     fastify.addHook('onRoute', (route) => {
@@ -120,13 +125,13 @@ export class BodyParser {
   }
 }
 
-/** Bodies that are not read as anything, whatever their senders call them: in one piece, and as they come. */
+/** Internal media types of bodies that are not parsed, whatever type the client sent: buffered, and streamed. */
 const RAW_MEDIA_TYPE = 'application/octet-stream';
 const STREAM_MEDIA_TYPE = 'application/x-stream';
 
 type Done = (error: Error | null, payload?: Readable) => void;
 
-/** It is as long as it says, and as it is. */
+/** The content-length is reliable only without transfer and content encoding. */
 function isSmall({ headers }: FastifyRequest): boolean {
   const length = Number(headers['content-length'] ?? 0);
   return length <= MAX_SMALL_BODY_BYTES && !headers['transfer-encoding'] && !headers['content-encoding'];
@@ -140,22 +145,22 @@ function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable,
   }
 }
 
-/** The body without its encoding. @throws UnsupportedMediaTypeError */
+/** Returns the body without its content encoding. @throws UnsupportedMediaTypeError */
 function decodeBody(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
   const { headers, routeOptions } = request;
   const limit = getBodyLimit(request);
   const encoding = headers['content-encoding']?.toLowerCase().trim() ?? 'identity';
   if (routeOptions.config.operation?.streamed) {
-    if (encoding !== 'identity') throw new UnsupportedMediaTypeError('The body may not be compressed');
+    if (encoding !== 'identity') throw new UnsupportedMediaTypeError('The body must not be compressed');
     return limitSize(payload, limit);
   }
   if (encoding === 'identity') return payload;
   if (encoding === 'gzip' || encoding === 'x-gzip') return decompress(payload, limit);
   reply.header('accept-encoding', 'gzip');
-  throw new UnsupportedMediaTypeError('The body may be compressed with gzip only');
+  throw new UnsupportedMediaTypeError('The body must be uncompressed or compressed with gzip');
 }
 
-/** What still comes is taken and thrown away for a while. */
+/** Reads and discards the rest of a body for a while before the connection is closed. */
 function delayClose(
   { raw }: FastifyRequest,
   reply: FastifyReply,
@@ -170,7 +175,7 @@ function delayClose(
   done(null, payload);
 }
 
-/** Puts the pieces of a body together. */
+/** Buffers a body. */
 function collectBody(
   request: FastifyRequest,
   payload: Readable,
@@ -195,11 +200,11 @@ function collectBody(
   };
   const onEnd = () => end(null);
   const onError = (error: Error & { readonly statusCode?: number }) =>
-    end(error.statusCode ? error : new BadRequestError('The body broke off'));
+    end(error.statusCode ? error : new BadRequestError('The request body ended early'));
   payload.on('data', onData).on('end', onEnd).on('error', onError);
 }
 
-/** Of a body, which is lower before anything is paid. */
+/** Returns the limit of a body in bytes, which is lower for anonymous callers. */
 function getBodyLimit({ anonymousCaller, routeOptions }: FastifyRequest): number {
   const limit = routeOptions.bodyLimit as number;
   if (!anonymousCaller) return limit;
@@ -211,7 +216,7 @@ function createTooLargeError(limit: number): PayloadTooLargeError {
   return new PayloadTooLargeError(`The body must have at most ${limit} bytes`);
 }
 
-/** The same body, up to so many bytes. */
+/** Forwards a body up to the limit. */
 function limitSize(payload: Readable, limit: number): Readable {
   let size = 0;
   const limiter = new Transform({
@@ -227,7 +232,7 @@ function limitSize(payload: Readable, limit: number): Readable {
   return payload.pipe(limiter);
 }
 
-/** @throws BadRequestError where it is no JSON, or goes beyond the bounds of any body, whether anybody looks into it or not */
+/** @throws BadRequestError for invalid JSON, or a body above the limits that apply to every operation */
 function parseBody(text: string): unknown {
   if (text === '') return undefined;
   assertJsonWithinLimits(text);
@@ -246,7 +251,7 @@ function parseJson(text: string): unknown {
 
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** What is packed in a body, up to so many bytes. It stops where there is more, and reads no further. */
+/** Decompresses a body up to the limit, and then stops reading. */
 function decompress(payload: Readable, limit: number): Readable {
   const unzip = createGunzip();
   let size = 0;
@@ -258,7 +263,9 @@ function decompress(payload: Readable, limit: number): Readable {
       stop();
       done(
         new PayloadTooLargeError(
-          isTooDense ? 'The body is packed too densely' : `The body must have at most ${limit} bytes, unpacked`,
+          isTooDense
+            ? 'The body is too highly compressed'
+            : `The body must have at most ${limit} bytes when decompressed`,
         ),
       );
     },
@@ -268,7 +275,7 @@ function decompress(payload: Readable, limit: number): Readable {
     unzip.destroy();
     payload.resume();
   };
-  limiter.on('error', () => {}); // nobody listens yet, or any more
+  limiter.on('error', () => {}); // an error may occur while no other listener is attached
   payload.once('error', (error) => limiter.destroy(error));
   unzip.once('error', () => {
     stop();

@@ -1,7 +1,7 @@
 /**
- * A quick look at class-validator's rules. For each object it puts together anew which rules there are, which takes longer
- * than all that a request is checked for beside; here they are put together once for each class. An object that keeps them
- * is let through; any other is for class-validator, which alone says what is wrong.
+ * A fast path for class-validator, which collects the rules again for every object: that takes longer than all other
+ * checks of a request. Here the rules are collected once for each class. An object that satisfies them is accepted; any
+ * other object goes to class-validator, which alone reports what is invalid.
  */
 
 import { getMetadataStorage, ValidationTypes } from 'class-validator';
@@ -11,15 +11,15 @@ type Rule = (value: unknown, object: object) => boolean;
 
 interface FieldRules {
   readonly name: string;
-  /** When it is not checked at all. */
+  /** The field is checked only if all of these return true. */
   readonly conditions: Rule[];
   readonly validationRules: Rule[];
 }
 
-/** Whether an object certainly keeps the rules of its class. */
+/** Returns true only if the object satisfies all rules of its class. */
 export type FastValidator = (object: object) => boolean;
 
-/** @returns undefined where the class has rules of a kind that is not known here */
+/** @returns undefined if the class has rules of an unknown kind */
 export function createFastValidator(type: new () => object): FastValidator | undefined {
   const storage = getMetadataStorage();
   const fields = new Map<string, FieldRules>();
@@ -35,7 +35,7 @@ export function createFastValidator(type: new () => object): FastValidator | und
     const checks = storage.getTargetValidatorConstraints(rule.constraintCls);
     if (rule.type !== ValidationTypes.CUSTOM_VALIDATION || rule.validateIf || checks.length === 0) return undefined;
     for (const { instance } of checks) {
-      // One for all objects: nothing looks at it after the rule has answered.
+      // Shared by all objects: no rule uses these arguments after it has returned.
       const validationArguments = { targetName: type.name, property: name, constraints, object: {}, value: undefined };
       const isValid = (value: unknown) => instance.validate(value, validationArguments) === true;
       field.validationRules.push((value, object) => {

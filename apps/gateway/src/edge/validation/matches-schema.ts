@@ -1,20 +1,20 @@
 /**
- * Checks of what is inside a body, by the same JSON Schema that the documentation shows. So whatever looks into it behind the
- * edge may rely on its shape, for every model alike. Known here: `type`, `properties`, `required`, `items`, `minItems`,
- * `minLength`, `enum`, `const`, and `if` with `then` and `else`; what a schema does not name is let through.
+ * Validates the content of a body by the JSON Schema that the documentation publishes. All code after the edge can rely
+ * on its format, for every model alike. Supported keywords: `type`, `properties`, `required`, `items`, `minItems`,
+ * `minLength`, `enum`, `const`, and `if` with `then` and `else`. Content that a schema does not mention is accepted.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { JsonSchema } from '../../openapi/operation.ts';
 import { Field } from '../../openapi/request-schema.ts';
 import { BadRequestError } from '../errors/errors.ts';
 
-/** What is wrong first, and where: `messages[0].content[1].type`. */
+/** The first violation, and its path such as `messages[0].content[1].type`. */
 export interface SchemaViolation {
   readonly path: string;
   readonly expected: string;
 }
 
-/** Returns undefined when the value is as it must be. */
+/** Returns undefined for a valid value. */
 type Check = (value: unknown) => SchemaViolation | undefined;
 
 const TYPES: Readonly<Record<string, { readonly description: string; matches(value: unknown): boolean }>> = {
@@ -22,12 +22,12 @@ const TYPES: Readonly<Record<string, { readonly description: string; matches(val
   array: { description: 'an array', matches: Array.isArray },
   string: { description: 'a string', matches: (value) => typeof value === 'string' },
   number: { description: 'a number', matches: (value) => typeof value === 'number' },
-  integer: { description: 'a whole number', matches: (value) => Number.isSafeInteger(value) },
+  integer: { description: 'an integer', matches: (value) => Number.isSafeInteger(value) },
   boolean: { description: 'a boolean', matches: (value) => typeof value === 'boolean' },
   null: { description: 'null', matches: (value) => value === null },
 };
 
-/** Schemas as functions: they are checked with every request, and read only once. */
+/** Compiles a schema once, because it is checked with every request. */
 function compileCheck(schema: JsonSchema): Check {
   const { type, enum: values, const: constant, minLength = 0 } = schema;
   const types = getTypes(schema).map((typeName) => TYPES[typeName]?.matches ?? (() => false));
@@ -79,7 +79,7 @@ function compileObjectCheck(schema: JsonSchema): (object: JsonObject) => SchemaV
   };
 }
 
-/** What an object must have and has not, which may depend on what it has. */
+/** Checks the required fields of an object, which may depend on its other fields. */
 function compileRequiredCheck(
   schema: JsonSchema,
   properties: Readonly<Record<string, JsonSchema>>,
@@ -123,7 +123,7 @@ function formatTypes(types: readonly string[]): string {
   return types.map((type) => TYPES[type]?.description ?? type).join(' or ');
 }
 
-/** The same mistake, as seen from where the value is a part. */
+/** Returns the same violation with its path relative to the parent. */
 function prefixPath(parentPath: string, { path, expected }: SchemaViolation): SchemaViolation {
   const isNext = path === '' || path.startsWith('[');
   return { path: isNext ? `${parentPath}${path}` : `${parentPath}.${path}`, expected };
@@ -133,12 +133,12 @@ function prefixPath(parentPath: string, { path, expected }: SchemaViolation): Sc
 
 const rulesByPrototype = new WeakMap<object, Map<string, { readonly check: Check; readonly optional: boolean }>>();
 
-/** The field is as the schema says, to its depth. */
+/** The field must match the schema at every depth. */
 export function MatchesSchema(schema: JsonSchema): PropertyDecorator {
   return (prototype, property) => registerSchemaRule(prototype, property, schema, false);
 }
 
-/** The same, where the field is there and not null. */
+/** The field must match the schema unless it is missing or null. */
 export function MatchesSchemaIfPresent(schema: JsonSchema): PropertyDecorator {
   return (prototype, property) => registerSchemaRule(prototype, property, schema, true);
 }
@@ -151,14 +151,14 @@ function registerSchemaRule(prototype: object, property: string | symbol, schema
   );
 }
 
-/** Whether a class has fields with a shape, or one that it extends. */
+/** Whether a class or one of its base classes has fields with a schema. */
 export function hasSchemaRules({ prototype }: { readonly prototype: object }): boolean {
   for (let ancestor = prototype; ancestor !== null; ancestor = Object.getPrototypeOf(ancestor))
     if (rulesByPrototype.has(ancestor)) return true;
   return false;
 }
 
-/** @throws BadRequestError that names the place of what is wrong */
+/** @throws BadRequestError with the path of the first violation */
 export function assertMatchesSchemas(checked: object): void {
   for (let ancestor = Object.getPrototypeOf(checked); ancestor !== null; ancestor = Object.getPrototypeOf(ancestor)) {
     for (const [field, { check, optional }] of rulesByPrototype.get(ancestor) ?? []) {

@@ -1,4 +1,4 @@
-/** How what a request carries is checked, and the rules that its classes are made of. */
+/** Validates request parameters and bodies, and defines the validation rules of DTO classes. */
 import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
 import {
   getMetadataStorage,
@@ -22,8 +22,8 @@ import { createFastValidator, type FastValidator } from './fast-validator.ts';
 import { assertMatchesSchemas, hasSchemaRules } from './matches-schema.ts';
 
 /**
- * Checks what a controller takes from the body, the query or the path: first its size, and then, where its type is a class
- * with rules, these.
+ * Validates what a controller receives from the body, the query or the path: first its size, then the rules if its type
+ * is a class with rules.
  */
 export class ValidationPipe implements PipeTransform {
   private readonly rulePresence = new WeakMap<object, boolean>();
@@ -32,7 +32,7 @@ export class ValidationPipe implements PipeTransform {
     if (type === 'custom') return sent;
     const value = sent instanceof Upload ? coerceFields(sent.fields, metatype) : sent;
     if (type !== 'body') assertShortParameters(value, data ?? '');
-    else if (sent instanceof Upload) assertBodyWithinLimits(value); // JSON was checked as it was read
+    else if (sent instanceof Upload) assertBodyWithinLimits(value); // JSON was checked when it was parsed
     if (metatype === undefined || !this.hasRules(metatype)) return value;
     return validateDto(metatype, type === 'body' ? flattenModelId(value) : value);
   }
@@ -50,7 +50,7 @@ export class ValidationPipe implements PipeTransform {
 
 const fieldTypesByDto = new WeakMap<object, ReadonlyMap<string, unknown>>();
 
-/** What a form says as text is a number or a boolean where the class wants one and it is one. */
+/** Converts the texts of a form to the numbers and booleans that the class requires. Other texts stay as they are. */
 function coerceFields(fields: UploadFields, metatype: (new () => object) | undefined): unknown {
   if (metatype === undefined) return fields;
   const fieldTypes = fieldTypesByDto.get(metatype) ?? getFieldTypes(metatype);
@@ -73,7 +73,7 @@ function coerceValue(text: string | readonly string[], type: unknown): unknown {
 
 const NUMBER = /^-?\d+(\.\d+)?$/;
 
-/** Replaces a model object by its id, as some clients send one; other bodies stay as they are. */
+/** Replaces a model object with its id, because some clients send an object. Other bodies stay as they are. */
 function flattenModelId(body: unknown): unknown {
   const { model } = (body ?? {}) as { readonly model?: unknown };
   if (typeof model !== 'object' || model === null) return body;
@@ -82,15 +82,15 @@ function flattenModelId(body: unknown): unknown {
 }
 
 /**
- * Checks a body or query against a class: its own fields by class-validator's rules, and what they contain by their shapes.
- * Unknown fields are let through.
- * @throws BadRequestError that names the first field that is wrong
+ * Validates a body or query: its fields by the rules of class-validator, and their content by JSON schemas. Unknown
+ * fields are accepted.
+ * @throws BadRequestError with the first invalid field
  */
 export function validateDto<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))
     throw new BadRequestError('The body must be a JSON object');
   const checked = assignFields(new type(), value ?? {});
-  // class-validator finds the rules of an object by its `constructor`, and a body may have a field of that name.
+  // class-validator finds the rules of an object by its `constructor`, and a body may have a field with that name.
   if (Object.hasOwn(checked, 'constructor')) Reflect.deleteProperty(checked, 'constructor');
   if (!passesFastValidation(type, checked)) {
     const [error] = validateSync(checked, { stopAtFirstError: true });
@@ -107,7 +107,7 @@ function passesFastValidation(type: new () => object, checked: object): boolean 
   return fastValidators.get(type)?.(checked) === true;
 }
 
-/** A field that is called `__proto__` cannot be assigned. */
+/** Assigning a field named `__proto__` would replace the prototype, so such fields are defined instead. */
 function assignFields<T extends object>(object: T, fields: object): T {
   if (!Object.hasOwn(fields, '__proto__')) return Object.assign(object, fields);
   return Object.defineProperties(object, Object.getOwnPropertyDescriptors(fields));
@@ -117,12 +117,11 @@ function getMessage({ constraints, property }: ValidationError): string {
   return Object.values(constraints ?? {})[0] ?? `${property} is invalid`;
 }
 
-/** Text that can be stored: PostgreSQL accepts no NUL, and half of a surrogate pair is no character. */
+/** Whether a text can be stored: PostgreSQL rejects NUL, and UTF-8 cannot encode half of a surrogate pair. */
 export function isStorableText(value: unknown): value is string {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }
 
-/** The id of a model. */
 export function IsModelId(description: string): PropertyDecorator {
   return (prototype, field) => {
     Field({ description })(prototype, field);
@@ -131,14 +130,14 @@ export function IsModelId(description: string): PropertyDecorator {
   };
 }
 
-/** A custom rule, for what class-validator cannot express. */
+/** Adds a rule that class-validator cannot express. */
 export function Satisfies(rule: (value: unknown) => boolean, message: string): PropertyDecorator {
   return ValidateBy({ name: message, validator: { validate: rule, defaultMessage: () => message } });
 }
 
 const FLAGS: ReadonlySet<unknown> = new Set(['true', 'false', '1', '0']);
 
-/** A boolean of a query, in the words that clients have for it. */
+/** A boolean in the query, in the spellings that clients use. */
 export function IsBooleanFlag(description: string): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
@@ -149,22 +148,22 @@ export function IsBooleanFlag(description: string): PropertyDecorator {
   };
 }
 
-/** Whether a flag that was checked is set. */
+/** Whether a validated flag is set. */
 export function isTrue(flag: string | undefined): boolean {
   return flag !== undefined && ['true', '1'].includes(flag.toLowerCase());
 }
 
-/** A whole number from 1, which may have a largest. */
+/** An integer from 1, optionally with a maximum. */
 export function IsPositiveInteger(max?: number): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);
-    IsInt({ message: `${name} must be a whole number` })(prototype, name);
+    IsInt({ message: `${name} must be an integer` })(prototype, name);
     if (max !== undefined) Max(max, { message: `${name} must be at most ${max}` })(prototype, name);
     Min(1, { message: `${name} must be at least 1` })(prototype, name);
   };
 }
 
-/** A number from `min` to `max`, both included. */
+/** A number from `min` to `max`, both inclusive. */
 export function IsNumberBetween(min: number, max: number): PropertyDecorator {
   return (prototype, field) => {
     const name = String(field);

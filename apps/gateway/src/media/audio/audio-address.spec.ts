@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const at = (path: string) => ({ api: gateway.audioApi, headers: { authorization: `Bearer ${account.apiKey}` }, path });
 
-test('sound has an address of its own, with everything about sound and nothing else', async () => {
+test('serves all audio paths and nothing else on the audio port', async () => {
   expect(new URL(gateway.audioApi).port).not.toBe(new URL(gateway.api).port);
   const { api, headers } = at('/audio');
   expect((await world.send('GET', '/audio/models', { api })).body.data.length).toBeGreaterThan(5);
@@ -34,12 +34,12 @@ test('sound has an address of its own, with everything about sound and nothing e
   }
 });
 
-test('the main address has it as well, whether there is another or not', async () => {
+test('serves the same audio paths on the main port, with or without an audio port', async () => {
   for (const api of [gateway.api, world.api])
     expect((await world.send('GET', '/api/v1/audio/models', { api })).status).toBe(200);
 });
 
-test('a stranger who sends request after request, and waits for no answer, is shown out at both', async () => {
+test('closes the connection of an anonymous caller that pipelines many requests, on both ports', async () => {
   const head =
     'POST /api/v1/audio/speech HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-wrong\r\nContent-Length: 0\r\n\r\n';
   for (const api of [gateway.api, gateway.audioApi]) {
@@ -49,9 +49,9 @@ test('a stranger who sends request after request, and waits for no answer, is sh
   }
 });
 
-test('a port that is taken stops the start with a sentence', async () => {
+test('fails to start with a message if the audio port is in use', async () => {
   const audioPort = Number(new URL(gateway.audioApi).port);
   await expect(world.startGateway({ audioPort })).rejects.toThrow(
-    `Port ${audioPort} is already in use; stop what listens there or set AUDIO_PORT.`,
+    `Port ${audioPort} is already in use; stop the process that uses it, or set AUDIO_PORT.`,
   );
 });

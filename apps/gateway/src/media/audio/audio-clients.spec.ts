@@ -1,4 +1,4 @@
-/** Clients as their users have them, unmodified. */
+/** Unmodified clients, as users install them. */
 import { createOpenAI } from '@ai-sdk/openai';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { experimental_generateSpeech as generateSpeech, experimental_transcribe as transcribe } from 'ai';
@@ -22,7 +22,7 @@ const sound = createAudioFile('webm', { seconds: 3, directive: '[[sandbox text="
 const file = () => toFile(sound, 'recording.webm');
 
 describe("OpenAI's client", () => {
-  test.each(['nova-3', 'whisper-1'])('transcribes in all formats with %s, at both addresses', async (model) => {
+  test.each(['nova-3', 'whisper-1'])('transcribes in all formats with %s, at both base URLs', async (model) => {
     for (const by of [client, atSound]) {
       const as = async <F extends 'json' | 'text' | 'srt' | 'vtt' | 'verbose_json'>(response_format: F) =>
         by.audio.transcriptions.create({ model, file: await file(), response_format });
@@ -36,7 +36,7 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('asks for words, and has them', async () => {
+  test('receives the words of a transcription on request', async () => {
     const { words } = await client.audio.transcriptions.create({
       model: 'nova-3',
       file: await file(),
@@ -47,7 +47,7 @@ describe("OpenAI's client", () => {
     expect(words).toHaveLength(3);
   });
 
-  test('has speech as a stream, and as a file', async () => {
+  test('receives speech as a stream', async () => {
     for (const by of [client, atSound])
       for (const model of ['tts-1', 'deepgram_aura_2']) {
         const input = 'Hello [[sandbox chunk_delay=5 chunks=3]]';
@@ -58,7 +58,7 @@ describe("OpenAI's client", () => {
       }
   });
 
-  test('throws what is wrong', async () => {
+  test('throws the errors of the API', async () => {
     const wrong = client.audio.speech.create({
       model: 'deepgram_aura_2',
       voice: 'aura-2-thalia-en',
@@ -81,8 +81,11 @@ describe("Vercel's AI SDK", () => {
     expect(heard.durationInSeconds).toBeGreaterThanOrEqual(3);
   });
 
-  test.each(['tts-1', 'deepgram_aura_2'])('speaks with %s, in whatever voice it has by default', async (model) => {
-    const { audio } = await generateSpeech({ model: ai.speech(model), text: 'Hello' });
-    expect([audio.mediaType, audio.uint8Array.length > 1_000]).toEqual(['audio/mpeg', true]);
-  });
+  test.each(['tts-1', 'deepgram_aura_2'])(
+    'generates speech with %s in the default voice of the client',
+    async (model) => {
+      const { audio } = await generateSpeech({ model: ai.speech(model), text: 'Hello' });
+      expect([audio.mediaType, audio.uint8Array.length > 1_000]).toEqual(['audio/mpeg', true]);
+    },
+  );
 });

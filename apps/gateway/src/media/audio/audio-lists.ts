@@ -1,15 +1,15 @@
-/** Lists of what speaks and what transcribes, with prices and voices. */
+/** Lists of speech and transcription models, with prices and voices. */
 import { listLanguages } from '#application';
 import { type AnyModel, getProviderCapability, isMediaModel, LIST_PRICE_UNITS, type MediaModel } from '#catalogue';
 import { calculateCostAndPrice } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
 
-/** Those that can be asked here. */
+/** Returns the audio models that have an endpoint in this installation. */
 export function listAvailableAudioModels(models: readonly AnyModel[]): readonly MediaModel[] {
   return models.filter(isMediaModel).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
 }
 
-/** What is charged is what stands there; the web application pays the same. */
+/** `base_price` is the cost at the provider. `api_price` is the charged price, also for the web application. */
 export function toAudioModelJson(model: MediaModel) {
   const { id, name, provider, choices, maxCharacters } = model;
   const isSpeech = getProviderCapability(model) === 'speech';
@@ -35,7 +35,7 @@ export function toAudioModelJson(model: MediaModel) {
   };
 }
 
-/** A voice of several models stands there with each. */
+/** A voice that several models have is listed once for each of them. */
 export function toVoicesJson(model: MediaModel) {
   const provider = model.provider.toLowerCase();
   return model.voices.map(({ id, name, language, gender, description }) => ({

@@ -1,4 +1,4 @@
-/** The address of sound alone: a port of its own, at which the paths below `/api/v1/audio` are served, and nothing else. */
+/** A separate port for audio. It serves only the paths below `/api/v1/audio`. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NotFoundException } from '@nestjs/common';
@@ -17,17 +17,20 @@ export class AudioServer {
   private server: Server | undefined;
   private readonly received = new WeakSet<IncomingMessage>();
 
-  /** Refuses what comes there and is not about sound, and ends with the main listener. For routes that are declared from now on. */
+  /**
+   * Rejects other paths on the audio port, and closes this port together with the main listener. Applies to routes that
+   * are declared after this call.
+   */
   restrictPaths(fastify: FastifyInstance): void {
     fastify.addHook('onRequest', ({ raw, url }, _, done) => {
       const isOtherPath = this.received.has(raw) && !url.startsWith(AUDIO_PATH_PREFIX);
       done(
         isOtherPath
-          ? (new NotFoundException(`Only ${AUDIO_PATH_PREFIX} is served at this address`) as Error)
+          ? (new NotFoundException(`Only paths below ${AUDIO_PATH_PREFIX} are served on this port`) as Error)
           : undefined,
       );
     });
-    // With the main listener: what runs goes on until it has ended or is cut short.
+    // Closes with the main listener. Requests in progress continue until they end or are aborted.
     fastify.addHook('preClose', (done) => {
       this.server?.close();
       done();
@@ -35,9 +38,9 @@ export class AudioServer {
   }
 
   /**
-   * Serves with all that the main listener has: the same limits, hooks and routes.
-   * @returns its address up to and including `/api/v1`
-   * @throws StartError
+   * Serves requests with the limits, hooks and routes of the main listener.
+   * @returns the URL of the port, up to and including `/api/v1`
+   * @throws StartError if the port cannot be opened
    */
   async listen(fastify: FastifyInstance, port: number, { host, connections }: ListenOptions): Promise<string> {
     const { requestTimeout, keepAliveTimeout } = fastify.server;
@@ -52,9 +55,9 @@ export class AudioServer {
     this.server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
-        const portInUseMessage = `Port ${port} is already in use; stop what listens there or set AUDIO_PORT.`;
+        const portInUseMessage = `Port ${port} is already in use; stop the process that uses it, or set AUDIO_PORT.`;
         reject(
-          new StartError(code === 'EADDRINUSE' ? portInUseMessage : `The API cannot listen for sound: ${message}.`),
+          new StartError(code === 'EADDRINUSE' ? portInUseMessage : `The audio port cannot be opened: ${message}.`),
         );
       });
       server.listen(port, host, resolve);

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { ByteWriter, Receipt } from '#application';
 import { HttpStreamWriter } from '../../edge/responses/http-stream-writer.ts';
 
-/** A client that receives sound as it is made. */
+/** Writes audio to the client while it is generated. */
 export class AudioStreamWriter extends HttpStreamWriter implements ByteWriter {
   constructor(reply: FastifyReply) {
     super(reply);

@@ -12,7 +12,7 @@ import { listAvailableAudioModels, toAudioModelJson, toVoicesJson } from './audi
 import { AudioStreamWriter } from './audio-stream-writer.ts';
 import { formatTranscript } from './transcript-wire.ts';
 
-/** At the main address, and at that of sound alone. */
+/** Returns the paths of a route. The last path is the one that the separate audio port serves. */
 const toAudioPaths = (path: string) => [`v1/audio/${path}`, `audio/${path}`, `api/v1/audio/${path}`];
 
 @Controller()

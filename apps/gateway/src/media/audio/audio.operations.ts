@@ -9,7 +9,7 @@ export const transcribe: OperationOptions = {
   tag: 'Inference',
   summary: 'Transcribes speech',
   description:
-    'MP3, MP4, MPEG, MPGA, M4A, WAV or WebM, judged by their content. Held for is the length that its frames or packets come to, and charged is what the vendor bills.',
+    'Supports MP3, MP4, MPEG, MPGA, M4A, WAV and WebM, detected from the content. The hold is for the duration of the frames or packets of the file; the duration that the provider bills is charged.',
   auth: 'key',
   paid: true,
   upload: { maxBytes: MAX_RECORDING_BYTES, files: ['file'] },
@@ -22,9 +22,9 @@ export const transcribe: OperationOptions = {
 export const speak: OperationOptions = {
   id: 'createSpeech',
   tag: 'Inference',
-  summary: 'Speaks a text',
+  summary: 'Generates speech from a text',
   description:
-    'Sound comes as it is made, in the format that is asked for where the model has it, else as MP3; Content-Type says which. Voice and language that do not fit are 422.',
+    'Audio is streamed while it is generated, in the requested format if the model supports it, else as MP3; `Content-Type` has the format. A voice that does not speak the requested language is rejected with 422.',
   auth: 'key',
   paid: true,
   body: SpeechRequest,
@@ -36,7 +36,7 @@ export const speak: OperationOptions = {
 export const listVoices: OperationOptions = {
   id: 'listVoices',
   tag: 'Models',
-  summary: 'Lists the voices of models that speak',
+  summary: 'Lists the voices of speech models',
   auth: 'public',
   query: VoicesQuery,
   example: { language: 'en' },
@@ -46,7 +46,7 @@ export const listVoices: OperationOptions = {
 export const listAudioModels: OperationOptions = {
   id: 'listAudioModels',
   tag: 'Models',
-  summary: 'Lists the models that transcribe and speak, with their prices',
+  summary: 'Lists the transcription and speech models with their prices',
   auth: 'public',
   response: jsonContent(AudioModelList),
 };

@@ -13,35 +13,38 @@ function isVoice(value: unknown): boolean {
   return isStorableText(value) || isStorableText((value as { readonly id?: unknown } | null)?.id);
 }
 
-// Rules are checked from the last one up.
+// The validation rules of a field run from the last to the first.
 export class TranscriptionRequest implements TranscriptionBody {
   [field: string]: unknown;
 
   @IsOptional()
-  @IsModelId('The id of a model that transcribes; `nova-3` by default')
+  @IsModelId('The id of a transcription model; `nova-3` by default')
   model?: string | null;
 
   @IsOptional()
   @IsIn(TRANSCRIPT_FORMATS, { message: `response_format must be one of ${TRANSCRIPT_FORMATS.join(', ')}` })
   response_format?: TranscriptFormat | null;
 
-  @Field(text('The language that is spoken, such as `en`, or `multi` to have it found out'))
+  @Field(text('The spoken language, such as `en`, or `multi` to detect it'))
   @IsOptional()
   @MaxLength(MAX_LANGUAGE, { message: 'language must be a code such as en, or multi' })
-  @IsString({ message: 'language must be a text' })
+  @IsString({ message: 'language must be a string' })
   language?: string | null;
 
-  @Field(text('Guides the style, with models that take it'))
+  @Field(text('A text that guides the style, for models that support it'))
   @IsOptional()
   @MaxLength(MAX_PROMPT, { message: `prompt must have at most ${MAX_PROMPT} characters` })
-  @IsString({ message: 'prompt must be a text' })
+  @IsString({ message: 'prompt must be a string' })
   prompt?: string | null;
 
   @IsOptional()
   @IsNumberBetween(0, 1)
   temperature?: number | null;
 
-  @Field({ description: 'Taken as it is: `verbose_json` has both', oneOf: [STRING, { type: 'array', items: STRING }] })
+  @Field({
+    description: 'Accepted, but without effect: `verbose_json` always has words and segments',
+    oneOf: [STRING, { type: 'array', items: STRING }],
+  })
   @IsOptional()
   timestamp_granularities?: unknown;
 }
@@ -50,25 +53,28 @@ export class SpeechRequest implements SpeechBody {
   [field: string]: unknown;
 
   @Field(text('The text to speak'))
-  @Satisfies(isStorableText, 'input must be a text')
+  @Satisfies(isStorableText, 'input must be a string')
   input!: string;
 
   @IsOptional()
-  @IsModelId('The id of a model that speaks; `deepgram_aura_2` by default')
+  @IsModelId('The id of a speech model; `deepgram_aura_2` by default')
   model?: string | null;
 
   @Field({
-    description: 'The id or the name of a voice. OpenAI’s names stand for the default voice with models of others',
+    description:
+      'The id or the name of a voice. Models of other providers use their default voice for the names of OpenAI’s voices.',
     oneOf: [STRING, { type: 'object', properties: { id: STRING }, required: ['id'] }],
   })
   @IsOptional()
-  @Satisfies(isVoice, 'voice must be the id of a voice, as text')
+  @Satisfies(isVoice, 'voice must be the id of a voice, as a string')
   voice?: string | { readonly id: string } | null;
 
-  @Field(text('ISO 639-1, such as `en`: a voice that speaks it is chosen, or the given one is checked'))
+  @Field(
+    text('An ISO 639-1 code such as `en`. Selects a voice that speaks the language; a requested voice must speak it.'),
+  )
   @IsOptional()
   @MaxLength(MAX_LANGUAGE, { message: 'language must be a code such as en' })
-  @IsString({ message: 'language must be a text' })
+  @IsString({ message: 'language must be a string' })
   language?: string | null;
 
   @IsOptional()
@@ -79,17 +85,17 @@ export class SpeechRequest implements SpeechBody {
   @IsNumberBetween(0.25, 4)
   speed?: number | null;
 
-  @Field(text('Taken, and followed by models that can'))
+  @Field(text('Instructions for the voice; ignored by models that do not support them'))
   @IsOptional()
   @MaxLength(MAX_PROMPT, { message: `instructions must have at most ${MAX_PROMPT} characters` })
-  @IsString({ message: 'instructions must be a text' })
+  @IsString({ message: 'instructions must be a string' })
   instructions?: string | null;
 }
 
 export class VoicesQuery {
-  @Field(text('Voices that speak this language, such as `en`'))
+  @Field(text('Lists only voices that speak this language, such as `en`'))
   @IsOptional()
   @MaxLength(MAX_LANGUAGE, { message: 'language must be a code such as en' })
-  @IsString({ message: 'language must be a text' })
+  @IsString({ message: 'language must be a string' })
   language?: string;
 }

@@ -2,7 +2,7 @@ import { type Content, jsonContent, nameSchema } from '../../openapi/operation.t
 import { array, COUNT, nullable, object, STRING, text, usd } from '../../openapi/schemas.ts';
 
 const SECONDS = { type: 'number', minimum: 0 };
-const USAGE = object({ type: { const: 'duration' }, seconds: COUNT, cost: usd('Charged') });
+const USAGE = object({ type: { const: 'duration' }, seconds: COUNT, cost: usd('The charged amount') });
 
 const TranscriptText = nameSchema('Transcript', object({ text: STRING, usage: USAGE }));
 
@@ -41,7 +41,7 @@ export const TRANSCRIPT: Content = {
 
 const AUDIO = { type: 'string', contentMediaType: 'application/octet-stream' };
 
-/** As vendors name them. */
+/** The subtypes of audio media types, as providers name them. */
 const AUDIO_TYPES = ['mpeg', 'ogg', 'opus', 'aac', 'flac', 'wav', 'pcm', 'l16'];
 
 export const SPEECH: Content = Object.fromEntries(AUDIO_TYPES.map((type) => [`audio/${type}`, AUDIO]));
@@ -55,8 +55,8 @@ export const VoiceList = nameSchema(
         id: STRING,
         name: STRING,
         provider: STRING,
-        model_id: text('The model that speaks with it'),
-        language: text('ISO 639-1, or `multi` for a voice that speaks all languages of its model'),
+        model_id: text('The model that has this voice'),
+        language: text('An ISO 639-1 code, or `multi` for a voice that speaks all languages of its model'),
         gender: STRING,
         description: STRING,
       }),
@@ -73,18 +73,18 @@ export const AudioModelList = nameSchema(
         id: STRING,
         object: { const: 'model' },
         name: STRING,
-        type: text('Speech to text, or text to speech', { enum: ['stt', 'tts'] }),
+        type: text('Speech to text (`stt`) or text to speech (`tts`)', { enum: ['stt', 'tts'] }),
         provider: STRING,
-        unit: text('What a price is for', { enum: ['minute', '1k_characters'] }),
-        base_price: usd('What the provider takes for a unit'),
-        api_price: usd('What is charged for a unit'),
-        ui_price: usd('What is charged for a unit in the web application'),
+        unit: text('The unit of the prices', { enum: ['minute', '1k_characters'] }),
+        base_price: usd('The price of a unit at the provider'),
+        api_price: usd('The charged price of a unit'),
+        ui_price: usd('The charged price of a unit in the web application'),
         variants: array(
           object({
             language: STRING,
-            base_price: usd('The same'),
-            api_price: usd('The same'),
-            ui_price: usd('The same'),
+            base_price: usd('The price of a unit at the provider'),
+            api_price: usd('The charged price of a unit'),
+            ui_price: usd('The charged price of a unit in the web application'),
           }),
         ),
         languages: array(STRING),

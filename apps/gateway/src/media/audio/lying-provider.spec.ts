@@ -1,4 +1,4 @@
-/** What a vendor says of the length of a recording is on its invoice, as far as it can be true. */
+/** A provider invoices the duration that it reports, so a plausible duration is recorded even if it is too long. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { HoldSettled } from '#domain';
 import { createForm, type TestAccount, TestWorld } from '#testing';
@@ -16,7 +16,7 @@ afterAll(async () => {
   await vendor.close();
 });
 
-/** A second of sound. @returns what was settled */
+/** Transcribes one second of audio. @returns the data of the `HoldSettled` event */
 async function settledAt(duration: unknown) {
   const results = { channels: [{ alternatives: [{ transcript: 'x', words: [] }] }] };
   vendor.handler = respondWithJson({ metadata: { duration }, results });
@@ -26,7 +26,7 @@ async function settledAt(duration: unknown) {
   return ((await world.listEvents(account)).at(-1) as unknown as HoldSettled).data;
 }
 
-test('a longer one is owed to it, and no more than is held is taken from the customer', async () => {
+test('owes the provider for a longer reported duration, and charges the customer no more than is held', async () => {
   const { held, charged, charge } = await settledAt(60);
   expect(charged).toBe(held);
   expect(charge).toMatchObject({
@@ -37,7 +37,7 @@ test('a longer one is owed to it, and no more than is held is taken from the cus
 });
 
 test.each([undefined, -1, 'long', 1e12])(
-  'one of %s seconds is not believed: what was counted is charged, as an estimate',
+  'ignores a reported duration of %s seconds, and charges the measured duration as an estimate',
   async (duration) => {
     const { held, charged, charge } = await settledAt(duration);
     expect(BigInt(charged)).toBeLessThanOrEqual(BigInt(held));

@@ -19,9 +19,9 @@ interface Heard {
   readonly status: number;
   readonly headers: Headers;
   readonly bytes: Buffer;
-  /** How many pieces it came in. */
+  /** The number of chunks that arrived. */
   readonly pieces: number;
-  /** It broke off before its end. */
+  /** Whether the response was aborted. */
   readonly broken: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: errors
   readonly body: any;
@@ -53,7 +53,7 @@ const typesSince = async (before: number) => (await since(before)).map(({ type }
 const ended = (before: number) => world.waitUntil(async () => (await factCount()) > before + 1);
 
 describe('speech', () => {
-  test('comes as it is made, as MP3 in the voice of the model', async () => {
+  test('is streamed as MP3 by default', async () => {
     const { status, headers, bytes, pieces } = await speak('Hello [[sandbox chunk_delay=20 chunks=4]]', {
       model: OPENAI,
     });
@@ -63,7 +63,7 @@ describe('speech', () => {
     expect(pieces).toBeGreaterThan(1);
   });
 
-  test('begins before the vendor has ended', async () => {
+  test('is sent before the provider has sent all of it', async () => {
     const response = await fetch(`${world.api}/audio/speech`, {
       method: 'POST',
       headers: { authorization: `Bearer ${account.apiKey}`, 'content-type': 'application/json' },
@@ -91,13 +91,13 @@ describe('speech', () => {
     [{ model: 'eleven_v3', response_format: 'wav' }, 'audio/wav', 'RIFF'],
     [{ model: 'eleven_v3', response_format: 'flac' }, 'audio/mpeg', ''],
     [{}, 'audio/mpeg', ''],
-  ])('is as %j asks for', async (more, type, start) => {
+  ])('is generated as %j requests', async (more, type, start) => {
     const { status, headers, bytes } = await speak('Hello', more);
     expect([status, headers.get('content-type')]).toEqual([200, type]);
     expect(bytes.toString('latin1', 0, start.length)).toBe(start);
   });
 
-  test('is in a voice that speaks the language, by the vendor as well', async () => {
+  test('uses a voice that speaks the requested language', async () => {
     for (const [language, voice] of [
       ['fr', 'aura-2-agathe-fr'],
       ['es', 'aura-2-celeste-es'],
@@ -107,7 +107,7 @@ describe('speech', () => {
     }
   });
 
-  test('stands in the history with its characters', async () => {
+  test('is recorded in the history with its number of characters', async () => {
     const by = await world.createAccount(1.05);
     await speak('Grüezi 👋', {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
@@ -115,36 +115,48 @@ describe('speech', () => {
   });
 });
 
-describe('speech is refused, and nothing is held,', () => {
+describe('a request for speech that is rejected before money is held', () => {
   test.each<[string, unknown, object, number, RegExp]>([
-    ['without a text', undefined, {}, 400, /input must be a text/],
-    ['of nothing', '  ', {}, 400, /with something in it/],
-    ['of more than 2,000 characters by the first vendor', 'a'.repeat(2_001), {}, 400, /at most 2000 characters/],
-    ['of more than 5,000 by the second', 'a'.repeat(5_001), { model: 'eleven_v3' }, 400, /at most 5000 characters/],
-    ['in a voice that is none', 'a', { voice: 'aura-2-nobody-en' }, 400, /no voice "aura-2-nobody-en"/],
-    ['in a voice of another model', 'a', { voice: 'aura-2-thalia-en', model: 'eleven_v3' }, 400, /no voice/],
-    ['in a voice that is no text', 'a', { voice: 7 }, 400, /voice must be/],
+    ['without a text', undefined, {}, 400, /input must be a string/],
+    ['with a blank text', '  ', {}, 400, /must be a non-empty string/],
+    ['with more than 2,000 characters for Deepgram', 'a'.repeat(2_001), {}, 400, /at most 2000 characters/],
     [
-      'in a voice that does not speak the language',
+      'with more than 5,000 characters for ElevenLabs',
+      'a'.repeat(5_001),
+      { model: 'eleven_v3' },
+      400,
+      /at most 5000 characters/,
+    ],
+    ['with an unknown voice', 'a', { voice: 'aura-2-nobody-en' }, 400, /no voice "aura-2-nobody-en"/],
+    ['with a voice of another model', 'a', { voice: 'aura-2-thalia-en', model: 'eleven_v3' }, 400, /no voice/],
+    ['with a voice that is not a string', 'a', { voice: 7 }, 400, /voice must be/],
+    [
+      'with a voice that does not speak the language',
       'a',
       { voice: 'aura-2-thalia-en', language: 'fr' },
       422,
       /does not speak "fr"/,
     ],
     [
-      'in a voice of all languages that lacks this one',
+      'with a multilingual voice of a model that does not support the language',
       'a',
       { voice: 'Aria', model: 'eleven_v3', language: 'tlh' },
       422,
       /does not speak/,
     ],
-    ['in a language that no voice speaks', 'a', { language: 'tlh' }, 400, /language must be one of en, es/],
-    ['in a format that is none', 'a', { response_format: 'midi' }, 400, /response_format must be one of/],
-    ['at a speed that is none', 'a', { speed: 9 }, 400, /speed must be from 0.25 to 4/],
-    ['by a model that is not there', 'a', { model: 'x' }, 404, /does not exist/],
-    ['by a model that transcribes', 'a', { model: 'nova-3' }, 400, /does not speak/],
-    ['where data must not be collected', 'a', { provider: { data_collection: 'deny' } }, 404, /deepgram collects data/],
-  ])('%s', async (_, input, more, status, message) => {
+    ['with a language that no voice speaks', 'a', { language: 'tlh' }, 400, /language must be one of en, es/],
+    ['with an unknown format', 'a', { response_format: 'midi' }, 400, /response_format must be one of/],
+    ['with an invalid speed', 'a', { speed: 9 }, 400, /speed must be from 0.25 to 4/],
+    ['with an unknown model', 'a', { model: 'x' }, 404, /does not exist/],
+    ['with a transcription model', 'a', { model: 'nova-3' }, 400, /does not support text to speech/],
+    [
+      'with a provider that collects data although that is denied',
+      'a',
+      { provider: { data_collection: 'deny' } },
+      404,
+      /deepgram collects data/,
+    ],
+  ])('is rejected %s', async (_, input, more, status, message) => {
     const before = await factCount();
     const answer = await speak(input, more);
     expect([answer.status, answer.body.status, answer.body.statusCode]).toEqual([status, 'error', status]);
@@ -152,7 +164,7 @@ describe('speech is refused, and nothing is held,', () => {
     expect(await factCount()).toBe(before);
   });
 
-  test('without a key, and without money', async () => {
+  test('is rejected without a key and without money', async () => {
     expect((await world.post('/v1/audio/speech', { input: 'a' })).status).toBe(401);
     const poor = await speak('a', {}, await world.createAccount());
     expect([poor.status, poor.body.error.type]).toEqual([402, 'insufficient_balance']);
@@ -160,8 +172,8 @@ describe('speech is refused, and nothing is held,', () => {
   });
 });
 
-describe('the money for speech', () => {
-  test('is held and charged by the character, as the vendor bills it', async () => {
+describe('the charge for speech', () => {
+  test('is calculated by the character, like the hold and the bill of the provider', async () => {
     const before = await factCount();
     await speak('a'.repeat(1_000));
     const [held, settled] = await since(before);
@@ -180,7 +192,7 @@ describe('the money for speech', () => {
     ['eleven_v3', '100000000', '105500000'],
     ['tts-1', '15000000', '15825000'],
     ['tts-1-hd', '30000000', '31650000'],
-  ])('by %s is what its vendor bills, and what is listed', async (model, cost, price) => {
+  ])('has the cost that the provider bills for %s, and the listed price', async (model, cost, price) => {
     const before = await factCount();
     expect((await speak('a', { model })).status).toBe(200);
     expect(listCharges(await since(before))).toMatchObject([{ cost, price }]);
@@ -193,7 +205,7 @@ describe('the money for speech', () => {
     ['500', 502, ['FundsHeld', 'HoldReleased']],
     ['refuse', 503, ['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']],
     ['lost', 503, ['FundsHeld', 'HoldReleased', 'ChargeAbsorbed']],
-  ])('is given back when a vendor fails with %s before a sound', async (fault, status, facts) => {
+  ])('is not made if the provider fails with %s before any audio', async (fault, status, facts) => {
     for (const model of [OPENAI, DEEPGRAM, 'eleven_v3']) {
       const before = await factCount();
       const answer = await speak(`[[sandbox fault=${fault}]]`, { model });
@@ -202,7 +214,7 @@ describe('the money for speech', () => {
     }
   });
 
-  test('is given back when the vendor breaks off, which the house bears and the client sees', async () => {
+  test('is not made if the provider interrupts the audio: the operator absorbs the cost, and the response is aborted', async () => {
     const before = await factCount();
     const { status, broken, bytes } = await speak('[[sandbox fault=cut]]', { model: OPENAI });
     expect([status, broken]).toEqual([200, true]);
@@ -214,7 +226,7 @@ describe('the money for speech', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.000315');
   });
 
-  test('is charged whole when the client leaves, since the vendor bills all of it', async () => {
+  test('is made in full if the client disconnects, because the provider bills the complete speech', async () => {
     const before = await factCount();
     const leaving = new AbortController();
     const response = await fetch(`${world.api}/v1/audio/speech`, {
@@ -231,7 +243,7 @@ describe('the money for speech', () => {
     expect(charge?.items[0]?.usage).toEqual({ character: 50 });
   });
 
-  test('is charged when the client leaves before the first sound, since the vendor is asked already', async () => {
+  test('is made if the client disconnects before the first audio, because the provider was already called', async () => {
     const before = await factCount();
     const leaving = new AbortController();
     const input = '[[sandbox latency=150]]';
@@ -248,7 +260,7 @@ describe('the money for speech', () => {
     expect(await typesSince(before)).toEqual(['FundsHeld', 'HoldSettled']);
   });
 
-  test('is paid once for an Idempotency-Key, and the sound is the same', async () => {
+  test('is made once per Idempotency-Key; a repeated request returns the same audio', async () => {
     const before = await factCount();
     const key = { 'idempotency-key': 'speech-1' };
     const first = await speak('Hello', {}, account, key);
@@ -259,8 +271,8 @@ describe('the money for speech', () => {
   });
 });
 
-describe('the lists', () => {
-  test('say what is charged', async () => {
+describe('the lists of audio models and voices', () => {
+  test('have the charged prices and the prices at the provider', async () => {
     const { data } = (await world.get('/v1/audio/models')).body;
     expect(data.find(({ id }: { id: string }) => id === 'nova-3')).toMatchObject({
       type: 'stt',
@@ -281,7 +293,7 @@ describe('the lists', () => {
     for (const at of ['/audio/models', '/api/v1/audio/models']) expect((await world.get(at)).body.data).toEqual(data);
   });
 
-  test('have voices of all vendors, and for a language those that speak it and those that speak all', async () => {
+  test('have the voices of all providers, or those that speak a language, including voices of all languages', async () => {
     const of = async (query = '') => (await world.get(`/v1/audio/voices${query}`)).body.data;
     const all = await of();
     expect(new Set(all.map(({ provider }: { provider: string }) => provider))).toEqual(

@@ -17,7 +17,7 @@ const NOTHING_SAID: Transcript = {
 const said = (more: Partial<Transcript>, language = 'en', seconds = 1) =>
   toSegments({ ...NOTHING_SAID, ...more }, language, seconds);
 
-/** A word a second. */
+/** Splits a text into words of equal duration, in seconds. */
 const words = (text: string, each = 0.4): readonly SpokenWord[] =>
   text.split(' ').map((word, i) => ({ word, start: i * each, end: (i + 1) * each }));
 
@@ -27,7 +27,7 @@ interface Cue {
   readonly text: string;
 }
 
-/** @throws where it is no SubRip */
+/** @throws Error if the text is not SubRip */
 function readSubRip(text: string): readonly Cue[] {
   const nodes = subtitle.parseSync(text) as readonly { readonly type: string; readonly data: Cue }[];
   return nodes.map(({ data: { start, end, text } }) => ({ start: start / 1_000, end: end / 1_000, text }));
@@ -35,7 +35,7 @@ function readSubRip(text: string): readonly Cue[] {
 
 const ENTITIES = { '&amp;': '&', '&lt;': '<', '&gt;': '>' };
 
-/** What the parser of WebVTT's own editor says of it. */
+/** Parses with the WebVTT parser by the editor of the specification. */
 function readWebVtt(text: string): { readonly cues: readonly Cue[]; readonly errors: readonly unknown[] } {
   const { cues, errors } = new webvtt.WebVTTParser(ENTITIES).parse(text, 'subtitles');
   const read = cues.map(({ startTime: start, endTime: end, tree }) => {
@@ -45,7 +45,7 @@ function readWebVtt(text: string): { readonly cues: readonly Cue[]; readonly err
 }
 
 describe('subtitles', () => {
-  test('end where a sentence or a pause does, and can be read', () => {
+  test('end at the end of a sentence or at a pause, with limited length and duration', () => {
     expect(said({ words: words('One, two. Three four.') }).map(({ text }) => text)).toEqual([
       'One, two.',
       'Three four.',
@@ -59,21 +59,21 @@ describe('subtitles', () => {
     ).toBeLessThan(7.1);
   });
 
-  test('are written together in languages that do so', () => {
+  test('have no spaces in languages that are written without them', () => {
     expect(said({ words: words('硬 貨 です') }, 'ja')).toMatchObject([{ text: '硬貨です' }]);
   });
 
-  test('are those of the vendor, where it has them', () => {
+  test('are the segments of the provider, if there are any', () => {
     const segments = [{ text: ' Hello  there ', start: 0, end: 1 }];
     expect(said({ segments, words: words('a b') })).toEqual([{ text: 'Hello there', start: 0, end: 1 }]);
   });
 
-  test('of a text without any times are all of it, and there are none of silence', () => {
+  test('consist of one segment for a text without times, and of none for an empty text', () => {
     expect(said({ text: 'Hello' }, 'en', 4)).toEqual([{ text: 'Hello', start: 0, end: 4 }]);
     expect([formatSrt(said({})), formatVtt(said({}))]).toEqual(['', 'WEBVTT\n\n']);
   });
 
-  test('have hours, and what would be taken for something else is written otherwise', () => {
+  test('format hours, and escape characters with a meaning in the format', () => {
     const segments = [{ text: 'a --> b & <c>\n\n2', start: 36_061.5, end: 36_062 }];
     expect(formatSrt(said({ segments }))).toBe('1\n10:01:01,500 --> 10:01:02,000\na → b & <c> 2\n\n');
     expect(formatVtt(said({ segments }))).toBe(
@@ -81,7 +81,7 @@ describe('subtitles', () => {
     );
   });
 
-  test('are valid and in order, whatever was heard', () => {
+  test('are valid and in order for any transcript', () => {
     const time = fc.double({ min: 0, max: 500_000, noNaN: true });
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),

@@ -1,21 +1,22 @@
-/** Subtitles of a transcript: SubRip, and WebVTT (https://www.w3.org/TR/webvtt1/). */
+/** Subtitles of a transcript in SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). */
 import type { SpokenSegment, SpokenWord, Transcript } from '#application';
 
-/** Two lines of a television's subtitles. */
+/** The length of two lines of television subtitles. */
 const MAX_LINE_CHARACTERS = 84;
 const MAX_LINE_SECONDS = 7;
 const PAUSE_SECONDS = 0.8;
-/** What cannot be read in time is shown for this long. */
+/** Minimum duration of a segment, so that it ends after it starts. */
 const MIN_LINE_SECONDS = 0.001;
-/** Breaks and what cannot be seen. */
+/** White space, line breaks and control characters. */
 const INVISIBLE_CHARACTERS = /[\s\p{Cc}]+/gu;
-/** Languages whose words are written together. */
+/** Languages that are written without spaces between words. */
 const LANGUAGES_WITHOUT_SPACES: ReadonlySet<string> = new Set(['ja', 'zh', 'th', 'lo', 'km', 'my']);
 const SENTENCE_END_PATTERN = /[.!?…。！？]["'”’)\]]*$/;
 
 /**
- * What is said at a time: segments as the vendor has them, as long as they can be read at once; else words put together.
- * @param seconds the length of the recording, of which a text without any times is one segment
+ * Returns the segments of the provider if there are any, else lines that are joined from its words. A text without
+ * times becomes one segment.
+ * @param seconds the length of the recording, at which the segment of a text without times ends
  */
 export function toSegments(
   { segments, words, text }: Transcript,
@@ -28,7 +29,7 @@ export function toSegments(
   return text.trim() === '' ? [] : [{ text: text.trim(), start: 0, end: Math.max(seconds, MIN_LINE_SECONDS) }];
 }
 
-/** Lines of readable length and time, which end where a sentence or a pause does. */
+/** Joins words into lines of readable length and duration that end at the end of a sentence or at a pause. */
 function joinWords(words: readonly SpokenWord[], separator: string): readonly SpokenSegment[] {
   const lines: SpokenSegment[] = [];
   let line: SpokenSegment | undefined;
@@ -47,7 +48,7 @@ function joinWords(words: readonly SpokenWord[], separator: string): readonly Sp
   return line ? [...lines, line] : lines;
 }
 
-/** None ends before it starts, or starts before the one before has ended; none is empty. */
+/** Sorts segments by their start and drops empty ones. Each segment ends after it starts; segments do not overlap. */
 function toOrderedSegments(segments: readonly SpokenSegment[]): readonly SpokenSegment[] {
   const ordered: SpokenSegment[] = [];
   let last = 0;
@@ -66,7 +67,7 @@ function roundToMilliseconds(seconds: number): number {
   return Math.round(seconds * 1_000) / 1_000;
 }
 
-/** An arrow would be taken for a line of times. */
+/** Replaces `-->` in the text, because players would take it for a line with times. */
 export function formatSrt(segments: readonly SpokenSegment[]): string {
   return segments
     .map(({ text, start, end }, i) => {

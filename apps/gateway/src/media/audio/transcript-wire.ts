@@ -1,4 +1,4 @@
-/** Transcripts in the formats that OpenAI's clients ask for. */
+/** Transcripts in the formats of OpenAI's API. */
 import type { Transcription } from '#application';
 import { toUsdJsonNumber } from '#kernel';
 import { formatSrt, formatVtt, toSegments } from './subtitles.ts';
@@ -40,7 +40,7 @@ function toUsage({ milliseconds, receipt }: Transcription) {
   return { type: 'duration', seconds: Math.ceil(milliseconds / 1_000), cost: toUsdJsonNumber(receipt.charged) };
 }
 
-/** What nobody measures here has the value of a segment that is beyond doubt. */
+/** Fields of OpenAI that are not measured here, with the values of a segment that was recognised with certainty. */
 const CERTAIN_SEGMENT_FIELDS = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
 
 function toVerboseTranscript(transcription: Transcription) {

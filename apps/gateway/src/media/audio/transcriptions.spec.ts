@@ -42,7 +42,7 @@ function transcribe(sound: Sound, fields: Readonly<Record<string, string>> = {},
   return world.send('POST', '/v1/audio/transcriptions', { body, headers: { authorization, ...headers } });
 }
 
-/** What was stated since, of the account. */
+/** Returns the events of the account after the first `before` events. */
 async function since(before: number): Promise<readonly DomainEvent[]> {
   return (await world.listEvents(account)).slice(before);
 }
@@ -74,7 +74,7 @@ describe('a transcription', () => {
         usage: { type: 'duration', seconds: 4, cost: expect.any(Number) },
       },
     ],
-  ])('comes as %s', async (response_format, type, body) => {
+  ])('is returned as %s', async (response_format, type, body) => {
     const answer = await transcribe({ seconds: 3, note }, { response_format });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, `${type}; charset=utf-8`]);
     expect(answer.headers.get('x-generation-id')).toMatch(/^gen-/);
@@ -85,13 +85,13 @@ describe('a transcription', () => {
     ['text', 'text/plain', /^One, two\. Three\?\n$/],
     ['srt', 'application/x-subrip', /^1\n00:00:00,000 --> 00:00:0[12],\d{3}\nOne, two\.\n\n2\n/],
     ['vtt', 'text/vtt', /^WEBVTT\n\n00:00:00\.000 --> 00:00:0[12]\.\d{3}\nOne, two\.\n\n/],
-  ])('comes as %s', async (response_format, type, text) => {
+  ])('is returned as %s', async (response_format, type, text) => {
     const answer = await transcribe({ seconds: 3, note }, { response_format });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, `${type}; charset=utf-8`]);
     expect(answer.text).toMatch(text);
   });
 
-  test('is had at all addresses, and by models of every vendor', async () => {
+  test('is served at all paths, with models of every provider', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}` };
     for (const at of ['/audio', '/api/v1/audio']) {
       const body = new FormData();
@@ -102,7 +102,7 @@ describe('a transcription', () => {
       expect((await transcribe({}, { model })).body).toMatchObject({ text: expect.any(String) });
   });
 
-  test('stands in the history with its seconds', async () => {
+  test('is recorded in the history with its seconds', async () => {
     const by = await world.createAccount(1.05);
     await transcribe({ seconds: 7.5 }, {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
@@ -110,11 +110,11 @@ describe('a transcription', () => {
   });
 });
 
-describe('the money for a transcription', () => {
+describe('the charge for a transcription', () => {
   const perSecond = (4_536_500_000n * 1_000n) / 60_000n;
 
   test.each(AUDIO_FORMATS)(
-    'of %s that claims a tenth of its length is held for all of it, and is what the vendor bills',
+    'covers the full duration of %s audio that claims a tenth of it, and has the cost that the provider bills',
     async (format) => {
       const before = await factCount();
       expect((await transcribe({ format, seconds: 40, claims: 0.1 })).status).toBe(200);
@@ -133,7 +133,7 @@ describe('the money for a transcription', () => {
     },
   );
 
-  test('of a model that bills whole seconds covers these', async () => {
+  test('is for full seconds with a model that bills full seconds', async () => {
     const before = await factCount();
     await transcribe({ seconds: 19.5, claims: 0.1 }, { model: 'whisper-1' });
     const [charge] = listCharges(await since(before));
@@ -141,11 +141,11 @@ describe('the money for a transcription', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.002');
   });
 
-  test('in no language is in the first of the model', async () => {
+  test('is possible for an empty language, which selects the default of the model', async () => {
     expect((await transcribe({ seconds: 1 }, { language: '' })).status).toBe(200);
   });
 
-  test('in several languages at once is dearer, and said so', async () => {
+  test('is higher for several languages, and records the language', async () => {
     const before = await factCount();
     expect((await transcribe({ seconds: 60, format: 'wav' }, { language: 'multi' })).status).toBe(200);
     const [charge] = listCharges(await since(before));
@@ -153,7 +153,7 @@ describe('the money for a transcription', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.0052');
   });
 
-  test('is of whole seconds where the vendor says no more than its length', async () => {
+  test('is for full seconds if the provider reports only the duration', async () => {
     const before = await factCount();
     const answer = await transcribe(
       { seconds: 12.5, format: 'wav', note: '[[sandbox fault=no_usage]]' },
@@ -173,7 +173,7 @@ describe('the money for a transcription', () => {
     ['lost', 503, 'borne by the house'],
     ['malformed', 502, 'borne by the house'],
   ])(
-    'is given back when the vendor fails with %s (%i), and what it may invoice is paid by %s',
+    'is not made if the provider fails with %s (%i); the possible cost at the provider: %s',
     async (fault, status, paidBy) => {
       const before = await factCount();
       const answer = await transcribe({ seconds: 30, note: `[[sandbox fault=${fault}]]` });
@@ -185,14 +185,14 @@ describe('the money for a transcription', () => {
     },
   );
 
-  test('is missing: nothing is uploaded to a vendor', async () => {
+  test('fails for lack of money before anything is uploaded to the provider', async () => {
     const poor = await world.createAccount();
     const answer = await transcribe({ seconds: 30 }, {}, poor);
     expect([answer.status, answer.body.error.type]).toEqual([402, 'insufficient_balance']);
     expect(await world.bill.fetchTotal()).toMatchObject({ lines: 0 });
   });
 
-  test('is paid once for an Idempotency-Key, and the same key is no other file', async () => {
+  test('is made once per Idempotency-Key, and the same key with another file is rejected', async () => {
     const before = await factCount();
     const key = { 'idempotency-key': 'sound-1' };
     const [first, again] = [await transcribe({}, {}, account, key), await transcribe({}, {}, account, key)];
@@ -202,33 +202,33 @@ describe('the money for a transcription', () => {
   });
 });
 
-describe('a transcription is refused, and nothing is held,', () => {
+describe('a transcription that is rejected before money is held', () => {
   test.each<[string, Sound, Readonly<Record<string, string>>, number, RegExp]>([
-    ['of an empty file', { bytes: Buffer.alloc(0) }, {}, 400, /file is empty/],
+    ['with an empty file', { bytes: Buffer.alloc(0) }, {}, 400, /file is empty/],
     [
-      'of what is no sound',
+      'with a file that is not audio',
       { bytes: Buffer.from('these are words, and no sound') },
       {},
       400,
       /mp3, mp4, mpeg, mpga, m4a, wav or webm/,
     ],
-    ['of a format that is none of the seven', { format: 'ogg' }, {}, 400, /by its content/],
-    ['of more than 25 MB', { bytes: Buffer.alloc(25 * 1024 * 1024 + 1) }, {}, 413, /at most 26214400 bytes/],
-    ['in a language that the model does not know', {}, { language: 'tlh' }, 400, /must be one of en, multi, es/],
+    ['with an unsupported format', { format: 'ogg' }, {}, 400, /whose content is/],
+    ['with more than 25 MiB', { bytes: Buffer.alloc(25 * 1024 * 1024 + 1) }, {}, 413, /at most 26214400 bytes/],
+    ['with an unsupported language', {}, { language: 'tlh' }, 400, /must be one of en, multi, es/],
     [
-      'as something else',
+      'with an unsupported response format',
       {},
       { response_format: 'docx' },
       400,
       /response_format must be one of json, text, srt, vtt, verbose_json/,
     ],
-    ['by a model that is not there', {}, { model: 'nova-9' }, 404, /does not exist/],
-    ['by a model that speaks', {}, { model: 'deepgram_aura_2' }, 400, /does not transcribe/],
-    ['by a model that chats', {}, { model: 'openai/gpt-5-mini' }, 400, /does not transcribe/],
-    ['with a temperature that is none', {}, { temperature: 'hot' }, 400, /temperature must be a number/],
-    ['with a prompt without end', {}, { prompt: 'a'.repeat(5_000) }, 400, /prompt must have at most/],
-    ['with preferences that are none', {}, { provider: 'x' }, 400, /provider must be/],
-  ])('%s', async (_, sound, fields, status, message) => {
+    ['with an unknown model', {}, { model: 'nova-9' }, 404, /does not exist/],
+    ['with a speech model', {}, { model: 'deepgram_aura_2' }, 400, /does not support transcription/],
+    ['with a chat model', {}, { model: 'openai/gpt-5-mini' }, 400, /does not support transcription/],
+    ['with an invalid temperature', {}, { temperature: 'hot' }, 400, /temperature must be a number/],
+    ['with a prompt that is too long', {}, { prompt: 'a'.repeat(5_000) }, 400, /prompt must have at most/],
+    ['with invalid preferences', {}, { provider: 'x' }, 400, /provider must be/],
+  ])('is rejected %s', async (_, sound, fields, status, message) => {
     const before = await factCount();
     const answer = await transcribe(sound, fields);
     expect([answer.status, answer.body.statusCode]).toEqual([status, status]);
@@ -236,7 +236,7 @@ describe('a transcription is refused, and nothing is held,', () => {
     expect(await factCount()).toBe(before);
   });
 
-  test('where data must not be collected, and only vendors are left that do', async () => {
+  test('is rejected if data collection is denied and the provider of the model collects data', async () => {
     const answer = await transcribe({}, { provider: '{"data_collection":"deny"}' });
     expect([answer.status, answer.body.message]).toEqual([
       404,
@@ -245,7 +245,7 @@ describe('a transcription is refused, and nothing is held,', () => {
     expect((await transcribe({}, { provider: '{"data_collection":"deny"}', model: 'whisper-1' })).status).toBe(200);
   });
 
-  test('without a file, and without a key', async () => {
+  test('is rejected without a file and without a key', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}` };
     const body = new FormData();
     body.set('model', 'nova-3');

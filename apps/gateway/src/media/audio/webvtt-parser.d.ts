@@ -7,7 +7,7 @@ declare module 'webvtt-parser' {
   }
 
   class WebVTTParser {
-    /** @param entities by how they are written, with ampersand and semicolon */
+    /** @param entities characters by their entity, including ampersand and semicolon */
     constructor(entities?: Readonly<Record<string, string>>);
     parse(text: string, mode: 'subtitles'): { readonly cues: readonly Cue[]; readonly errors: readonly unknown[] };
   }

@@ -32,7 +32,7 @@ describe("OpenAI's client", () => {
     client = new OpenAI({ ...settings, maxRetries: 0 });
   });
 
-  test('has images made, as addresses by default', async () => {
+  test('generates images, as URLs by default', async () => {
     const { data = [] } = await client.images.generate({ model: GPT, prompt: 'A coin', n: 2, size: '1536x1024' });
     expect(data).toHaveLength(2);
     for (const { url = '' } of data) {
@@ -40,13 +40,13 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('has them in base64, in the format that it asks for', async () => {
+  test('receives images in base64 in the requested format', async () => {
     const wanted = { model: GPT, prompt: 'A coin', response_format: 'b64_json', output_format: 'webp' } as const;
     const { data = [] } = await client.images.generate(wanted);
     expect(await decoded(Buffer.from(data[0]?.b64_json ?? '', 'base64'))).toEqual({ format: 'webp', isWide: false });
   });
 
-  test('gets an event for each image where it asks for a stream, in base64 whatever else it says', async () => {
+  test('receives an event with base64 for each image of a stream, whatever its response_format', async () => {
     const made = { model: GPT, prompt: 'A coin', n: 2, stream: true, partial_images: 1 } as const;
     const edited = { model: GPT, prompt: 'A coin', image: await picture(), stream: true } as const;
     const streams = [
@@ -64,7 +64,7 @@ describe("OpenAI's client", () => {
     expect(seen).toEqual([generated, generated, ['image_edit.completed', 'png', 'png']]);
   });
 
-  test('edits one, with a mask, or several of which the first is used', async () => {
+  test('edits an image with a mask, even if it sends several images', async () => {
     const mask = await picture();
     for (const image of [await picture(), [await picture(), await picture()]]) {
       const { data = [] } = await client.images.edit({ model: GPT, image, mask, prompt: 'At night', quality: 'low' });
@@ -72,7 +72,7 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('reads a refusal of a prompt, and of a size', async () => {
+  test('throws an APIError for a rejected prompt and for an invalid size', async () => {
     const refused = { model: BANANA, prompt: '[[sandbox fault=policy]]' };
     const error = await client.images.generate(refused).catch((each) => each);
     expect(error).toBeInstanceOf(APIError);
@@ -86,7 +86,7 @@ describe("Vercel's AI SDK", () => {
   test.each([
     ['@ai-sdk/openai', () => createOpenAI(settings).image(GPT)],
     ['@ai-sdk/openai-compatible', () => createOpenAICompatible({ name: 'house', ...settings }).imageModel(GPT)],
-  ])('has images made and edited with %s', async (_, model) => {
+  ])('generates and edits images with %s', async (_, model) => {
     const asked = { model: model(), prompt: 'A coin', size: '1024x1536' as const, maxRetries: 0 };
     const { images } = await generateImage({ ...asked, n: 2 });
     expect(images).toHaveLength(2);

@@ -20,7 +20,7 @@ afterAll(() => world.close());
 
 const NOTHING = '0.000000000000';
 
-/** One request of a new account: its answer, the facts behind the hold, its record, and what it cost whom. */
+/** Sends one request of a new account and returns its response, the events after the hold, its record and its costs. */
 async function exchange(directive: string, more: object = {}) {
   const by = await world.createAccount(1.05);
   await world.bill.clear();
@@ -49,7 +49,7 @@ async function outcomeFor(by: Awaited<ReturnType<TestWorld['createAccount']>>) {
 const RELEASED = ['HoldReleased'];
 const ABSORBED = ['HoldReleased', 'ChargeAbsorbed'];
 
-describe('an image that does not come costs nothing', () => {
+describe('a failed generation of images', () => {
   test.each<[string, number, string, string[], string]>([
     ['fault=400', 400, 'invalid_request', RELEASED, '0'],
     ['fault=429', 429, 'rate_limit_exceeded', RELEASED, '0'],
@@ -65,14 +65,17 @@ describe('an image that does not come costs nothing', () => {
     ['fault=truncated', 502, 'upstream_error', ABSORBED, '0.08'],
     ['fault=broken', 502, 'upstream_error', ABSORBED, '0.08'],
     ['fault=too_large', 502, 'upstream_error', ABSORBED, '0.08'],
-  ])('%s is answered with %d and %s', async (directive, status, code, types, cost) => {
-    const outcome = await exchange(directive);
-    const { answer, record } = outcome;
-    expect([answer.status, answer.body.error.code]).toEqual([status, code]);
-    expect(outcome.types).toEqual(types);
-    expect(record).toMatchObject({ query_type: 'image_generation', model: BANANA, price_in_usd: 0, output_count: 0 });
-    expect([outcome.spent, outcome.owed, outcome.invoiced]).toEqual([NOTHING, cost, cost]);
-  });
+  ])(
+    'returns for %s the status %d and the code %s, and costs the customer nothing',
+    async (directive, status, code, types, cost) => {
+      const outcome = await exchange(directive);
+      const { answer, record } = outcome;
+      expect([answer.status, answer.body.error.code]).toEqual([status, code]);
+      expect(outcome.types).toEqual(types);
+      expect(record).toMatchObject({ query_type: 'image_generation', model: BANANA, price_in_usd: 0, output_count: 0 });
+      expect([outcome.spent, outcome.owed, outcome.invoiced]).toEqual([NOTHING, cost, cost]);
+    },
+  );
 
   test.each<[string, string, number, boolean]>([
     ['google', 'policy_billed', 400, true],
@@ -86,7 +89,7 @@ describe('an image that does not come costs nothing', () => {
     ['openai', 'truncated', 502, true],
     ['openai', 'malformed', 502, false],
     ['openai', 'lost', 503, false],
-  ])('of %s, whose tokens are billed: %s', async (provider, fault, status, known) => {
+  ])('costs the customer nothing at %s, which bills tokens (%s)', async (provider, fault, status, known) => {
     const model = provider === 'google' ? BANANA : GPT;
     const outcome = await exchange(`fault=${fault}`, { model, provider: { only: [provider] } });
     expect([outcome.answer.status, outcome.spent]).toEqual([status, NOTHING]);
@@ -95,26 +98,26 @@ describe('an image that does not come costs nothing', () => {
     else expect(Number(outcome.owed)).toBeGreaterThan(Number(outcome.invoiced));
   });
 
-  test('also when nobody can know whether it was made', async () => {
+  test('makes the operator absorb an estimated cost if it is unknown whether an image was generated', async () => {
     const { answer, types, charges, spent, owed } = await exchange('fault=refuse');
     expect([answer.status, types, spent, owed]).toEqual([503, ABSORBED, NOTHING, '0.08']);
     expect(charges.map(isEstimated)).toEqual([true]);
   });
 
-  test('and is given up when it takes too long; what waits is called off', async () => {
+  test('is cancelled at the provider after the timeout, and costs nothing', async () => {
     const { answer, types, spent, owed, invoiced } = await exchange(`latency=${DEADLINE_MS * 4}`);
     expect([answer.status, types, spent, owed, invoiced]).toEqual([504, RELEASED, NOTHING, '0', '0']);
   });
 });
 
-describe('an image that comes', () => {
-  test('after a failure is charged once', async () => {
+describe('a successful generation of images', () => {
+  test('is charged once after retries', async () => {
     const { answer, types, spent, owed, invoiced } = await exchange('id=again fault=500 fault_times=2');
     expect([answer.status, types, spent]).toEqual([200, ['HoldSettled'], '0.092000000000']);
     expect([owed, invoiced]).toEqual(['0.08', '0.08']);
   });
 
-  test('without its tokens being told is charged as ever, and its cost is an estimate', async () => {
+  test('has the listed price and an estimated cost if the provider reports no tokens', async () => {
     for (const [model, provider, price] of [
       [BANANA, 'google', '0.092000000000'],
       [GPT, 'openai', '0.012650000000'],
@@ -124,7 +127,7 @@ describe('an image that comes', () => {
     }
   });
 
-  test('alone where two were wanted is charged alone', async () => {
+  test('charges only the images that were delivered', async () => {
     const { answer, record, spent, owed, invoiced } = await exchange('fault=fewer', { n: 2 });
     expect([answer.status, answer.body.data.length, answer.body.cost, spent]).toEqual([
       200,
@@ -136,13 +139,13 @@ describe('an image that comes', () => {
     expect([owed, invoiced]).toEqual(['0.08', '0.08']);
   });
 
-  test('behind many looks at a queue is charged as ever', async () => {
+  test('costs the listed price after many polls of the queue', async () => {
     const { answer, spent } = await exchange('latency=900');
     expect([answer.status, spent]).toEqual([200, '0.092000000000']);
   });
 });
 
-describe('a client that has gone', () => {
+describe('a client that has disconnected', () => {
   async function leaves(directive: string) {
     const by = await world.createAccount(1.05);
     await world.bill.clear();
@@ -158,17 +161,17 @@ describe('a client that has gone', () => {
     return by;
   }
 
-  test('pays for what is made soon', async () => {
+  test('pays for images that are generated within the drain timeout', async () => {
     const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=100'));
     expect([types, spent, owed, invoiced]).toEqual([['HoldSettled'], '0.092000000000', '0.08', '0.08']);
   });
 
-  test('does not pay for what takes long, and what waits is called off', async () => {
+  test('does not pay for images that take longer, and a queued job is cancelled', async () => {
     const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=2400'));
     expect([types, spent, owed, invoiced]).toEqual([RELEASED, NOTHING, '0', '0']);
   });
 
-  test('does not pay for what is being made either: the house does', async () => {
+  test('does not pay for images that are being generated after the drain timeout; the operator absorbs the cost', async () => {
     const by = await leaves('latency=1000');
     await world.waitUntil(async () => (await world.bill.fetchTotal()).lines > 0);
     const { types, spent, owed, invoiced } = await outcomeFor(by);
@@ -176,7 +179,7 @@ describe('a client that has gone', () => {
   });
 });
 
-test('an account whose prompts are refused again and again is told to wait', async () => {
+test('rejects an account with 429 after too many rejected prompts', async () => {
   const by = await world.createAccount(1.05);
   const ask = (prompt: string) =>
     world.post('/v1/images/generations', { model: BANANA, prompt, provider: { only: ['fal'] } }, by);
@@ -188,9 +191,9 @@ test('an account whose prompts are refused again and again is told to wait', asy
   expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' }, other)).status).toBe(200);
 });
 
-test('images that cannot be kept are bought once, and then not for a while', async () => {
+test('stops generating images as URLs for a while after images could not be stored', async () => {
   const files = path.join(world.foundation.settings.dataDir, 'files');
-  await rename(files, `${files}.away`).catch(() => {}); // it may not be there yet
+  await rename(files, `${files}.away`).catch(() => {}); // the directory may not exist yet
   await writeFile(files, 'no directory');
   const [first, second] = [await exchange('tokens=1'), await exchange('tokens=1')];
   for (const { answer } of [first, second]) {

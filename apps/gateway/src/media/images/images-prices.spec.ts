@@ -16,7 +16,7 @@ const models = (readCatalogue().models.filter(isMediaModel) as readonly MediaMod
 );
 const offers = models.flatMap((model) => model.endpoints.map(({ slug }) => [model.id, slug, model] as const));
 
-/** Every way to choose from a model's words. */
+/** Returns all combinations of the options of a model. */
 function combinations({ choices = {} }: MediaModel): readonly MediaChoices[] {
   return Object.entries(choices).reduce<readonly MediaChoices[]>(
     (all, [choice, words]) => all.flatMap((each) => words.map((word) => ({ ...each, [choice]: word }))),
@@ -29,15 +29,15 @@ interface Listed {
   readonly pricing: { readonly base_price: number; readonly variants?: readonly Readonly<Record<string, unknown>>[] };
 }
 
-/** What a client expects to pay who reads the list as it says: the first variant that fits, else the base price. */
+/** Returns the price that a client reads from the list: that of the first variant that matches, else the base price. */
 function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
   const fits = ({ price, ...when }: Readonly<Record<string, unknown>>) =>
     Object.entries(when).every(([choice, word]) => chosen[choice as keyof MediaChoices] === word);
   return Number(pricing.variants?.find(fits)?.price ?? pricing.base_price);
 }
 
-describe('the listed price of an image is what is charged, and the vendor bills what the books say', () => {
-  test.each(offers)('%s of %s', async (id, slug, model) => {
+describe('the listed price of an image', () => {
+  test.each(offers)('is charged for %s at %s, with the cost that the provider bills', async (id, slug, model) => {
     const { body: list } = await world.get('/v1/models?type=image');
     const listed = list.data.find((each: Listed) => each.id === id) as Listed;
     const before = (await world.listEvents(account)).length;

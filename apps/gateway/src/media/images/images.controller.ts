@@ -19,9 +19,9 @@ import { ImageEditRequest, ImageGenerationRequest } from './images.requests.ts';
 import { ImageEvent, ImageList } from './images.schemas.ts';
 
 const ERRORS = [402, 404, 409, 429, 502, 504];
-/** Of each file. */
+/** Maximum size of each uploaded file. */
 const MAX_IMAGE_BYTES = 25 * 1024 * 1024;
-/** OpenAI's clients may send several pictures, of which the first is used, and a mask. */
+/** OpenAI's clients may send several images and a mask. Only the first image is used. */
 const MAX_FILES = 17;
 
 type ImageRequestBody = ImageBody & { readonly response_format?: string | null; readonly stream?: boolean | null };
@@ -38,9 +38,9 @@ export class ImagesController {
   @Operation({
     id: 'createImages',
     tag: 'Media',
-    summary: 'Makes images',
+    summary: 'Generates images',
     description:
-      'What a model lacks is left aside, and what it has is applied: its `capabilities` in the list of models say what it lets choose, and the first word of each is what a request gets that says nothing. Upscalers, removers of backgrounds and models that only edit need `image_url`. Each image that is delivered is charged at its listed price.',
+      'Options that a model does not have are ignored. The `capabilities` of a model in the list of models have its options; an option that the request omits has the first value. Upscalers, background removers and models that only edit need `image_url`. Each delivered image is charged at its listed price.',
     auth: 'key',
     paid: true,
     payPerRequest: true,
@@ -63,8 +63,8 @@ export class ImagesController {
   @Operation({
     id: 'editImage',
     tag: 'Media',
-    summary: 'Makes images from one that is sent',
-    description: 'As `POST /v1/images/generations`, at the same prices. Of several pictures the first is used.',
+    summary: 'Generates images from an uploaded image',
+    description: 'Like `POST /v1/images/generations`, at the same prices. Only the first of several images is used.',
     auth: 'key',
     paid: true,
     payPerRequest: true,
@@ -119,7 +119,7 @@ function toImageJson(image: DeliveredImage) {
     : { b64_json: Buffer.from(image.bytes).toString('base64'), content_type };
 }
 
-/** OpenAI's event of a finished image, for each. No vendor sends images in parts, so there is no other. */
+/** Returns OpenAI's SSE event of a completed image for each image. No provider sends partial images. */
 function formatImageEvents(
   { model, images, charged }: GenerateImagesResult,
   eventPrefix: 'image_generation' | 'image_edit',

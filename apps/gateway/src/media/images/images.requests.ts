@@ -7,7 +7,8 @@ const MAX_IMAGES = 4;
 const FORMATS = ['png', 'jpeg', 'webp'];
 const RESPONSE_FORMATS = ['url', 'b64_json'];
 
-// Rules are checked from the last one up. What a model lets choose is checked with it.
+// The validation rules of a field run from the last to the first. Values whose limits depend on the model are validated
+// together with the model.
 class ImageFields implements ImageBody {
   [field: string]: unknown;
 
@@ -15,44 +16,45 @@ class ImageFields implements ImageBody {
   model!: string;
 
   @IsOptional()
-  @Field({ description: 'What is to be seen; upscalers and background removers need none' })
+  @Field({ description: 'A description of the image; optional for upscalers and background removers' })
   @IsString({ message: 'prompt must be a string' })
   prompt?: string | null;
 
   @IsOptional()
-  @Field({ description: 'How many images' })
+  @Field({ description: 'The number of images' })
   @IsPositiveInteger(MAX_IMAGES)
   n?: number | null;
 
   @IsOptional()
-  @Field({ description: 'The same as n' })
+  @Field({ description: 'The same as `n`' })
   @IsPositiveInteger(MAX_IMAGES)
   num_images?: number | null;
 
   @IsOptional()
   @Field({
-    description: 'One of the ratios of the model, such as 16:9; of pixels, such as 1024x1024, the nearest ratio',
+    description:
+      'An aspect ratio of the model, such as 16:9. A size in pixels, such as 1024x1024, selects the nearest ratio.',
   })
   @IsString({ message: 'size must be a string' })
   size?: string | null;
 
   @IsOptional()
-  @Field({ description: 'The same as size' })
+  @Field({ description: 'The same as `size`; takes precedence' })
   @IsString({ message: 'aspect_ratio must be a string' })
   aspect_ratio?: string | null;
 
   @IsOptional()
-  @Field({ description: 'One of the qualities of the model' })
+  @Field({ description: 'A quality of the model' })
   @IsString({ message: 'quality must be a string' })
   quality?: string | null;
 
   @IsOptional()
-  @Field({ description: 'One of the resolutions of the model' })
+  @Field({ description: 'A resolution of the model' })
   @IsString({ message: 'resolution must be a string' })
   resolution?: string | null;
 
   @IsOptional()
-  @Field({ description: 'What is not to be seen' })
+  @Field({ description: 'A description of what the image must not show' })
   @IsString({ message: 'negative_prompt must be a string' })
   negative_prompt?: string | null;
 
@@ -63,11 +65,11 @@ class ImageFields implements ImageBody {
   @IsOptional()
   @Max(100, { message: 'output_compression must be at most 100' })
   @Min(0, { message: 'output_compression must be at least 0' })
-  @IsInt({ message: 'output_compression must be a whole number' })
+  @IsInt({ message: 'output_compression must be an integer' })
   output_compression?: number | null;
 
   @IsOptional()
-  @IsInt({ message: 'seed must be a whole number' })
+  @IsInt({ message: 'seed must be an integer' })
   seed?: number | null;
 
   @IsOptional()
@@ -85,7 +87,7 @@ class ImageFields implements ImageBody {
   @IsOptional()
   @Field({
     description:
-      'true: an event for each image, when all are made, with the image in base64; parts of images are not sent',
+      'If true, an SSE event with the image in base64 is sent for each image once all are generated; partial images are not sent',
   })
   @IsBoolean({ message: 'stream must be a boolean' })
   stream?: boolean | null;
@@ -93,19 +95,19 @@ class ImageFields implements ImageBody {
 
 export class ImageGenerationRequest extends ImageFields {
   @IsOptional()
-  @Field({ description: 'A picture to begin with: an http(s) address, or a data URI in base64' })
+  @Field({ description: 'The image to start from: an http(s) URL, or a data URI in base64' })
   @IsString({ message: 'image_url must be a string' })
   image_url?: string | null;
 
   @IsOptional()
-  @Field({ description: 'url by default: a signed address that lasts 24 hours' })
+  @Field({ description: '`url` by default: a signed URL that expires after 24 hours' })
   @IsIn(RESPONSE_FORMATS, { message: `response_format must be one of ${RESPONSE_FORMATS.join(', ')}` })
   response_format?: string | null;
 }
 
 export class ImageEditRequest extends ImageFields {
   @IsOptional()
-  @Field({ description: 'b64_json by default' })
+  @Field({ description: '`b64_json` by default' })
   @IsIn(RESPONSE_FORMATS, { message: `response_format must be one of ${RESPONSE_FORMATS.join(', ')}` })
   response_format?: string | null;
 }

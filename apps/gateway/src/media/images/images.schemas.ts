@@ -4,15 +4,15 @@ import { array, object, STRING, seconds, text, usd } from '../../openapi/schemas
 export const ImageList = nameSchema(
   'ImageList',
   object({
-    created: seconds('When they were made'),
+    created: seconds('When the images were generated'),
     model: STRING,
-    cost: usd('Charged'),
+    cost: usd('The charged amount'),
     data: array(
       object(
         {
-          url: text('A signed address that needs no credential and lasts 24 hours'),
-          b64_json: text('The image itself in base64, where that was asked for'),
-          content_type: text('What it is, by its content', { examples: ['image/png'] }),
+          url: text('A signed URL that needs no credential and expires after 24 hours'),
+          b64_json: text('The image in base64, if it was requested'),
+          content_type: text('The media type, detected from the content', { examples: ['image/png'] }),
         },
         ['url', 'b64_json'],
       ),
@@ -23,12 +23,12 @@ export const ImageList = nameSchema(
 export const ImageEvent = nameSchema(
   'ImageEvent',
   object({
-    type: text('What has happened', { enum: ['image_generation.completed', 'image_edit.completed'] }),
-    created_at: seconds('When it was made'),
+    type: text('The type of the event', { enum: ['image_generation.completed', 'image_edit.completed'] }),
+    created_at: seconds('When the image was generated'),
     model: STRING,
-    cost: usd('Charged for all images of the request'),
-    output_format: text('What it is, by its content', { examples: ['png'] }),
-    b64_json: text('The image itself in base64'),
-    content_type: text('Its media type', { examples: ['image/png'] }),
+    cost: usd('The charged amount for all images of the request'),
+    output_format: text('The format, detected from the content', { examples: ['png'] }),
+    b64_json: text('The image in base64'),
+    content_type: text('The media type of the image', { examples: ['image/png'] }),
   }),
 );

@@ -26,7 +26,7 @@ const generate = (body: object, by = account, path = '/v1/images/generations') =
 async function edit(fields: Readonly<Record<string, string | File>>, path = '/v1/images/edits') {
   const headers = { authorization: `Bearer ${account.apiKey}` };
   const answer = await fetch(`${world.api}${path}`, { method: 'POST', headers, body: createForm(fields) });
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: responses of any shape
   return { status: answer.status, body: (await answer.json()) as any };
 }
 
@@ -35,8 +35,8 @@ async function pictureOf({ url, b64_json }: { readonly url?: string; readonly b6
   return sharp(bytes).metadata();
 }
 
-describe('images', () => {
-  test('are addresses that open without a credential, with what they cost and nothing else', async () => {
+describe('POST /v1/images/generations', () => {
+  test('returns URLs that open without a credential, and the cost', async () => {
     const { status, headers, body, text } = await generate({});
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
@@ -54,7 +54,7 @@ describe('images', () => {
     expect(record).toMatchObject(counted);
   });
 
-  test('come as they are where that is asked for', async () => {
+  test('returns images in base64 on request', async () => {
     const { body } = await generate({ response_format: 'b64_json', n: 2, model: SCHNELL, provider: null });
     const each = { b64_json: expect.any(String), content_type: expect.stringMatching(/^image\//) };
     expect(body.data).toEqual([each, each]);
@@ -68,14 +68,14 @@ describe('images', () => {
     [{ size: '1792x1024' }, '16:9'],
     [{ size: 'auto' }, '1:1'],
     [{ size: '1:1', aspect_ratio: '4:3' }, '4:3'],
-  ])('have the ratio that %j means', async (said, ratio) => {
+  ])('applies the aspect ratio of %j', async (said, ratio) => {
     const { body } = await generate({ ...said });
     const { width, height } = await pictureOf(body.data[0]);
     const [w = 0, h = 0] = ratio.split(':').map(Number);
     expect(Math.abs(width / height / (w / h) - 1)).toBeLessThan(0.05);
   });
 
-  test('are as many as are wanted, by either name, also where a model makes one at a time', async () => {
+  test('generates the number of images in num_images, also with a model that generates one per call', async () => {
     const before = (await world.listEvents(account)).length;
     const { body } = await generate({ model: ONE_AT_A_TIME, num_images: 3 });
     expect([body.data.length, body.cost]).toEqual([3, 0.138]);
@@ -87,14 +87,14 @@ describe('images', () => {
     expect(new Set(settled.data.charge.items.map(({ vendorId }) => vendorId)).size).toBe(3);
   });
 
-  test('are made of what a model knows: the rest is left aside', async () => {
+  test('ignores options that the model does not have', async () => {
     const more = { negative_prompt: 'rust', quality: 'high', style: 'vivid', background: 'opaque', stream: true, n: 1 };
     expect((await generate(more)).status).toBe(200);
     const { status, body } = await generate({ model: UPSCALE, image_url: IMAGE, n: 4, size: 'huge', prompt: null });
     expect([status, body.data.length, body.cost]).toEqual([200, 1, 0.0046]);
   });
 
-  test('are what is asked for in format, where the vendor makes it', async () => {
+  test('returns the requested format if the provider supports it', async () => {
     const { body } = await generate({ output_format: 'webp' });
     expect(body.data[0].content_type).toBe('image/webp');
     expect((await pictureOf(body.data[0])).format).toBe('webp');
@@ -102,7 +102,7 @@ describe('images', () => {
     expect([kontext.status, kontext.body.data[0].content_type]).toEqual([200, 'image/jpeg']);
   });
 
-  test('are made from an image, which may be a data URI of several megabytes', async () => {
+  test('accepts an image as a data URI of several megabytes', async () => {
     const large = await sharp({ create: { width: 1_500, height: 1_500, channels: 3, background: '#123456' } })
       .raw()
       .toBuffer();
@@ -115,7 +115,7 @@ describe('images', () => {
     expect(status).toBe(200);
   });
 
-  test('are made from an image at an address', async () => {
+  test('accepts an image at a URL, and rejects a URL without an image', async () => {
     const headers = { authorization: 'Key k', 'content-type': 'application/json' };
     const body = JSON.stringify({ prompt: 'A note' });
     const queued = await fetch(`${world.sandbox}/fal/fal-ai/imagen4/preview`, { method: 'POST', headers, body });
@@ -123,10 +123,10 @@ describe('images', () => {
     const made = (await (await fetch(response_url, { headers })).json()) as { images: readonly { url: string }[] };
     expect((await generate({ image_url: made.images[0]?.url })).status).toBe(200);
     const { status, body: refusal } = await generate({ image_url: `${world.sandbox}/bill` });
-    expect([status, refusal.message]).toEqual([400, 'image_url must be a picture: PNG, JPEG or WebP']);
+    expect([status, refusal.message]).toEqual([400, 'image_url must be an image: PNG, JPEG or WebP']);
   });
 
-  test('are had at both paths, by alias, and once for an Idempotency-Key', async () => {
+  test('serves both paths and aliases, and generates once per Idempotency-Key', async () => {
     expect((await generate({ model: 'nano-banana-2' }, account, '/images/generations')).body.model).toBe(BANANA);
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'an image' };
     const body = { model: FLUX, prompt: 'A coin' };
@@ -143,20 +143,24 @@ describe('images', () => {
     ['too long a prompt', /at most 16,000 characters/, { prompt: 'a'.repeat(16_001) }],
     ['five images', /n must be at most 4/, { n: 5 }],
     ['no images', /n must be at least 1/, { n: 0 }],
-    ['half an image', /whole number/, { num_images: 1.5 }],
-    ['another ratio', /size must be one of 1:1, 16:9, 9:16, 4:3, 3:4/, { size: '21:9' }],
-    ['no ratio', /aspect_ratio must be one of 1:1, 16:9/, { aspect_ratio: 'wide' }],
-    ['another resolution', /resolution must be one of 1K, 2K, 4K/, { resolution: '8K' }],
-    ['another quality', /quality must be one of medium, low, high/, { model: GPT, quality: 'hd', provider: null }],
-    ['another format', /output_format must be one of/, { output_format: 'gif' }],
-    ['another form of answer', /response_format must be one of/, { response_format: 'binary' }],
-    ['no image where one is needed', /image_url is required/, { model: UPSCALE }],
-    ['an image that is none', /image_url must be a picture/, { image_url: 'data:image/png;base64,aGVsbG8=' }],
-    ['an image in no base64', /image_url: A data URI must be/, { image_url: 'data:image/png,hello' }],
-    ['an image at no address', /image_url must be/, { image_url: 'file:///etc/passwd' }],
-    ['a model that chats', /of type chat/, { model: 'openai/gpt-5-mini', provider: null }],
+    ['half an image', /an integer/, { num_images: 1.5 }],
+    ['an unsupported ratio', /size must be one of 1:1, 16:9, 9:16, 4:3, 3:4/, { size: '21:9' }],
+    ['an invalid ratio', /aspect_ratio must be one of 1:1, 16:9/, { aspect_ratio: 'wide' }],
+    ['an unsupported resolution', /resolution must be one of 1K, 2K, 4K/, { resolution: '8K' }],
+    [
+      'an unsupported quality',
+      /quality must be one of medium, low, high/,
+      { model: GPT, quality: 'hd', provider: null },
+    ],
+    ['an unsupported format', /output_format must be one of/, { output_format: 'gif' }],
+    ['an unsupported response format', /response_format must be one of/, { response_format: 'binary' }],
+    ['a missing required image', /image_url is required/, { model: UPSCALE }],
+    ['an invalid image', /image_url must be an image/, { image_url: 'data:image/png;base64,aGVsbG8=' }],
+    ['an image that is not in base64', /image_url: A data URI must be/, { image_url: 'data:image/png,hello' }],
+    ['an image at a file URL', /image_url must be/, { image_url: 'file:///etc/passwd' }],
+    ['a chat model', /its type is chat/, { model: 'openai/gpt-5-mini', provider: null }],
     ['malformed preferences', /provider/, { provider: 5 }],
-  ])('are refused for %s, and nothing is held', async (_, message, body) => {
+  ])('rejects %s, and holds nothing', async (_, message, body) => {
     const before = (await world.listEvents(account)).length;
     const answer = await generate(body);
     expect([answer.status, answer.body.error.type]).toEqual([400, 'invalid_request_error']);
@@ -164,21 +168,21 @@ describe('images', () => {
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 
-  test('are not there for unknown models, with a wrong key or without money', async () => {
+  test('rejects an unknown model, an unknown key and an account without money', async () => {
     const poor = await world.createAccount();
     expect((await generate({ model: 'nope' })).status).toBe(404);
     expect((await generate({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
     expect((await generate({}, poor)).status).toBe(402);
   });
 
-  test('are refused at an address that must not be fetched, at no cost', async () => {
+  test('rejects an image at a forbidden URL without a charge', async () => {
     const by = await world.createAccount(1.05);
     const { status, body } = await generate({ image_url: 'http://127.0.0.1:9/a.png' }, by);
     expect([status, body.error.param]).toEqual([400, 'image_url']);
     expect(await world.fetchBalance(by)).toBe('1.05');
   });
 
-  test('are had from another vendor where one fails before it has made any', async () => {
+  test('falls back to another provider if one fails before generating an image', async () => {
     for (const at of ['fal', 'google']) {
       const prompt = `A coin [[sandbox fault=500 at=${at}]]`;
       const { status, body } = await generate({ prompt, provider: null });
@@ -187,8 +191,8 @@ describe('images', () => {
   });
 });
 
-describe('edits', () => {
-  test('come as they are, unless addresses are asked for', async () => {
+describe('POST /v1/images/edits', () => {
+  test('returns images in base64 by default, and URLs on request', async () => {
     const fields = {
       model: GPT,
       prompt: 'The same at night',
@@ -207,7 +211,7 @@ describe('edits', () => {
     expect((await pictureOf(kept)).format).toBe('png');
   });
 
-  test('cost what generations do, whoever makes them', async () => {
+  test('charges the same price as a generation', async () => {
     for (const model of [BANANA, KONTEXT, UPSCALE]) {
       const { body } = await generate({ model, image_url: IMAGE });
       const edited = await edit({ model, prompt: 'A coin', 'image[]': '@image' });
@@ -218,11 +222,21 @@ describe('edits', () => {
   test.each<[string, number, RegExp, Readonly<Record<string, string | File>>]>([
     ['no image', 400, /image/, { model: GPT, prompt: 'A coin' }],
     ['a text as the image', 400, /image/, { model: GPT, prompt: 'A coin', image: 'hello' }],
-    ['a file that is none', 400, /must be a picture/, { model: GPT, prompt: 'a', image: new File(['hello'], 'a.png') }],
-    ['a model that makes images from words alone', 400, /words alone/, { model: FLUX, prompt: 'a', image: '@image' }],
+    [
+      'a file that is not an image',
+      400,
+      /must be an image/,
+      { model: GPT, prompt: 'a', image: new File(['hello'], 'a.png') },
+    ],
+    [
+      'a model without image editing',
+      400,
+      /does not support image editing/,
+      { model: FLUX, prompt: 'a', image: '@image' },
+    ],
     ['no model', 400, /model/, { prompt: 'A coin', image: '@image' }],
-    ['an odd number', 400, /n must be/, { model: GPT, prompt: 'A coin', image: '@image', n: 'two' }],
-  ])('are refused for %s, and nothing is held', async (_, status, message, fields) => {
+    ['an invalid number', 400, /n must be/, { model: GPT, prompt: 'A coin', image: '@image', n: 'two' }],
+  ])('rejects %s, and holds nothing', async (_, status, message, fields) => {
     const before = (await world.listEvents(account)).length;
     const answer = await edit(fields);
     expect([answer.status, answer.body.message]).toEqual([status, expect.stringMatching(message)]);

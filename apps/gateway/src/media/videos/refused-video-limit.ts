@@ -5,7 +5,10 @@ import { countRefusedVideos } from '#projections';
 const HOUR_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 600;
 
-/** As the history has them: it follows within moments, and what is too much meanwhile is bounded by the money that is held. */
+/**
+ * Counts rejected prompts in the query history. The history lags slightly, so more requests than the limit may pass.
+ * Their number is bounded by the money that they hold.
+ */
 export class HistoryRefusedVideoLimit extends RejectedVideoLimit {
   constructor(
     private readonly pool: pg.Pool,
@@ -18,7 +21,7 @@ export class HistoryRefusedVideoLimit extends RejectedVideoLimit {
   async assertWithinLimit(accountId: string): Promise<void> {
     const refusedCount = await countRefusedVideos(this.pool, accountId, this.clock.fromNow(-HOUR_MS));
     if (refusedCount < this.perHour) return;
-    const message = `Vendors refused ${refusedCount} prompts for videos of this account within an hour, and no more are taken`;
+    const message = `Providers rejected ${refusedCount} video prompts of this account within an hour; retry later`;
     throw new UpstreamError('rate_limited', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   }
 }

@@ -5,7 +5,7 @@ import { NotFoundError, UnauthorizedError } from '../../edge/errors/errors.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './videos.operations.ts';
 
-/** Web hooks of vendors that make videos. They are believed no more than that a video is worth a look. */
+/** Receives webhooks of video providers. Their content is not trusted: a webhook only causes the video to be polled. */
 @Controller()
 export class VideoWebhooksController {
   constructor(private readonly receiver: VideoWebhookReceiver) {}
@@ -20,8 +20,8 @@ export class VideoWebhooksController {
   ) {
     const webhook = { headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) };
     const outcome = await this.receiver.receive(provider, token, webhook, id);
-    if (outcome === 'unknown') throw new NotFoundError('There is no such web hook');
-    if (outcome === 'unsigned') throw new UnauthorizedError('The web hook is not signed as it must be');
+    if (outcome === 'unknown') throw new NotFoundError('Webhook not found');
+    if (outcome === 'unsigned') throw new UnauthorizedError('The signature of the webhook is missing or invalid');
     return { status: 'success' };
   }
 }

@@ -3,19 +3,18 @@ import type { VideoRequested, VideoState } from '#domain';
 import { money, toUsdJsonNumber } from '#kernel';
 
 const HOUR_MS = 3_600_000;
-/** Seconds after which a client is to look again. */
+/** After how many seconds a client should poll again; the value of `retry-after`. */
 export const POLL_INTERVAL_SECONDS = '5';
 
-/** What links are made with. */
 interface LinkContext {
   readonly links: MediaLinks;
-  /** Milliseconds since 1970. */
+  /** Unix milliseconds. */
   readonly now: number;
 }
 
 type VideoRequestData = VideoRequested['data'];
 
-/** What a request for a video is answered with; the same again, whenever it is asked again. */
+/** Returns the response to a request for a video. It has only stored data, so a repeated request gets the same one. */
 export function toSubmittedVideoJson(id: string, request: VideoRequestData, links: MediaLinks) {
   const until = Date.parse(request.at) + MAX_LINK_LIFETIME_MS;
   return {
@@ -26,7 +25,7 @@ export function toSubmittedVideoJson(id: string, request: VideoRequestData, link
   };
 }
 
-/** How far a video is. It is over once its money is where it belongs. */
+/** Returns the status of a video, which is `pending` until the hold has been settled or released. */
 export function toVideoStatusJson(
   id: string,
   request: VideoRequestData,
@@ -47,7 +46,7 @@ function toVideoHeader(id: string, { query, at }: VideoRequestData) {
   return { id, model: query.model, created: Math.floor(Date.parse(at) / 1_000) };
 }
 
-/** Its address ends with the file. */
+/** Returns the signed URL of the file. The URL expires no later than the file. @returns `{}` if the file has expired */
 function toFileJson({ result }: VideoRequestData, content_type: string, { links, now }: LinkContext) {
   const end = (parseFileId(result)?.hour ?? 0) * HOUR_MS;
   if (now >= end) return {};

@@ -23,7 +23,7 @@ interface Order {
   readonly choices: MediaChoices;
 }
 
-/** Every way to choose what a price may depend on, of every model of every vendor; each ratio once in a while. */
+/** All combinations of options that determine a price, for every model and provider. The aspect ratios alternate. */
 const orders: readonly Order[] = models.flatMap((model) => {
   const { choices = {}, endpoints } = model;
   const ways = PRICED.reduce<readonly MediaChoices[]>(
@@ -49,7 +49,7 @@ interface Listed {
   };
 }
 
-/** What a client expects to pay who reads the list as it says: the first variant that fits, else the base price. */
+/** Returns the price that a client reads from the list: that of the first variant that matches, else the base price. */
 function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
   const fits = ({ price, ...when }: Readonly<Record<string, unknown>>) =>
     Object.entries(when).every(([choice, word]) => chosen[choice as keyof MediaChoices] === word);
@@ -57,7 +57,7 @@ function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
   return Number((pricing.unit === 'clip' ? each : each * Number(chosen.duration)).toFixed(12));
 }
 
-test('the listed price of a video is what is held and charged, and the vendor bills what the books say', async () => {
+test('holds and charges the listed price of a video, and records the cost that the provider bills', async () => {
   const { body: list } = await world.get('/v1/models?type=video');
   const asked = await Promise.all(
     orders.map(async ({ model, vendor, choices: { size, ...choices } }) => {

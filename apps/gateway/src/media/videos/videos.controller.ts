@@ -24,11 +24,11 @@ import * as operations from './videos.operations.ts';
 import { StatusQuery, VideoRequest } from './videos.requests.ts';
 
 const ID = /^gen_[0-9a-f]{32}$/;
-const VIDEO_NOT_FOUND = 'There is no such video';
+const VIDEO_NOT_FOUND = 'Video not found';
 const NO_CREDENTIAL =
-  'A credential is missing: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
+  'Missing credential: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
 
-/** Its account, or who shows the proof of the payment that it was made for. */
+/** Checks whether the caller is the account of the video, or presents the proof of the payment for it. */
 function isPayer(
   { accountId, hold }: VideoRequested['data'],
   caller?: Caller,
@@ -42,7 +42,6 @@ function isPayer(
   );
 }
 
-/** What videos are read and shown with. */
 export abstract class VideosControllerDependencies {
   abstract readonly videos: Streams['videos'];
   abstract readonly links: MediaLinks;
@@ -92,7 +91,7 @@ export class VideosController {
       const checked = signer.check('status', toStatusPath(id), query);
       if (!checked.ok)
         throw new ForbiddenError(
-          checked.reason === 'expired' ? 'This address has expired' : 'This address is not valid',
+          checked.reason === 'expired' ? 'The signed URL has expired' : 'The signed URL is invalid',
         );
     } else if (!caller && !anonymousCaller) throw new UnauthorizedError(NO_CREDENTIAL);
     if (!ID.test(id)) throw new NotFoundError(VIDEO_NOT_FOUND);
@@ -106,16 +105,20 @@ export class VideosController {
   }
 
   private toResponse(id: string, { request }: VideoState) {
-    if (!request) throw new Error('a video was stated without what was asked');
+    if (!request) throw new Error('a submitted video has no request');
     return toSubmittedVideoJson(id, request, this.dependencies.links);
   }
 
-  /** The gateway of an earlier request may have died behind the video's first fact: the video is made all the same. */
+  /**
+   * Returns the response of an earlier request whose gateway died after the first event of the video. The video is
+   * generated anyway.
+   * @returns undefined if there is no such video
+   */
   private async recoverResponse(requestId: string, isPaidPerRequest: boolean) {
     const id = toVideoId(requestId, this.dependencies.secrets);
     const video = await this.dependencies.videos.read(id);
     if (!video.request) return undefined;
-    // What failed is not paid for, and a payment is for the request and not for one try of it.
+    // A failed video is not charged. The payment is for the request and not for one attempt, so it may be used again.
     if (isPaidPerRequest && video.failure) return undefined;
     const headers = { 'content-type': 'application/json; charset=utf-8', 'retry-after': POLL_INTERVAL_SECONDS };
     return { status: 202, headers, body: Buffer.from(JSON.stringify(this.toResponse(id, video))) };

@@ -7,9 +7,9 @@ const ID = { description: 'The id of the video', example: 'gen_00112233445566778
 export const createVideo: OperationOptions = {
   id: 'createVideo',
   tag: 'Inference',
-  summary: 'Has a video made',
+  summary: 'Generates a video',
   description:
-    'The price is held, and the video is made behind the answer: look at it by its id, or at `status_url`, every five seconds. What its model leaves to choose is said where something else is asked for.',
+    'The price is held, and the video is generated after the response. Poll it by its id or by `status_url`, every five seconds. A request with an unsupported value is rejected with a message that lists the supported values of the model.',
   auth: 'key',
   paid: true,
   payPerRequest: true,
@@ -22,9 +22,9 @@ export const createVideo: OperationOptions = {
 export const getVideo: OperationOptions = {
   id: 'getVideo',
   tag: 'Media',
-  summary: 'Returns how far a video is',
+  summary: 'Returns the status of a video',
   description:
-    'Its account sees it, and so do the proof of payment that it was made for and whoever has its signed `status_url`. 202 as long as it is being made, 200 once it is completed or has failed.',
+    'Requires a credential of its account, the proof of the payment for the video, or the signed `status_url`. The status is 202 while the video is being generated, and 200 once it is completed or has failed.',
   auth: 'optional',
   acceptsProof: true,
   params: { id: ID },
@@ -37,13 +37,17 @@ export const getVideo: OperationOptions = {
 export const receiveVideoWebhook: OperationOptions = {
   id: 'receiveVideoHook',
   tag: 'Media',
-  summary: 'Receives a web hook of a vendor that makes videos',
-  description: 'Signed by the vendor, at an address that only it was told. It only has a video looked at.',
+  summary: 'Receives a webhook of a video provider',
+  description:
+    'The provider signs the webhook, and only the provider knows its URL. A webhook only causes the video to be polled.',
   auth: 'public',
   raw: true,
   params: {
-    vendor: { description: 'The vendor', example: 'fal' },
-    token: { description: 'What the vendor was told', example: 'gen_00112233445566778899aabbccddeeff.1.signature' },
+    vendor: { description: 'The name of the provider', example: 'fal' },
+    token: {
+      description: 'The token that the provider received with the job',
+      example: 'gen_00112233445566778899aabbccddeeff.1.signature',
+    },
   },
   response: jsonContent(VideoWebhookReceivedSchema),
   errors: [401, 404, 413],

@@ -95,7 +95,7 @@ export const videoProviders: readonly Provider[] = [
   },
 ];
 
-/** Sagas find what is due in a moment, whichever process they run in. */
+/** Makes a video job due now. The process that runs the workflows reads this schedule from the database. */
 function createVideoPollTrigger(pool: pg.Pool, clock: Clock): VideoPollTrigger {
   const schedule = new PostgresWorkflowSchedule(pool);
   return { wake: (jobId) => schedule.wake(videoWorkflow.name, [jobId], clock.now()) };

@@ -2,8 +2,8 @@ import { nameSchema } from '../../openapi/operation.ts';
 import { object, STRING, seconds, text, usd } from '../../openapi/schemas.ts';
 
 const ID = text('The id of the video', { examples: ['gen_00112233445566778899aabbccddeeff'] });
-const CREATED = seconds('When it was asked for');
-const STATUS_URL = text('A signed address of this video that needs no credential and lasts 24 hours');
+const CREATED = seconds('When the video was requested');
+const STATUS_URL = text('A signed URL of this video that needs no credential and expires after 24 hours');
 
 export const SubmittedVideoSchema = nameSchema(
   'SubmittedVideo',
@@ -12,7 +12,7 @@ export const SubmittedVideoSchema = nameSchema(
     model: STRING,
     status: { enum: ['pending', 'completed', 'failed'] },
     created: CREATED,
-    estimated_cost: usd('What is held, and will be charged at most'),
+    estimated_cost: usd('The held amount, which is the maximum charge'),
     status_url: STATUS_URL,
   }),
 );
@@ -26,15 +26,15 @@ export const VideoSchema = nameSchema(
       status: { enum: ['pending', 'completed', 'failed'] },
       created: CREATED,
       data: {
-        description: 'Once it is completed, until the file is deleted a day later',
+        description: 'The file of a completed video, until it is deleted a day later',
         ...object({
-          url: text('A signed address that needs no credential and lasts 24 hours'),
-          content_type: text('What it is, by its content', { examples: ['video/mp4'] }),
+          url: text('A signed URL that needs no credential and expires after 24 hours'),
+          content_type: text('The media type, detected from the content', { examples: ['video/mp4'] }),
         }),
       },
-      cost: usd('Charged, once it is completed'),
-      error: text('Why it failed; nothing was charged then'),
-      error_code: text('The same for programs, such as `timeout`'),
+      cost: usd('The charged amount of a completed video'),
+      error: text('Why the video failed; nothing was charged'),
+      error_code: text('The code of the failure, such as `timeout`'),
     },
     ['data', 'cost', 'error', 'error_code'],
   ),

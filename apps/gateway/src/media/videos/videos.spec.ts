@@ -1,4 +1,4 @@
-/** Videos from the request to the file, with the product in this process and the vendors' simulation. */
+/** Videos from the request to the file, with the gateway and its workflows in this process and simulated providers. */
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
@@ -11,13 +11,13 @@ const KLING = 'kling/kling-2.5-turbo';
 const PICTURE = createImage({ seed: 'a', width: 16, height: 16 });
 const IMAGE = `data:image/png;base64,${PICTURE.toString('base64')}`;
 
-/** A customer's own server, which has a picture. */
+/** A server of the customer that serves an image. */
 const pictures = new StubServer();
 pictures.handler = (response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(PICTURE);
 let at: string;
 let world: TestWorld;
 let account: TestAccount;
-/** Videos that take longer are asked for at once. */
+/** Videos that take longer are requested at the start. */
 let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<TestResponse>>;
 beforeAll(async () => {
   world = await TestWorld.open(async () => {
@@ -34,7 +34,7 @@ afterAll(async () => {
   await pictures.close();
 });
 
-/** Vendors are told where to call before the gateway listens there. */
+/** Finds a free port: providers receive the webhook URL before the gateway listens at it. */
 function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
@@ -59,17 +59,17 @@ async function ended(id: string, by = account): Promise<TestResponse> {
 
 const made = async (body: object, by = account) => ended((await ask(body, by)).body.id, by);
 
-/** What its account says of the end of a video. */
+/** Returns the types of the events that ended the hold of a video. */
 async function endOf(id: string): Promise<readonly string[]> {
   const facts = await world.listEvents();
   const asked = facts.find(({ type, stream }) => type === 'VideoRequested' && stream === `video-${id}`);
-  if (asked?.type !== 'VideoRequested') throw new Error('it was never asked for');
+  if (asked?.type !== 'VideoRequested') throw new Error('the video was not requested');
   const { holdId } = asked.data.hold;
   return facts.flatMap(({ type, data }) => ('holdId' in data && data.holdId === holdId ? [type] : [])).slice(2);
 }
 
 describe('a video', () => {
-  test('is asked for, looked at until it is there, and fetched', async () => {
+  test('is requested, polled until it is completed, and downloaded', async () => {
     const own = await world.createAccount(1.05);
     const asked = await ask({ duration: 5 }, own);
     expect(asked.status).toBe(202);
@@ -96,7 +96,7 @@ describe('a video', () => {
     expect((await world.get(`/videos/${id}`, own)).status).toBe(200);
   });
 
-  test('is seen by its account and by its signed address, and by nobody else', async () => {
+  test('is visible only to its account and by its signed URL', async () => {
     const { id, status_url } = (await ask({})).body;
     const path = `/v1/videos/${id}`;
     expect((await world.get(path, await world.createAccount())).status).toBe(404);
@@ -113,18 +113,18 @@ describe('a video', () => {
     expect(await (await fetch(status_url)).json()).toMatchObject({ status: 'completed' });
   });
 
-  test('that fails costs nothing, and says why in a sentence and in a word', async () => {
+  test('costs nothing if it fails, and has a message and a code', async () => {
     const { status, body } = await bad.policy;
     expect(status).toBe(200);
     expect(body).toMatchObject({ status: 'failed', error_code: 'content_policy_violation' });
-    expect(body.error).toMatch(/against the rules of the vendor/);
+    expect(body.error).toMatch(/violates the content policy of the provider/);
     expect(body.data).toBeUndefined();
     expect(await endOf(body.id)).toEqual(['HoldReleased']);
     expect((await bad.error).body.error_code).toBe('upstream_error');
   });
 
   test.each(['html', 'expired'] as const)(
-    'whose file is spoilt (%s) is tried a few times, and its cost is borne by the house',
+    'fails with result_lost if its file is unusable (%s), and the operator absorbs its cost',
     async (fault) => {
       const { body } = await bad[fault];
       expect(body).toMatchObject({ status: 'failed', error_code: 'result_lost' });
@@ -132,7 +132,7 @@ describe('a video', () => {
     },
   );
 
-  test('is made once, though its vendor calls too early, too often and loses its answer', async () => {
+  test('is billed once if webhooks arrive early or twice, or if a response of the provider is lost', async () => {
     const all = await Promise.all(['duplicate latency=20', 'lost'].map((fault) => made(told(`fault=${fault}`))));
     expect(all.map(({ body }) => body.status)).toEqual(['completed', 'completed']);
     for (const { body } of all) expect(await endOf(body.id)).toEqual(['HoldSettled']);
@@ -140,7 +140,7 @@ describe('a video', () => {
     expect(billed.length).toBe(2);
   });
 
-  test('of a picture brings it along', async () => {
+  test('is generated from an image in the request or at a URL, but not from a forbidden URL', async () => {
     const asked = await ask({ model: `${KLING}-i2v`, image_url: IMAGE, duration: '10s', aspect_ratio: '16:9' });
     expect(asked.body.estimated_cost).toBe(0.805);
     expect((await ended(asked.body.id)).body.status).toBe('completed');
@@ -152,25 +152,25 @@ describe('a video', () => {
   });
 });
 
-describe('a request', () => {
+describe('a request for a video', () => {
   test.each<[string, object, RegExp]>([
-    ['a model that makes none', { model: 'openai/gpt-5-mini' }, /makes no videos; it is of type chat/],
+    ['a model of another type', { model: 'openai/gpt-5-mini' }, /does not generate videos; its type is chat/],
     ['no prompt', { prompt: ' ' }, /prompt is required/],
-    ['a length that the model has not', { duration: 7 }, /duration must be one of 5, 10 for kling/],
-    ['a length that is none', { duration: {} }, /duration must be one of 5, 10/],
-    ['a ratio that it has not', { aspect_ratio: '4:3' }, /aspect_ratio must be one of 16:9, 9:16, 1:1/],
-    ['a quality that it has not', { model: 'wan-2.5', quality: '4k' }, /quality must be one of 720p, 480p, 1080p/],
-    ['no picture', { model: `${KLING}-i2v` }, /image_url is required for kling\/kling-2.5-turbo-i2v/],
-    ['a picture that is none', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
+    ['an unsupported duration', { duration: 7 }, /duration must be one of 5, 10 for kling/],
+    ['an invalid duration', { duration: {} }, /duration must be one of 5, 10/],
+    ['an unsupported aspect ratio', { aspect_ratio: '4:3' }, /aspect_ratio must be one of 16:9, 9:16, 1:1/],
+    ['an unsupported quality', { model: 'wan-2.5', quality: '4k' }, /quality must be one of 720p, 480p, 1080p/],
+    ['no image', { model: `${KLING}-i2v` }, /image_url is required for kling\/kling-2.5-turbo-i2v/],
+    ['an invalid image', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
     ['a prompt of another type', { prompt: 5 }, /prompt must be a string/],
-  ])('with %s is refused, and nothing is recorded', async (_, body, message) => {
+  ])('is rejected for %s without an event', async (_, body, message) => {
     const before = (await world.listEvents()).length;
     const { status, body: answer } = await ask(body);
     expect([status, answer.message]).toEqual([400, expect.stringMatching(message)]);
     expect((await world.listEvents()).length).toBe(before);
   });
 
-  test('may say the same in several ways, and what the model lacks is left aside', async () => {
+  test('accepts several notations of a duration, and ignores options that the model does not have', async () => {
     const costs = [];
     for (const duration of [10, '10', '10s', ' 10 seconds'])
       costs.push((await ask({ duration, size: '1920x1080', quality: 'best', n: 4, webhook: 'x' })).body.estimated_cost);
@@ -178,7 +178,7 @@ describe('a request', () => {
     expect((await ask({ duration: null })).body.estimated_cost).toBe(0.4025);
   });
 
-  test('of an account whose prompts vendors have refused often is not taken for a while', async () => {
+  test('is rejected with 429 after providers have rejected too many prompts of the account', async () => {
     const api = await world.addGateway({ refusedPerHour: 1 });
     const body = { model: KLING, prompt: 'A harbour' };
     await bad.policy;
@@ -187,14 +187,14 @@ describe('a request', () => {
     expect((await world.post('/v1/videos', body, other, api)).status).toBe(202);
   });
 
-  test('without money is refused, and of a model that is not there', async () => {
+  test('is rejected without money, for an unknown model and with an unknown key', async () => {
     const poor = await world.createAccount();
     expect((await ask({}, poor)).status).toBe(402);
     expect((await ask({ model: 'kling/none' })).status).toBe(404);
     expect((await ask({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
   });
 
-  test('that is repeated with its Idempotency-Key is the same video, also when its answer was lost', async () => {
+  test('returns the same video when it is repeated with the same Idempotency-Key', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': `videos ${Date.now()}` };
     const body = { model: KLING, prompt: 'A lighthouse' };
     const first = await world.send('POST', '/v1/videos', { headers, body });
@@ -211,14 +211,14 @@ describe('a request', () => {
   });
 });
 
-test('a web hook that nobody was told of, or that is not signed, changes nothing', async () => {
+test('returns 404 for webhooks with an unknown or forged token', async () => {
   const hook = (path: string) => world.send('POST', `/v1/videos/webhooks/${path}`, { body: { request_id: 'a' } });
   expect((await hook('fal/none')).status).toBe(404);
   expect((await hook(`fal/gen_${'0'.repeat(32)}.1.${'a'.repeat(43)}`)).status).toBe(404);
   expect((await hook('google/none')).status).toBe(404);
 });
 
-test('what a vendor may invoice for a video that it has refused is listed, until somebody says what it has invoiced', async () => {
+test('lists the possible cost of a rejected video until the operator enters the invoiced cost', async () => {
   const lines: string[] = [];
   const print = (line: string) => void lines.push(line);
   const { id } = (await bad.policy).body;
@@ -231,16 +231,16 @@ test('what a vendor may invoice for a video that it has refused is listed, until
   for (const cost of ['', 'much', '-1'])
     await expect(closeJobCost(world.foundation, id, cost, print)).rejects.toThrow('--cost');
   const { id: other } = (await bad.error).body;
-  await expect(closeJobCost(world.foundation, other, 'none', print)).rejects.toThrow('Nothing is open');
+  await expect(closeJobCost(world.foundation, other, 'none', print)).rejects.toThrow('has no open cost');
   await closeJobCost(world.foundation, id, '0.2', print);
   await closeJobCost(world.foundation, id, '0.2', print);
-  expect(lines.slice(-2)).toEqual([`${id}: 0.2 USD is booked as its cost`, `${id}: 0.2 USD was noted before`]);
-  await expect(closeJobCost(world.foundation, id, 'none', print)).rejects.toThrow('another amount');
+  expect(lines.slice(-2)).toEqual([`${id}: 0.2 USD is recorded as cost`, `${id}: 0.2 USD was recorded before`]);
+  await expect(closeJobCost(world.foundation, id, 'none', print)).rejects.toThrow('a different amount');
   await verify(world.foundation, print);
   expect(lines.at(-1)).toBe('drift 0');
 });
 
-test('the history has what was charged and how long the video is, and the books are even', async () => {
+test('records the charge and the duration of a video in the history', async () => {
   const { body } = await world.get('/queries/history?page_count=100', account);
   const rows = body.data.filter((row: { query_type: string }) => row.query_type === 'video_generation');
   expect(rows.length).toBeGreaterThan(5);

@@ -4,14 +4,17 @@ import { AttestationError } from '../attestation-verifier.ts';
 import { assertValidAt, parseCertificate } from '../certificate.ts';
 import type { Tcb } from './report.ts';
 
-/** AMD's certificates of one product line, base64 of DER: the root (ARK), and what it signed to sign chips' keys with (ASK). */
+/**
+ * AMD's certificates for one product line, as base64 of DER: the root (`ARK`), and the intermediate certificate that
+ * signs the keys of chips (`ASK`).
+ */
 export interface AmdRoot {
   readonly product: string;
   readonly ark: string;
   readonly ask: string;
 }
 
-/** The key of one chip at one level of its firmware (VCEK), and what AMD says of it. */
+/** The key of one chip at its firmware levels (VCEK), with the data that AMD certified. */
 export interface ChipKey {
   readonly publicKey: KeyObject;
   readonly product: string;
@@ -20,7 +23,10 @@ export interface ChipKey {
 }
 
 const CHIP_CERTIFICATE_NAME = 'the certificate of its chip';
-/** RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt: all that AMD uses, with and without the default trailer. */
+/**
+ * RSASSA-PSS with SHA-384, MGF1 with SHA-384 and a salt of 48 bytes, with and without the default trailer. AMD uses no
+ * other algorithm.
+ */
 const PSS_SHA384 = [
   '304606092a864886f70d01010a3039a00f300d06096086480165030402020500' +
     'a11c301a06092a864886f70d010108300d06096086480165030402020500a203020130a303020101',
@@ -33,17 +39,19 @@ const SALT_BYTES = 48;
 const AMD_EXTENSION_OID = '1.3.6.1.4.1.3704.1';
 const PRODUCT_NAME_OID = `${AMD_EXTENSION_OID}.2`;
 const HARDWARE_ID_OID = `${AMD_EXTENSION_OID}.4`;
-const CLOUD_ID_OID = `${AMD_EXTENSION_OID}.5`; // only in certificates of a cloud's key (VLEK)
+const CLOUD_ID_OID = `${AMD_EXTENSION_OID}.5`; // only in certificates of a cloud provider's key (VLEK)
 const LEVEL_NUMBERS = { fmc: 9, bootloader: 1, tee: 2, snp: 3, microcode: 8 } as const;
-/** Levels that AMD keeps for later. A chip with one would have a part that no report shows. */
+/** Levels that AMD has reserved. A chip that uses one has a component that reports do not contain. */
 const RESERVED_LEVEL_NUMBERS = [4, 5, 6, 7];
 
 const IA5_STRING = 0x16;
 const OCTET_STRING = 0x04;
 
 /**
- * @param der the certificate that the enclave shows (VCEK)
- * @throws AttestationError unless AMD's root signed for who signed for it, and all three are valid now
+ * Verifies a chip's certificate up to a pinned root of AMD and returns the key of the chip.
+ * @param der the certificate that the enclave presents (VCEK)
+ * @throws AttestationError unless the root signed the issuer, the issuer signed the certificate, and all three are
+ * valid at `now`
  */
 export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
   const certificate = parseCertificate(der, CHIP_CERTIFICATE_NAME);
@@ -51,7 +59,7 @@ export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date):
   assertSignature(certificate, issuer, CHIP_CERTIFICATE_NAME);
   assertValidAt(certificate, now, CHIP_CERTIFICATE_NAME);
   if (certificate.isCA || certificate.extension(CLOUD_ID_OID))
-    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} is not that of a chip`);
+    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} is not for the key of a chip`);
   if (parseProductName(certificate) !== product)
     throw new AttestationError(`${CHIP_CERTIFICATE_NAME} is for another product than its issuer`);
   return {
@@ -62,7 +70,10 @@ export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date):
   };
 }
 
-/** The issuer is found by its name, in what is pinned. Its own chain is checked each time: data can be edited wrongly. */
+/**
+ * Finds the issuer by its name among the pinned certificates. Its chain is verified every time, because the pinned data
+ * could contain a mistake.
+ */
 function verifyIssuer(certificate: X509Certificate, roots: readonly AmdRoot[], now: Date) {
   for (const { product, ...root } of roots) {
     const signingCertificate = parseCertificate(Buffer.from(root.ask, 'base64'), `AMD's certificate for ${product}`);
@@ -77,10 +88,10 @@ function verifyIssuer(certificate: X509Certificate, roots: readonly AmdRoot[], n
       assertSignature(issued, issuer, name);
       assertValidAt(issued, now, name);
     }
-    if (!signingCertificate.isCA) throw new AttestationError(`AMD's certificate for ${product} may not issue others`);
+    if (!signingCertificate.isCA) throw new AttestationError(`AMD's certificate for ${product} is not for a CA`);
     return { product, issuer: signingCertificate };
   }
-  throw new AttestationError(`${CHIP_CERTIFICATE_NAME} was not issued by AMD for a product that this proxy knows`);
+  throw new AttestationError(`${CHIP_CERTIFICATE_NAME} was not issued by AMD for a product this proxy supports`);
 }
 
 function assertSignature(certificate: X509Certificate, issuer: X509Certificate, name: string): void {
@@ -93,13 +104,13 @@ function assertSignature(certificate: X509Certificate, issuer: X509Certificate, 
     padding: constants.RSA_PKCS1_PSS_PADDING,
     saltLength: SALT_BYTES,
   };
-  const bytes = signature?.value.subarray(1) ?? Buffer.of(); // the first says that all of its bits count
+  const bytes = signature?.value.subarray(1) ?? Buffer.of(); // the first byte is the number of unused bits, which is 0
   if (!verify('sha384', certificate.tbsCertificate.toDER(), key, bytes)) {
-    throw new AttestationError(`the signature of ${name} is wrong`);
+    throw new AttestationError(`the signature of ${name} is invalid`);
   }
 }
 
-/** Such as `Genoa`; Milan's have a stepping behind it, as in `Milan-B0`. */
+/** Returns the product name, such as `Genoa`, without the stepping that Milan chips have, as in `Milan-B0`. */
 function parseProductName(certificate: X509Certificate): string | undefined {
   const value = certificate.extension(PRODUCT_NAME_OID)?.value;
   if (value?.[0] !== IA5_STRING || value[1] !== value.length - 2) return undefined;
@@ -113,11 +124,11 @@ function parseTcb(certificate: X509Certificate): Tcb {
   };
   const requireLevel = (number: number) => {
     const value = readLevel(number);
-    if (value === undefined) throw new AttestationError(`${CHIP_CERTIFICATE_NAME} lacks a level of its firmware`);
+    if (value === undefined) throw new AttestationError(`${CHIP_CERTIFICATE_NAME} lacks a firmware level`);
     return value;
   };
   if (RESERVED_LEVEL_NUMBERS.some((number) => (readLevel(number) ?? 0) !== 0)) {
-    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} has levels of firmware that this proxy does not know`);
+    throw new AttestationError(`${CHIP_CERTIFICATE_NAME} has firmware levels that this proxy does not support`);
   }
   return {
     fmc: readLevel(LEVEL_NUMBERS.fmc) ?? 0,
@@ -128,10 +139,10 @@ function parseTcb(certificate: X509Certificate): Tcb {
   };
 }
 
-/** As it is, or as an octet string: AMD has issued both. */
+/** The id is either raw or wrapped in an octet string: AMD has issued both forms. */
 function parseHardwareId(certificate: X509Certificate): Buffer {
   const value = certificate.extension(HARDWARE_ID_OID)?.value;
-  if (value === undefined) throw new AttestationError(`${CHIP_CERTIFICATE_NAME} does not say which chip it is`);
+  if (value === undefined) throw new AttestationError(`${CHIP_CERTIFICATE_NAME} does not identify the chip`);
   const wrapped = value[0] === OCTET_STRING && value[1] === value.length - 2 && [10, 66].includes(value.length);
   return wrapped ? value.subarray(2) : value;
 }

@@ -1,16 +1,16 @@
 import { AttestationError } from '../attestation-verifier.ts';
 import type { FirmwareVersion, ProcessorId, SnpReport, Tcb } from './report.ts';
 
-/** The oldest firmware of a processor that is trusted: below it, a known attack breaks the guest's protection. */
+/** The oldest trusted firmware of a processor. Known attacks break the guest's protection on older firmware. */
 export interface FirmwareFloor extends ProcessorId {
-  /** What it is sold as. */
+  /** Product name. */
   readonly processor: string;
   readonly firmware: FirmwareVersion;
-  /** Microcode is numbered anew for each stepping, so a floor is for one stepping. */
+  /** Each stepping has its own microcode numbers, so a floor applies to one stepping. */
   readonly tcb: Tcb;
-  /** Whether the machine must have checked its memory for aliases (BadRAM). */
+  /** Whether the host must have checked its memory for aliases (BadRAM). */
   readonly aliasCheck: boolean;
-  /** AMD's security bulletins that say so. */
+  /** AMD's security bulletins that require this floor. */
   readonly sources: readonly string[];
 }
 
@@ -20,22 +20,21 @@ const CXL = 1n << 21n;
 const ALIAS_CHECK_COMPLETE = 1n << 5n;
 
 /**
- * Whether nobody but the guest can see what it does, as far as an authentic report shows it.
- * @returns the floor that it is above
+ * Requires that only the guest can see its memory and computation, as far as an authentic report shows.
+ * @returns the firmware floor of its processor
  * @throws AttestationError
  */
 export function assertPolicy(report: SnpReport, floors: readonly FirmwareFloor[]): FirmwareFloor {
   const floor = selectFloor(report.processor, floors);
-  if ((report.guestPolicy & DEBUG) !== 0n)
-    throw new AttestationError('its operator may debug it, and so read its memory');
+  if ((report.guestPolicy & DEBUG) !== 0n) throw new AttestationError('its operator can debug it and read its memory');
   if ((report.guestPolicy & MIGRATION_AGENT) !== 0n)
-    throw new AttestationError('its operator may move it to another machine');
+    throw new AttestationError('its operator can migrate it to another host');
   if ((report.guestPolicy & CXL) !== 0n)
-    throw new AttestationError('its memory may be in devices that are not protected');
+    throw new AttestationError('its memory can be in CXL devices, which are not protected');
   if (report.vmpl !== 0)
-    throw new AttestationError(`its report was not asked for by its own system (VMPL ${report.vmpl})`);
+    throw new AttestationError(`its report was not requested at the highest privilege level (VMPL ${report.vmpl})`);
   if (floor.aliasCheck && (report.platform & ALIAS_CHECK_COMPLETE) === 0n) {
-    throw new AttestationError('its machine has not checked its memory for aliases');
+    throw new AttestationError('its host has not checked its memory for aliases');
   }
   assertFirmwareLevels(report, floor);
   return floor;
@@ -51,8 +50,9 @@ function selectFloor(processor: ProcessorId | undefined, floors: readonly Firmwa
 }
 
 /**
- * The floor, what the chip signed with, what it can no longer go back behind, and what runs: each at least the one before.
- * What the guest was launched with may be older than what runs, and is not below the floor either.
+ * Requires floor ≤ reported ≤ committed ≤ current, and floor ≤ launch ≤ current. The chip signed with a key for the
+ * reported levels. Its firmware cannot be rolled back below the committed levels. The current levels are running now,
+ * and may be newer than those at the launch of the guest.
  */
 function assertFirmwareLevels(report: SnpReport, floor: FirmwareFloor): void {
   const { reportedTcb, committedTcb, currentTcb, launchTcb, committedFirmware, currentFirmware } = report;
@@ -65,7 +65,7 @@ function assertFirmwareLevels(report: SnpReport, floor: FirmwareFloor): void {
   ];
   if (!steps.every(([low, high]) => meetsFloor(high, low))) {
     throw new AttestationError(
-      `the firmware of its processor is too old: ${formatLevels(reportedTcb)}, at least ${formatLevels(floor.tcb)}`,
+      `the firmware of its processor is too old: ${formatLevels(reportedTcb)}; required: ${formatLevels(floor.tcb)}`,
     );
   }
   const versions = [floor.firmware, committedFirmware, currentFirmware].map(toVersionNumber);

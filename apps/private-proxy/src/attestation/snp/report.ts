@@ -1,28 +1,28 @@
 import { AttestationError } from '../attestation-verifier.ts';
 
 /**
- * What an AMD processor signs about a guest.
- * @see SEV Secure Nested Paging Firmware ABI Specification (AMD 56860), ATTESTATION_REPORT; all numbers are little-endian
+ * The report that an AMD processor signs about a guest.
+ * @see SEV Secure Nested Paging Firmware ABI Specification (AMD 56860), ATTESTATION_REPORT; numbers are little-endian
  */
 export interface SnpReport {
   readonly version: number;
-  /** CPUID of the processor, which reports have from version 3 on. */
+  /** CPUID of the processor, in reports of version 3 and later. */
   readonly processor?: ProcessorId;
-  /** What the guest was launched with, by bit. */
+  /** The policy that the guest was launched with: a bit field. */
   readonly guestPolicy: bigint;
-  /** How the machine was set up, by bit. */
+  /** The configuration of the host: a bit field. */
   readonly platform: bigint;
-  /** The privilege level of who asked within the guest; 0 is the highest. */
+  /** The privilege level of the guest software that requested the report. 0 is the highest, 0xffffffff the host. */
   readonly vmpl: number;
-  /** 64 bytes that the guest chose. */
+  /** 64 bytes chosen by the guest. */
   readonly reportData: Buffer;
-  /** The digest of what the guest was launched with, 48 bytes. */
+  /** Launch digest of the guest, 48 bytes. */
   readonly measurement: Buffer;
   readonly currentTcb: Tcb;
   readonly committedTcb: Tcb;
   readonly reportedTcb: Tcb;
   readonly launchTcb: Tcb;
-  /** The chip by which the report was signed, 64 bytes. */
+  /** Id of the chip that signed the report, 64 bytes. */
   readonly chipId: Buffer;
   readonly currentFirmware: FirmwareVersion;
   readonly committedFirmware: FirmwareVersion;
@@ -37,7 +37,10 @@ export interface ProcessorId {
   readonly stepping: number;
 }
 
-/** The security patch levels of what AMD's protection rests on. `fmc` is there from Turin on, and 0 before. */
+/**
+ * Security version numbers of the firmware components that AMD's protection depends on (trusted computing base). `fmc`
+ * exists since Turin; for older products it is 0.
+ */
 export interface Tcb {
   readonly fmc: number;
   readonly bootloader: number;
@@ -54,10 +57,10 @@ export interface FirmwareVersion {
 
 export const REPORT_BYTES = 0x4a0;
 const SIGNATURE_OFFSET = 0x2a0;
-const SIGNATURE_NUMBER_BYTES = 72; // of R and of S, of which a P-384 signature uses 48
+const SIGNATURE_NUMBER_BYTES = 72; // for R and S each; a P-384 signature uses 48 of them
 const P384_BYTES = 48;
 
-const SUPPORTED_VERSIONS = [2, 3, 5]; // of ABI 1.55, 1.56 and 1.58
+const SUPPORTED_VERSIONS = [2, 3, 5]; // of ABI versions 1.55, 1.56 and 1.58
 const ECDSA_P384_SHA384 = 1;
 const MUST_BE_ONE = 1n << 17n;
 const POLICY_BITS = 26n;
@@ -66,13 +69,13 @@ const TURIN_FAMILY = 0x1a;
 const MASK_CHIP_KEY = 0b10;
 const SIGNING_KEY = 0b11100;
 
-/** @throws AttestationError for what is no report of a known version, or has something in reserved fields */
+/** @throws AttestationError unless the bytes are a report of a supported version whose reserved fields are zero */
 export function parseReport(bytes: Buffer): SnpReport {
   if (bytes.length !== REPORT_BYTES)
-    throw new AttestationError(`its report has ${bytes.length} bytes and not ${REPORT_BYTES}`);
+    throw new AttestationError(`its report has ${bytes.length} bytes instead of ${REPORT_BYTES}`);
   const version = bytes.readUInt32LE(0);
   if (!SUPPORTED_VERSIONS.includes(version))
-    throw new AttestationError(`its report has version ${version}, which this proxy does not know`);
+    throw new AttestationError(`its report has version ${version}, which this proxy does not support`);
   for (const [from, to] of listReservedRanges(version))
     assertZero(bytes.subarray(from, to), `bytes ${from} to ${to - 1}`);
   assertChipSigner(bytes);
@@ -102,7 +105,10 @@ export function parseReport(bytes: Buffer): SnpReport {
   };
 }
 
-/** Version 3 put the processor's CPUID, version 5 two vectors of mitigations where there were zeros. */
+/**
+ * Returns the ranges that must be zero. Version 3 added the processor's CPUID and version 5 two mitigation vectors in
+ * ranges that were reserved before.
+ */
 function listReservedRanges(version: number): readonly (readonly [from: number, to: number])[] {
   return [
     [0x4c, 0x50],
@@ -115,29 +121,29 @@ function listReservedRanges(version: number): readonly (readonly [from: number, 
   ];
 }
 
-/** Only the key of the chip itself (VCEK) will do: that of a cloud's operator (VLEK) says nothing about the machine. */
+/** Requires the key of the chip itself (VCEK). A cloud provider's key (VLEK) does not identify the host. */
 function assertChipSigner(bytes: Buffer): void {
   const algorithm = bytes.readUInt32LE(0x34);
   if (algorithm !== ECDSA_P384_SHA384)
-    throw new AttestationError(`its report has signature algorithm ${algorithm} and not 1`);
+    throw new AttestationError(`its report has signature algorithm ${algorithm} instead of 1`);
   const signer = bytes.readUInt32LE(0x48);
-  if (signer >>> 5 !== 0) throw new AttestationError('its report has reserved bits set beside its signer');
+  if (signer >>> 5 !== 0) throw new AttestationError('its report has reserved bits set in the field of its signer');
   if ((signer & SIGNING_KEY) !== 0) throw new AttestationError('its report is not signed by the key of a chip');
-  if ((signer & MASK_CHIP_KEY) !== 0) throw new AttestationError('its report does not say which chip signed it');
+  if ((signer & MASK_CHIP_KEY) !== 0) throw new AttestationError('its report does not name the chip that signed it');
 }
 
 function parseGuestPolicy(bytes: Buffer): bigint {
   const policy = bytes.readBigUInt64LE(0x08);
   if ((policy & MUST_BE_ONE) === 0n || policy >> POLICY_BITS !== 0n) {
-    throw new AttestationError('its report has reserved bits set wrongly in the policy of the guest');
+    throw new AttestationError('its report has invalid reserved bits in the guest policy');
   }
   return policy;
 }
 
-/** What a bit means that AMD has not defined yet cannot be judged. */
+/** Rejects bits that AMD has not defined yet, because their meaning is unknown. */
 function parsePlatform(bytes: Buffer): bigint {
   const platform = bytes.readBigUInt64LE(0x40);
-  if (platform >> PLATFORM_BITS !== 0n) throw new AttestationError('its report has unknown bits set about the machine');
+  if (platform >> PLATFORM_BITS !== 0n) throw new AttestationError('its report has unknown bits set about the host');
   return platform;
 }
 
@@ -166,5 +172,5 @@ function readBigEndian(bytes: Buffer, offset: number): Buffer {
 }
 
 function assertZero(reserved: Buffer, name: string): void {
-  if (reserved.some((byte) => byte !== 0)) throw new AttestationError(`its report has something in reserved ${name}`);
+  if (reserved.some((byte) => byte !== 0)) throw new AttestationError(`its report has data in reserved ${name}`);
 }

@@ -35,19 +35,19 @@ function flipped(bytes: Buffer, at: number, bit = at % 8): Buffer {
   return other;
 }
 
-/** `npm run prove:attestation` goes through every bit. */
+/** Changes one bit in every `step`th byte. `npm run prove:attestation` changes every bit. */
 function* someChanged(bytes: Buffer, step: number): Iterable<readonly [at: number, other: Buffer]> {
   for (let at = 0; at < bytes.length; at += step) yield [at, flipped(bytes, at)];
 }
 
-/** With each byte around what is signed: headers, and what stands between the signed part and the signature. */
+/** Changes some bytes, and each byte next to the signed part: the headers, and the bytes before the signature. */
 function* certificateChanged(bytes: Buffer): Iterable<readonly [at: number, other: Buffer]> {
   yield* someChanged(bytes, 61);
   for (let at = 0; at < 8; at++) yield [at, flipped(bytes, at)];
   for (let at = bytes.length - 520; at < bytes.length - 511; at++) yield [at, flipped(bytes, at)];
 }
 
-test('a report of a real processor is authentic by the roots of AMD that are pinned', () => {
+test('verifies a report of a real processor with AMD’s pinned roots', () => {
   expect(amd).toContainEqual(MILAN);
   const { report, product } = verifyReport(REPORT, CHIP, { amd, now: WHEN });
   expect(product).toBe('Milan');
@@ -61,23 +61,23 @@ test('a report of a real processor is authentic by the roots of AMD that are pin
   expect(report.reportData.subarray(0, 6)).toEqual(Buffer.of(1, 2, 3, 4, 5, 0));
 });
 
-test('an authentic report is not enough: this one may be debugged, and is of a processor that is not trusted', () => {
+test('rejects an authentic report if its guest can be debugged or its processor is not trusted', () => {
   const { report } = verifyReport(REPORT, CHIP, { amd, now: WHEN });
   expect(() => assertPolicy(report, floors)).toThrow('its processor is not one that this proxy trusts');
   const processor = { family: 0x19, model: 1, stepping: 1 };
   const floor = { ...processor, processor: 'Milan', firmware: report.currentFirmware, tcb: report.launchTcb };
   const lenient = [{ ...floor, aliasCheck: false, sources: [] }];
-  expect(() => assertPolicy({ ...report, processor }, lenient)).toThrow('its operator may debug it');
+  expect(() => assertPolicy({ ...report, processor }, lenient)).toThrow('its operator can debug it');
   expect(assertPolicy({ ...report, processor, guestPolicy: 0x3_0000n }, lenient)).toBe(lenient[0]);
 });
 
-test('no byte of a report can be another: what is not signed must be zero', () => {
+test('rejects a report with any byte changed; bytes that are not signed must be zero', () => {
   const passed = [...someChanged(REPORT, 11)].filter(([, report]) => authentic({ report }));
   expect(passed.map(([at]) => at)).toEqual([]);
   expect(authentic({ report: Buffer.concat([REPORT, Buffer.of(0)]) })).toBe(false);
 });
 
-test('no byte of the certificates can be another, from the chip to the root', () => {
+test('rejects certificates with any byte changed, from the chip to the root', () => {
   const root = (ark: Buffer, ask: Buffer) => [
     { product: 'Milan', ark: ark.toString('base64'), ask: ask.toString('base64') },
   ];
@@ -92,7 +92,7 @@ test('no byte of the certificates can be another, from the chip to the root', ()
   expect(authentic({ chip: Buffer.concat([CHIP, Buffer.of(0)]) })).toBe(false);
 });
 
-test('a certificate counts only while it is valid, and only for its product', () => {
+test('accepts a certificate only while it is valid, and only for its product', () => {
   expect(authentic({ now: new Date('2022-09-01T00:00:00Z') })).toBe(false);
   expect(authentic({ now: new Date('2029-10-01T00:00:00Z') })).toBe(false);
   expect(authentic({ roots: amd.filter(({ product }) => product !== 'Milan') })).toBe(false);

@@ -35,8 +35,8 @@ async function listen(file: Buffer, options: object = {}): Promise<Heard> {
   })) as unknown as Heard;
 }
 
-describe("Deepgram's ears, by its own client", () => {
-  test('hear words and when they are said, billed by the length of the sound', async () => {
+describe("Deepgram's transcription through its own client", () => {
+  test('returns words with their times, billed by the length of the audio', async () => {
     const { metadata, results } = await listen(spoken, { smart_format: true, utterances: true });
     expect(metadata).toMatchObject({ duration: 3, channels: 1 });
     expect(results.channels[0]?.alternatives[0]).toMatchObject({
@@ -55,7 +55,7 @@ describe("Deepgram's ears, by its own client", () => {
     expect(await bill()).toEqual({ total_usd: '0.000215', lines: 1 });
   });
 
-  test('write plainly unless they are asked for more, and say which language it was', async () => {
+  test('returns plain text by default, and the detected language on request', async () => {
     const plain = (await listen(spoken)).results.channels[0];
     expect(plain?.alternatives[0]).toMatchObject({ transcript: 'grüezi you three' });
     expect(plain?.alternatives[0]).not.toHaveProperty('paragraphs');
@@ -65,39 +65,39 @@ describe("Deepgram's ears, by its own client", () => {
       languages: ['en'],
       words: [{ language: 'en' }, {}, {}],
     });
-    expect(await bill()).toEqual({ total_usd: '0.00069', lines: 3 }); // multi is dearer
+    expect(await bill()).toEqual({ total_usd: '0.00069', lines: 3 }); // multi is more expensive
   });
 
-  test('listen to each channel on its own where they are told to, and bill each', async () => {
+  test('transcribes each channel separately on request and bills each', async () => {
     const stereo = createAudioFile('wav', { seconds: 3, channels: 2 });
     expect((await listen(stereo)).results.channels).toHaveLength(1);
     expect((await listen(stereo, { multichannel: true })).results.channels).toHaveLength(2);
     expect(await bill()).toEqual({ total_usd: '0.000645', lines: 2 });
   });
 
-  test.each([...AUDIO_FORMATS, 'ogg'] as const)('bill %s by its true length, whatever it says', async (format) => {
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('bills %s by its actual length', async (format) => {
     const { metadata } = await listen(createAudioFile(format, { seconds: 20, claims: 0.1 }));
     expect(Math.abs(metadata.duration - 20)).toBeLessThan(0.03);
   });
 
-  test('fetch what lies at an address', async () => {
+  test('responds with 400 if it cannot fetch a URL', async () => {
     const url = `${sandbox.url}/nothing`;
     const gone = client.listen.v1.media.transcribeUrl({ url, model: 'nova-3' });
     await expect(gone).rejects.toMatchObject({ statusCode: 400, body: { err_code: 'REMOTE_CONTENT_ERROR' } });
   });
 
   test.each<[string, Buffer, object, number]>([
-    ['what is no sound', Buffer.from('text'), {}, 400],
-    ['a model that is none', spoken, { model: 'nova-9' }, 400],
-    ['a language that it does not know', spoken, { language: 'tlh' }, 400],
-    ['a fault', createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=429]]' }), {}, 429],
+    ['data that is not audio', Buffer.from('text'), {}, 400],
+    ['an unknown model', spoken, { model: 'nova-9' }, 400],
+    ['an unsupported language', spoken, { language: 'tlh' }, 400],
+    ['a request with a fault', createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=429]]' }), {}, 429],
     [
-      'a fault in plain text',
+      'a request with a fault in plain text',
       createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=overloaded]]' }),
       {},
       503,
     ],
-  ])('refuse %s, which costs nothing', async (_, file, options, statusCode) => {
+  ])('rejects %s without charging', async (_, file, options, statusCode) => {
     const error = await listen(file, options).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(DeepgramError);
     expect(error.statusCode).toBe(statusCode);
@@ -105,11 +105,11 @@ describe("Deepgram's ears, by its own client", () => {
   });
 });
 
-describe("Deepgram's voice, by its own client", () => {
+describe("Deepgram's speech through its own client", () => {
   const say = async (text: string, options: object = {}) =>
     client.speak.v1.audio.generate({ text, model: 'aura-2-thalia-en', ...options });
 
-  test('is streamed in pieces, billed by the character', async () => {
+  test('is streamed in chunks and billed by the character', async () => {
     const { data, rawResponse } = await client.speak.v1.audio
       .generate({ text: 'Hello [[sandbox chunk_delay=5 chunks=3]]', model: 'aura-2-thalia-en' })
       .withRawResponse();
@@ -127,30 +127,30 @@ describe("Deepgram's voice, by its own client", () => {
     [{ encoding: 'flac' }, 'fLaC'],
     [{ encoding: 'aac' }, '\xff\xf1'],
     [{ encoding: 'mulaw', sample_rate: 8_000 }, '\xff\xff'],
-  ])('is made in the format that is asked for: %j', async (options, start) => {
+  ])('has the requested format: %j', async (options, start) => {
     const bytes = Buffer.from(await (await say('Hello', options)).arrayBuffer());
     expect(bytes.toString('latin1', 0, start.length)).toBe(start);
   });
 
   test.each<[string, string, object, number]>([
-    ['too long a text', 'a'.repeat(2_001), {}, 413],
-    ['nothing', ' ', {}, 400],
-    ['a voice that is none', 'Hello', { model: 'x' }, 400],
-    ['a container that does not fit', 'Hello', { encoding: 'mp3', container: 'wav' }, 400],
-    ['a rate that is none', 'Hello', { encoding: 'linear16', sample_rate: 44_100 }, 400],
-  ])('refuses %s, which costs nothing', async (_, text, options, statusCode) => {
+    ['a text that is too long', 'a'.repeat(2_001), {}, 413],
+    ['a blank text', ' ', {}, 400],
+    ['an unknown voice', 'Hello', { model: 'x' }, 400],
+    ['an unsupported container', 'Hello', { encoding: 'mp3', container: 'wav' }, 400],
+    ['an unsupported sample rate', 'Hello', { encoding: 'linear16', sample_rate: 44_100 }, 400],
+  ])('rejects %s without charging', async (_, text, options, statusCode) => {
     await expect(say(text, options)).rejects.toMatchObject({ statusCode });
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('may break off, and is billed all the same', async () => {
+  test('is billed even if it is interrupted', async () => {
     const answer = await say('[[sandbox fault=cut]]');
     await expect(answer.arrayBuffer()).rejects.toThrow('terminated');
     expect(await bill()).toMatchObject({ lines: 1 });
   });
 });
 
-test('a key is wanted', async () => {
+test('Deepgram requires a key', async () => {
   for (const path of ['listen?model=nova-3', 'speak?model=aura-2-thalia-en'])
     expect((await fetch(`${sandbox.url}/deepgram/v1/${path}`, { method: 'POST' })).status).toBe(401);
 });

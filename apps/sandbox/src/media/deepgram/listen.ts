@@ -1,6 +1,6 @@
 /**
- * Deepgram's `POST /v1/listen`, billed by the length of the sound, for each channel that is listened to on its own. A
- * directive may stand among the bytes of the recording.
+ * Deepgram's `POST /v1/listen`, billed by the length of the audio, for each channel that is transcribed separately. A
+ * directive may be anywhere among the bytes of the recording.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
@@ -13,7 +13,7 @@ import { assertKey, createError, createFaultError } from './errors.ts';
 import { type ListenOptions, toResults } from './results.ts';
 
 interface ListenModel {
-  /** USD for a minute. */
+  /** USD per minute. */
   readonly usd: string;
   readonly multilingual: string;
   readonly languages: readonly string[];
@@ -28,7 +28,7 @@ const MODELS: Readonly<Record<string, ListenModel>> = {
   'nova-3': { usd: '0.0043', multilingual: '0.0052', languages: [...LANGUAGES, ...MORE] },
   'nova-2': { usd: '0.0043', multilingual: '0.0043', languages: [...LANGUAGES, ...MORE] },
 };
-/** Whoever does not let his recordings be learned from pays so many times as much. */
+/** Price factor for customers whose recordings must not be used for training (`mip_opt_out`). */
 const OPTED_OUT = 2;
 const FETCHED_WITHIN_MS = 10_000;
 
@@ -87,7 +87,7 @@ function parseQuery(query: URLSearchParams) {
   return { model, price: language === 'multi' ? listenModel.multilingual : listenModel.usd, options };
 }
 
-/** The body, or what lies at the address in it. */
+/** Returns the body, or the file at the URL in it. @throws HttpError 400 if that file cannot be fetched */
 async function loadRecording(call: Call): Promise<Buffer> {
   const body = await call.readBody();
   if (!call.request.headers['content-type']?.startsWith('application/json')) return body;

@@ -1,4 +1,4 @@
-/** What Deepgram says of what it has heard, as far as it was asked for. */
+/** Creates the results of Deepgram's transcription, with the requested options. */
 import { normalizeWord, type SandboxTranscript, type TimedWord } from '../transcript.ts';
 
 export interface ListenOptions {
@@ -15,7 +15,7 @@ export interface ListenOptions {
 
 const CONFIDENCE = 0.99;
 
-/** Every channel says the same. */
+/** All channels have the same transcript. */
 export function toResults(transcript: SandboxTranscript, channels: number, options: ListenOptions) {
   const channel = toChannel(transcript, options);
   const { utterances } = options;

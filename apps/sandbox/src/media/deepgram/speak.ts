@@ -1,4 +1,4 @@
-/** Deepgram's `POST /v1/speak`: sound as it is made, billed by the character. */
+/** Deepgram's `POST /v1/speak`: streamed speech, billed by the character. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { parseObject, type Routes } from '../../router.ts';
@@ -9,7 +9,7 @@ import { sendSpeech } from '../send-speech.ts';
 import { createSpeech, type VoiceFormat } from '../voice-formats.ts';
 import { assertKey, createCategorizedError, createError, createFaultError } from './errors.ts';
 
-/** USD for 1,000 characters. */
+/** USD per 1,000 characters. */
 const PRICE = '0.030';
 const MAX_CHARACTERS = 2_000;
 const VOICE = /^aura-2-[a-z]+-(en|es|de|fr|nl|it|ja)$/;

@@ -1,4 +1,7 @@
-/** The sound in an MP4: as many samples as there are, each as long as its codec makes them. Facts: ISO/IEC 14496-12, -14, -3. */
+/**
+ * Measures the audio in an MP4 file: the number of samples times the length that their codec gives them. Sources:
+ * ISO/IEC 14496-12, -14, -3.
+ */
 import type { MeasuredAudio } from './mpeg-frames.ts';
 
 interface Box {
@@ -12,10 +15,10 @@ const AAC_RATES = [
 ];
 const AAC_SAMPLES = 1_024;
 const MP3_SAMPLES = 1_152;
-/** What says that an `mp4a` is MPEG audio of layer III. */
+/** Object types for which an `mp4a` entry is MPEG audio, layer III. */
 const MP3_TYPES = [0x69, 0x6b];
 
-/** @returns undefined when no track has sound */
+/** Returns the longest audio track. @returns undefined without one */
 export function measureMp4(bytes: Buffer): MeasuredAudio | undefined {
   const audioTracks: MeasuredAudio[] = [];
   const fragments = [...parseBoxes(bytes)]
@@ -41,7 +44,7 @@ function* parseBoxes(bytes: Buffer): Generator<Box> {
   }
 }
 
-/** The first box of a type, however deep in boxes that have nothing but boxes. */
+/** Returns the first box of a type, also within boxes that contain only boxes. */
 function findBox(bytes: Buffer, boxType: string): Buffer | undefined {
   for (const { type, content } of parseBoxes(bytes)) {
     if (type === boxType) return content;
@@ -83,7 +86,7 @@ function measureTrack(track: Buffer, fragments: readonly Fragment[]): MeasuredAu
   return { seconds: getDurationSeconds(track), channels };
 }
 
-/** Samples in each packet, and their rate. */
+/** Returns the samples per packet, and their rate. */
 function parseCodec(entry: Buffer): { readonly samples: number; readonly rate: number } | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');
   const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
@@ -96,14 +99,14 @@ function parseCodec(entry: Buffer): { readonly samples: number; readonly rate: n
   return rate === undefined ? undefined : { samples: AAC_SAMPLES, rate };
 }
 
-/** Sizes of descriptors have up to four bytes. */
+/** Skips the size of a descriptor, which has up to four bytes. */
 function skipSize(bytes: Buffer, start: number): number {
   let at = start;
   while (((bytes[at] ?? 0) & 0x80) !== 0 && at < start + 3) at += 1;
   return at + 1;
 }
 
-/** What the table of times says. */
+/** Returns the length according to the time-to-sample table. */
 function getDurationSeconds(track: Buffer): number {
   const mdhd = findBox(track, 'mdhd');
   const stts = findBox(track, 'stts');

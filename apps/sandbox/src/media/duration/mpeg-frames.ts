@@ -1,11 +1,11 @@
-/** Frames of MPEG audio (MP3 and its elder layers), one by one. Facts: ISO/IEC 11172-3 and 13818-3, 2.4. */
+/** Measures MPEG audio (MP3 and the older layers) frame by frame. Sources: ISO/IEC 11172-3 and 13818-3, 2.4. */
 
 export interface MeasuredAudio {
   readonly seconds: number;
   readonly channels: number;
 }
 
-/** kbit/s, by version and layer. */
+/** kbit/s by version and layer. */
 const BIT_RATES: Readonly<Record<string, readonly number[]>> = {
   '1-1': [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   '1-2': [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -15,12 +15,12 @@ const BIT_RATES: Readonly<Record<string, readonly number[]>> = {
   '2-3': [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 };
 const RATES = [44_100, 48_000, 32_000];
-/** By the two bits of the version, of which MPEG-2.5 halves the rates once more. */
+/** By the two version bits. MPEG-2 halves the rates, MPEG-2.5 halves them again. */
 const DIVISORS: Readonly<Record<number, number>> = { 3: 1, 2: 2, 0: 4 };
-/** What a first frame of nothing but a table of contents has in it. */
+/** Marks of a first frame that has a table of contents and no audio. */
 const TABLES = ['Xing', 'Info', 'VBRI'];
 
-/** @returns undefined when there is no frame in it */
+/** @returns undefined if there is no frame */
 export function measureMpeg(bytes: Buffer): MeasuredAudio | undefined {
   let at = 0;
   let seconds = 0;
@@ -39,7 +39,7 @@ export function measureMpeg(bytes: Buffer): MeasuredAudio | undefined {
   return channels === 0 ? undefined : { seconds, channels };
 }
 
-/** The size of an ID3 tag is four times seven bits. */
+/** Returns the length of an ID3 tag, whose size has four groups of seven bits; 0 without a tag. */
 export function skipTag(bytes: Buffer): number {
   if (bytes.toString('latin1', 0, 3) !== 'ID3' || bytes.length < 10) return 0;
   return 10 + bytes.subarray(6, 10).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);

@@ -1,7 +1,10 @@
 import type { MeasuredAudio } from './mpeg-frames.ts';
 import { getOpusSeconds } from './opus.ts';
 
-/** The sound in an Ogg file: Opus by its packets, Vorbis by the time of its last page. */
+/**
+ * Measures the audio in an Ogg file: Opus by its packets, Vorbis by the time of the last page.
+ * @returns undefined for other codecs
+ */
 export function measureOgg(bytes: Buffer): MeasuredAudio | undefined {
   let seconds = 0;
   let packets = 0;

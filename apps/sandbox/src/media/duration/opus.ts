@@ -1,4 +1,4 @@
-/** Milliseconds of a frame, by the configuration that an Opus packet begins with (RFC 6716, 3.1). */
+/** Milliseconds per frame, by the configuration in the first byte of an Opus packet (RFC 6716, 3.1). */
 const FRAMES = [
   ...Array.from({ length: 3 }, () => [10, 20, 40, 60]),
   ...Array.from({ length: 2 }, () => [10, 20]),

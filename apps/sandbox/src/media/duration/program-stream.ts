@@ -1,6 +1,6 @@
-/** What an MPEG program stream has for the ear. Facts: ISO/IEC 11172-1 and 13818-1. */
+/** Extracts the audio of an MPEG program stream. Sources: ISO/IEC 11172-1 and 13818-1. */
 
-/** The sound of its first stream of sound, put together. */
+/** Returns the joined payloads of the first audio stream. */
 export function extractAudioStream(bytes: Buffer): Buffer {
   const chunks: Buffer[] = [];
   let stream: number | undefined;
@@ -11,7 +11,7 @@ export function extractAudioStream(bytes: Buffer): Buffer {
     }
     const id = bytes[at + 3] ?? 0;
     if (id < 0xbb) {
-      at += 4; // a pack, or what is within a picture
+      at += 4; // a pack header, or data within a video frame
       continue;
     }
     const end = at + 6 + bytes.readUInt16BE(at + 4);

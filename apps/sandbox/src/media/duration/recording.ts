@@ -1,6 +1,6 @@
 /**
- * How long a recording is, as one finds out who decodes it: by its frames and packets. What its headers say of its length
- * is believed only where nothing else tells it.
+ * Measures recordings as a decoder does: by their frames and packets. The length in a header is used only if nothing
+ * else shows it.
  */
 
 import { measureMp4 } from './mp4-audio.ts';
@@ -10,24 +10,24 @@ import { extractAudioStream } from './program-stream.ts';
 import { measureWave } from './wave-audio.ts';
 import { measureWebm } from './webm-audio.ts';
 
-/** @returns undefined when it is none that is known, or when there is no sound in it */
+/** @returns undefined for an unknown format, or without audio */
 export function measureAudio(recording: Buffer): MeasuredAudio | undefined {
   try {
     const audio = selectReader(recording)?.(recording);
     return audio && audio.seconds > 0 ? audio : undefined;
   } catch (error) {
-    if (error instanceof RangeError) return undefined; // it broke off where there must be more
+    if (error instanceof RangeError) return undefined; // the file ends early
     throw error;
   }
 }
 
-/** @returns undefined when it is none that is known */
+/** @returns undefined for an unknown format, or without audio */
 export function measureDurationMs(recording: Buffer): number | undefined {
   const audio = measureAudio(recording);
   return audio && Math.round(audio.seconds * 1_000);
 }
 
-/** Behind a tag stands whatever stands there. */
+/** Any format may follow an ID3 tag. */
 function measureTagged(recording: Buffer): MeasuredAudio | undefined {
   const content = recording.subarray(skipTag(recording));
   return (selectReader(content) ?? measureMpeg)(content);

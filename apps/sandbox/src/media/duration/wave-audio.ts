@@ -1,11 +1,17 @@
 import type { MeasuredAudio } from './mpeg-frames.ts';
 
-/** Those whose samples are as long as the header says: integers, floating point, A-law, μ-law, and what says so behind it. */
+/**
+ * Formats whose samples have the size in the header: integer, floating point, A-law, μ-law, and the extensible
+ * format.
+ */
 const UNCOMPRESSED_FORMATS = new Set([1, 3, 6, 7, 0xfffe]);
 
 const ADPCM_FORMATS = new Set([0x02, 0x11]);
 
-/** The samples of a WAV file: to its end where nothing that is known follows them, whatever their size is said to be. */
+/**
+ * Measures the samples of a WAV file. Their stated size counts only if a chunk or the end of the file follows it.
+ * Otherwise all bytes until the end of the file are samples.
+ */
 export function measureWave(bytes: Buffer): MeasuredAudio | undefined {
   let format: { readonly channels: number; readonly bytesPerSecond: number } | undefined;
   for (let at = 12; at + 8 <= bytes.length; ) {
@@ -26,7 +32,7 @@ export function measureWave(bytes: Buffer): MeasuredAudio | undefined {
 function parseFormat(bytes: Buffer, at: number) {
   const channels = bytes.readUInt16LE(at + 2);
   const rate = bytes.readUInt32LE(at + 4);
-  // ADPCM has so many samples in each block.
+  // ADPCM has a fixed number of samples per block.
   if (ADPCM_FORMATS.has(bytes.readUInt16LE(at)) && bytes.length >= at + 20) {
     const bytesPerSecond = (rate * bytes.readUInt16LE(at + 12)) / bytes.readUInt16LE(at + 18);
     return Number.isFinite(bytesPerSecond) ? { channels, bytesPerSecond } : undefined;
@@ -36,7 +42,7 @@ function parseFormat(bytes: Buffer, at: number) {
   return bytesPerSecond > 0 ? { channels, bytesPerSecond } : undefined;
 }
 
-/** Or the end. */
+/** Whether a chunk or the end of the file is at this offset. */
 function isChunk(bytes: Buffer, at: number): boolean {
   return at >= bytes.length || /^[A-Za-z0-9 ]{4}$/.test(bytes.toString('latin1', at, at + 4));
 }

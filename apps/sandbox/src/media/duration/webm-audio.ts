@@ -1,8 +1,11 @@
-/** The sound in a WebM or Matroska file: Opus by its packets, others by the time of their last block. Facts: RFC 8794, 9559. */
+/**
+ * Measures the audio in a WebM or Matroska file: Opus by its packets, other codecs by the time of the last block.
+ * Sources: RFC 8794, 9559.
+ */
 import type { MeasuredAudio } from './mpeg-frames.ts';
 import { getOpusSeconds } from './opus.ts';
 
-/** Elements that are looked into; all others are leaves. */
+/** Elements whose content is parsed; all others are leaves. */
 const MASTERS = new Set([0x18538067, 0x1549a966, 0x1f43b675, 0x1654ae6b, 0xae, 0xe1, 0xa0]);
 const SCALE = 0x2ad7b1;
 const CLUSTER_TIME = 0xe7;
@@ -21,7 +24,7 @@ interface Track {
   last: number;
 }
 
-/** @returns undefined when no track has sound */
+/** @returns undefined without an audio track */
 export function measureWebm(bytes: Buffer): MeasuredAudio | undefined {
   const tracks: Track[] = [];
   let scale = NANOSECONDS;
@@ -44,15 +47,18 @@ export function measureWebm(bytes: Buffer): MeasuredAudio | undefined {
   };
 }
 
-/** @param start of its cluster, and `unit` of its time within, in seconds */
+/**
+ * @param start time of the cluster in seconds
+ * @param unit time unit within the cluster in seconds
+ */
 function addBlock(tracks: readonly Track[], block: Buffer, start: number, unit: number): void {
   const track = tracks.find(({ number }) => number === ((block[0] ?? 0) & 0x7f));
   if (!track) return;
   track.last = Math.max(track.last, start + block.readInt16BE(1) * unit);
-  track.packets += getOpusSeconds(block.subarray(4)); // one to a block, as everybody writes Opus
+  track.packets += getOpusSeconds(block.subarray(4)); // one packet per block, as all Opus encoders write
 }
 
-/** All elements in their order; a master's size may be unknown, and does not matter. */
+/** Yields all elements in order. The size of a master element may be unknown and is not needed. */
 function* parseElements(bytes: Buffer): Generator<{ readonly id: number; readonly content: Buffer }> {
   for (let at = 0; at < bytes.length; ) {
     const idLength = Math.clz32(bytes[at] ?? 0) - 23;

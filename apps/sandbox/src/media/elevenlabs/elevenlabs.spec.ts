@@ -17,8 +17,8 @@ const bytesOf = async (stream: ReadableStream<Uint8Array>) => Buffer.from(await 
 const say = (text: string, more: Partial<ElevenLabs.BodyTextToSpeechFull> = {}, voice = VOICE) =>
   client.textToSpeech.convert(voice, { text, modelId: 'eleven_flash_v2_5', ...more });
 
-describe("ElevenLabs' voices, by its own client", () => {
-  test('are streamed in pieces; a character of a cheaper model costs half a credit', async () => {
+describe("ElevenLabs' speech through its own client", () => {
+  test('is streamed in chunks and costs half a credit per character with the cheaper model', async () => {
     const text = 'Grüezi 👋 [[sandbox chunk_delay=5 chunks=3]]';
     const { data, rawResponse } = await client.textToSpeech
       .stream(VOICE, { text, modelId: 'eleven_flash_v2_5', languageCode: 'de' })
@@ -41,33 +41,33 @@ describe("ElevenLabs' voices, by its own client", () => {
     ['wav_24000', 'RIFF'],
     ['pcm_24000', ''],
     ['ulaw_8000', '\xff\xff'],
-  ])('speak in the format that is asked for: %s', async (outputFormat, start) => {
+  ])('has the requested format: %s', async (outputFormat, start) => {
     const bytes = await bytesOf(await say('Hello', { outputFormat }));
     expect(bytes.length).toBeGreaterThan(100);
     expect(bytes.toString('latin1', 0, start.length)).toBe(start);
   });
 
   test.each<[string, () => Promise<unknown>, number]>([
-    ['a voice that is none', () => say('a', {}, 'x'), 404],
-    ['a model that is none', () => say('a', { modelId: 'eleven_v9' }), 400],
-    ['too long a text', () => say('a'.repeat(5_001), { modelId: 'eleven_v3' }), 400],
-    ['nothing', () => say(''), 400],
+    ['an unknown voice', () => say('a', {}, 'x'), 404],
+    ['an unknown model', () => say('a', { modelId: 'eleven_v9' }), 400],
+    ['a text that is too long', () => say('a'.repeat(5_001), { modelId: 'eleven_v3' }), 400],
+    ['an empty text', () => say(''), 400],
     [
-      'a language that it cannot be told',
+      'a language for a model that does not accept one',
       () => say('a', { modelId: 'eleven_multilingual_v2', languageCode: 'de' }),
       400,
     ],
-    ['too fast a voice', () => say('a', { voiceSettings: { speed: 2 } }), 400],
-    ['what its rules forbid', () => say('[[sandbox fault=policy]]'), 400],
-    ['a limit', () => say('[[sandbox fault=429]]'), 429],
-  ])('refuse %s, which costs nothing', async (_, ask, statusCode) => {
+    ['a speed above the maximum', () => say('a', { voiceSettings: { speed: 2 } }), 400],
+    ['forbidden content', () => say('[[sandbox fault=policy]]'), 400],
+    ['a rate limit', () => say('[[sandbox fault=429]]'), 429],
+  ])('rejects %s without charging', async (_, ask, statusCode) => {
     await expect(ask()).rejects.toMatchObject({ statusCode, body: { detail: expect.anything() } });
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('may break off, or not come at all, and are billed', async () => {
+  test('is billed even if it is interrupted or lost', async () => {
     await expect(say('[[sandbox fault=cut]]').then(bytesOf)).rejects.toThrow('terminated');
-    const body = JSON.stringify({ text: '[[sandbox fault=lost]]' }); // its own client would leave a timer behind
+    const body = JSON.stringify({ text: '[[sandbox fault=lost]]' }); // the client would leave a timer running
     const url = `${sandbox.url}/elevenlabs/v1/text-to-speech/${VOICE}`;
     await expect(fetch(url, { method: 'POST', headers: { 'xi-api-key': 'k' }, body })).rejects.toThrow('fetch failed');
     expect(await bill()).toMatchObject({ lines: 2 });
@@ -76,15 +76,15 @@ describe("ElevenLabs' voices, by its own client", () => {
 
 test.each([
   ['?output_format=mp3', { text: 'a' }, ['query', 'output_format']],
-  ['/stream?output_format=wav_24000', { text: 'a' }, ['query', 'output_format']], // which says at its beginning how long it is
+  ['/stream?output_format=wav_24000', { text: 'a' }, ['query', 'output_format']], // a WAV header contains the length
   ['', {}, ['body', 'text']],
-])('what is wrong is told by its place: %s', async (rest, body, loc) => {
+])('ElevenLabs reports an invalid field by its location: %s', async (rest, body, loc) => {
   const url = `${sandbox.url}/elevenlabs/v1/text-to-speech/${VOICE}${rest}`;
   const answer = await fetch(url, { method: 'POST', headers: { 'xi-api-key': 'k' }, body: JSON.stringify(body) });
   expect([answer.status, await answer.json()]).toEqual([422, { detail: [expect.objectContaining({ loc })] }]);
 });
 
-test('models and voices are listed', async () => {
+test('ElevenLabs lists models and voices', async () => {
   const models = await client.models.list();
   expect(models.map(({ modelId, modelRates }) => [modelId, modelRates?.characterCostMultiplier])).toContainEqual([
     'eleven_flash_v2_5',

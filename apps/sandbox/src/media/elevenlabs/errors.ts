@@ -1,4 +1,4 @@
-/** ElevenLabs' errors: an object in `detail`, or a list of what is wrong with which field. */
+/** ElevenLabs' errors: an object in `detail`, or a list with an entry for each invalid field. */
 import type { ErrorFault } from '../../provider/faults.ts';
 import { type Call, HttpError } from '../../router.ts';
 

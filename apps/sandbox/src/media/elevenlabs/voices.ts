@@ -1,13 +1,13 @@
-/** What ElevenLabs says that it has: models and voices. */
+/** The models and voices that ElevenLabs lists. */
 import type { Call, Routes } from '../../router.ts';
 import { assertKey } from './errors.ts';
 
 export interface ElevenLabsModel {
-  /** Credits for a character. */
+  /** Credits per character. */
   readonly credits: number;
-  /** Characters of one text at most. */
+  /** Maximum characters of one text. */
   readonly maxCharacters: number;
-  /** Whether it can be told the language of a text. */
+  /** Whether the request may state the language of the text. */
   readonly supportsLanguage: boolean;
 }
 

@@ -28,7 +28,7 @@ beforeEach(() => fetch(`${sandbox.url}/bill`, { method: 'DELETE' }));
 
 const bill = async () => (await (await fetch(`${sandbox.url}/bill`)).json()) as { total_usd: string; lines: number };
 
-/** What a model makes, whatever its types say. */
+/** Returns the result of a model as untyped data. */
 async function made(model: string, input: object) {
   const { request_id: requestId } = await client.queue.submit(model, { input: input as never });
   return (await client.queue.result(model, { requestId })).data as Record<string, never>;
@@ -45,7 +45,7 @@ async function sizeOf({ url }: File): Promise<readonly [number, number]> {
 }
 
 describe("fal's own client", () => {
-  test('waits for a video and is told how it goes, and it is billed when it is done', async () => {
+  test('waits for a video and receives its status; the video is billed on completion', async () => {
     const states: string[] = [];
     const { data, requestId } = await client.subscribe(VEO, {
       input: { prompt: 'A coin [[sandbox latency=80]]', duration: '4s' },
@@ -53,7 +53,8 @@ describe("fal's own client", () => {
       logs: true,
       onQueueUpdate: ({ status }) => states.push(status),
     });
-    const told = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'].filter((each) => states.includes(each)); // who asks late misses some
+    // A late poll misses earlier states.
+    const told = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'].filter((each) => states.includes(each));
     expect([...new Set(states)]).toEqual(told);
     expect(states.at(-1)).toBe('COMPLETED');
     const file = await fetch(data.video.url);
@@ -61,17 +62,17 @@ describe("fal's own client", () => {
     expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 8)).toBe('ftyp');
     const [line] = (await (await fetch(`${sandbox.url}/bill/lines`)).json()) as readonly object[];
     const units = { unit: 'second', quantity: 4, per: 1 };
-    expect(line).toMatchObject({ id: requestId, model: VEO, units, usd: '1.6' }); // with sound, unless it is told not to
+    expect(line).toMatchObject({ id: requestId, model: VEO, units, usd: '1.6' }); // with audio, which is the default
   });
 
-  test('is streamed the status', async () => {
+  test('receives the status as a stream', async () => {
     const input = { prompt: 'A coin [[sandbox latency=40]]', duration: '5' as const };
     const { request_id: requestId } = await client.queue.submit(KLING, { input });
     const stream = await client.queue.streamStatus(KLING, { requestId });
     expect(await stream.done()).toMatchObject({ status: 'COMPLETED', metrics: { inference_time: 0.1 } });
   });
 
-  test('uploads a picture that a request brings, and calls off what still waits', async () => {
+  test('uploads the image of a request, and cancels a request in the queue', async () => {
     const image_url = new Blob([new Uint8Array(createImage({ seed: 'a', width: 4, height: 4 }))], {
       type: 'image/png',
     });
@@ -85,7 +86,7 @@ describe("fal's own client", () => {
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('is told of a wrong field when the request is worked on', async () => {
+  test('receives an error for an invalid field as the result', async () => {
     const failed = made(VEO, { prompt: 'A coin', duration: '5' });
     await expect(failed).rejects.toMatchObject({
       name: 'ValidationError',
@@ -99,7 +100,7 @@ describe("fal's own client", () => {
     ['policy', 422, { detail: [{ loc: ['body', 'prompt'], type: 'content_policy_violation' }] }, 0],
     ['policy_billed', 422, { detail: [{ type: 'content_policy_violation' }] }, 1],
     ['error', 500, { error_type: 'internal_error' }, 0],
-  ])('is told of the fault %s by the result', async (fault, status, body, lines) => {
+  ])('receives the fault %s as the result', async (fault, status, body, lines) => {
     const failed = made(QWEN, { prompt: `[[sandbox fault=${fault}]]` });
     await expect(failed).rejects.toMatchObject({ status, body });
     expect(await bill()).toMatchObject({ lines });
@@ -109,7 +110,7 @@ describe("fal's own client", () => {
     ['429', 429],
     ['500', 500],
     ['overloaded', 503],
-  ])('is refused at once by the fault %s, with a type', async (fault, status) => {
+  ])('receives the fault %s immediately, with an error type', async (fault, status) => {
     const refused = await fetch(`${sandbox.url}/fal/${QWEN}`, {
       method: 'POST',
       headers: KEY,
@@ -124,7 +125,7 @@ describe("fal's own client", () => {
 describe('a model', () => {
   test.each<[string, object, readonly [number, number], string]>([
     ['fal-ai/ideogram/v3', { image_size: 'landscape_16_9', rendering_speed: 'TURBO' }, [1_024, 576], '0.03'],
-    ['fal-ai/ideogram/v3', { aspect_ratio: '16:9' }, [1_024, 1_024], '0.06'], // which it does not know
+    ['fal-ai/ideogram/v3', { aspect_ratio: '16:9' }, [1_024, 1_024], '0.06'], // ignored: the model has no such field
     [QWEN, { image_size: { width: 640, height: 480 }, num_images: 2 }, [640, 480], '0.04'],
     [QWEN, {}, [1_024, 768], '0.02'],
     ['fal-ai/recraft/v3/text-to-image', { image_size: 'portrait_4_3' }, [768, 1_024], '0.04'],
@@ -137,13 +138,13 @@ describe('a model', () => {
     ],
     ['fal-ai/nano-banana-pro/edit', { image_urls: ['https://x.example/a.png'], num_images: 3 }, [1_024, 1_024], '0.45'],
     ['fal-ai/imagen4/preview', { aspect_ratio: '3:4', output_format: 'webp' }, [885, 1_180], '0.04'],
-  ])('%s with %j makes pictures of its size at its price', async (model, input, size, usd) => {
+  ])('%s with %j generates images of the expected size and price', async (model, input, size, usd) => {
     const { images } = (await made(model, { prompt: 'A coin', ...input })) as unknown as { images: readonly File[] };
     for (const each of images) expect(await sizeOf(each)).toEqual(size);
     expect(await bill()).toEqual({ total_usd: usd, lines: 1 });
   });
 
-  test('that works on a picture wants one, and may return it within the answer', async () => {
+  test('for image editing requires an image and can return the result inline', async () => {
     const bytes = createImage({ seed: 'a', width: 4, height: 4 });
     const image_url = `data:image/png;base64,${bytes.toString('base64')}`;
     const { image } = (await made('fal-ai/recraft/upscale/crisp', { image_url, sync_mode: true })) as unknown as {
@@ -155,10 +156,10 @@ describe('a model', () => {
     await expect(refused).rejects.toMatchObject({ body: { detail: [{ type: 'image_load_error' }] } });
   });
 
-  test('of videos costs what its sound and its resolution cost', async () => {
+  test('for videos is priced by audio and resolution', async () => {
     await made(VEO, { prompt: 'A coin', duration: '6s', generate_audio: false });
     await made('fal-ai/wan-25-preview/text-to-video', { prompt: 'A coin' });
-    expect(await bill()).toEqual({ total_usd: '1.95', lines: 2 }); // 6 × 0.20, and 5 × 0.15 for 1080p, unless it chooses
+    expect(await bill()).toEqual({ total_usd: '1.95', lines: 2 }); // 6 × 0.20, and 5 × 0.15 for the default of 1080p
   });
 });
 
@@ -176,13 +177,13 @@ describe('a file', () => {
     ['exe', 'application/x-msdownload', /^MZ/],
     ['disguised_html', 'image/png', /^<!DOCTYPE html>/],
     ['disguised_exe', 'image/png', /^MZ/],
-  ])('may be another than was promised: %s', async (fault, type, start) => {
+  ])('may have another type than expected: %s', async (fault, type, start) => {
     const file = await fetched(fault);
     expect(file.headers.get('content-type')).toBe(type);
     expect(Buffer.from(await file.arrayBuffer()).toString('latin1')).toMatch(start);
   });
 
-  test('may be gone, elsewhere, broken off, or too large', async () => {
+  test('may have expired, redirect, be interrupted, or be too large', async () => {
     expect((await fetched('expired')).status).toBe(404);
     const astray = await fetched('astray', { redirect: 'manual' });
     expect([astray.status, astray.headers.get('location')]).toEqual([
@@ -197,12 +198,12 @@ describe('a file', () => {
     let size = 0;
     for await (const piece of large.body ?? []) {
       size += piece.length;
-      if (size > 40_000_000) break; // which hangs up
+      if (size > 40_000_000) break; // disconnects
     }
     expect(size).toBeGreaterThan(40_000_000);
   });
 
-  test('may be missing among those that were asked for, and is not billed', async () => {
+  test('may be missing among the requested ones, and is then not billed', async () => {
     const { images } = (await made(QWEN, { prompt: '[[sandbox fault=fewer]]', num_images: 3 })) as unknown as {
       images: unknown[];
     };
@@ -211,17 +212,17 @@ describe('a file', () => {
   });
 });
 
-test('an answer that is lost was for a request that is made and billed', async () => {
+test('a request is processed and billed even if its response is lost', async () => {
   const body = JSON.stringify({ prompt: '[[sandbox fault=lost]]' });
-  const lost = fetch(`${sandbox.url}/fal/${QWEN}`, { method: 'POST', headers: KEY, body }); // its own client would repeat it
+  const lost = fetch(`${sandbox.url}/fal/${QWEN}`, { method: 'POST', headers: KEY, body }); // fal's client would retry
   await expect(lost).rejects.toThrow('fetch failed');
   expect(await bill()).toEqual({ total_usd: '0.02', lines: 1 });
 });
 
 test.each([
-  ['an application that is none', 'fal-ai/none', KEY, 404],
-  ['no key', QWEN, {}, 401],
-])('%s is refused', async (_, model, headers, status) => {
+  ['an unknown application', 'fal-ai/none', KEY, 404],
+  ['a missing key', QWEN, {}, 401],
+])('%s is rejected', async (_, model, headers, status) => {
   const answer = await fetch(`${sandbox.url}/fal/${model}`, { method: 'POST', headers, body: '{"prompt":"a"}' });
   expect(answer.status).toBe(status);
 });

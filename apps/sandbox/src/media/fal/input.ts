@@ -1,4 +1,4 @@
-/** What a model of fal's is asked for: read, judged, and turned into sizes and numbers. */
+/** Parses and validates the input of a fal model. */
 
 import { HttpError, parseObject } from '../../router.ts';
 import { findDirectiveText } from '../directive-runner.ts';
@@ -8,16 +8,16 @@ import type { FalOffer } from './offers.ts';
 
 export interface FalInput {
   readonly prompt: string;
-  /** Where a directive may stand: the prompt, or a picture that is handed over where there is none. */
+  /** Where a directive may be: the prompt; without a prompt, an image that is sent as data. */
   readonly directiveText: string;
-  /** What was chosen, or what it gets that chose none. */
+  /** The selected or default values. */
   readonly fields: Readonly<Record<string, string>>;
   readonly images: number;
   readonly width: number;
   readonly height: number;
-  /** Of a video. */
+  /** Length of a video. */
   readonly seconds: number;
-  /** Files come within the answer. */
+  /** Files are part of the response instead of URLs. */
   readonly inline: boolean;
 }
 
@@ -39,7 +39,7 @@ const MAX_SOURCE_IMAGES = 10;
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** @throws HttpError 422 as fal says it, with the field's place */
+/** @throws HttpError 422 in fal's format, with the location of the field */
 export function parseInput(json: string, falOffer: FalOffer): FalInput {
   const body = parseObject(json);
   if (!body) throw invalidFieldError('body', 'Input should be a valid dictionary', 'dict_type', undefined);
@@ -64,7 +64,7 @@ export function parseInput(json: string, falOffer: FalOffer): FalInput {
   };
 }
 
-/** Pictures that are handed over as data must be some; those at an address are taken on trust. */
+/** Validates images that are sent as data. Images at a URL are not fetched. */
 function parseSources(body: Body, { required }: FalOffer): readonly string[] {
   if (required.includes('image_url')) return [parseSource(parseText(body, 'image_url'), 'image_url')];
   if (!required.includes('image_urls')) return [];

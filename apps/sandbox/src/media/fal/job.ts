@@ -1,4 +1,4 @@
-/** A request in fal's queue, what comes of it, and what it costs. */
+/** A request in fal's queue, its result and its cost. */
 import type { SandboxBill } from '../../bill.ts';
 import type { Fault } from '../../provider/directive.ts';
 import { HttpError } from '../../router.ts';
@@ -12,10 +12,10 @@ export interface FalJob {
   readonly id: string;
   readonly model: string;
   readonly falOffer: FalOffer;
-  /** As it will be judged: fal's queue takes whatever it is given. */
+  /** The parsed input, or the error of the result: fal's queue accepts any input. */
   readonly input: FalInput | HttpError;
   readonly fault: Fault | undefined;
-  /** Where it is reached. */
+  /** Host under which the client reached the sandbox. */
   readonly host: string;
   readonly webhookUrl: string | undefined;
   state: 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED';
@@ -23,7 +23,7 @@ export interface FalJob {
 
 const FRAMES_PER_SECOND = 24;
 
-/** Why nothing comes of it; undefined where something does. */
+/** Returns why the job fails; undefined if it succeeds. */
 export function findFailure({ input, fault }: FalJob): HttpError | undefined {
   if (input instanceof HttpError) return input;
   if (fault === 'policy' || fault === 'policy_billed') {
@@ -35,12 +35,12 @@ export function findFailure({ input, fault }: FalJob): HttpError | undefined {
   return new HttpError(500, error, { 'x-fal-error-type': error.error_type });
 }
 
-/** How many files it makes. */
+/** Returns the number of generated files. */
 function countFiles({ falOffer, fault }: FalJob, { images }: FalInput): number {
   return Math.max(0, images - (fault === 'fewer' && falOffer.output === 'images' ? 1 : 0));
 }
 
-/** Puts a job that has ended on the bill: nothing for what failed, unless the vendor bills its refusals. */
+/** Bills a completed job. A failed job costs nothing, unless the provider bills its rejections. */
 export function chargeJob(job: FalJob, bill: SandboxBill): void {
   const { id, model, falOffer, input, fault } = job;
   if (input instanceof HttpError || (findFailure(job) && fault !== 'policy_billed')) return;
@@ -56,7 +56,7 @@ export function chargeJob(job: FalJob, bill: SandboxBill): void {
   else bill.chargeParts(id, model, [units, ...extras], fault);
 }
 
-/** The answer of a job that came to something. */
+/** Returns the result of a successful job. */
 export function toResult(job: FalJob): Readonly<Record<string, unknown>> {
   const { falOffer, fault } = job;
   const input = job.input as FalInput;
@@ -79,7 +79,7 @@ export function toResult(job: FalJob): Readonly<Record<string, unknown>> {
   return { images, seed: 1, description: '', prompt: input.prompt, has_nsfw_concepts: images.map(() => false) };
 }
 
-/** Anyone may fetch it. */
+/** Creates a file of the result. Files can be fetched without a key. */
 export function createFile({ falOffer, input }: FalJob, index: number): SandboxFile {
   const { directiveText, prompt, width, height, seconds, fields } = input as FalInput;
   const seed = `${prompt || directiveText} ${index}`;

@@ -1,23 +1,23 @@
-/** What the simulated fal sells: the fields that its models take, by its own description of them, and prices of its own. */
+/** The models of the simulated fal: their fields, as fal's schemas describe them, and their own prices. */
 
 export interface FalOffer {
   readonly output: 'images' | 'image' | 'video';
   readonly required: readonly ('prompt' | 'image_url' | 'image_urls')[];
   /**
-   * Fields with words to choose from; the first is what a request gets that chooses none. Those with `true` are booleans.
-   * What is no field is not looked at, as with fal.
+   * Fields with a list of values; the first one is the default. Fields with the value `true` are booleans. Unknown
+   * fields are ignored, as by fal.
    */
   readonly fields: Readonly<Record<string, readonly string[]>>;
-  /** Whether it takes `image_size`, and what it is by default. */
+  /** Default of `image_size`; undefined if the model does not have this field. */
   readonly imageSize?: string;
-  /** Fields with numbers, each at least 1, which is the default, and at most this. */
+  /** Numeric fields and their maximum; minimum and default are 1. */
   readonly counts: Readonly<Record<string, number>>;
-  /** A video's length is one of its fields; a clip has one price whatever its length. */
+  /** The length of a video is one of its fields. A clip has one price, whatever its length. */
   readonly per: 'image' | 'second' | 'clip';
   readonly usd: string;
-  /** The first variant whose parameters all match applies. */
+  /** The first variant whose fields all match applies. */
   readonly variants?: readonly Variant[];
-  /** What comes on top, once for each request. */
+  /** Added once per request. */
   readonly extras?: readonly Variant[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * fal's queue: submit a request, ask for its status, fetch its result; then the files it made. Billed when it is done.
- * Facts: `@fal-ai/client`, docs.fal.ai.
+ * fal's queue: submit a request, poll its status, fetch its result and its files. A request is billed when it is
+ * completed. Sources: `@fal-ai/client`, docs.fal.ai.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,20 +15,20 @@ import { FAL_OFFERS } from './offers.ts';
 import { FalStorage } from './storage.ts';
 import { FalWebhooks } from './webhooks.ts';
 
-/** The oldest is forgotten first. */
+/** Beyond this number the oldest job is removed. */
 const MAX_JOBS = 100_000;
 const STATUS = { '400': 400, '429': 429, '500': 500, overloaded: 503 } as const;
-/** What infrastructure calls its failures. */
+/** Error types that fal's infrastructure reports. */
 const ERROR_TYPES = {
   '400': 'bad_request',
   '429': 'rate_limited',
   '500': 'internal_error',
   overloaded: 'runner_scheduling_failure',
 } as const;
-/** Whatever the model's path below its application is, its requests are the application's. */
+/** Requests belong to the application, whatever the path of the model below it. */
 const REQUEST = /^([^/]+\/[^/]+)\/(?:.+\/)?requests\/([^/]+?)(?:\/(status|status\/stream|cancel))?$/;
 const POLL_INTERVAL_MS = 20;
-/** So often a web hook comes that comes too often. */
+/** Number of times that the webhook of a `duplicate` fault is sent. */
 const DUPLICATE_REPORTS = 3;
 
 export class FalServer {
@@ -57,7 +57,7 @@ export class FalServer {
     this.jobs.clear();
   }
 
-  /** The queue takes what it is given: what is wrong with it is found out when it is worked on. */
+  /** Accepts any input. The queue validates it when the request is processed. */
   private async submit(call: Call): Promise<void> {
     assertKey(call);
     const model = call.parameter;
@@ -94,7 +94,7 @@ export class FalServer {
     if (this.jobs.size > MAX_JOBS && oldest !== undefined) this.jobs.delete(oldest);
   }
 
-  /** Half of the time it waits, half of it works. */
+  /** The job waits in the queue for half of the time and is in progress for the other half. */
   private async processJob(job: FalJob, milliseconds: number): Promise<void> {
     if (milliseconds > 0) {
       await delay(milliseconds / 2, undefined, { ref: false });
@@ -118,7 +118,7 @@ export class FalServer {
     await this.webhooks.send({ requestId, url, status: 'ERROR', error, payload: failure.body });
   }
 
-  /** Before the request is answered, let alone done, also by somebody who is not fal. */
+  /** Sends webhooks before the response to the request, and so before its completion; one of them is forged. */
   private async reportTooEarly({ id: requestId, webhookUrl: url }: FalJob): Promise<void> {
     if (url === undefined) return;
     const error = 'Invalid status code: 500';
@@ -134,7 +134,7 @@ export class FalServer {
     return { job, what };
   }
 
-  /** Only what waits is never made; what is being made is finished, and billed. */
+  /** Only a queued request is cancelled. One that is in progress is finished and billed. */
   private cancel(call: Call): void {
     const { job, what } = this.getJob(call);
     if (what !== 'cancel') throw new HttpError(405, { detail: 'Method Not Allowed' });

@@ -1,15 +1,15 @@
-/** fal's storage, to which its clients upload pictures that a request brings: `rest.fal.ai`, and what it hands out. */
+/** fal's storage (`rest.fal.ai`), to which its clients upload the images of a request, and the uploaded files. */
 import { randomUUID } from 'node:crypto';
 import { type Call, HttpError, parseObject, type Routes } from '../../router.ts';
 import type { SandboxFile } from '../sandbox-file.ts';
 
-/** The oldest is forgotten first. */
+/** Beyond this number the oldest file is removed. */
 const MAX_FILES = 100;
 
 export class FalStorage {
   private readonly files = new Map<string, SandboxFile>();
 
-  /** @param assertKey throws where there is none */
+  /** @param assertKey throws an HttpError without a key */
   routes(assertKey: (call: Call) => void): Routes {
     return {
       'POST /fal-rest/storage/upload/initiate': async (call) => {

@@ -13,7 +13,7 @@ interface Hook {
 }
 
 const received: Hook[] = [];
-/** Statuses of the next answers. */
+/** Statuses of the next responses. */
 const refusals: number[] = [];
 const waiting: { readonly count: number; resolve(): void }[] = [];
 let key: ReturnType<typeof createPublicKey>;
@@ -45,7 +45,7 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** As fal tells its customers to check it. */
+/** Verifies a webhook as fal's documentation describes. */
 function isSigned(headers: IncomingHttpHeaders, body: Buffer): boolean {
   const of = (name: string) => String(headers[`x-fal-webhook-${name}`]);
   const digest = createHash('sha256').update(body).digest('hex');
@@ -64,20 +64,20 @@ async function submit(prompt: string): Promise<string> {
   return ((await answer.json()) as { request_id: string }).request_id;
 }
 
-test('a web hook says what came of a request, signed', async () => {
+test('a webhook reports the result of a request, signed', async () => {
   const id = await submit('A coin');
   const payload = expect.objectContaining({ images: [expect.objectContaining({ content_type: 'image/png' })] });
   expect(await hooks(1)).toEqual([expect.objectContaining({ isSigned: true, status: 'OK', request_id: id, payload })]);
 });
 
-test('a web hook says that nothing came of it', async () => {
+test('a webhook reports a failed request', async () => {
   const id = await submit('[[sandbox fault=policy]]');
   const payload = { detail: [expect.objectContaining({ type: 'content_policy_violation' })] };
   const told = { isSigned: true, status: 'ERROR', error: 'Invalid status code: 422', request_id: id, payload };
   expect(await hooks(1)).toEqual([expect.objectContaining(told)]);
 });
 
-test('web hooks may come too early, too often, and from somebody else', async () => {
+test('with the fault duplicate, webhooks arrive too early, too often, and from a third party', async () => {
   const id = await submit('[[sandbox fault=duplicate latency=10]]');
   const all = await hooks(5);
   expect(new Set(all.map((each) => each.request_id))).toEqual(new Set([id]));
@@ -88,7 +88,7 @@ test('web hooks may come too early, too often, and from somebody else', async ()
   ]);
 });
 
-test('a web hook comes again where nobody accepts it', async () => {
+test('a webhook is repeated if it is not accepted', async () => {
   refusals.push(503);
   const id = await submit('A coin');
   expect((await hooks(2)).map((each) => [each.request_id, each.isSigned])).toEqual([

@@ -1,8 +1,10 @@
-/** fal's web hooks: signed with its own key, which it publishes, and repeated until somebody says 2xx. */
+/**
+ * fal's webhooks. They are signed with fal's own key, which is published, and repeated until a response has status 2xx.
+ */
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Ten times within two hours. */
+/** Ten retries within two hours. */
 const RETRY_DELAYS_MS = [250, 5_000, 15_000, 60_000, 300_000, 600_000, 900_000, 1_200_000, 1_800_000, 1_800_000];
 const TIMEOUT_MS = 15_000;
 const USER = 'sandbox-user';
@@ -19,7 +21,7 @@ export class FalWebhooks {
   private readonly keys = generateKeyPairSync('ed25519');
   private readonly closing = new AbortController();
 
-  /** What anybody may check signatures with. */
+  /** Returns the public keys for verifying signatures. */
   getJwks() {
     const { kty, crv, x } = this.keys.publicKey.export({ format: 'jwk' });
     return { keys: [{ kty, crv, x, kid: 'sandbox', use: 'sig' }] };
@@ -31,12 +33,12 @@ export class FalWebhooks {
         if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
         if (await this.post(event, this.keys.privateKey)) return;
       } catch {
-        if (this.closing.signal.aborted) return; // else nobody answered, and it is repeated
+        if (this.closing.signal.aborted) return; // any other error means no response, so the webhook is sent again
       }
     }
   }
 
-  /** Somebody else says it, who has not the key. */
+  /** Sends a webhook from a third party that does not have the key. */
   async sendForged(event: FalWebhookEvent): Promise<void> {
     await this.post(event, generateKeyPairSync('ed25519').privateKey).catch(() => false);
   }

@@ -1,6 +1,6 @@
 /**
- * Silence in the formats that vendors speak in, about as long as it takes to say a text. Facts: ISO/IEC 11172-3 (MP3),
- * 14496-3 (AAC), RFC 7845 and 6716 (Opus in Ogg), RFC 9639 (FLAC).
+ * Generates silence in the output formats of speech providers, about as long as the text takes to say. Sources: ISO/IEC
+ * 11172-3 (MP3), 14496-3 (AAC), RFC 7845 and 6716 (Opus in Ogg), RFC 9639 (FLAC).
  */
 import { createHash } from 'node:crypto';
 import { packBits } from './bits.ts';
@@ -8,7 +8,7 @@ import { createBox, encodeUint32s, type Track } from './mp4.ts';
 
 export const CHARACTERS_PER_SECOND = 15;
 
-/** How long it takes to say so many characters: a minute at most. */
+/** Returns how long it takes to say this many characters, from 0.1 to 60 seconds. */
 export function estimateSpeechSeconds(characters: number): number {
   return Math.min(Math.max(characters / CHARACTERS_PER_SECOND, 0.1), 60);
 }
@@ -17,7 +17,7 @@ export function estimateSpeechSeconds(characters: number): number {
 const MP3_HEADER = Buffer.from('fffb90c0', 'hex');
 export const MP3_FRAME = { bytes: 417, seconds: 1_152 / 44_100 };
 
-/** The first frame has room for a digest of the words, where a decoder looks for nothing. */
+/** A digest of the seed is in the unused end of the first frame, which decoders ignore. */
 export function createMp3(seed: string, seconds: number): Buffer {
   const frames = Math.max(1, Math.round(seconds / MP3_FRAME.seconds));
   const bytes = Buffer.alloc(frames * MP3_FRAME.bytes);
@@ -34,7 +34,7 @@ export interface PcmFormat {
   readonly channels?: number;
 }
 
-/** Samples of 16 bits; the first few are a digest of the words, softly. */
+/** 16-bit samples. The first ones are a digest of the seed, at a low volume. */
 export function createPcm(seed: string, seconds: number, { rate, channels = 1 }: PcmFormat): Buffer {
   const bytes = Buffer.alloc(Math.round(seconds * rate) * channels * 2);
   const digest = createHash('sha256').update(seed).digest();
@@ -46,7 +46,7 @@ export function createToneWave(seed: string, seconds: number, format: PcmFormat)
   return createWave(createPcm(seed, seconds, format), format);
 }
 
-/** @param claimed bytes that it says there are */
+/** @param claimed number of bytes according to the header */
 export function createWave(data: Buffer, { rate, channels = 1 }: PcmFormat, claimed = data.length): Buffer {
   const head = Buffer.alloc(44);
   head.write('RIFF\0\0\0\0WAVEfmt ', 'latin1');
@@ -66,7 +66,7 @@ export function createWave(data: Buffer, { rate, channels = 1 }: PcmFormat, clai
 const AAC_SAMPLES = 1_024;
 const AAC_RATE = 44_100;
 const AAC_RATE_INDEX = 4;
-/** A channel without a band, and the end. */
+/** One channel without spectral data, and the end element. */
 const SILENT_AAC = Buffer.from('00000007', 'hex');
 
 export function createAacFrames(seconds: number): readonly Buffer[] {
@@ -74,7 +74,7 @@ export function createAacFrames(seconds: number): readonly Buffer[] {
   return Array.from({ length: frames }, () => SILENT_AAC);
 }
 
-/** In a stream of frames that each say what they are (ADTS). */
+/** Returns a stream of frames with headers (ADTS). */
 export function createAac(seconds: number): Buffer {
   const length = SILENT_AAC.length + 7;
   const bits = `111111111111000101${AAC_RATE_INDEX.toString(2).padStart(4, '0')}0001${'0000'}${length
@@ -83,7 +83,7 @@ export function createAac(seconds: number): Buffer {
   return Buffer.concat(createAacFrames(seconds).flatMap((frame) => [packBits(bits), frame]));
 }
 
-/** AAC as a track of an MP4. */
+/** Returns AAC as a track of an MP4 file. */
 export function createSilentTrack(seconds: number): Track {
   const config = packBits(`00010${AAC_RATE_INDEX.toString(2).padStart(4, '0')}0001000`);
   const decoder = Buffer.concat([
@@ -118,7 +118,7 @@ export const OPUS_PACKET_SECONDS = 0.02;
 const OPUS_RATE = 48_000;
 const PACKETS_PER_PAGE = 50;
 
-/** @param times by which the times of pages are multiplied */
+/** @param times factor on the times of the pages */
 export function createOggOpus(seed: string, seconds: number, times = 1): Buffer {
   const packets = Math.max(1, Math.round(seconds / OPUS_PACKET_SECONDS));
   const head = Buffer.alloc(19);
@@ -143,7 +143,7 @@ export function createOggOpus(seed: string, seconds: number, times = 1): Buffer 
   return Buffer.concat(pages);
 }
 
-/** Packets of fewer than 255 bytes. */
+/** Each packet must be shorter than 255 bytes. */
 function createPage(packets: readonly Buffer[], number: number, time: number, flags: number): Buffer {
   const head = Buffer.alloc(27);
   head.write('OggS', 'latin1');
@@ -160,7 +160,7 @@ function createPage(packets: readonly Buffer[], number: number, time: number, fl
 const FLAC_RATE = 44_100;
 const FLAC_BLOCK = 4_096;
 
-/** Frames of one value each, which is zero. */
+/** Frames with a single constant value, zero. */
 export function createFlac(seed: string, seconds: number): Buffer {
   const samples = Math.max(1, Math.round(seconds * FLAC_RATE));
   const blocks = Math.ceil(samples / FLAC_BLOCK);
@@ -184,14 +184,14 @@ export function createFlac(seed: string, seconds: number): Buffer {
 }
 
 function createFlacFrame(number: number): Buffer {
-  const digits = Buffer.from(String.fromCodePoint(number)); // FLAC counts frames as UTF-8 counts characters
+  const digits = Buffer.from(String.fromCodePoint(number)); // FLAC encodes frame numbers like UTF-8
   const head = Buffer.concat([Buffer.from([0xff, 0xf8, 0xc9, 0x08]), digits]);
   const body = Buffer.concat([head, Buffer.from([computeCrc(head, 8, 0x07)]), Buffer.from([0, 0, 0])]);
   const check = computeCrc(body, 16, 0x8005);
   return Buffer.concat([body, Buffer.from([check >> 8, check & 0xff])]);
 }
 
-/** A cyclic redundancy check, from zero, the highest bit first. */
+/** Computes a cyclic redundancy check with initial value 0, the highest bit first. */
 function computeCrc(bytes: Buffer, width: number, polynomial: number): number {
   const top = 2 ** (width - 1);
   const all = 2 ** width;

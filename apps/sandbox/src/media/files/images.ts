@@ -1,6 +1,6 @@
 /**
- * Pictures of one colour in the size that is asked for, of a few kilobytes at most. Facts: the PNG specification (one bit
- * for each pixel and a palette), ITU-T T.81 (JPEG), WebP's lossless bitstream specification.
+ * Generates images of one colour and any size, of a few kilobytes at most. Sources: the PNG specification (one bit per
+ * pixel and a palette), ITU-T T.81 (JPEG), WebP's lossless bitstream specification.
  */
 import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
@@ -9,7 +9,7 @@ import { packBits, packBitsLowestFirst, toBits } from './bits.ts';
 export type ImageFormat = 'png' | 'jpeg' | 'webp';
 
 export interface ImageSpec {
-  /** The same words have the same colour. */
+  /** The same seed has the same colour. */
   readonly seed: string;
   readonly width: number;
   readonly height: number;
@@ -27,7 +27,7 @@ export function toColour(seed: string): Rgb {
   return [red, green, blue];
 }
 
-/** As television has it, in its usual range: luminance, and the differences of blue and red. */
+/** Converts to luminance, blue difference and red difference, in the limited range of television. */
 export function toYCbCr([red, green, blue]: Rgb): readonly [number, number, number] {
   const y = 16 + (65.738 * red + 129.057 * green + 25.064 * blue) / 256;
   const cb = 128 + (-37.945 * red - 74.494 * green + 112.439 * blue) / 256;
@@ -57,7 +57,10 @@ function createChunk(type: string, data: Buffer): Buffer {
   return bytes;
 }
 
-/** Three components at full resolution; blocks have nothing but their mean, and all but the first that of their neighbour. */
+/**
+ * Three components at full resolution. Blocks have only a mean; it equals that of the previous block in all but the
+ * first.
+ */
 function createJpeg([red, green, blue]: Rgb, width: number, height: number): Buffer {
   const createSegment = (marker: number, ...content: number[]) =>
     Buffer.from([0xff, marker, ...toBytes(content.length + 2), ...content]);
@@ -66,7 +69,7 @@ function createJpeg([red, green, blue]: Rgb, width: number, height: number): Buf
   const head = [
     Buffer.from([0xff, 0xd8]),
     createSegment(0xe0, ...Buffer.from('JFIF\0'), 1, 1, 0, ...toBytes(1), ...toBytes(1), 0, 0),
-    createSegment(0xdb, 0, ...Array.from({ length: 64 }, () => 8)), // by which a mean is counted in whole steps
+    createSegment(0xdb, 0, ...Array.from({ length: 64 }, () => 8)), // quantization by 8 makes each step of a mean 1
     createSegment(0xc0, 8, ...toBytes(height), ...toBytes(width), 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0),
     createSegment(0xc4, 0x00, 1, 0, 0, 0, 11, ...Array.from({ length: 11 }, () => 0), ...MEAN_CODES.keys()),
     createSegment(0xc4, 0x10, 1, ...Array.from({ length: 15 }, () => 0), 0),
@@ -78,7 +81,7 @@ function createJpeg([red, green, blue]: Rgb, width: number, height: number): Buf
   return Buffer.concat([...head, stuffBytes(scan), Buffer.from([0xff, 0xd9])]);
 }
 
-/** Codes of how many bits a difference has: one bit for none, five for each other. */
+/** Huffman codes for the number of bits of a difference: one bit for 0, five bits for any other number. */
 const MEAN_CODES = Array.from({ length: 12 }, (_, bits) => (bits === 0 ? '0' : toBits(15 + bits, 5)));
 
 function encodeMean(difference: number): string {
@@ -91,10 +94,10 @@ function toBytes(value: number): readonly [number, number] {
   return [value >> 8, value & 0xff];
 }
 
-/** Behind these there are but zeros. */
+/** All bytes after these are zeros. */
 const CODED_BYTES = 8;
 
-/** A byte of ones is not a marker. */
+/** Inserts a zero after each byte of ones, which would otherwise start a marker. */
 function stuffBytes(scan: Buffer): Buffer {
   const coded = [...scan.subarray(0, CODED_BYTES)].flatMap((byte) => (byte === 0xff ? [byte, 0] : [byte]));
   return Buffer.concat([Buffer.from(coded), scan.subarray(CODED_BYTES)]);
@@ -103,7 +106,7 @@ function stuffBytes(scan: Buffer): Buffer {
 const ALPHA_IS_OPAQUE = 255;
 const DISTANCES = 0;
 
-/** Each channel has a code of one word, so that pixels take no bits at all. */
+/** Each channel has a code with a single symbol, so that pixels take no bits. */
 function createWebp([red, green, blue]: Rgb, width: number, height: number): Buffer {
   const encodeSingleSymbol = (value: number) =>
     [
@@ -122,7 +125,7 @@ function createWebp([red, green, blue]: Rgb, width: number, height: number): Buf
     [0, 1],
     [0, 1],
     [0, 1],
-  ] as const; // no transforms, no cache of colours, one group of codes
+  ] as const; // no transforms, no colour cache, one group of codes
   const codes = [green, red, blue, ALPHA_IS_OPAQUE, DISTANCES].flatMap(encodeSingleSymbol);
   const bits = packBitsLowestFirst([...size, ...options, ...codes]);
   const stream = Buffer.concat([Buffer.from([0x2f]), bits, Buffer.alloc((bits.length + 1) % 2)]);
@@ -132,7 +135,7 @@ function createWebp([red, green, blue]: Rgb, width: number, height: number): Buf
   return Buffer.concat([head, stream]);
 }
 
-/** PNG, JPEG or WebP. */
+/** Recognises PNG, JPEG and WebP. */
 export function isImage(bytes: Buffer): boolean {
   return (
     bytes.subarray(0, 8).equals(PNG_SIGNATURE) ||

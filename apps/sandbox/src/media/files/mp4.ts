@@ -1,31 +1,31 @@
-/** MP4: boxes and tracks. Facts: ISO/IEC 14496-12, -14 and -15. */
+/** Writes MP4 boxes and tracks. Sources: ISO/IEC 14496-12, -14 and -15. */
 
 export interface Track {
   readonly kind: 'video' | 'audio';
-  /** Units of a second. */
+  /** Time units per second. */
   readonly timescale: number;
-  /** How long each sample is, in these units. */
+  /** Length of each sample in these units. */
   readonly step: number;
   readonly samples: readonly Buffer[];
-  /** The entry of the table of descriptions. */
+  /** The entry in the sample description table. */
   readonly entry: Buffer;
   readonly width?: number;
   readonly height?: number;
 }
 
-/** What a file says of its length, as parts of the truth. */
+/** Lengths that a file claims, as factors on the actual length. */
 export interface LengthClaims {
   /** In the headers of the movie and its tracks. */
   readonly headers?: number;
-  /** In the table of times. */
+  /** In the time-to-sample table. */
   readonly times?: number;
 }
 
 const MILLISECONDS = 1_000;
-/** No rotation, no scale. */
+/** No rotation and no scaling. */
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000];
 
-/** The tracks one after the other, behind the tables that say where they are. */
+/** Writes the tracks one after the other, after the tables with their offsets. */
 export function createMp4(brand: string, tracks: readonly Track[], claims: LengthClaims = {}): Buffer {
   const ftyp = createBox('ftyp', Buffer.from(`${brand}\0\0\x02\0isom${brand}`, 'latin1'));
   const sizes = tracks.map(({ samples }) => samples.reduce((sum, { length }) => sum + length, 0));
@@ -52,7 +52,7 @@ function createMovieBox(tracks: readonly Track[], offsets: readonly number[], cl
 interface TrackLayout {
   readonly id: number;
   readonly offset: number;
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly claimed: number;
   readonly claims: LengthClaims;
 }
@@ -63,13 +63,13 @@ function createTrackBox(track: Track, { id, offset, claimed, claims }: TrackLayo
   const volume = isVideo ? 0 : 0x1000000;
   const tkhd = encodeUint32s(3, 0, 0, id, 0, claimed, 0, 0, 0, volume, ...MATRIX, width << 16, height << 16);
   const length = Math.round(samples.length * step * (claims.headers ?? 1));
-  const mdhd = encodeUint32s(0, 0, 0, timescale, length, 0x55c40000); // of no language
+  const mdhd = encodeUint32s(0, 0, 0, timescale, length, 0x55c40000); // undetermined language
   const hdlr = Buffer.concat([encodeUint32s(0, 0), Buffer.from(isVideo ? 'vide' : 'soun'), Buffer.alloc(13)]);
   const stbl = createBox(
     'stbl',
     createBox('stsd', encodeUint32s(0, 1), entry),
     createBox('stts', encodeUint32s(0, 1, samples.length, Math.round(step * (claims.times ?? 1)))),
-    ...(isVideo ? [createBox('stss', encodeUint32s(0, 1, 1))] : []), // the first one alone stands for itself
+    ...(isVideo ? [createBox('stss', encodeUint32s(0, 1, 1))] : []), // only the first sample is a key frame
     createBox('stsc', encodeUint32s(0, 1, 1, samples.length, 1)),
     createBox('stsz', encodeUint32s(0, 0, samples.length, ...samples.map((sample) => sample.length))),
     createBox('stco', encodeUint32s(0, 1, offset)),
@@ -95,7 +95,7 @@ export function createBox(type: string, ...content: readonly Buffer[]): Buffer {
   return Buffer.concat([head, ...content]);
 }
 
-/** Numbers of 32 bits. */
+/** Encodes big-endian 32-bit integers. */
 export function encodeUint32s(...values: readonly number[]): Buffer {
   const bytes = Buffer.alloc(values.length * 4);
   for (const [i, value] of values.entries()) bytes.writeUInt32BE(value, i * 4);

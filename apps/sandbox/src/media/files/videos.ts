@@ -1,6 +1,6 @@
 /**
- * Films of one colour: real H.264 of the constrained baseline profile. Their first picture has one block of samples, from
- * which all others are predicted; those that follow repeat it. Facts: ITU-T H.264, 7.3 and 9.
+ * Generates videos of one colour in H.264, constrained baseline profile. The first frame has one block of samples, from
+ * which its other blocks are predicted. All later frames repeat the first one. Source: ITU-T H.264, 7.3 and 9.
  */
 
 import { createSilentTrack } from './audio.ts';
@@ -9,24 +9,24 @@ import { toColour, toYCbCr } from './images.ts';
 import { createBox, createMp4, encodeUint32s, type LengthClaims, type Track } from './mp4.ts';
 
 export interface VideoSpec {
-  /** The same words have the same colour. */
+  /** The same seed has the same colour. */
   readonly seed: string;
   readonly seconds: number;
   readonly width: number;
   readonly height: number;
-  /** With a track of silence. */
+  /** Adds a silent audio track. */
   readonly hasAudio?: boolean;
-  /** What it says of its length. */
+  /** Lengths that the file claims instead of the actual one. */
   readonly claims?: LengthClaims;
 }
 
 const FRAMES_PER_SECOND = 24;
-/** Units of time to a frame. */
+/** Time units per frame. */
 const TICKS = 1_000;
 const BLOCK = 16;
-/** Frames are counted in four bits. */
+/** Frame numbers have four bits. */
 const FRAME_NUMBERS = 16;
-/** Enough for 4096 × 2304. */
+/** Level 5.1, sufficient for 4096 × 2304. */
 const LEVEL = 51;
 
 export function createVideo({ seed, seconds, width, height, hasAudio = false, claims }: VideoSpec): Buffer {
@@ -66,7 +66,7 @@ function createSequenceParameterSet(width: number, height: number, across: numbe
   return encodeNalUnit(0x67, `${toBits(66, 8) + toBits(0xc0, 8) + toBits(LEVEL, 8) + counts + size + crop}0`);
 }
 
-/** A block of samples, and blocks that are the mean of their neighbours, without anything to add. */
+/** Encodes one block of samples. All other blocks are predicted as the mean of their neighbours, without a residual. */
 function encodeKeyFrame(seed: string, across: number, down: number): Buffer {
   const [y, cb, cr] = toYCbCr(toColour(seed));
   const head = `${ue(0)}${ue(7)}${ue(0)}${toBits(0, 4)}${ue(0)}001${ue(25)}`;
@@ -84,7 +84,7 @@ function encodeRepeatFrame(frame: number, blocks: number): Buffer {
   return encodeNalUnit(0x41, `${ue(0)}${ue(5)}${ue(0)}${toBits(frame, 4)}0001${ue(blocks)}`);
 }
 
-/** Bits with their end mark; three bytes that would be taken for a start code are kept apart. */
+/** Appends the stop bit and inserts emulation prevention bytes, so that the data contains no start code. */
 function encodeNalUnit(head: number, bits: string): Buffer {
   const bytes: number[] = [head];
   let zeros = 0;

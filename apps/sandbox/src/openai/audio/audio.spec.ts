@@ -18,7 +18,7 @@ const say = (input: string, more: object = {}) =>
   client.audio.speech.create({ model: 'tts-1', voice: 'alloy', input, ...more });
 
 describe("OpenAI's speech", () => {
-  test('is streamed in pieces, and billed by the character', async () => {
+  test('is streamed in chunks and billed by the character', async () => {
     const answer = await say('Grüezi [[sandbox chunk_delay=5 chunks=4]]');
     const pieces: Uint8Array[] = [];
     for await (const piece of answer.body ?? []) pieces.push(piece);
@@ -34,24 +34,24 @@ describe("OpenAI's speech", () => {
     ['flac', 'audio/flac', 'fLaC'],
     ['wav', 'audio/wav', 'RIFF'],
     ['pcm', 'audio/pcm', ''],
-  ])('is %s where that is asked for', async (response_format, type, start) => {
+  ])('has the requested format: %s', async (response_format, type, start) => {
     const answer = await say('Hello', { response_format });
     expect(answer.headers.get('content-type')).toBe(type);
     expect(Buffer.from(await answer.arrayBuffer()).toString('latin1', 0, start.length)).toBe(start);
   });
 
   test.each([
-    ['a voice that is none', { voice: 'x' }, 400],
-    ['a format that is none', { response_format: 'ogg' }, 400],
-    ['a model that is none', { model: 'tts-9' }, 404],
-    ['too long a text', { input: 'a'.repeat(4_097) }, 400],
-    ['what its rules forbid', { input: '[[sandbox fault=policy]]' }, 400],
-  ])('refuses %s, which costs nothing', async (_, more, status) => {
+    ['an unknown voice', { voice: 'x' }, 400],
+    ['an unknown format', { response_format: 'ogg' }, 400],
+    ['an unknown model', { model: 'tts-9' }, 404],
+    ['a text that is too long', { input: 'a'.repeat(4_097) }, 400],
+    ['forbidden content', { input: '[[sandbox fault=policy]]' }, 400],
+  ])('rejects %s without charging', async (_, more, status) => {
     await expect(say('Hello', more)).rejects.toMatchObject({ status });
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('may break off, and is billed all the same', async () => {
+  test('is billed even if it is interrupted', async () => {
     await expect((await say('[[sandbox fault=cut]]')).arrayBuffer()).rejects.toThrow('terminated');
     const stalled = await client.audio.speech.create(
       { model: 'tts-1', voice: 'alloy', input: '[[sandbox fault=stalled]]' },
@@ -67,7 +67,7 @@ describe("OpenAI's transcriptions", () => {
   const file = (format: AudioFormat, seconds = 2, note = '[[sandbox text="One, two. Three?"]]', claims = 1) =>
     toFile(createAudioFile(format, { seconds, directive: note, claims }), `a.${format}`);
 
-  test('come with words and segments, billed by whole seconds', async () => {
+  test('return words and segments, and are billed by full seconds', async () => {
     const heard = await client.audio.transcriptions.create({
       model: 'whisper-1',
       file: await file('wav', 1.5),
@@ -85,7 +85,7 @@ describe("OpenAI's transcriptions", () => {
     expect(await bill()).toEqual({ total_usd: '0.0002', lines: 1 });
   });
 
-  test('come as text and as subtitles', async () => {
+  test('are available as text and as subtitles', async () => {
     const as = async (response_format: 'text' | 'srt' | 'vtt') =>
       client.audio.transcriptions.create({ model: 'whisper-1', file: await file('mp3', 3), response_format });
     expect(await as('text')).toBe('One, two. Three?\n');
@@ -96,18 +96,18 @@ describe("OpenAI's transcriptions", () => {
     expect(String(await as('vtt')).startsWith('WEBVTT\n\n00:00:00.000 --> 00:00:02.00')).toBe(true);
   });
 
-  test.each(AUDIO_FORMATS)('of %s are billed by what is there, whatever the file says', async (format) => {
+  test.each(AUDIO_FORMATS)('of %s are billed by the actual length, whatever the header claims', async (format) => {
     await client.audio.transcriptions.create({ model: 'whisper-1', file: await file(format, 19.5, '', 0.1) });
     expect(await bill()).toEqual({ total_usd: '0.002', lines: 1 });
   });
 
   test.each([
-    ['a file by its name', () => toFile(createAudioFile('mp3', { seconds: 1 }), 'a.txt'), {}],
-    ['what is no sound', () => toFile(Buffer.from('no sound'), 'a.mp3'), {}],
-    ['what is too short', () => file('wav', 0.05, ''), {}],
-    ['a language that is none', () => file('mp3'), { language: 'multi' }],
-    ['what its rules forbid', () => file('mp3', 1, '[[sandbox fault=policy]]'), {}],
-  ])('refuse %s, which costs nothing', async (_, of, more) => {
+    ['a file with an unsupported extension', () => toFile(createAudioFile('mp3', { seconds: 1 }), 'a.txt'), {}],
+    ['data that is not audio', () => toFile(Buffer.from('no sound'), 'a.mp3'), {}],
+    ['a recording that is too short', () => file('wav', 0.05, ''), {}],
+    ['an unknown language', () => file('mp3'), { language: 'multi' }],
+    ['forbidden content', () => file('mp3', 1, '[[sandbox fault=policy]]'), {}],
+  ])('reject %s without charging', async (_, of, more) => {
     const refused = client.audio.transcriptions.create({ model: 'whisper-1', file: await of(), ...more });
     await expect(refused).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     expect(await bill()).toMatchObject({ lines: 0 });

@@ -1,4 +1,4 @@
-/** `POST /openai/v1/audio/speech`: sound as it is made, billed by the character. */
+/** `POST /openai/v1/audio/speech`: streamed speech, billed by the character. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { DirectiveRunner, isForbidden } from '../../media/directive-runner.ts';
@@ -8,7 +8,7 @@ import { createSpeech } from '../../media/voice-formats.ts';
 import { parseObject, type Routes } from '../../router.ts';
 import { assertKey, createError, createFaultError, invalidRequestError } from '../errors.ts';
 
-/** USD for 1,000 characters. Those that are billed by tokens of sound are not played. */
+/** USD per 1,000 characters. Models that are billed by audio tokens are not simulated. */
 export const SPEECH_MODELS: Readonly<Record<string, string>> = { 'tts-1': '0.015', 'tts-1-hd': '0.030' };
 const VOICES = ['alloy', 'ash', 'coral', 'echo', 'fable', 'nova', 'onyx', 'sage', 'shimmer'];
 const MAX_CHARACTERS = 4_096;

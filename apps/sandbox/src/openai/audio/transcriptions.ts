@@ -1,4 +1,7 @@
-/** `POST /openai/v1/audio/transcriptions`, billed by whole seconds. A directive may stand among the bytes of the recording, or in the prompt. */
+/**
+ * `POST /openai/v1/audio/transcriptions`, billed by full seconds. A directive may be in the prompt or anywhere among
+ * the bytes of the recording.
+ */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { DirectiveRunner, findDirectiveText, isForbidden } from '../../media/directive-runner.ts';
@@ -9,7 +12,7 @@ import type { Routes } from '../../router.ts';
 import { assertKey, createError, createFaultError, invalidRequestError } from '../errors.ts';
 import { parseForm } from '../forms.ts';
 
-/** USD for a minute. Those that are billed by tokens of sound are not played. */
+/** USD per minute. Models that are billed by audio tokens are not simulated. */
 export const TRANSCRIPTION_MODELS: Readonly<Record<string, string>> = { 'whisper-1': '0.006' };
 const EXTENSIONS = ['flac', 'm4a', 'mp3', 'mp4', 'mpeg', 'mpga', 'oga', 'ogg', 'wav', 'webm'];
 const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'];

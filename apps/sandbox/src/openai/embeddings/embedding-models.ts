@@ -1,15 +1,15 @@
-/** The embedding models of the simulated providers, each with its own prices. */
+/** The embedding models of the simulated providers, with their own prices. */
 import { parseUsd } from '#kernel';
 import { invalidRequestError } from '../errors.ts';
 import { findModel, type OpenAiProvider } from '../models.ts';
 
 export interface EmbeddingModel {
   readonly id: string;
-  /** What the answer calls the model. */
+  /** The model name in responses. */
   readonly snapshot: string;
-  /** What its vectors depend on: the same model has the same ones with every provider. */
+  /** Determines the vectors: a model has the same vectors at every provider. */
   readonly weights: string;
-  /** Tokens of one input at most. */
+  /** Maximum tokens of one input. */
   readonly context: number;
   readonly dimensions: number;
   readonly supportsDimensions: boolean;
@@ -46,7 +46,7 @@ export const EMBEDDING_MODELS: Readonly<Record<string, readonly EmbeddingModel[]
   deepinfra: [defineModel('Qwen/Qwen3-Embedding-8B', '0.01', QWEN)],
 };
 
-/** @throws HttpError 404, or 403 for a model that only chats */
+/** @throws HttpError 404 for an unknown model, 403 for a chat model */
 export function findEmbeddingModel(provider: OpenAiProvider, id: string): EmbeddingModel {
   const model = EMBEDDING_MODELS[provider.name]?.find((candidate) => candidate.id === id);
   if (model) return model;

@@ -1,4 +1,7 @@
-/** `POST /openai/v1/embeddings`, and the same of vendors that copy it: read, judge, embed, bill, deliver. A directive may stand in the text of any one input. */
+/**
+ * `POST /openai/v1/embeddings`, and the same route of providers with OpenAI's API. A directive may be in the text of
+ * any one input.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { NO_TOKENS, type SandboxBill } from '../../bill.ts';

@@ -1,4 +1,4 @@
-/** An embeddings request as OpenAI would understand it, or refuse it. */
+/** Parses and validates an embeddings request as OpenAI does. */
 
 import { countTokens } from '../../provider/tokens.ts';
 import { parseObject } from '../../router.ts';
@@ -14,7 +14,7 @@ export interface SandboxEmbeddingRequest {
   readonly dimensions: number;
   readonly base64: boolean;
   readonly tokens: number;
-  /** All texts, which may carry a directive. */
+  /** All texts, which may contain a directive. */
   readonly text: string;
 }
 
@@ -22,7 +22,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(['model', 'input', 'encoding_for
 const MAX_INPUTS = 2_048;
 const MAX_TOKENS = 300_000;
 
-/** @throws HttpError in OpenAI's shape */
+/** @throws HttpError in OpenAI's error format */
 export function readEmbeddingRequest(json: string, provider: OpenAiProvider): SandboxEmbeddingRequest {
   const body = parseObject(json);
   if (!body)

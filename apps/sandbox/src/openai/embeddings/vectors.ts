@@ -1,10 +1,10 @@
-/** Vectors that stand for an input: always the same ones for the same input, of length 1, like those of OpenAI's models. */
+/** Generates vectors for inputs: always the same for the same input, and of length 1, as OpenAI's are. */
 import { createHash } from 'node:crypto';
 
-/** OpenAI prints its 32-bit floats with about so many digits. */
+/** Approximate number of digits of OpenAI's 32-bit floats. */
 const DIGITS = 8;
 
-/** The first `length` numbers of the whole vector, made to length 1 again. */
+/** Returns the first `length` components of the input's vector, scaled to length 1. */
 export function toVector(input: string | readonly number[], model: string, length: number): readonly number[] {
   let state = createHash('sha256')
     .update(JSON.stringify([model, input]))

@@ -1,4 +1,4 @@
-/** `POST /deepinfra/v1/images/generations`: OpenAI's words, with what DeepInfra thinks of them. Billed by the picture. */
+/** `POST /deepinfra/v1/images/generations`: OpenAI's parameters with DeepInfra's validation. Billed by the image. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { DirectiveRunner, isForbidden } from '../../media/directive-runner.ts';

@@ -1,20 +1,20 @@
-/** The image models of the simulated providers that speak OpenAI's images API, each with its own prices. */
+/** The image models of the simulated providers with OpenAI's images API, with their own prices. */
 import type { PricedUnits } from '../../bill.ts';
 import { createError } from '../errors.ts';
 
-/** OpenAI's own, billed by tokens. */
+/** OpenAI's models, billed by tokens. */
 export interface GptImage {
   readonly id: string;
-  /** USD for a million tokens. */
+  /** USD per million tokens. */
   readonly usd: { readonly input: string; readonly imageInput: string; readonly imageOutput: string };
-  /** Output tokens of a picture by its quality: a square one, and one of another shape. */
+  /** Output tokens of an image by quality, for a square image and for an oblong one. */
   readonly tokens: Readonly<Record<string, readonly [square: number, oblong: number]>>;
   readonly fidelities: readonly string[];
-  /** Whether it draws in other sizes than the usual three. */
+  /** Whether the model supports sizes other than the three standard ones. */
   readonly supportsAnySize?: boolean;
 }
 
-/** Billed by the picture. */
+/** Models that are billed by the image. */
 export interface FlatImage {
   readonly id: string;
   readonly usd: string;
@@ -32,7 +32,7 @@ const NEWER = {
   supportsAnySize: true,
 };
 
-/** Those that have not been shut down. */
+/** Without models that OpenAI has shut down. */
 export const GPT_IMAGES: readonly GptImage[] = [
   { id: 'gpt-image-1.5', usd: FULL_USD, tokens: TOKENS, fidelities: ['low', 'high'] },
   { id: 'gpt-image-1-mini', usd: MINI_USD, tokens: MINI_TOKENS, fidelities: ['low'] },
@@ -51,7 +51,7 @@ export const IMAGE_MODELS: Readonly<Record<string, readonly { readonly id: strin
   deepinfra: FLAT_IMAGES,
 };
 
-/** @throws HttpError 400 */
+/** @throws HttpError 400 for an unknown model */
 export function getGptImage(id: unknown): GptImage {
   const model = GPT_IMAGES.find((candidate) => candidate.id === id);
   if (model) return model;

@@ -1,4 +1,4 @@
-/** A request for OpenAI's images, as JSON or as a form, judged as OpenAI judges it. */
+/** Parses and validates an image request, as JSON or as a form, as OpenAI does. */
 import { type JsonObject } from '#kernel';
 import { isImage } from '../../media/files/images.ts';
 import { type Call, parseObject } from '../../router.ts';
@@ -16,7 +16,7 @@ export interface SandboxImageRequest {
   readonly height: number;
   readonly format: 'png' | 'jpeg' | 'webp';
   readonly background: string;
-  /** Pictures that it brings, and whether they are looked at closely. */
+  /** Number of images in the request. */
   readonly sources: number;
   readonly fidelity: string;
 }
@@ -44,7 +44,7 @@ export async function parseGeneration(call: Call): Promise<SandboxImageRequest> 
   return parseRequest(body, GENERATION_PARAMETERS, 0);
 }
 
-/** @throws HttpError 400 unless there is a picture in it */
+/** @throws HttpError 400, also if the form has no image */
 export async function parseEdit(call: Call): Promise<SandboxImageRequest> {
   const form = await parseForm(call);
   const files = [...form.getAll('image'), ...form.getAll('image[]')];
@@ -120,7 +120,10 @@ function parseRequest(fields: JsonObject, parameters: ReadonlySet<string>, sourc
   };
 }
 
-/** Of newer models: in steps of 16 pixels, at most three times as long as wide, and not above 3840 × 2160. */
+/**
+ * Whether a model that supports any size supports this one: steps of 16 pixels, a ratio of at most 3:1, at most 3840
+ * pixels wide or high, and at most 3840 × 2160 pixels.
+ */
 function isSupportedSize(size: unknown, { supportsAnySize }: GptImage): size is string {
   const [width = 0, height = 0] = /^(\d+)x(\d+)$/.exec(String(size))?.slice(1).map(Number) ?? [];
   const [longer, shorter] = [Math.max(width, height), Math.min(width, height)];

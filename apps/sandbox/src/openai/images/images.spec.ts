@@ -19,25 +19,22 @@ const openedFrom = async ({ data }: OpenAI.ImagesResponse, i = 0) =>
   sharp(Buffer.from(data?.[i]?.b64_json ?? '', 'base64')).metadata();
 
 describe("OpenAI's images", () => {
-  test.each(['png', 'jpeg', 'webp'] as const)(
-    'are real files in the format that is asked for: %s',
-    async (output_format) => {
-      const prompt = 'A coin on snow';
-      const made = await client.images.generate({
-        model,
-        prompt,
-        n: 2,
-        quality: 'low',
-        size: '1536x1024',
-        output_format,
-      });
-      expect(made.data).toHaveLength(2);
-      expect(await openedFrom(made, 1)).toMatchObject({ format: output_format, width: 1_536, height: 1_024 });
-      expect(made).toMatchObject({ quality: 'low', size: '1536x1024', output_format });
-    },
-  );
+  test.each(['png', 'jpeg', 'webp'] as const)('are files in the requested format: %s', async (output_format) => {
+    const prompt = 'A coin on snow';
+    const made = await client.images.generate({
+      model,
+      prompt,
+      n: 2,
+      quality: 'low',
+      size: '1536x1024',
+      output_format,
+    });
+    expect(made.data).toHaveLength(2);
+    expect(await openedFrom(made, 1)).toMatchObject({ format: output_format, width: 1_536, height: 1_024 });
+    expect(made).toMatchObject({ quality: 'low', size: '1536x1024', output_format });
+  });
 
-  test('are billed by the tokens that the usage says', async () => {
+  test('are billed by the tokens of the usage', async () => {
     const made = await client.images.generate({ model, prompt: 'A coin on snow', n: 3, quality: 'medium' });
     expect(made.usage).toEqual({
       input_tokens: 4,
@@ -46,10 +43,10 @@ describe("OpenAI's images", () => {
       output_tokens_details: { text_tokens: 0, image_tokens: 3_168 },
       total_tokens: 3_172,
     });
-    expect(await bill()).toEqual({ total_usd: '0.101396', lines: 1 }); // 4 × 5 and 3,168 × 32, a million
+    expect(await bill()).toEqual({ total_usd: '0.101396', lines: 1 }); // 4 × 5 and 3,168 × 32 USD per million tokens
   });
 
-  test('are edited, with a mask, from several pictures, whose tokens are billed', async () => {
+  test('are edited with a mask and several images, whose tokens are billed', async () => {
     const file = () => toFile(createImage({ seed: 'a', width: 8, height: 8 }), 'a.png', { type: 'image/png' });
     const image = [await file(), await file()];
     const asked = { model, prompt: 'Two coins', quality: 'low' as const, mask: await file() };
@@ -60,7 +57,7 @@ describe("OpenAI's images", () => {
     expect(closely.usage?.input_tokens_details?.image_tokens).toBe(4_290);
   });
 
-  test('are drawn in other sizes by newer models', async () => {
+  test('may have other sizes with newer models', async () => {
     const made = await client.images.generate({
       model: 'gpt-image-2',
       prompt: 'A coin',
@@ -68,7 +65,7 @@ describe("OpenAI's images", () => {
       quality: 'low',
     });
     expect(await openedFrom(made)).toMatchObject({ width: 2_048, height: 1_152 });
-    expect(made.usage?.output_tokens).toBe(612); // 272 for a square of 1024
+    expect(made.usage?.output_tokens).toBe(612); // 272 for a square of 1024 pixels
     for (const size of ['1000x1000', '4096x2160', '3200x1024', '0x0'] as const)
       await expect(client.images.generate({ model: 'gpt-image-2', prompt: 'a', size })).rejects.toMatchObject({
         param: 'size',
@@ -80,30 +77,26 @@ describe("OpenAI's images", () => {
 
   test.each<[string, object, object]>([
     ['an unknown model', { model: 'dall-e-9' }, { param: 'model' }],
-    ['a model that is shut down', { model: 'gpt-image-1' }, { param: 'model' }],
+    ['a model that has been shut down', { model: 'gpt-image-1' }, { param: 'model' }],
     ['an unknown field', { ratio: '1:1' }, { param: 'ratio', code: 'unknown_parameter' }],
-    [
-      'the form of the answer',
-      { response_format: 'b64_json' },
-      { param: 'response_format', code: 'unknown_parameter' },
-    ],
+    ['a response format', { response_format: 'b64_json' }, { param: 'response_format', code: 'unknown_parameter' }],
     ['a ratio as the size', { size: '16:9' }, { param: 'size', code: 'invalid_value' }],
-    ['too many', { n: 11 }, { param: 'n' }],
+    ['too many images', { n: 11 }, { param: 'n' }],
     ['no prompt', { prompt: undefined }, { param: 'prompt' }],
-    ['what its rules forbid', { prompt: '[[sandbox fault=policy]]' }, { code: 'moderation_blocked' }],
-  ])('are refused for %s and cost nothing', async (_, more, error) => {
+    ['forbidden content', { prompt: '[[sandbox fault=policy]]' }, { code: 'moderation_blocked' }],
+  ])('are rejected for %s without a charge', async (_, more, error) => {
     const refused = client.images.generate({ model, prompt: 'a', ...more });
     await expect(refused).rejects.toMatchObject({ status: 400, ...error });
     expect(await bill()).toEqual({ total_usd: '0', lines: 0 });
   });
 
-  test('are not edited without a picture', async () => {
+  test('are not edited if the file is not an image', async () => {
     const image = await toFile(Buffer.from('no image'), 'a.png');
     const refused = client.images.edit({ model, prompt: 'a', image });
     await expect(refused).rejects.toMatchObject({ status: 400, code: 'invalid_image_file' });
   });
 
-  test('may be fewer than were asked for, and are billed as they are', async () => {
+  test('may be fewer than requested and are then billed by the number generated', async () => {
     const made = await client.images.generate({ model, prompt: '[[sandbox fault=fewer]]', n: 2, quality: 'high' });
     expect(made.data).toHaveLength(1);
     expect(made.usage?.output_tokens).toBe(4_160);
@@ -115,12 +108,12 @@ describe("OpenAI's images", () => {
     ['malformed', 0],
     ['500', 0],
     ['policy_billed', 1],
-  ])('may be on the bill although they never came: %s', async (fault, lines) => {
+  ])('are billed as the fault specifies if they never arrive: %s', async (fault, lines) => {
     await expect(client.images.generate({ model, prompt: `[[sandbox fault=${fault}]]` })).rejects.toThrow();
     expect(await bill()).toMatchObject({ lines });
   });
 
-  test('may be something else', async () => {
+  test('may be another type of file', async () => {
     const { data } = await client.images.generate({ model, prompt: '[[sandbox fault=svg]]' });
     expect(Buffer.from(data?.[0]?.b64_json ?? '', 'base64').toString()).toMatch(/^<svg/);
   });
@@ -133,7 +126,7 @@ describe("DeepInfra's images", () => {
     return deepInfra.images.generate({ model: flux, prompt: 'A coin', ...more });
   };
 
-  test('are JPEGs in whatever size, billed by the picture', async () => {
+  test('are JPEGs of any size, billed by the image', async () => {
     const made = await generate({ n: 2, size: '768x1280' });
     expect(await openedFrom(made as OpenAI.ImagesResponse)).toMatchObject({
       format: 'jpeg',
@@ -144,12 +137,12 @@ describe("DeepInfra's images", () => {
   });
 
   test.each<[string, object, number]>([
-    ['too many', { n: 5 }, 422],
-    ['a size that is none', { size: '1:1' }, 422],
-    ['an address instead of the picture', { response_format: 'url' }, 422],
-    ['a model that is none', { model: 'x' }, 404],
-    ['what its rules forbid', { prompt: '[[sandbox fault=policy]]' }, 400],
-  ])('are refused for %s, in words of its own', async (_, more, status) => {
+    ['too many images', { n: 5 }, 422],
+    ['an invalid size', { size: '1:1' }, 422],
+    ['a URL instead of the image', { response_format: 'url' }, 422],
+    ['an unknown model', { model: 'x' }, 404],
+    ['forbidden content', { prompt: '[[sandbox fault=policy]]' }, 400],
+  ])("are rejected for %s in DeepInfra's error format", async (_, more, status) => {
     await expect(generate(more)).rejects.toMatchObject({ status });
     expect(await bill()).toMatchObject({ lines: 0 });
   });

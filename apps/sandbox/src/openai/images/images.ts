@@ -1,4 +1,4 @@
-/** OpenAI's `POST /images/generations` and `/images/edits`, billed by tokens, as the usage says. */
+/** OpenAI's `POST /images/generations` and `/images/edits`, billed by the tokens of the usage. */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';
 import { type AppliedDirective, DirectiveRunner, isForbidden } from '../../media/directive-runner.ts';
@@ -12,7 +12,7 @@ import { parseEdit, parseGeneration, type SandboxImageRequest } from './image-re
 const SQUARE = 1_024 * 1_024;
 const OBLONG = 1_536 * 1_024;
 const CHARACTERS_PER_TOKEN = 4;
-/** Of a picture that is brought, and what looking closely at it adds. */
+/** Tokens of a source image, and additional ones for high input fidelity. */
 const SOURCE_TOKENS = 194;
 const FIDELITY_TOKENS = 4_096;
 
@@ -48,7 +48,7 @@ function blockedError(id: string) {
   return createError('image_generation_user_error', 400, message, { code: 'moderation_blocked' });
 }
 
-/** What is brought is counted once, however many pictures are made of it. */
+/** Source images are counted once, whatever the number of generated images. */
 function countTokens(
   { model, prompt, quality, width, height, sources, fidelity }: SandboxImageRequest,
   imageCount: number,

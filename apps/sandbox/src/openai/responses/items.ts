@@ -1,15 +1,15 @@
-/** The input of a response as messages of a chat: a token is a token, whichever way a model is asked. */
+/** Converts the input of a response to chat messages, so that its tokens count as in a chat. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
 import { invalidTypeError, invalidValueError } from '../parameters.ts';
 import { missingParameterError } from './parameters.ts';
 import { parseReasoningTokens } from './reasoning.ts';
 
-/** Items of the input, and what came of them. */
+/** The parsed input of a response. */
 export interface InputTurn {
-  /** The messages of a chat that it stands for. */
+  /** The equivalent chat messages. */
   readonly messages: readonly SandboxContentPart[];
-  /** Reasoning that came back with it. */
+  /** Tokens of the reasoning items in the input. */
   readonly reasoning: number;
 }
 
@@ -75,7 +75,7 @@ function toPart(part: unknown, name: string): SandboxContentPart {
   return { ...part, type };
 }
 
-/** Calls that were made together are one message of a chat, together with what was said before them. */
+/** Adds a call. Calls of one turn and the text before them become one chat message. */
 function addCall(
   messages: SandboxContentPart[],
   item: SandboxContentPart,
@@ -99,7 +99,10 @@ function toToolMessage({ call_id, output }: SandboxContentPart, name: string): S
   return { role: 'tool', tool_call_id: call_id, content };
 }
 
-/** A call may have several outputs. @throws HttpError when a call has none, or an output no call */
+/**
+ * Checks that calls and outputs match. A call may have several outputs.
+ * @throws HttpError if a call has no output, or an output no call
+ */
 function assertCallsHaveOutputs(messages: readonly SandboxContentPart[]): void {
   const open = new Set<unknown>();
   const resolvedCallIds = new Set<unknown>();

@@ -1,4 +1,4 @@
-/** The output of a response, and the response object. */
+/** Creates the output items of a response, and the response object. */
 
 import type { Fault } from '../../provider/directive.ts';
 import type { SandboxModelOutput } from '../../provider/model-output.ts';
@@ -13,20 +13,20 @@ import type { SandboxResponsesRequest } from './request.ts';
 export type OpenAiOutput = SandboxModelOutput<OpenAiModel>;
 export type SandboxOutputItem = SandboxContentPart & { readonly type: string; readonly id: string };
 
-/** Shown in place of the model's actual reasoning. */
+/** Sent instead of a summary of actual reasoning. */
 export const SUMMARY = '**Thinking about it**\n\nThe user wants an answer, so there will be one.';
 
 export function getResponseId({ serial }: SandboxModelOutput): string {
   return `resp_${serial}`;
 }
 
-/** In the order in which they are made. */
+/** Returns all output items, in the order in which they are generated. */
 export function toOutputItems(output: OpenAiOutput, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
   const reasoning = createReasoningItem(output, request);
   return [...(reasoning ? [reasoning] : []), ...createSearchItems(output), ...toVisibleItems(output, request)];
 }
 
-/** The message, or the calls; nothing where the reasoning reached the limit. */
+/** Returns the message or the calls; an empty list if the reasoning reached the limit. */
 export function toVisibleItems(output: OpenAiOutput, request: SandboxResponsesRequest): readonly SandboxOutputItem[] {
   const { tool, finish, visible, reasoning } = output;
   if (finish === 'length' && visible === 0 && reasoning > 0) return [];
@@ -41,7 +41,7 @@ export function createSearchItems({ serial, searches }: SandboxModelOutput): rea
   });
 }
 
-/** The first page that each search has found, as a source of all that is said. */
+/** Cites the first page of each search as a source of the full text. */
 export function toCitations({ searches, text }: SandboxModelOutput): readonly SandboxContentPart[] {
   return searches.flatMap(({ failed }, at) => {
     const url = `https://site1.example/${at + 1}`;
@@ -128,7 +128,7 @@ export function createResponseObject(
   };
 }
 
-/** As it is in the end. */
+/** Returns the response object as it is at the end of the response. */
 export function createFinishedResponse(
   output: OpenAiOutput,
   request: SandboxResponsesRequest,

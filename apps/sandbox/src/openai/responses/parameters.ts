@@ -1,4 +1,4 @@
-/** What OpenAI accepts in a request for a response, apart from its input, and how it refuses everything else. */
+/** Validates the parameters of a Responses request, apart from its input, as OpenAI does. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
 import type { OpenAiModel } from '../models.ts';
@@ -20,7 +20,7 @@ import {
   type SandboxBody,
 } from '../parameters.ts';
 
-/** OpenAI makes no response that could be shorter. */
+/** OpenAI rejects lower output limits. */
 const MIN_OUTPUT_TOKENS = 16;
 const ENCRYPTED = 'reasoning.encrypted_content';
 const LOGPROBS = 'message.output_text.logprobs';
@@ -70,15 +70,15 @@ const CHECKS: ReadonlyMap<string, ParameterCheck> = new Map<string, ParameterChe
 const SUMMARY = createChoiceCheck('auto', 'concise', 'detailed');
 const VERBOSITY = createChoiceCheck('low', 'medium', 'high');
 
-/** What a request wants to have beside the text. */
+/** Additional output that the request enables. */
 export interface Extras {
   readonly summary: boolean;
   readonly encrypted: boolean;
-  /** How many alternatives to each token; undefined for no log probabilities at all. */
+  /** Number of alternatives to each token; undefined without log probabilities. */
   readonly logprobs: number | undefined;
 }
 
-/** @throws HttpError */
+/** @throws HttpError 400 for an unknown or invalid parameter */
 export function assertParameters(body: SandboxBody): void {
   for (const name in body) {
     const check = CHECKS.get(name);
@@ -100,7 +100,7 @@ export function assertParameters(body: SandboxBody): void {
   assertFormat(body.text as SandboxContentPart | null | undefined);
 }
 
-/** The most tokens that a response may have. @throws HttpError */
+/** Returns the maximum number of tokens of a response. @throws HttpError 400 */
 export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutput }: OpenAiModel): number {
   const limit = (max_output_tokens ?? maxOutput) as number;
   if (limit <= maxOutput) return limit;
@@ -108,7 +108,7 @@ export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutp
   throw invalidRequestError(400, message, 'max_output_tokens', 'invalid_value');
 }
 
-/** @throws HttpError when the model does not have it */
+/** @throws HttpError if the model does not support the requested extras */
 export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
   const { reasoning, include, top_logprobs } = body;
   const { reasons } = model;

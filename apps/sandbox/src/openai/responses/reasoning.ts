@@ -1,10 +1,10 @@
-/** Reasoning that clients cannot read: it is sent encrypted, and comes back with the next request. */
+/** Encrypted reasoning, which clients cannot read and send back with the next request. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
 
-/** As OpenAI's begin. */
+/** The prefix of OpenAI's encrypted content. */
 const MARK = 'gAAAA';
-/** About as many characters of base64 as OpenAI's encryption makes of a token. */
+/** Approximate number of base64 characters per token in OpenAI's encrypted content. */
 const CHARACTERS_PER_TOKEN = 6;
 
 const REQUIRED_NEXT_TYPES: ReadonlySet<unknown> = new Set([
@@ -14,7 +14,7 @@ const REQUIRED_NEXT_TYPES: ReadonlySet<unknown> = new Set([
   'web_search_call',
 ]);
 
-/** @param tokens how much was thought */
+/** @param tokens the number of reasoning tokens */
 export function encryptReasoning(id: string, tokens: number): string {
   const sealed = JSON.stringify({ id, tokens });
   const padded = sealed.padEnd((tokens * CHARACTERS_PER_TOKEN * 3) / 4);
@@ -22,9 +22,9 @@ export function encryptReasoning(id: string, tokens: number): string {
 }
 
 /**
- * The tokens of a reasoning item that comes back, with or without its id.
- * @param next the item behind it
- * @throws HttpError when it is not one of ours, or has come off what it led to
+ * Returns the tokens of a reasoning item in the input; its id is optional.
+ * @param next the item after it
+ * @throws HttpError if the sandbox did not create the item, or no message or call of the model follows it
  */
 export function parseReasoningTokens(
   { id, encrypted_content }: SandboxContentPart,

@@ -1,4 +1,4 @@
-/** A request for a response as OpenAI would understand it, or refuse it. */
+/** Parses and validates a Responses request as OpenAI does. */
 import { ANY_OBJECT, type OutputFormat } from '../../provider/model-output.ts';
 import type { ProtocolRequest } from '../../provider/serve.ts';
 import type { Tool, Toolbox } from '../../provider/tools.ts';
@@ -20,17 +20,17 @@ import { type InputTurn, parseTurn } from './items.ts';
 import { assertParameters, type Extras, getOutputLimit, missingParameterError, parseExtras } from './parameters.ts';
 
 export interface SandboxResponsesRequest extends ProtocolRequest<OpenAiModel> {
-  /** What was sent, for the answer repeats most of it. */
+  /** The request body. The response repeats most of it. */
   readonly body: SandboxBody;
   readonly extras: Extras;
   readonly obfuscate: boolean;
 }
 
 const TOOL_TYPES = ['function', 'custom', 'web_search'];
-/** Searches for one answer, where the request does not say. */
+/** Maximum number of web searches, if the request has no `max_tool_calls`. */
 const MAX_SEARCHES = 10;
 
-/** @throws HttpError in OpenAI's shape */
+/** @throws HttpError in OpenAI's error format */
 export function readResponsesRequest(text: string, provider: OpenAiProvider): SandboxResponsesRequest {
   const body = parseObject(text);
   if (!body)
@@ -59,7 +59,10 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Sa
   };
 }
 
-/** With truncation the oldest messages are left out until the rest fits. @throws HttpError */
+/**
+ * Counts the input tokens. With `truncation` the oldest messages are left out until the rest fits.
+ * @throws HttpError
+ */
 function countPromptTokens(
   { tools, text, instructions, truncation }: SandboxBody,
   turn: InputTurn,
@@ -76,7 +79,7 @@ function countPromptTokens(
   }
 }
 
-/** Tools as a chat has them, so that they count the same. */
+/** Converts tools to those of a chat, so that their tokens count the same. */
 function toChatTools(tools: unknown): readonly SandboxContentPart[] | undefined {
   const list = parseTools(tools);
   if (list.length === 0) return undefined;
@@ -124,7 +127,7 @@ function parseToolbox(body: SandboxBody, { messages }: InputTurn): Toolbox {
   return { tools: allowed ?? parsedTools, choice, allowsParallelCalls: parallel, rounds: countRounds(messages) };
 }
 
-/** The tools that a choice of several leaves; undefined for any other choice. */
+/** Returns the tools of an `allowed_tools` choice; undefined for any other choice. */
 function parseAllowedTools(choice: unknown, availableTools: readonly Tool[]): readonly Tool[] | undefined {
   if (!isObject(choice) || choice.type !== 'allowed_tools') return undefined;
   if (choice.mode !== 'auto' && choice.mode !== 'required')

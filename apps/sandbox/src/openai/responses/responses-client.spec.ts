@@ -27,7 +27,7 @@ const WEATHER = {
 };
 
 describe("OpenAI's own client", () => {
-  test('reads a response, whole and streamed', async () => {
+  test('reads a response, non-streaming or streamed', async () => {
     for (const response of await both(prompt('[[sandbox tokens=8 chunks=3]]'))) {
       expect(response).toMatchObject({ status: 'completed', model: 'gpt-5-mini-2025-08-07', store: true });
       expect(response.output_text).toBe('every coin that comes in is counted twice');
@@ -52,7 +52,7 @@ describe("OpenAI's own client", () => {
     }
   });
 
-  test('sends reasoning back without its id, as clients do that keep nothing', async () => {
+  test('sends reasoning back without its id, as stateless clients do', async () => {
     const asked = prompt('[[sandbox tokens=8 reasoning=5]]', { include: ['reasoning.encrypted_content'] });
     const { output } = await client.responses.create(asked);
     const { id: _, ...thought } = output[0] as OpenAI.Responses.ResponseReasoningItem;
@@ -67,7 +67,7 @@ describe("OpenAI's own client", () => {
     expect(next.status).toBe('completed');
   });
 
-  test('calls a tool with plain text, and sends back what it said', async () => {
+  test('calls a tool with plain text, and sends its output back', async () => {
     const tools = [{ type: 'custom' as const, name: 'python' }];
     const user = { role: 'user' as const, content: '[[sandbox tool=python text="1 + 1"]]' };
     for (const { output } of await both(prompt([user], { tools }))) {
@@ -79,7 +79,7 @@ describe("OpenAI's own client", () => {
     }
   });
 
-  test('calls one of the tools that are allowed, and no other', async () => {
+  test('calls one of the allowed tools and no other', async () => {
     const tools = [WEATHER, { ...WEATHER, name: 'tide' }];
     const allowed = (name: string) => ({
       type: 'allowed_tools' as const,
@@ -93,7 +93,7 @@ describe("OpenAI's own client", () => {
     );
   });
 
-  test('is answered with a call, and then with words', async () => {
+  test('receives a call, and then text', async () => {
     const asked = prompt('[[sandbox tool=any]]', { tools: [WEATHER] });
     for (const { output } of await both(asked)) {
       const [call] = output;
@@ -105,26 +105,26 @@ describe("OpenAI's own client", () => {
     }
   });
 
-  test.each(['required', { type: 'function', name: 'weather' }])('forces a call: %j', async (choice) => {
+  test.each(['required', { type: 'function', name: 'weather' }])('forces a call: tool_choice %j', async (choice) => {
     const tool_choice = choice as NonNullable<Asked['tool_choice']>;
     const { output } = await client.responses.create(prompt('Hello', { tools: [WEATHER], tool_choice }));
     expect(output[0]?.type).toBe('function_call');
   });
 
-  test('parses what has a structure', async () => {
+  test('parses structured output', async () => {
     const format = { type: 'json_schema' as const, name: 's', schema: { type: 'object' } };
     const parsed = await client.responses.parse(prompt('[[sandbox text="{\\"a\\":1}"]]', { text: { format } }));
     expect(parsed.output_parsed).toEqual({ a: 1 });
   });
 
-  test('reads one that reached its limit', async () => {
+  test('reads a response that reached its limit', async () => {
     for (const response of await both(prompt('[[sandbox tokens=40]]', { max_output_tokens: 16 }))) {
       expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
       expect(response.usage?.output_tokens).toBe(16);
     }
   });
 
-  test('reads the probability of each token', async () => {
+  test('reads the log probabilities of each token', async () => {
     const asked = { include: ['message.output_text.logprobs' as const], top_logprobs: 2, model: 'gpt-4o-mini' };
     for (const response of await both({ ...prompt('[[sandbox tokens=3]]'), ...asked })) {
       const [item] = response.output as OpenAI.Responses.ResponseOutputMessage[];
@@ -134,7 +134,7 @@ describe("OpenAI's own client", () => {
     }
   });
 
-  test('reads one that failed within its stream', async () => {
+  test('reads a response that failed in the middle of its stream', async () => {
     const stream = client.responses.stream({ ...prompt('[[sandbox fault=error tokens=8]]'), stream: true });
     const numbers: number[] = [];
     stream.on('event', ({ sequence_number }) => numbers.push(sequence_number));
@@ -154,7 +154,7 @@ describe("OpenAI's own client", () => {
 });
 
 describe('a response', () => {
-  test('costs what the chat that it stands for costs', async () => {
+  test('costs the same as the equivalent chat', async () => {
     const content = '[[sandbox tokens=9 reasoning=4 fault=cached]]';
     const tool = { name: 'weather', parameters: WEATHER.parameters, strict: false };
     const messages = [
@@ -171,7 +171,7 @@ describe('a response', () => {
     expect([response?.tokens, response?.usd]).toEqual([chat?.tokens, chat?.usd]);
   });
 
-  test('that is too long is refused, or shortened where that is asked for', async () => {
+  test('with too much input is rejected, or truncated on request', async () => {
     const long = { role: 'user' as const, content: 'word '.repeat(400_000) };
     const input = [long, { role: 'user' as const, content: 'Hi' }];
     await expect(client.responses.create(prompt(input))).rejects.toMatchObject({
@@ -207,27 +207,24 @@ describe('a response', () => {
       { status: 400, param: 'messages.[0].content.[0].type' },
     ],
     [{ tool_choice: 'required' }, { status: 400, param: 'tool_choice' }],
-  ])('is refused with %j', async (more, error) => {
+  ])('is rejected with %j', async (more, error) => {
     await expect(client.responses.create(prompt('Hello', more as Partial<Asked>))).rejects.toMatchObject(error);
   });
 });
 
-test.each(['400', '429', '500', 'overloaded', 'refuse', 'malformed'])(
-  'nothing is billed for the fault %s',
-  async (fault) => {
-    const before = (await lines()).length;
-    for (const stream of [false, true]) {
-      const asked = client.responses.create({ ...prompt(`[[sandbox fault=${fault}]]`), stream } as Asked);
-      const read = async () => {
-        for await (const _ of (await asked) as unknown as AsyncIterable<unknown>);
-      };
-      await expect(stream ? read() : asked.then(({ output }) => output.length)).rejects.toThrow();
-    }
-    expect((await lines()).length).toBe(before);
-  },
-);
+test.each(['400', '429', '500', 'overloaded', 'refuse', 'malformed'])('the fault %s costs nothing', async (fault) => {
+  const before = (await lines()).length;
+  for (const stream of [false, true]) {
+    const asked = client.responses.create({ ...prompt(`[[sandbox fault=${fault}]]`), stream } as Asked);
+    const read = async () => {
+      for await (const _ of (await asked) as unknown as AsyncIterable<unknown>);
+    };
+    await expect(stream ? read() : asked.then(({ output }) => output.length)).rejects.toThrow();
+  }
+  expect((await lines()).length).toBe(before);
+});
 
-test('what was cut off is billed as far as it came', async () => {
+test('an interrupted stream is billed for what was delivered', async () => {
   const stream = await client.responses.create({
     ...prompt('[[sandbox fault=cut tokens=8 reasoning=2]]'),
     stream: true,

@@ -1,4 +1,4 @@
-/** `POST /openai/v1/responses`. Nothing is stored: to continue, a client sends the whole conversation. */
+/** `POST /openai/v1/responses`. Responses are not stored: to continue, a client sends the full conversation. */
 import type { SandboxBill } from '../../bill.ts';
 import { createHandler } from '../../provider/serve.ts';
 import type { Call, Routes } from '../../router.ts';

@@ -1,4 +1,4 @@
-/** OpenAI's response as server-sent events, numbered from 0. */
+/** Creates OpenAI's response as server-sent events, numbered from 0. */
 
 import type { Frame, StreamParts } from '../../provider/delivery.ts';
 import type { Fault } from '../../provider/directive.ts';
@@ -19,11 +19,11 @@ import {
 } from './output.ts';
 import type { SandboxResponsesRequest } from './request.ts';
 
-/** OpenAI pads deltas with this many random characters at most, so that their size does not reveal the word. */
+/** OpenAI pads deltas with up to this many random characters, so that their size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
 
-/** What is written of a call, by its type. */
+/** The field with the content of a call, by its type. */
 const CONTENT_FIELDS: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
 
 type Event = SandboxContentPart & { readonly type: string };
@@ -63,7 +63,7 @@ function formatSse({ type, ...data }: Event, sequence_number: number): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...data })}\n\n`;
 }
 
-/** The reasoning is over before the first word. */
+/** Reasoning ends before the first word of the text. */
 function createReasoningEvents(output: OpenAiOutput, request: SandboxResponsesRequest): readonly Event[] {
   const item = createReasoningItem(output, request);
   if (!item) return [];
@@ -82,7 +82,7 @@ function createReasoningEvents(output: OpenAiOutput, request: SandboxResponsesRe
   ];
 }
 
-/** Searches are made before the first word as well. */
+/** Searches run before the first word of the text. */
 function createSearchEvents(output: OpenAiOutput): readonly Event[] {
   const first = output.reasoning > 0 ? 1 : 0;
   return createSearchItems(output).flatMap((item, at) => {
@@ -103,7 +103,7 @@ function createSearchEvents(output: OpenAiOutput): readonly Event[] {
   });
 }
 
-/** An item of what is said, and where it stands in the output. */
+/** A visible item and its index in the output. */
 interface ItemPosition {
   readonly item: SandboxOutputItem;
   readonly output_index: number;
@@ -114,7 +114,7 @@ function toItemPositions(output: OpenAiOutput, request: SandboxResponsesRequest)
   return toVisibleItems(output, request).map((item, at) => ({ item, output_index: before + at }));
 }
 
-/** The first piece of an item comes with its beginning, and with the end of the item before it. */
+/** The first frame of an item also has the events that close the item before it and open this one. */
 function createContentFrames(
   output: OpenAiOutput,
   request: SandboxResponsesRequest,

@@ -1,4 +1,4 @@
-/** What a chat may cost, with all that answering it needs. */
+/** Creates the order of a chat: its quote, and everything that its execution requires. */
 import type { Endpoint } from '#catalogue';
 import type { CallLimits } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -24,7 +24,7 @@ export class ChatQuoter {
     private readonly limits: CallLimits,
   ) {}
 
-  /** @throws InvalidRequestError for what does not exist or is not available */
+  /** @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid */
   createOrder(payer: Payer, request: ChatParams, stream: boolean): ChatOrder | Promise<ChatOrder> {
     const { health, lengths, limits } = this;
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
@@ -39,7 +39,7 @@ export class ChatQuoter {
   }
 }
 
-/** Truncates a conversation that is too long, for endpoints that do not do so themselves. */
+/** Truncates a conversation that is too long, unless the provider of every endpoint does so itself. */
 async function truncateConversation(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
   const { quote, plan, body, resolved } = order;
   const isTruncatedUpstream = (endpoint: Endpoint) =>

@@ -1,4 +1,4 @@
-/** One chat completion: quote → hold → call → settle. */
+/** Sells one chat completion: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Endpoint } from '#catalogue';
 import { BillingEngine } from '../../billing/billing-engine.ts';
@@ -22,7 +22,7 @@ import { ChatQuoter } from './chat-quoter.ts';
 import { type ChatOrder, limitSearchesToHold, toOrder } from './quote-chat.ts';
 import { createCompletionIdentity, createUpstreamCall, estimateChatUsage, SingleCallChat } from './single-call-chat.ts';
 
-/** Answers a chat: whole, or as a stream to a client. */
+/** Completes a chat. With a client the completion is streamed to it and the result is undefined. */
 export class CompleteChat extends Command<BilledCompletion | undefined> {
   constructor(
     readonly payer: Payer,
@@ -70,7 +70,7 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
     }
   }
 
-  /** An answer that the client waits for: no proxy between takes a long silence for a dead connection. */
+  /** Starts the heartbeat of a stream whose first event is delayed, because proxies close idle connections. */
   private async runWithFirstComment<A>(client: CompletionWriter, result: Promise<A>): Promise<A> {
     const timer = setTimeout(() => client.startHeartbeat?.(), this.settings.firstCommentMs);
     return result.finally(() => clearTimeout(timer));
@@ -78,8 +78,8 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
 }
 
 /**
- * How it is answered: in one way for each in which the web is searched for it, and in one for none.
- * @throws UpstreamError when a search that comes before the answer fails
+ * Creates the executor for the search plan of an order.
+ * @throws UpstreamError if a search before the call of the model fails
  */
 function createChatExecutor(
   order: ChatOrder,
@@ -104,7 +104,7 @@ function createChatExecutor(
   }
 }
 
-/** The search runs before the model answers. One that fails costs nothing. */
+/** Searches the web before the model is called. A failed search is not billed and fails the request. */
 async function createPreSearchedChat(
   plan: PreSearchPlan,
   order: ChatOrder,

@@ -7,15 +7,15 @@ function seen(lengths: OutputLengthStats, payer: string, tokens: readonly number
   for (const each of tokens) lengths.recordLength(MODEL, payer, each);
 }
 
-describe('what is held for at first', () => {
-  test('is 512 tokens of a model that nothing is known of, and of one with short answers', () => {
+describe('the initial hold', () => {
+  test('covers 512 tokens of a model without samples or with short completions', () => {
     const lengths = new OutputLengthStats();
     expect(lengths.getInitialTokens(MODEL, 'a')).toBe(512);
     seen(lengths, 'a', Array(40).fill(20));
     expect(lengths.getInitialTokens(MODEL, 'a')).toBe(512);
   });
 
-  test('is enough for three of four answers of the model', () => {
+  test('covers three out of four completions of the model', () => {
     const lengths = new OutputLengthStats();
     seen(
       lengths,
@@ -28,7 +28,7 @@ describe('what is held for at first', () => {
     expect(lengths.getInitialTokens('v/other', 'a')).toBe(512);
   });
 
-  test('is what a payer’s own answers take, once there have been twenty, and follows the latest', () => {
+  test('follows the payer’s own latest completions from the 20th on', () => {
     const lengths = new OutputLengthStats();
     seen(lengths, 'long', Array(200).fill(6_000));
     seen(lengths, 'short', Array(19).fill(700));
@@ -40,8 +40,8 @@ describe('what is held for at first', () => {
   });
 });
 
-describe('the count of a vendor', () => {
-  test('is taken for ours until it was higher, and falls slowly', () => {
+describe('the ratio of the provider’s token count to the gateway’s', () => {
+  test('starts at 1, rises at once up to 2, falls slowly, and ignores short texts', () => {
     const lengths = new OutputLengthStats();
     expect(lengths.getRatio(MODEL)).toBe(1);
     lengths.recordRatio(MODEL, 1_000, 1_300);

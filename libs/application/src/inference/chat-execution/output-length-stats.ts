@@ -1,23 +1,23 @@
-/** How long the answers of models are, as this process has seen: what is held at first for one that has no limit follows from it. */
+/** Statistics of output lengths in this process. They determine the initial hold if a request has no output limit. */
 import { LRUCache } from 'lru-cache';
 
-/** Nothing less is held at first: most answers are shorter, so that they cost no further append. */
+/** Minimum tokens of an initial hold. Most completions are shorter, so their hold is never extended. */
 export const MIN_INITIAL_TOKENS = 512;
-/** Answers that are remembered of each model, and of each model and payer. */
+/** Number of samples per model, and per model and payer. */
 const MAX_SAMPLES = 128;
-/** From so many answers on a payer's own say more than everybody's. */
+/** From this number of samples on, a payer's own statistics are used instead of those of all payers. */
 const MIN_PAYER_SAMPLES = 20;
-/** Of a hundred answers so many are no longer than what is held at first. */
+/** Percentage of completions that the initial hold covers. */
 const PERCENTILE = 75;
-/** After so many further answers the percentile is taken anew: it takes longer than to note one. */
+/** After the first samples, the percentile is recalculated only once per this many samples, because sorting is slow. */
 const RECALCULATION_INTERVAL = 16;
-/** Models with a payer of each. */
+/** Maximum number of pairs of a model and a payer whose samples are retained. */
 const MAX_PAYERS = 20_000;
-/** The counts of our tokenizer and a vendor's differ by no more than this. */
+/** Upper limit of the ratio of the provider's token count to the gateway's. */
 const MAX_RATIO = 2;
-/** Fewer tokens say nothing about tokenizers. */
+/** Minimum number of tokens for a meaningful comparison of tokenizers. */
 const MIN_RATIO_TOKENS = 64;
-/** Weight of a count that is lower than those before. */
+/** Weight of a new ratio that is lower than the current one. A higher ratio applies at once. */
 const NEWEST_WEIGHT = 0.2;
 
 class LengthSamples {
@@ -48,20 +48,19 @@ export class OutputLengthStats {
   private readonly byPayer = new LRUCache<string, LengthSamples>({ max: MAX_PAYERS });
   private readonly ratios = new Map<string, number>();
 
-  /** An answer took so many tokens of output. */
   recordLength(model: string, payer: string, tokens: number): void {
     addLength(this.byModel, model, tokens);
     addLength(this.byPayer, `${model} ${payer}`, tokens);
   }
 
-  /** How many tokens of output are held for at first. */
+  /** Returns the number of output tokens that the initial hold covers. */
   getInitialTokens(model: string, payer: string): number {
     const payerLengths = this.byPayer.get(`${model} ${payer}`);
     const lengths = payerLengths && payerLengths.count >= MIN_PAYER_SAMPLES ? payerLengths : this.byModel.get(model);
     return Math.max(lengths?.typicalLength ?? 0, MIN_INITIAL_TOKENS);
   }
 
-  /** The vendor counts `reported` tokens where we count `countedTokens`. */
+  /** Records that the provider reported `reported` tokens for a text in which the gateway counted `countedTokens`. */
   recordRatio(model: string, countedTokens: number, reported: number): void {
     if (countedTokens < MIN_RATIO_TOKENS) return;
     const ratio = Math.min(Math.max(reported / countedTokens, 1), MAX_RATIO);
@@ -69,13 +68,13 @@ export class OutputLengthStats {
     this.ratios.set(model, Math.max(ratio, previousRatio + NEWEST_WEIGHT * (ratio - previousRatio)));
   }
 
-  /** How many tokens a vendor makes of one that we count, at most. */
+  /** Returns the ratio of the provider's token count to the gateway's, from 1 to 2. */
   getRatio(model: string): number {
     return this.ratios.get(model) ?? 1;
   }
 }
 
-/** Both kinds of maps. */
+/** Common methods of `Map` and `LRUCache`. */
 interface LengthMap {
   get(name: string): LengthSamples | undefined;
   set(name: string, lengths: LengthSamples): unknown;

@@ -1,4 +1,4 @@
-/** What a chat request asks for, the endpoints that may serve it, and what it may cost: all that is known before money is held. */
+/** Validates and quotes a chat request before money is held: its model, endpoints, search plan and price bounds. */
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
 import type { QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
@@ -32,40 +32,40 @@ import type { OutputLengthStats } from './output-length-stats.ts';
 export interface QuotedChat {
   readonly resolved: ResolvedModel;
   readonly priceList: PriceList;
-  /** The request without the tool that asks for a search. */
+  /** The request without the web search tool. */
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
   readonly reasoning: Reasoning | undefined;
-  /** The web is searched in any case. Whether a model that may search did so is in its charge. */
+  /** Whether the web is always searched. False if the model decides; the charge then shows whether it searched. */
   readonly online: boolean;
   readonly quote: ChatQuote;
-  /** Maximum tokens of input beside the messages. */
+  /** Maximum input tokens in addition to those of the messages. */
   readonly extraInputTokens: number;
 }
 
-/** The same with what else the request says: all that answering it needs. */
+/** A quoted chat with everything that its execution requires. */
 export interface ChatOrder extends QuotedChat {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The origin of the request, as displayed in the query history. */
   readonly source: string;
   readonly type: QueryType;
   readonly stream: boolean;
   /** Unix seconds. */
   readonly created: number;
   readonly lengths: OutputLengthStats;
-  /** How fast an endpoint usually is; undefined where that is not known. */
+  /** Returns the typical output speed of an endpoint; undefined if it is unknown. */
   getTokensPerSecond(endpoint: Endpoint): number | undefined;
-  /** The same request for endpoints that speak Responses; their protocol is used only with it. */
+  /** The request for endpoints with the Responses API. Without it, no endpoint is called through that API. */
   readonly responses?: NativeRequest | undefined;
 }
 
-/** The names of fields in lists of parameters. */
+/** Fields that the catalogue lists under another parameter name. */
 const PARAMETER_BY_FIELD: ReadonlyMap<string, string> = new Map([
   ['max_completion_tokens', 'max_tokens'],
   ['reasoning_effort', 'reasoning'],
   ['include_reasoning', 'reasoning'],
 ]);
-/** Fields of the request itself, which no model needs to support. */
+/** Fields that are not model parameters, so no endpoint needs to support them. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -78,8 +78,9 @@ const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * @param extraInputTokens maximum tokens of input beside the messages
- * @throws InvalidRequestError for what does not exist or is not available
+ * Validates a chat request, selects its endpoints and plans its search. Changes no state.
+ * @param extraInputTokens maximum input tokens in addition to those of the messages
+ * @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid
  */
 export function quoteChat(
   { body: requestBody, source }: Pick<ChatParams, 'body' | 'source'>,
@@ -133,7 +134,7 @@ export function quoteChat(
   };
 }
 
-/** What is sold, as the money path sees it. */
+/** Returns the part of a chat order that billing requires. */
 export function toOrder({ requestId, resolved, type, source, online, quote, priceList }: ChatOrder): Order {
   const { minPrice, maxPrice, partialHold, endpoints } = quote;
   const query = { model: resolved.model.id, type, source, online, free: maxPrice === 0n };
@@ -141,9 +142,10 @@ export function toOrder({ requestId, resolved, type, source, online, quote, pric
 }
 
 /**
- * How much of what the answer may cost is held at first.
- * @param getInitialTokens tokens of output that are held for then
- * @param maxFullHoldTokens a limit of the caller's up to so many tokens is meant and held for in full; agents name larger ones as a habit
+ * Reduces the quote to a partial hold, unless the caller's output limit is low enough to be held in full. If the model
+ * may also search, the hold then covers the complete output limit, but not all searches.
+ * @param getInitialTokens returns the output tokens per choice that the hold covers at first
+ * @param maxFullHoldTokens output limits up to this value are held in full; agents set higher limits by default
  */
 export function withPartialHold(
   quoted: QuotedChat,
@@ -161,12 +163,12 @@ export function withPartialHold(
   };
 }
 
-/** Whether the output is all that decides how much is used: searches are held for before they are made. */
+/** Whether only output adds to the price during the call. Money for a search must be held before the search. */
 export function canExtendHold(plan: SearchPlan | undefined): boolean {
   return plan === undefined || plan.kind === 'pre_search';
 }
 
-/** An upstream that searches by itself may make as many searches as the money that is held affords. */
+/** Limits a native search to as many searches as the hold pays for. If it pays for none, `native` is omitted. */
 export function limitSearchesToHold(
   { resolved, body, quote, extraInputTokens }: QuotedChat,
   plan: NativeSearchPlan,
@@ -184,12 +186,12 @@ export function limitSearchesToHold(
   return { quote: quoteChatRequest(body, resolved.model, quote.endpoints, toExtraInput(extraInputTokens)) };
 }
 
-/** Whether the model or its upstream decides. */
+/** Whether the model decides if the web is searched. */
 function isSearchOptional(plan: SearchPlan): boolean {
   return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.isModelDecided);
 }
 
-/** @param provider what the caller says of providers: the models' own rules are known to the route */
+/** @param provider the caller's own `provider` object; `selectRoute` adds the routing rules of the model */
 function selectChatRoute(
   { body, provider, source }: Pick<ChatParams, 'body' | 'source'> & { readonly provider: unknown },
   { model, sort }: ResolvedModel,
@@ -209,18 +211,18 @@ function selectChatRoute(
   });
 }
 
-/** @throws InvalidRequestError when there is no such model, or it is not available here */
+/** @throws InvalidRequestError if the model does not exist, is unavailable, or is not a chat model */
 export function resolveChatModel(name: string, catalogue: Catalogue): ResolvedModel {
   const resolved = resolveModel(name, catalogue);
   if (resolved.model.type === 'chat') return resolved as ResolvedModel;
   throw new InvalidRequestError(
     400,
-    `The model "${name}" does not chat; it is of type ${resolved.model.type}`,
+    `The model "${name}" is not a chat model; its type is ${resolved.model.type}`,
     'model',
   );
 }
 
-/** Whether our own search puts its results into the messages. */
+/** Whether the gateway searches and adds the results to the messages. */
 export function usesGatewaySearch(plan: SearchPlan | undefined): boolean {
   return plan?.kind === 'pre_search' || plan?.kind === 'tool';
 }

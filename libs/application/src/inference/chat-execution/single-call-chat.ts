@@ -1,4 +1,4 @@
-/** One call of the model: how an endpoint is asked for an answer to a chat, and a chat that one such answer is enough for. */
+/** Calls a model for a chat, and executes chats that need only one such call. */
 import type { Endpoint } from '#catalogue';
 import { getQuantity, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
@@ -35,15 +35,15 @@ import { StreamCollector } from './stream-collector.ts';
 import { UsageMeter } from './usage-meter.ts';
 
 export interface SingleCallOrder extends ChatOrder {
-  /** What a search before the answer has found, and how it is reported. */
+  /** Results and reported states of a search before the call. */
   readonly searchResults?: readonly SearchResult[];
   readonly searches?: readonly SearchStatus[];
-  /** What the upstream is to search for by itself, and what each search that it invoices costs. */
+  /** The searches that the provider makes itself, and the fee for each search that it invoices. */
   readonly native?: NativeSearch;
   readonly searchFee?: Tariff;
 }
 
-/** A chat that one call of the model answers. */
+/** Executes a chat with one call of the model. */
 export class SingleCallChat implements ChatExecutor {
   private readonly call: UpstreamCall<Completion | CompletionStream>;
 
@@ -92,7 +92,6 @@ export class SingleCallChat implements ChatExecutor {
     };
   }
 
-  /** Passes events on as they come. */
   async stream(client: CompletionWriter): Promise<UpstreamError | undefined> {
     const { purchase, call } = this;
     const served = (await purchase.call(call)) as EndpointResponse<CompletionStream>;
@@ -100,7 +99,7 @@ export class SingleCallChat implements ChatExecutor {
     return this.forwardStream(served, client);
   }
 
-  /** As a client would: the answer is asked for as a stream where more can be held while it comes. */
+  /** Reads a stream into a non-streaming completion. Only a stream lets the hold be extended during the completion. */
   private async collectStream(served: EndpointResponse<CompletionStream>): Promise<CompletionDraft> {
     const { model } = this.order.resolved;
     const source = toCompletionSource(model, served);
@@ -109,7 +108,7 @@ export class SingleCallChat implements ChatExecutor {
       createCompletionIdentity(this.order, this.purchase.hold)(served.endpoint),
     );
     const failure = await this.forwardStream(served, collector).catch(toUpstreamError);
-    // An answer in one piece that broke off is none, but for a client that has gone: it owes what was made for it.
+    // An interrupted completion fails the request, except after a disconnect: the client owes what was generated.
     if (failure && failure.code !== 'client_disconnected') throw this.purchase.markLastAttemptFailed(failure);
     this.purchase.endedBy = failure;
     return { ...source, body: collector.body, searches: collector.searches };
@@ -138,14 +137,18 @@ export class SingleCallChat implements ChatExecutor {
     this.recordOutputLength(failure);
     meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(response, response.countInvoicedSearches?.());
-    // A client that goes away owes what was generated for it; one that got nothing of a broken answer owes nothing.
+    // A disconnected client owes what was generated for it. After any other failure, the payer owes nothing unless
+    // output was forwarded.
     const owes = response.usage() !== undefined || response.getDeliveredText() !== '' || Boolean(usage.reasoning);
     const owesAfterDisconnect = failure?.code === 'client_disconnected' && owes;
     if (!failure || owesAfterDisconnect || response.hasForwarded()) return failure;
     throw failure;
   }
 
-  /** What could be paid for has been sent: it ends as an answer does that has reached its limit. */
+  /**
+   * Ends a completion whose hold is used up in the same way as a completion that has reached its output limit. All that
+   * the hold covers has been sent and is billed.
+   */
   private async endAtHoldLimit(
     { response, endpoint }: EndpointResponse<CompletionStream>,
     meter: UsageMeter,
@@ -176,14 +179,20 @@ export class SingleCallChat implements ChatExecutor {
     return new UsageMeter(params, response);
   }
 
-  /** Only what stops when we hang up may use more than is held when it begins. */
+  /**
+   * Whether a call may use more than is held at its start. Its provider must stop generating and billing when the
+   * gateway disconnects, because the call is aborted if the hold cannot be extended.
+   */
   private isExtensible({ onDisconnect }: Endpoint): boolean {
     const { hold, order } = this.purchase;
     const isFullyHeld = order.partialHold === undefined || hold.amount >= order.maxPrice;
     return !isFullyHeld && onDisconnect === 'stops' && canExtendHold(this.order.plan);
   }
 
-  /** Where the hold must do, one that was taken to grow takes its share of what there is before more is asked for. */
+  /**
+   * Extends a partial hold before a call during which it cannot be extended. The hold may have been sized for another
+   * endpoint, during whose calls it can be extended, and would be too small for this call.
+   */
   private async extendToFixedShare(): Promise<void> {
     const { purchase } = this;
     const { amount, availableAfter } = purchase.hold;
@@ -197,7 +206,7 @@ export class SingleCallChat implements ChatExecutor {
       order.lengths.recordLength(order.resolved.model.id, purchase.payerId, getQuantity('output', purchase.usage));
   }
 
-  /** What was searched for before the answer. */
+  /** Sends the states and sources of a search before the call. */
   private async sendSearches({ endpoint }: EndpointResponse<CompletionStream>, client: CompletionSink): Promise<void> {
     const { order, purchase } = this;
     const { searchResults = [], searches = [] } = order;
@@ -215,7 +224,10 @@ export class SingleCallChat implements ChatExecutor {
   }
 }
 
-/** The caller's limit, as far as an amount affords it; undefined where that is all that the model can make. */
+/**
+ * Returns the caller's output limit per choice, reduced to what the amount pays for if the hold is partial.
+ * @returns undefined for the model's maximum
+ */
 function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number | undefined {
   const { maxOutput } = resolved.model;
   if (quote.partialHold === undefined && quote.requestedMaxTokens !== undefined) return quote.requestedMaxTokens;
@@ -223,17 +235,17 @@ function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number
   return quote.requestedMaxTokens !== undefined || limit < maxOutput ? limit : undefined;
 }
 
-/** Calls one endpoint, in its best protocol. */
+/** Calls one endpoint, through its Responses API if the request allows it, else through its Chat Completions API. */
 export type CallUpstream = (endpoint: Endpoint, params: UpstreamCallParams) => Promise<Completion | CompletionStream>;
 
 export interface UpstreamCallParams {
   readonly body: ChatBody;
-  /** Tokens of output per choice at most; undefined for as many as the model makes. */
+  /** Maximum output tokens per choice; undefined for the model's maximum. */
   readonly limit: number | undefined;
   readonly stream: boolean;
 }
 
-/** @param search what the upstream is to search for by itself */
+/** @param search the searches that the provider makes itself */
 export function createUpstreamCall(
   order: ChatOrder,
   { hold, signal }: Purchase,
@@ -265,7 +277,6 @@ export function createUpstreamCall(
   };
 }
 
-/** The identity of an answer, from any endpoint. */
 export function createCompletionIdentity(
   { resolved, created }: ChatOrder,
   { holdId }: Hold,
@@ -273,7 +284,7 @@ export function createCompletionIdentity(
   return ({ provider }) => ({ id: `gen-${holdId}`, model: resolved.model.id, provider, created });
 }
 
-/** The usage that no upstream reported, as an estimate. */
+/** Estimates usage that no provider reported. @param delivered the generated text */
 export async function estimateChatUsage(body: ChatBody, delivered: string): Promise<Usage> {
   const [input, output] = await Promise.all([countInputTokens(body), countTokens(delivered)]);
   return { input, output, cacheRead: 0, cacheWrite: 0, reasoning: 0 };

@@ -1,4 +1,4 @@
-/** The events of an answer as the answer in one piece that they come to. */
+/** Collects the SSE events of a completion into the equivalent non-streaming completion. */
 
 import { type JsonObject } from '#kernel';
 import type { CompletionIdentity } from '../../providers/provider.ts';
@@ -21,7 +21,7 @@ export class StreamCollector implements CompletionSink {
     this.native = protocol === 'responses' ? new NativeOutput(true) : undefined;
   }
 
-  /** @throws UpstreamError when an event cannot be read */
+  /** @throws UpstreamError if an event cannot be parsed */
   write(events: Uint8Array): undefined {
     const target = this.native ?? this.chat;
     for (const data of parseSseEvents(events)) target.accept(parseEventJson(data));

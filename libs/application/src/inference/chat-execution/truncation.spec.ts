@@ -10,7 +10,7 @@ const assistant = (content: string) => ({ role: 'assistant', content });
 const CALLS = { role: 'assistant', content: null, tool_calls: [{ id: 'a' }, { id: 'b' }] };
 const OUTPUTS = ['a', 'b'].map((tool_call_id) => ({ role: 'tool', tool_call_id, content: 'x' }));
 
-/** Each message is a token. */
+/** Selects turns with every message counted as one token. */
 const within = (messages: readonly ChatMessage[], room: number) =>
   selectLatestTurns(messages, room, (turn) => turn.length);
 
@@ -24,42 +24,42 @@ describe('a conversation that is too long', () => {
     [3, [system, user('5')]],
     [2, [system, user('5')]],
     [0, [system, user('5')]],
-  ])('loses its oldest turns, never the system nor the last turn (room for %p)', async (room, kept) => {
+  ])('loses its oldest turns, but never system messages or the last turn (%p tokens available)', async (room, kept) => {
     expect(await within(TALK, room)).toEqual(kept);
   });
 
-  test('keeps calls together with their outputs, or loses both', async () => {
+  test('retains or loses tool calls together with their outputs', async () => {
     const talk = [user('1'), CALLS, ...OUTPUTS, assistant('2'), user('3')];
     expect(await within(talk, 6)).toEqual(talk);
     expect(await within(talk, 5)).toEqual([user('3')]);
   });
 
-  test('keeps the calls that the last question has led to', async () => {
+  test('retains the tool calls of the last turn', async () => {
     const talk = [user('1'), assistant('2'), user('3'), CALLS, ...OUTPUTS];
     expect(await within(talk, 1)).toEqual(talk.slice(2));
   });
 
-  test('keeps what the system says, wherever it says it', async () => {
+  test('retains system and developer messages at any position', async () => {
     const talk = [user('1'), { role: 'developer', content: 'D' }, assistant('2'), user('3')];
     expect(await within(talk, 2)).toEqual([talk[1], talk[3]]);
   });
 
-  test('skips nothing in between: an older turn that would fit is lost as well', async () => {
+  test('loses all turns before one that does not fit, even if an older turn would fit', async () => {
     const talk = [user('1'), user('2'), ...Array.from({ length: 9 }, () => assistant('long')), user('3')];
     expect(await within(talk, 3)).toEqual([user('3')]);
   });
 });
 
-describe('a request', () => {
+describe('truncating a request', () => {
   const model = { context: 1_000, maxOutput: 800 };
   const body = (messages: readonly ChatMessage[], more: object = {}) => ({ model: 'm', messages, ...more }) as ChatBody;
 
-  test('that fits stays as it is', async () => {
+  test('returns a request unchanged if it fits', async () => {
     const short = body([user('Hi')]);
     expect(await truncateToFit(short, model)).toBe(short);
   });
 
-  test('makes room for what it wants to be answered', async () => {
+  test('reserves tokens for the output limit and the tools', async () => {
     const talk = [user('word '.repeat(300)), assistant('word '.repeat(100)), user('Hi')];
     expect((await truncateToFit(body(talk, { max_completion_tokens: 100 }), model)).messages).toEqual(talk);
     expect((await truncateToFit(body(talk, { max_completion_tokens: 600 }), model)).messages).toEqual(talk.slice(2));

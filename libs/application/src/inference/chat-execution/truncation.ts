@@ -3,16 +3,17 @@ import type { TokenPricedModel } from '#catalogue';
 import { type ChatBody, getRequestedMaxTokens } from '../chat/chat-body.ts';
 import { countInputTokens, countMaxChatInputTokens } from '../chat/count-tokens.ts';
 
-/** The part of the room that is filled: other tokenizers make up to a quarter more tokens of a text than ours. */
+/** Share of the available tokens that is used: other tokenizers count up to a quarter more tokens than the gateway. */
 const MAX_FILL_SHARE = 0.8;
-/** The largest part of the context that is reserved for the output. */
+/** Maximum share of the context that is reserved for the output. */
 const MAX_OUTPUT_SHARE = 0.5;
 
 type Messages = ChatBody['messages'];
 
 /**
- * The request as it fits the model. What is known to fit without counting is not counted.
- * @param extraInputTokens tokens that are yet to be added to the input
+ * Removes the oldest turns of a conversation that exceeds the context of the model. A request that fits by its upper
+ * bound is returned without counting its tokens.
+ * @param extraInputTokens maximum tokens that are added to the input later
  */
 export async function truncateToFit(
   body: ChatBody,
@@ -33,8 +34,8 @@ export async function truncateToFit(
 }
 
 /**
- * The newest turns that there is room for: a turn is what a user says and all that follows from it, so that a call of a
- * tool and its output are never separated. System messages are always kept, and so is the last turn.
+ * Selects the latest turns that fit. A turn is a user message with all messages up to the next one, so a tool call is
+ * never separated from its output. System messages and the last turn are always included.
  */
 export async function selectLatestTurns(
   messages: Messages,

@@ -1,6 +1,7 @@
 /**
- * What an answer uses while it comes, and more money before what is held is used up: as in credit control of phone calls
- * (RFC 8506), where a quota is granted again while the call goes on. Nothing is passed on that is not held for.
+ * Meters the usage of a completion while it streams, and extends its hold before the hold is used up. Phone networks
+ * control the credit of a call in the same way (RFC 8506): they grant it in portions during the call. Only events that
+ * the hold covers are forwarded to the client.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
@@ -15,44 +16,47 @@ import { countTokensSync } from '../chat/count-tokens.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
 
 /**
- * More is asked for when so many tokens are left, and no sooner: an answer that ends just there would take from others what
- * it never needs. An append is over in milliseconds, and the answer stands still for no longer.
+ * The hold is extended when it covers only this many further tokens. An earlier extension would often take money from
+ * other requests for a completion that is about to end. If the hold is used up before its extension is stored, the
+ * completion pauses for the rest of that append, which takes milliseconds.
  */
 const EXTENSION_LEAD_TOKENS = 8;
-/** What is asked for at least, beyond what is used. */
+/** An extension requests money for at least this many tokens beyond the current usage. */
 const MIN_EXTENSION_TOKENS = 64;
-/** A model that thinks unseen is taken to be so many times as fast as usual. */
+/** Hidden reasoning is assumed to be this many times as fast as the typical output of the endpoint. */
 const HIDDEN_SPEED_FACTOR = 2;
-/** How long an answer stands still that waits for what other requests hold, and how often it asks. */
+/** How long a completion pauses for money that other requests hold, and how often it retries its extension. */
 const MAX_EXTENSION_WAIT_MS = 5_000;
 const EXTENSION_RETRY_MS = 100;
-/** How often it is looked whether anything has come. */
+/** How often hidden usage is estimated until the first output arrives. */
 const HIDDEN_CHECK_INTERVAL_MS = 250;
 
-/** What is metered. */
 export interface MeterParams {
   readonly purchase: Purchase;
   readonly quote: ChatQuote;
   readonly endpoint: Endpoint;
   readonly lengths: OutputLengthStats;
   readonly tokensPerSecond: number | undefined;
-  /** It may use tokens that are not seen. */
+  /** The model may generate hidden reasoning tokens. */
   readonly hasReasoning: boolean;
 }
 
 export class UsageMeter {
-  /** Tokens of output, of all choices, that the hold affords. */
+  /** Output tokens of all choices together that the hold pays for. */
   private heldTokens: number;
-  /** Tokens that were counted, those of so many characters of the text for good, when so many bytes of it were there. */
+  /**
+   * State of the last count: the tokens of the complete text, the final count of its first `countedCharacters`
+   * characters, and the stream's upper bound of tokens at that time.
+   */
   private countedTokens = 0;
   private tokensBeforeGap = 0;
   private countedCharacters = 0;
   private maxTokensAtCount = 0;
-  /** Tokens that may have been made before anything was seen. */
+  /** Maximum tokens that the model may have generated before the first output arrived. */
   private hiddenTokens = 0;
   private readonly startedAtMs = performance.now();
   private pendingExtension: Promise<unknown> | undefined;
-  /** Asked for in vain when so much was used. */
+  /** Usage at the last extension that failed; -1 if the last one succeeded. */
   private rejectedAtTokens = -1;
   private pendingForward: Promise<void> | undefined;
   private isStopped = false;
@@ -73,7 +77,10 @@ export class UsageMeter {
       this.hiddenCheckTimer = setInterval(() => this.checkHiddenUsage(), HIDDEN_CHECK_INTERVAL_MS).unref();
   }
 
-  /** The same receiver, for what is held for; the answer is cut short where that ends. */
+  /**
+   * Wraps a sink so that it receives only events that the hold covers. The completion is aborted when the hold is used
+   * up and cannot be extended.
+   */
   wrapSink(sink: SseEventSink): SseEventSink {
     return (events, search) => {
       const pendingCheck = this.pendingForward
@@ -88,19 +95,19 @@ export class UsageMeter {
     };
   }
 
-  /** Resolves once everything that was received has been passed on. */
+  /** Stops metering. Resolves when all received events have been forwarded and no extension is running. */
   async finish(): Promise<void> {
     clearInterval(this.hiddenCheckTimer);
     await this.pendingForward;
     await this.pendingExtension;
   }
 
-  /** What was held was used, and there was no more: the answer was cut short. */
+  /** Whether the completion was aborted because its hold was used up. */
   get isUsedUp(): boolean {
     return this.hasRunOut;
   }
 
-  /** Tokens of output that are charged for an answer that was cut short: what may have been used, and is held. */
+  /** Output tokens to charge if the hold was used up: the estimated usage, at most what the hold covers. */
   get chargedTokens(): number {
     return Math.min(
       Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens / HIDDEN_SPEED_FACTOR),
@@ -108,7 +115,7 @@ export class UsageMeter {
     );
   }
 
-  /** Compares our count with the vendor's, of what can be seen. */
+  /** Compares the gateway's count with the provider's. @param visible reported output tokens without reasoning */
   recordRatio(visible: number): void {
     if (this.countedTokens === 0) return;
     this.updateCount();
@@ -132,7 +139,7 @@ export class UsageMeter {
     }
     if (isCovered || this.isStopped) return;
     this.hasRunOut = true;
-    this.stop(new UpstreamError('hold_used_up', 'All that is held for the answer was used'));
+    this.stop(new UpstreamError('hold_used_up', 'The money held for the response is used up'));
   }
 
   private stop(failure: UpstreamError): void {
@@ -141,7 +148,10 @@ export class UsageMeter {
     this.params.purchase.abort(failure);
   }
 
-  /** Undefined: there is room. Else whether there is, once it is known. */
+  /**
+   * Extends the hold if necessary.
+   * @returns undefined if the hold covers the usage, else a promise of whether the hold covers it after an extension
+   */
   private checkHold(): Promise<boolean> | undefined {
     if (this.isStopped) return Promise.resolve(false);
     const { extensionThreshold } = this;
@@ -154,18 +164,18 @@ export class UsageMeter {
     return undefined;
   }
 
-  /** Where more is asked for; never, once all that it can come to is held. */
+  /** The usage from which the hold is extended; infinite if the maximum price is held. */
   private get extensionThreshold(): number {
     return this.isFullyHeld ? Number.POSITIVE_INFINITY : this.heldTokens - EXTENSION_LEAD_TOKENS;
   }
 
-  /** All that it can come to is held, whatever we count. */
+  /** Whether the maximum price of the request is held. No usage can exceed it. */
   private get isFullyHeld(): boolean {
     const { hold, order } = this.params.purchase;
     return hold.amount >= order.maxPrice;
   }
 
-  /** A byte is a token at most. */
+  /** Upper bound of the usage: text after the last count has at most one token per byte, and is not counted yet. */
   private get maxUsedTokens(): number {
     return (
       (this.countedTokens + this.completion.getMaxGeneratedTokens() - this.maxTokensAtCount) * this.ratio +
@@ -177,7 +187,7 @@ export class UsageMeter {
     return Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens);
   }
 
-  /** Up to the last gap once and for all: what is behind it may be a part of a token. */
+  /** Counts the text up to its last space only once. The rest may end within a token and is counted each time. */
   private updateCount(): void {
     const text = this.completion.getDeliveredText();
     const gap = text.lastIndexOf(' ');
@@ -188,7 +198,10 @@ export class UsageMeter {
     this.maxTokensAtCount = this.completion.getMaxGeneratedTokens();
   }
 
-  /** What was refused is asked for again, when half of what was left is used. */
+  /**
+   * Extends the hold without pausing the completion. After a failed extension, retries when half of the tokens that
+   * remained then are used.
+   */
   private extendInAdvance(used: number): void {
     if (this.pendingExtension || used < this.rejectedAtTokens + (this.heldTokens - this.rejectedAtTokens) / 2) return;
     this.pendingExtension = this.extendHold(used)
@@ -201,7 +214,11 @@ export class UsageMeter {
       });
   }
 
-  /** The answer waits a little for what other requests hold: most of it is back when they end. */
+  /**
+   * Pauses the completion until the hold covers its usage. Waits a limited time for money that other requests hold,
+   * because most of it is released when they end.
+   * @returns whether the hold covers the usage
+   */
   private async extendUntilCovered(): Promise<boolean> {
     await this.pendingExtension;
     try {
@@ -220,7 +237,7 @@ export class UsageMeter {
     }
   }
 
-  /** Twice the output is held for, or what there is. */
+  /** Requests a hold for at least twice as many output tokens as before, and accepts less if less is available. */
   private async extendHold(used: number): Promise<'extended' | 'retry_later' | 'exhausted'> {
     const { purchase } = this.params;
     const targetAmount = this.calculatePrice(Math.max(this.heldTokens * 2, used + MIN_EXTENSION_TOKENS));
@@ -244,7 +261,7 @@ export class UsageMeter {
     );
   }
 
-  /** Nothing is seen of a model that thinks: only time says what it may have used. */
+  /** Estimates from the elapsed time what a reasoning model has used before its first output. */
   private checkHiddenUsage(): void {
     if (this.completion.getMaxGeneratedTokens() > 0) {
       clearInterval(this.hiddenCheckTimer);
@@ -260,7 +277,7 @@ export class UsageMeter {
       );
   }
 
-  /** As many of these events, which have been counted, as are held for. */
+  /** Returns as many of the first events as the hold covers. The usage already includes all of these events. */
   private selectCoveredEvents(events: Uint8Array): Uint8Array {
     const all = parseSseEvents(events).map((data) => ({
       data,
@@ -275,7 +292,7 @@ export class UsageMeter {
   }
 }
 
-/** What was generated of a chunk of a chat, or of an event of a response. */
+/** Returns the generated text of a chat chunk, or of an event of the Responses API. */
 function getGeneratedText(data: string): string {
   const event = JSON.parse(data) as {
     readonly choices?: readonly { readonly delta?: object }[];

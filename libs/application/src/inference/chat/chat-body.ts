@@ -1,4 +1,4 @@
-/** A chat request: what the gateway reads of it, and what an upstream gets of it. */
+/** The fields of a chat request that the gateway reads, and the request that a provider gets. */
 import { calculateListPrice, type Endpoint, LIST_PRICE_TOKENS } from '#catalogue';
 import type { Tariff } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
@@ -7,7 +7,7 @@ import { toProviderPreferences } from '../../routing/preferences.ts';
 
 type ReasoningFields = Readonly<Record<string, unknown>>;
 
-/** A chat request in OpenAI's shape, as far as the gateway reads it; the rest passes through. */
+/** A chat request in OpenAI's format. Only the fields that the gateway reads are typed; other fields are not parsed. */
 export interface ChatBody {
   readonly model: string;
   readonly messages: readonly Readonly<Record<string, unknown>>[];
@@ -20,7 +20,7 @@ export interface ChatBody {
   readonly [field: string]: unknown;
 }
 
-/** Fields that clients have several names for. */
+/** Fields that are sent under one normalised name, because clients use several names for them. */
 const RENAMED_FIELDS: ReadonlySet<string> = new Set([
   'max_tokens',
   'max_completion_tokens',
@@ -29,16 +29,16 @@ const RENAMED_FIELDS: ReadonlySet<string> = new Set([
   'include_reasoning',
 ]);
 
-/** The caller's own limit on output tokens of one choice, if there is one. */
+/** Returns the caller's limit of output tokens per choice; undefined if the request has none. */
 export function getRequestedMaxTokens({ max_completion_tokens, max_tokens }: ChatBody): number | undefined {
   return max_completion_tokens ?? max_tokens ?? undefined;
 }
 
 /**
- * The request for an upstream: the fields that it knows; all others are ours, or would be refused. Usage is always
- * asked for. The limit goes by OpenAI's present name and reasoning as OpenRouter's object, whatever the caller called
- * them: connectors say it in their upstream's words.
- * @param limit output tokens per choice at most; undefined for as many as the model makes
+ * Creates the request for an endpoint, with only the parameters that the endpoint supports. Other fields are for the
+ * gateway, or the provider would reject them. A stream always requests usage. The output limit is sent as OpenAI's
+ * `max_completion_tokens` and reasoning as OpenRouter's object; connectors convert both to their provider's format.
+ * @param limit maximum output tokens per choice; undefined for the model's maximum
  */
 export function toUpstreamBody(
   body: ChatBody,
@@ -62,12 +62,13 @@ export function toUpstreamBody(
   return sent;
 }
 
-/** What a router is told about its providers. */
+/** OpenRouter's object for provider preferences. */
 const ROUTING = 'provider';
 
 /**
- * What the caller wishes, at no price that is above ours: a router's providers differ by several times, and may be chosen by
- * name, speed or quantization. https://openrouter.ai/docs/features/provider-routing
+ * Combines the caller's preferences with the highest price that the router may pay, which is our own price. Prices of a
+ * router's providers differ by several times, and the caller may select a provider by name, speed or quantisation.
+ * https://openrouter.ai/docs/features/provider-routing
  */
 function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {
   return {
@@ -78,7 +79,7 @@ function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, p
 
 const MAX_PRICES = new WeakMap<Tariff, object>();
 
-/** USD for a million tokens, as the model is sold: what it costs may be that much and no more. */
+/** Returns the prices at which the model is sold, in USD per million tokens. Its cost must not exceed them. */
 function getMaxPrices(tariff: Tariff): object {
   const cached = MAX_PRICES.get(tariff);
   if (cached) return cached;
@@ -92,24 +93,29 @@ function getMaxPrices(tariff: Tariff): object {
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 type Effort = (typeof EFFORTS)[number];
 
-/** OpenRouter's object: https://openrouter.ai/docs/use-cases/reasoning-tokens. Of effort and tokens there is one at most. */
+/**
+ * OpenRouter's object: https://openrouter.ai/docs/use-cases/reasoning-tokens. It has `effort` or `max_tokens`, never
+ * both.
+ */
 export interface Reasoning {
   readonly effort?: Effort;
   readonly max_tokens?: number;
   readonly enabled?: boolean;
-  /** Nothing of it is shown. */
+  /** The response does not include the reasoning. */
   readonly exclude?: boolean;
 }
 
 /**
- * Reads `reasoning` and `reasoning_effort`; undefined when neither says anything. A number of tokens says more than a word.
- * @throws InvalidRequestError 400 that names the field
+ * Parses `reasoning` and `reasoning_effort`. `reasoning.max_tokens` takes precedence over any effort, and
+ * `reasoning_effort` over `reasoning.effort`.
+ * @returns undefined if no option is set
+ * @throws InvalidRequestError (400) naming the invalid field
  */
 export function parseReasoning({ reasoning, reasoning_effort }: ReasoningFields): Reasoning | undefined {
   if ((reasoning ?? reasoning_effort ?? undefined) === undefined) return undefined;
   if (typeof (reasoning ?? {}) !== 'object' || Array.isArray(reasoning)) throw invalidField('reasoning', 'an object');
   const fields = (reasoning ?? {}) as ReasoningFields;
-  const tokens = parseOptional(fields.max_tokens, 'reasoning.max_tokens', 'a whole number from 0', isCount);
+  const tokens = parseOptional(fields.max_tokens, 'reasoning.max_tokens', 'a non-negative integer', isCount);
   const rawEffort = reasoning_effort ?? undefined;
   const effort =
     parseOptional(rawEffort, 'reasoning_effort', `one of ${EFFORTS.join(', ')}`, isEffort) ??

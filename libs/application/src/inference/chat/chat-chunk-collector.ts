@@ -1,10 +1,10 @@
-/** The chunks of a chat as the answer in one piece that they come to. */
+/** Collects the chunks of a streamed chat into the equivalent non-streaming response. */
 import { type JsonObject } from '#kernel';
 import { UpstreamError } from '../../errors.ts';
 
 type MutableJson = Record<string, unknown>;
 
-/** Texts that come in pieces; all others come at once. */
+/** String fields whose chunks are concatenated. A chunk of any other string field replaces the previous value. */
 const CHUNKED_FIELDS: ReadonlySet<string> = new Set([
   'content',
   'reasoning',
@@ -17,7 +17,7 @@ const CHUNKED_FIELDS: ReadonlySet<string> = new Set([
   'input',
 ]);
 
-/** OpenAI's own limit of `n`. */
+/** OpenAI's maximum of `n`. */
 const MAX_CHOICES = 128;
 
 interface Choice {
@@ -31,14 +31,14 @@ export class ChatChunkCollector {
   private head: JsonObject = {};
   private usage: unknown;
 
-  /** @throws UpstreamError for a choice that there cannot be */
+  /** @throws UpstreamError if the index of a choice is not an integer below OpenAI's maximum of choices */
   accept({ choices, obfuscation: _, usage, ...head }: JsonObject): void {
     this.head = { ...head, ...this.head };
     this.usage = usage ?? this.usage;
     for (const choiceChunk of (choices ?? []) as readonly JsonObject[]) {
       const { index = 0, delta = {}, logprobs, ...rest } = choiceChunk as { readonly index?: number } & JsonObject;
       if (!(Number.isInteger(index) && index >= 0 && index < MAX_CHOICES))
-        throw new UpstreamError('upstream_error', 'The upstream sent a choice that there cannot be');
+        throw new UpstreamError('upstream_error', 'The provider sent a choice with an invalid index');
       this.choices[index] ??= { message: {}, logprobs: {}, rest: {} };
       const choice = this.choices[index] as Choice;
       mergeChunk(choice.message, delta as JsonObject);
@@ -50,7 +50,7 @@ export class ChatChunkCollector {
   get body(): JsonObject {
     const { head, choices, usage } = this;
     const used = usage === undefined ? {} : { usage };
-    // Not map: it would keep the places of choices that never came.
+    // `flatMap` omits the holes of this sparse array, which `map` would preserve: a choice may never have arrived.
     return { ...head, object: 'chat.completion', choices: choices.flatMap(toChoiceJson), ...used };
   }
 }
@@ -74,15 +74,18 @@ function toChoiceJson({ message, logprobs, rest }: Choice, index: number): objec
   };
 }
 
-/** Where a call stands is said of pieces only. */
+/** Only chunks of tool calls have an `index`; complete tool calls do not. */
 function omitIndex({ index: _, ...call }: JsonObject): JsonObject {
   return call;
 }
 
-/** Adds a piece: texts go on, members of lists are found by their index, and whatever else there is comes once. */
+/**
+ * Merges a chunk into `target`: appends to the strings of `CHUNKED_FIELDS`, merges objects by field and list members by
+ * their `index`, and replaces any other value. Null never replaces a value.
+ */
 function mergeChunk(target: MutableJson, chunk: JsonObject): void {
   for (const [name, value] of Object.entries(chunk)) {
-    // As a name of its own it would change all objects that there are.
+    // Merging into this field would modify `Object.prototype`, and so every object of the process.
     if (name === '__proto__') continue;
     const existing = target[name];
     if (value === null || value === undefined) target[name] ??= value;
@@ -97,7 +100,7 @@ function mergeChunk(target: MutableJson, chunk: JsonObject): void {
   }
 }
 
-/** The members of a list by their index: to look through it for each piece would take long. */
+/** The members of each list by their `index`: searching the list for every chunk would take quadratic time. */
 const membersByIndex = new WeakMap<unknown[], Map<number, MutableJson>>();
 
 function mergeList(list: unknown[], chunks: readonly unknown[]): unknown[] {

@@ -4,43 +4,43 @@ import { money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { type ChatBody, getRequestedMaxTokens } from './chat-body.ts';
 import { countMaxChatInputTokens } from './count-tokens.ts';
 
-/** OpenAI accepts no lower limit for a response: below it, chat completions are called. */
+/** The lowest output limit that OpenAI's Responses API accepts. Lower limits are sent to the Chat Completions API. */
 export const MIN_RESPONSES_OUTPUT_TOKENS = 16;
 
-/** The fewest tokens of output that an endpoint can be asked for. */
+/** Returns the lowest output limit that an endpoint accepts, in tokens. */
 export function getMinOutputTokens({ speaks }: Pick<Endpoint, 'speaks'>): number {
   return speaks.includes('chat') ? 1 : MIN_RESPONSES_OUTPUT_TOKENS;
 }
 
-/** What a request may cost, before it is made. */
+/** The price bounds of a chat request, calculated before money is held. */
 export interface ChatQuote {
   readonly inputTokens: number;
   readonly choices: number;
-  /** The caller's own limit of output tokens per choice, at most what the model makes. */
+  /** The caller's limit of output tokens per choice, at most the model's maximum; undefined if the request has none. */
   readonly requestedMaxTokens: number | undefined;
   readonly minPrice: PicoUsd;
   readonly maxPrice: PicoUsd;
-  /** The least that it costs to search, where the web may or must be searched for it in rounds. */
+  /** The minimum price of the request with one search, if the model may or must search while it generates. */
   readonly search?: { readonly price: PicoUsd; readonly isRequired: boolean };
-  /** How much of it is held at first; all of it where this is left out. */
+  /** The part of the maximum price that is held at first; omitted if all of it is held. */
   readonly partialHold?: PartialHold;
-  /** Fees that are part of it, whatever the model does. */
+  /** Fixed fees, such as that of a search before the model is called. */
   readonly fees: PicoUsd;
-  /** The endpoints that may serve it: the quote covers each of them. */
+  /** The endpoints that may serve the request. The quote covers the most expensive of them. */
   readonly endpoints: readonly Endpoint[];
 }
 
 const NO_EXTRA_INPUT = { inputTokens: 0, fees: ZERO_USD };
 
-/** Input beside the messages. */
+/** Creates the `extraInput` of a quote for further input tokens without fees. */
 export function toExtraInput(inputTokens: number) {
   return inputTokens === 0 ? NO_EXTRA_INPUT : { inputTokens, fees: ZERO_USD };
 }
 
 /**
- * The maximum cost of a request; where the caller named no limit, at least the least output that there can be.
- * @param extraInput what is added to the request before it is sent, what that costs by itself, and how often the model reads
- * all of it where that is more than once
+ * Quotes a chat request. With an output limit of the caller, the minimum price is the maximum price. Without one, the
+ * minimum price covers the lowest output limit that the endpoints accept.
+ * @param extraInput maximum tokens that are added to the messages, fixed fees, and how often the model reads the input
  */
 export function quoteChatRequest(
   body: ChatBody,
@@ -64,33 +64,34 @@ export function quoteChatRequest(
 
 type PricedRequest = Pick<ChatQuote, 'inputTokens' | 'choices' | 'fees' | 'endpoints'>;
 
-/** The price of a request with so much output per choice, at most. */
+/** Calculates the maximum price of a request at its most expensive endpoint, with `output` tokens per choice. */
 export function calculateQuotePrice(output: number, { inputTokens, choices, fees, endpoints }: PricedRequest): PicoUsd {
   const prices = endpoints.map(({ tariff }) => calculateMaxCallPrice(inputTokens, output * choices, tariff));
   return money.add(fees, money.max(...prices));
 }
 
 /**
- * What a request holds of what is available where that is more than its first part: of one that can be given more while
- * it is answered, little, so that others find something; of one that cannot, enough for a long answer.
+ * A partial hold takes the available amount divided by this number if that exceeds its initial price. An extensible
+ * hold takes little and leaves money for other requests. Any other hold must be sufficient for a long response.
  */
 export const EXTENSIBLE_HOLD_DIVISOR = 64n;
 const FIXED_HOLD_DIVISOR = 8n;
 
-/** What one request may hold of an amount where more cannot be held while it is answered. */
+/** Calculates the part of an amount that one request may hold if its hold cannot be extended during the response. */
 export function calculateFixedShare(amount: PicoUsd): PicoUsd {
   return (amount / FIXED_HOLD_DIVISOR) as PicoUsd;
 }
 
 /**
- * The same for an answer that is not held in full: the caller names no limit, or one that is a habit and no intention.
- * @param initialTokens tokens of output per choice that are held for at first
- * @param isExtensible whether more can be held while it is answered
+ * Changes a quote to a partial hold: for requests without an output limit, or with one so high that it is probably a
+ * default of the client.
+ * @param initialTokens output tokens per choice that the hold covers at first
+ * @param isExtensible whether the hold can be extended during the response
  */
 export function toPartialQuote(quote: ChatQuote, initialTokens: number, isExtensible: boolean): ChatQuote {
   const { search, endpoints, maxPrice, requestedMaxTokens: limit } = quote;
   const requiredPrice = search?.isRequired ? search.price : ZERO_USD;
-  // Without a limit the least is what it was quoted with.
+  // A quote without an output limit already has the minimum price of the lowest output.
   const minOutputPrice =
     limit === undefined ? quote.minPrice : calculateQuotePrice(getMinOutputForEndpoints(endpoints), quote);
   const minPrice = money.min(money.max(minOutputPrice, requiredPrice), maxPrice);
@@ -102,7 +103,10 @@ export function toPartialQuote(quote: ChatQuote, initialTokens: number, isExtens
   return { ...quote, minPrice, partialHold };
 }
 
-/** How many output tokens per choice an amount affords beside the input; negative when not even that. */
+/**
+ * Returns how many output tokens per choice the amount pays for, in addition to the fees and the input.
+ * @returns a negative number if it does not pay for the fees and the input
+ */
 export function countAffordableTokensPerChoice(
   amount: PicoUsd,
   { inputTokens, choices, fees, endpoints }: ChatQuote,
@@ -112,17 +116,23 @@ export function countAffordableTokensPerChoice(
   return Math.floor(Math.min(...tokenCounts) / choices);
 }
 
-/** The most that a call can be sold for that has so many tokens at most. */
+/** Calculates the maximum price of one call with at most these tokens. */
 export function calculateMaxCallPrice(input: number, output: number, { prices }: Tariff): PicoUsd {
   return calculateMaxPrice({ input, output, request: 1 }, prices);
 }
 
-/** The most output tokens that an amount affords beside an input, at their dearest; negative when not even the input. */
+/**
+ * Returns how many output tokens the amount pays for at their maximum price, in addition to the input.
+ * @returns -1 if it does not pay for the input
+ */
 export function countAffordableOutputTokens(amount: PicoUsd, input: number, { prices }: Tariff): number {
   return countAffordableUnits(amount, { unit: 'output', beside: { input, request: 1 } }, prices);
 }
 
-/** A refusal for lack of money that also says what there is money for, what running requests hold, and what helps. */
+/**
+ * Adds to a rejection for lack of money how many output tokens are affordable and how much running requests hold. Other
+ * errors are returned unchanged.
+ */
 export function explainInsufficientBalance(error: unknown, quote: ChatQuote): unknown {
   if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;
   const { required = '', affordable, held } = error.details;
@@ -132,15 +142,15 @@ export function explainInsufficientBalance(error: unknown, quote: ChatQuote): un
       ? `enough for max_tokens up to ${tokens}`
       : 'not enough for this input';
   const needs = quote.partialHold ? 'the request needs' : 'the request may cost';
-  const there = `${needs} ${required} USD and ${affordable} USD is there, ${coverage}`;
+  const there = `${needs} ${required} USD and ${affordable} USD is available, ${coverage}`;
   const running =
     held === undefined
       ? ''
-      : `; ${held} USD is held by running requests, and what they do not use is back when they end`;
+      : `; ${held} USD is held for running requests, and its unused part becomes available when they end`;
   return error.withMessage(`${error.message}: ${there}${running}`, { affordable_tokens: String(Math.max(tokens, 0)) });
 }
 
-/** The fewest output tokens that an answer must be able to have, from any of these endpoints. */
+/** Returns the lowest output limit that every one of these endpoints accepts, in tokens. */
 function getMinOutputForEndpoints(endpoints: readonly Endpoint[]): number {
   return Math.max(...endpoints.map(getMinOutputTokens));
 }

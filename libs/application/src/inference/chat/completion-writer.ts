@@ -1,4 +1,4 @@
-/** How an answer reaches the client. */
+/** How a completion is produced and written to the client. */
 import type { TokenPricedModel } from '#catalogue';
 import type { StreamWriter } from '../../billing/billing-engine.ts';
 import type { Receipt } from '../../billing/order.ts';
@@ -14,47 +14,52 @@ import type {
 import type { SearchStatus } from '../../providers/web-search.ts';
 import { formatSseEvent } from '../../wire/sse.ts';
 
-/** The endpoint that answers, and its protocol. */
+/** The endpoint that generates a completion, and its protocol. */
 export interface CompletionSource {
-  /** The id of the model, by whichever name it was requested. */
+  /** The model id, even if the request used an alias. */
   readonly model: string;
   readonly protocol: ChatProtocol;
   /** The slug of the endpoint. */
   readonly provider: string;
-  /** The parameters that the endpoint knows: all others of the request were left out. */
+  /** The parameters that the endpoint supports. All other parameters of the request were omitted. */
   readonly supportedParameters: readonly string[];
-  /** How it was sampled, where that is not as the request says. */
+  /** The sampling parameters that were applied, if they differ from those of the request. */
   readonly sampling?: AppliedSampling;
 }
 
-/** How long clients wait in silence. */
 export abstract class KeepAliveSettings {
-  /** Milliseconds from the hold to the first sign of life of a stream; shorter waits that fail have a status. */
+  /**
+   * Time from the hold to the first comment of a stream that has no events yet. A failure before the comment gets its
+   * own HTTP status.
+   */
   abstract readonly firstCommentMs: number;
 }
 
-/** What takes the events of an answer. */
+/** Receives the SSE events of a completion. */
 export interface CompletionSink {
-  /** Resolves when there is room for more. Everything is written, also when the client has gone. */
+  /** Resolves when the next events can be written. Events may still be written after the client has disconnected. */
   write(events: Uint8Array): Promise<void> | undefined;
-  /** Takes searches as they begin and end, between the events that they stand between. */
+  /** Receives the start and the end of each search, in order with the events. */
   writeSearch?(search: SearchStatus): Promise<void> | undefined;
 }
 
-/** Where a streamed answer goes. */
+/** Writes a streamed completion to the client, in the client's protocol. */
 export interface CompletionWriter extends StreamWriter, CompletionSink {
-  /** Whether anyone receives what is written: the client, or a record that it can still fetch. */
+  /** Whether events are still needed: the client is connected, or the response is stored and can be fetched later. */
   readonly isListening: boolean;
-  /** Starts the answer; until then nothing of it is sent. */
+  /** Starts the response. Called once, before the first event. */
   begin(source: CompletionSource): void;
-  /** Shows that there will be an answer, though nothing of it is there yet: a failure can then only be a part of it. */
+  /**
+   * Starts the HTTP response with a comment before the first event, because a proxy may close an idle connection. A
+   * later failure can only be reported within the stream.
+   */
   startHeartbeat?(): void;
 }
 
-/** An answer in one piece, before it is paid. */
+/** A non-streaming completion that is not settled yet. */
 export interface CompletionDraft extends CompletionSource {
   readonly body: Readonly<Record<string, unknown>>;
-  /** The searches that were made for it, as they ended. */
+  /** The searches that were made for the completion, in their final states. */
   readonly searches: readonly SearchStatus[];
 }
 
@@ -62,14 +67,14 @@ export interface BilledCompletion extends CompletionDraft {
   readonly receipt: Receipt;
 }
 
-/** How an answer is made, once its money is held. One of the two is called, once. */
+/** Produces one completion after its money is held. Exactly one of the methods is called, once. */
 export interface ChatExecutor {
-  /** @throws UpstreamError when there is no answer, and the payer owes nothing */
+  /** @throws UpstreamError if there is no completion; the payer then owes nothing */
   complete(): Promise<CompletionDraft>;
   /**
-   * Begins the client when there is an answer, and writes all of it.
-   * @returns what broke the answer off, if the payer owes what the client had of it
-   * @throws UpstreamError when the payer owes nothing
+   * Starts the client's response once an endpoint responds, and writes the completion.
+   * @returns the failure that interrupted the completion if the payer owes the part that was generated, else undefined
+   * @throws UpstreamError if the payer owes nothing
    */
   stream(client: CompletionWriter): Promise<UpstreamError | undefined>;
 }
@@ -88,7 +93,7 @@ export function toCompletionSource(
   };
 }
 
-/** An event of a stream that no upstream has sent. */
+/** Creates an SSE event with a chunk of our own, in the format of OpenAI's streamed chats. */
 export function createChunkEvent(
   { id, model, provider, created }: CompletionIdentity,
   {
@@ -106,7 +111,7 @@ export function createChunkEvent(
   return Buffer.from(formatSseEvent(JSON.stringify(chunk)));
 }
 
-/** The end of an answer that has reached its limit. @param choices how many there are of it */
+/** Creates the final events of a completion that has reached its output limit. @param choices number of choices */
 export function createLengthLimitEvents(
   protocol: ChatProtocol,
   identity: CompletionIdentity,

@@ -1,6 +1,6 @@
 /**
- * What messages consist of: the parts that a quote has a bound for, and that the model takes. Whatever else there is, a vendor
- * would fetch, keep or convert it, and invoice what nobody has counted.
+ * Validates the content parts of messages. A part is accepted only if the model supports it and its tokens have an
+ * upper bound. A provider would fetch, store or convert any other part and invoice usage that no quote covers.
  */
 
 import type { TokenPricedModel } from '#catalogue';
@@ -9,7 +9,7 @@ import { InvalidRequestError } from '../../errors.ts';
 
 import type { ChatBody } from './chat-body.ts';
 
-/** The types of parts, and what a model must take for them, as the catalogue calls it. */
+/** Types of content parts, and the input that a model must support for them, as the catalogue names it. */
 const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
   ['text', 'text'],
   ['refusal', 'text'],
@@ -20,9 +20,9 @@ const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * A router converts what a model does not take by itself, such as a PDF by OCR at a price for each page, so that only what
- * the model is listed with goes out.
- * @throws InvalidRequestError 400 that names the part
+ * Rejects content parts that the catalogue does not list as an input of the model. A router would convert them for a
+ * fee, for example a PDF by OCR at a price per page.
+ * @throws InvalidRequestError (400) naming the content part
  */
 export function assertSupportedContent({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {
   for (const [i, { content }] of messages.entries()) {
@@ -44,24 +44,24 @@ function assertSupportedPart(
     throw invalidContent(`Content parts of the type "${String(name).slice(0, 64)}" are not supported`, `${path}.type`);
   }
   if (input !== 'text' && !inputs.includes(input))
-    throw invalidContent(`The model "${id}" takes ${inputs.join(', ')}, and no ${input}`, `${path}.type`);
+    throw invalidContent(`The model "${id}" accepts ${inputs.join(', ')}, but not ${input}`, `${path}.type`);
   if (type === 'file') assertFile(isJsonObject(file) ? file : {}, `${path}.file`);
   if (type === 'image_url') assertImage(isJsonObject(image_url) ? image_url.url : image_url, `${path}.image_url`);
 }
 
-/** By its id or address nobody knows how long it is, and by its id not even whose. */
+/** A file given by id or URL has an unknown size, and one given by id may belong to another customer. */
 function assertFile(file: JsonObject, path: string): void {
   for (const name of ['file_id', 'file_url'])
     if ((file[name] ?? null) !== null)
-      throw invalidContent('Files by id or address are not supported: send file_data', `${path}.${name}`);
+      throw invalidContent('Files by id or URL are not supported; send file_data', `${path}.${name}`);
   if (typeof file.file_data !== 'string')
     throw invalidContent(`${path}.file_data must be a data URL`, `${path}.file_data`);
 }
 
-/** What is in the request is an image by what it says of itself: a document in its place would have many times its tokens. */
+/** A data URL must have an image type: a document in place of an image could have many times its tokens. */
 function assertImage(url: unknown, path: string): void {
   if (typeof url === 'string' && (/^https?:\/\//i.test(url) || /^data:image\//i.test(url))) return;
-  throw invalidContent(`${path}.url must be an address or a data URL of an image`, `${path}.url`);
+  throw invalidContent(`${path}.url must be an HTTP(S) URL or a data URL of an image`, `${path}.url`);
 }
 
 function invalidContent(message: string, param: string): InvalidRequestError {

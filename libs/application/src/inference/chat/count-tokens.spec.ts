@@ -4,7 +4,7 @@ import { countInputTokens, countMaxChatInputTokens, countTokens } from '#applica
 
 const request = (content: unknown) => ({ model: 'm', messages: [{ role: 'user', content }] });
 
-/** Deterministic text over an alphabet, as hard to compress as it gets. */
+/** Returns deterministic pseudo-random text over an alphabet. Tokenizers compress such text least. */
 function noise(alphabet: string, length: number): string {
   const letters = [...alphabet];
   let seed = 42;
@@ -14,7 +14,7 @@ function noise(alphabet: string, length: number): string {
   }).join('');
 }
 
-describe('the bound of the input tokens', () => {
+describe('the upper bound of the input tokens', () => {
   test.each([
     [
       'English',
@@ -31,11 +31,11 @@ describe('the bound of the input tokens', () => {
     ['emoji', '😀🎉🚀👩‍👩‍👧‍👦🏳️‍🌈💾🧮'.repeat(100)],
     ['rare scripts', noise('ꙮ𓀀𒀱ᚠᛇᚻ𐍈', 2_000)],
     ['line ends', '\r\n\t \n'.repeat(1_000)],
-  ])('is above what a tokenizer counts for %s', async (_, text) => {
+  ])('is not below the count of a tokenizer: %s', async (_, text) => {
     expect(countMaxChatInputTokens(request(text))).toBeGreaterThanOrEqual(await countTokens(text));
   });
 
-  test('is above what a tokenizer counts for any text', async () => {
+  test('is not below the count of a tokenizer for any text', async () => {
     const any = fc.string({ unit: 'binary', maxLength: 300 });
     await fc.assert(
       fc.asyncProperty(any, async (text) => {
@@ -44,14 +44,14 @@ describe('the bound of the input tokens', () => {
     );
   });
 
-  test('counts an image as one, however many bytes it has', () => {
+  test('counts every image the same, regardless of its number of bytes', () => {
     const image = (bytes: number) => [
       { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(bytes)}` } },
     ];
     expect(countMaxChatInputTokens(request(image(1_000_000)))).toBe(countMaxChatInputTokens(request(image(10))));
   });
 
-  test('counts an image as what the model counts it as', () => {
+  test('counts an image with the tokens that the model specifies', () => {
     const image = request([{ type: 'image_url', image_url: { url: 'https://a.example/b.png' } }]);
     expect(
       countMaxChatInputTokens(image, { imageTokens: 48_169 }) - countMaxChatInputTokens(image, { imageTokens: 1 }),
@@ -70,7 +70,7 @@ describe('the bound of the input tokens', () => {
     return Buffer.concat([head, Buffer.alloc(32_000)]);
   };
 
-  test('counts sound by its size where each second takes room', () => {
+  test('counts audio by its size if every second has a minimum number of bytes', () => {
     const mp3 = Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\0\x05 tag \xff\xfb', 'latin1'), Buffer.alloc(32_000)]);
     for (const each of [sound(wav(16_000), 'wav'), sound(mp3, 'mp3'), sound(mp3.subarray(15), 'mp3')]) {
       expect(countMaxChatInputTokens(request(each))).toBeGreaterThan(10_000);
@@ -82,44 +82,44 @@ describe('the bound of the input tokens', () => {
   const bytes = (type: string, length: number) => file(`data:${type};base64,${'A'.repeat(length)}`);
 
   test.each([
-    ['a file that is fetched', file('https://files.example/report.pdf')],
-    ['a file that may have a token for each sign', bytes('application/javascript', 1_000)],
-    ['a file that may be packed', bytes('application/vnd.openxmlformats', 1_000)],
-    ['a PDF that says it is text', file('data:text/plain,%PDF-1.7')],
+    ['a file given by URL', file('https://files.example/report.pdf')],
+    ['a file that may have one token per character', bytes('application/javascript', 1_000)],
+    ['a file that may be compressed', bytes('application/vnd.openxmlformats', 1_000)],
+    ['a PDF declared as text', file('data:text/plain,%PDF-1.7')],
     [
-      'what is packed and says it is text',
+      'compressed data that is declared as text',
       file(`data:text/csv;base64,${Buffer.from('PK\x03\x04').toString('base64')}`),
     ],
-    ['a file that the upstream has', [{ type: 'file', file: { file_id: 'file-1' } }]],
-    ['a video that is fetched', [{ type: 'video_url', video_url: { url: 'https://files.example/a.mp4' } }]],
+    ['a file given by id', [{ type: 'file', file: { file_id: 'file-1' } }]],
+    ['a video given by URL', [{ type: 'video_url', video_url: { url: 'https://files.example/a.mp4' } }]],
     [
       'a video',
       [{ type: 'video_url', video_url: { url: 'data:video/mp4;base64,AA==', file_data: 'data:text/plain,' } }],
     ],
     ['FLAC', sound(Buffer.from('fLaC'), 'mp3')],
     [
-      'FLAC with the tag of MP3',
+      'FLAC after an ID3 tag',
       sound(Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\0\x05 tag '), Buffer.from('fLaC')]), 'mp3'),
     ],
-    ['a sample each second', sound(wav(1), 'wav')],
-  ])('is without end for %s: the context is', (_, content) => {
+    ['WAV with one sample per second', sound(wav(1), 'wav')],
+  ])('is infinite for %s, so only the context limits it', (_, content) => {
     expect(countMaxChatInputTokens(request(content))).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('counts a PDF as a hundred dense pages, however few bytes it has, and by its size when that is more', () => {
+  test('counts a PDF as 100 dense pages, or by its size if that is more', () => {
     const small = countMaxChatInputTokens(request(bytes('application/pdf', 1_000)));
     expect(small).toBeGreaterThanOrEqual(300_000);
     expect(countMaxChatInputTokens(request(bytes('application/pdf', 100)))).toBe(small);
     expect(countMaxChatInputTokens(request(bytes('application/pdf', 4_000_000)))).toBeGreaterThan(1_000_000);
   });
 
-  test('counts a text that is attached by its size', () => {
+  test('counts an attached text by its size', () => {
     const text = request(file(`data:text/plain;base64,${'YWFh'.repeat(1_000)}`));
     expect(countMaxChatInputTokens(text)).toBeLessThan(3_000);
     expect(countMaxChatInputTokens(text)).toBeGreaterThan(1_000);
   });
 
-  test('counts a text that is attached as if it stood there', async () => {
+  test('is not below the count of a tokenizer for an attached text, in base64 or not', async () => {
     const hard = noise('!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', 3_000);
     const inBase64 = file(`data:text/plain;base64,${Buffer.from(hard).toString('base64')}`);
     expect(countMaxChatInputTokens(request(inBase64))).toBeGreaterThanOrEqual(await countTokens(hard));
@@ -139,11 +139,11 @@ describe('the bound of the input tokens', () => {
     ['a tool', { tools: [{ type: 'input_audio', function: { name: 'f', description: LONG } }] }],
     ['a schema', { tools: [{ type: 'function', function: { parameters: { type: 'image_url', default: LONG } } }] }],
     ['a format', { response_format: { type: 'input_image', json_schema: { description: LONG } } }],
-  ])('does not take %s for an image because it says that it is one', async (_, fields) => {
+  ])('counts %s as text even if its type is that of an image or audio', async (_, fields) => {
     expect(countMaxChatInputTokens({ ...request('hi'), ...fields })).toBeGreaterThanOrEqual(await countTokens(LONG));
   });
 
-  test('counts the figures of numbers, and lists within lists', async () => {
+  test('counts the digits of numbers and nested lists', async () => {
     const list = Array.from({ length: 1_000 }, (_, i) => [12_345_678_901_234 + i, []]);
     const tools = [{ type: 'function', function: { name: 'f', parameters: { enum: list } } }];
     const json = JSON.stringify(tools);
@@ -157,14 +157,14 @@ describe('the bound of the input tokens', () => {
   });
 });
 
-test('a long text is counted in parts, as exactly as in one', async () => {
+test('counts a long text in parts with the same result as in one call', async () => {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
   const text = 'The ledger is never wrong; 42 entries were made, and each was balanced.\n'.repeat(200);
   expect(await countTokens(text)).toBe(count(text));
 });
 
-test('a run without gaps takes no longer than its length', async () => {
+test('counts a long run without spaces in linear time', async () => {
   const began = performance.now();
   await countTokens('x'.repeat(200_000));
-  expect(performance.now() - began).toBeLessThan(5_000); // with the square of it, half a minute
+  expect(performance.now() - began).toBeLessThan(5_000); // quadratic time would take half a minute
 });

@@ -1,4 +1,7 @@
-/** How many tokens a request has: a cheap upper bound before the call, and a count when no upstream reports one. */
+/**
+ * Counts the tokens of a request: a fast upper bound before the call, and an estimate after a call whose provider did
+ * not report usage.
+ */
 
 import type { TokenPricedModel } from '#catalogue';
 import { isJsonObject } from '#kernel';
@@ -11,33 +14,34 @@ import { countMaxAudioTokens } from './max-audio-tokens.ts';
 /** Tokens that chat formats add per message and per request. */
 const TOKENS_PER_MESSAGE = 8;
 const TOKENS_PER_REQUEST = 16;
-/** Upper bound for an image at full detail, over the vendors; those that count more say so in the catalogue. */
+/** Upper bound for an image at full detail. The catalogue has the bounds of models that count more. */
 const MAX_TOKENS_PER_IMAGE = 5_000;
-/** What most vendors count an image at full detail as. */
+/** Typical count of an image at full detail. */
 const TYPICAL_TOKENS_PER_IMAGE = 2_000;
-/** Attached files and audio are counted by size: no vendor makes more than a token of four base64 characters. */
+/** Attached files and audio are counted by size: no provider counts more than one token per four base64 characters. */
 const BASE64_CHARACTERS_PER_TOKEN = 4;
 /**
- * A PDF is read as text and as pictures of its pages, and a page may be a few bytes: vendors take 100 pages, and name
- * 3,000 tokens for a dense one.
+ * A PDF is read as text and as images of its pages, and a page may have only a few bytes. Providers accept at most 100
+ * pages and state 3,000 tokens for a dense page.
  */
 const MAX_TOKENS_PER_PDF = 300_000;
-/** Parts that are counted by their size, as far as that says anything. */
+/** Types of attachments whose size indicates their tokens. */
 const ATTACHMENT_TYPES: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
-/** Within which a file says what it is. */
+/** Length of the start of a file in which the signature of its format is expected. */
 const HEAD_CHARACTERS = 1_024;
 const PDF_DATA = /^data:application\/pdf\b/;
-/** Takes some ten milliseconds to count. */
+/** Number of characters that an estimate counts with the tokenizer, which takes tens of milliseconds. */
 const ESTIMATED_CHARACTERS = 200_000;
-/** Deeper than any schema in use, and far from what overflows a stack. */
+/** Maximum nesting of a request: deeper than any schema in use, and far below what would overflow the stack. */
 const MAX_DEPTH = 100;
 
 /**
- * An upper bound, in practice, of the input tokens of a request, without a tokenizer: by characters, and for those
- * outside ASCII also by the bytes they take more. Infinite where a part is somewhere else: as much as the context takes.
- * @param model what it counts an image as, where that is more than usual
- * @throws InvalidRequestError when it is nested too deeply
+ * Returns an upper bound of the input tokens of a request, from the number of characters and of the additional bytes of
+ * characters outside ASCII. Specs compare the bound with a tokenizer.
+ * @param model with `imageTokens` if it counts an image as more than 5,000 tokens
+ * @returns infinity if a part has no bound, such as a file to be fetched: it may fill the context
+ * @throws InvalidRequestError (400) if the request is nested too deeply
  */
 export function countMaxChatInputTokens(
   body: ChatBody,
@@ -49,7 +53,7 @@ export function countMaxChatInputTokens(
   return Math.ceil(total);
 }
 
-/** Only content parts are attachments, whatever other fields claim. */
+/** Only content parts can be attachments. Any other field is counted as text, even with the `type` of an attachment. */
 function countMaxMessageTokens(message: Part, imageTokens: number): number {
   let total = 0;
   for (const [name, value] of Object.entries(message)) {
@@ -75,13 +79,13 @@ function countMaxValueTokens(value: unknown, depth = 0): number {
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** Tokens of a content part that is not text, at most; undefined for one that is. */
+/** Returns the maximum tokens of an attachment; undefined for any other content part. */
 function countMaxAttachmentTokens(part: Part | null, imageTokens: number): number | undefined {
   const size = estimateTokensBySize(part, imageTokens);
   return size === undefined ? undefined : Math.max(size, countMaxHiddenTokens(part as Part));
 }
 
-/** Tokens of a content part that is not text, by its size. */
+/** Returns the tokens of an attachment by its size; undefined for any other content part. */
 function estimateTokensBySize(part: Part | null, imageTokens: number): number | undefined {
   const type = part?.type;
   if (type === 'image_url' || type === 'input_image') return imageTokens;
@@ -89,14 +93,17 @@ function estimateTokensBySize(part: Part | null, imageTokens: number): number | 
   return undefined;
 }
 
-/** Tokens that a content part may have whatever its size: what is fetched, and a film, may fill the context. */
+/** Returns the tokens that an attachment may have regardless of its size. Fetched files and videos have no bound. */
 function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
   if (type === 'input_audio') return countMaxAudioTokens(isJsonObject(input_audio) ? input_audio.data : undefined);
   if (type === 'file') return countMaxFileTokens(isJsonObject(file) ? file.file_data : undefined);
   return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
 }
 
-/** Whatever is neither may be a program of one token for each sign, or a spreadsheet that is packed. */
+/**
+ * Only PDF and plain text have a bound. Other files may be source code with one token per character, or compressed
+ * spreadsheets.
+ */
 function countMaxFileTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
   if (PDF_DATA.test(data)) return MAX_TOKENS_PER_PDF;
@@ -104,13 +111,12 @@ function countMaxFileTokens(data: unknown): number {
   return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : countMaxTextTokens(text);
 }
 
-/** Vendors also go by the name of a file, or its content. */
+/** Detects PDF and binary data declared as text: providers also detect a format by the file name or content. */
 function isDisguised(text: string): boolean {
   const head = text.slice(0, HEAD_CHARACTERS);
   return head.includes('%PDF-') || /\p{Cc}/u.test(head.replace(/\s/g, ''));
 }
 
-/** Attached text counts as text. */
 function decodeText(data: string): string {
   const start = data.indexOf(',') + 1;
   return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;
@@ -118,12 +124,12 @@ function decodeText(data: string): string {
 
 let tokenizer: typeof import('gpt-tokenizer/encoding/o200k_base') | undefined;
 
-/** Loads the tables of the tokenizer, which take a while and a lot of memory. */
+/** Loads the tables of the tokenizer on first use, because loading is slow and they use much memory. */
 export async function loadTokenizer(): Promise<void> {
   tokenizer ??= await import('gpt-tokenizer/encoding/o200k_base');
 }
 
-/** Counts tokens with a tokenizer; used only when an upstream did not say. Loads its tables on first use. */
+/** Counts tokens with a tokenizer, for usage that no provider reported. Yields to other work during long texts. */
 export async function countTokens(text: string): Promise<number> {
   await loadTokenizer();
   let total = 0;
@@ -131,7 +137,7 @@ export async function countTokens(text: string): Promise<number> {
   return total;
 }
 
-/** The same at once, of a text that is not long. The tokenizer must have been loaded. */
+/** Like `countTokens`, but synchronous: only for short texts. @throws Error if the tokenizer is not loaded */
 export function countTokensSync(text: string): number {
   let total = 0;
   for (const part of splitForTokenizer(text)) total += countPart(part);
@@ -143,20 +149,23 @@ function countPart(part: string): number {
   return tokenizer.countTokens(part, { allowedSpecial: 'all' });
 }
 
-/** Counts the input of a request as countTokens would see it. */
+/** Counts the input tokens of a request with a tokenizer. Attachments are estimated by their size. */
 export async function countInputTokens(body: ChatBody): Promise<number> {
   const { text, otherTokens } = collectInput(body);
   return otherTokens + (await countTokens(text));
 }
 
-/** The same, for so much of it as anyone may have counted for nothing: what is longer is taken to go on like that. */
+/**
+ * Like `countInputTokens`, but counts only the first 200,000 characters and extrapolates. This limits the work of
+ * requests that are free.
+ */
 export async function estimateInputTokens(body: ChatBody): Promise<number> {
   const { text, otherTokens } = collectInput(body);
   const countedTokens = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
   return otherTokens + Math.ceil(countedTokens * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
 }
 
-/** All text of a request, and the tokens of everything else. */
+/** Returns all text of a request, and the typical tokens of its attachments and message format. */
 function collectInput({ messages, tools }: ChatBody): { readonly text: string; readonly otherTokens: number } {
   let attached = 0;
   const texts: string[] = [];

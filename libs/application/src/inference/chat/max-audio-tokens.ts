@@ -1,18 +1,19 @@
-/** How many tokens a sound within a message has at most. */
+/** Calculates the maximum tokens of audio within a message. */
 
-/** Base64 characters of which no vendor makes more than a token, where they play for as long as usual. */
+/** No provider counts more than one token per four base64 characters of audio with at least the minimum bit rate. */
 const BASE64_CHARACTERS_PER_TOKEN = 4;
-/** Fewer bytes than these for a second, and it plays for longer than its size lets expect. */
+/** With fewer bytes per second, audio has more tokens than its size suggests. */
 const MIN_BYTES_PER_SECOND = 1_000;
-/** What is looked into to find out what it is: behind it there are only frames. */
+/** Number of bytes that are decoded to detect the format; only audio frames follow. */
 const HEAD_BYTES = 64;
 const WAV_PCM = 1;
 const ID3_BYTES = 10;
 
 /**
- * By its size where every second of it takes room: samples that are not compressed, and MP3, which has frames of 8 kbit/s at
- * least. Anything else may play for hours in a few bytes, as silence in FLAC does: as much as the context takes.
+ * Returns the maximum tokens of audio, by its size if every second has a minimum number of bytes. This holds for
+ * uncompressed samples, and for MP3, whose frames have at least 8 kbit/s.
  * @param data in base64
+ * @returns infinity for other formats: FLAC, for example, stores hours of a constant signal in a few bytes
  */
 export function countMaxAudioTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
@@ -33,13 +34,16 @@ function isPcmWav(head: Buffer): boolean {
   return head.readUInt16LE(20) === WAV_PCM && sampleRate * bytesPerFrame >= MIN_BYTES_PER_SECOND;
 }
 
-/** Eleven bits that are set, and then a layer: http://www.mp3-tech.org/programmer/frame_header.html */
+/**
+ * An MP3 frame starts with eleven set bits, and its layer is not 0:
+ * http://www.mp3-tech.org/programmer/frame_header.html
+ */
 function isMp3(head: Buffer): boolean {
   const [first = 0, second = 0] = head;
   return first === 0xff && (second & 0xe0) === 0xe0 && (second & 0x06) !== 0;
 }
 
-/** Seven bits of each byte: https://id3.org/id3v2.4.0-structure */
+/** The length has seven bits per byte: https://id3.org/id3v2.4.0-structure */
 function readTagLength(head: Buffer): number {
   return [6, 7, 8, 9].reduce((length, at) => length * 128 + ((head[at] ?? 0) & 0x7f), 0);
 }

@@ -1,4 +1,4 @@
-/** A client that hears of a chat in the typed events of another protocol: Anthropic's messages, OpenAI's responses. */
+/** Writes a chat as the typed events of another protocol: Anthropic's Messages API or OpenAI's Responses API. */
 import { type JsonObject } from '#kernel';
 import type { Receipt } from '../../billing/order.ts';
 import type { SearchStatus } from '../../providers/web-search.ts';
@@ -6,14 +6,14 @@ import type { SearchStatus } from '../../providers/web-search.ts';
 import { parseEventJson, parseSseEvents } from '../../wire/sse.ts';
 import type { CompletionSource, CompletionWriter } from './completion-writer.ts';
 
-/** A piece of a chat message, or all of it. */
+/** A chat message, or a chunk of one. */
 export interface ChatDelta {
   readonly content?: unknown;
   readonly refusal?: unknown;
   readonly reasoning?: unknown;
-  /** The name that some upstreams have for `reasoning`. */
+  /** The name of `reasoning` at some providers. */
   readonly reasoning_content?: unknown;
-  /** Reasoning with what its maker wants back of it. */
+  /** Reasoning with the signatures that its provider requires in later requests. */
   readonly reasoning_details?: unknown;
   readonly annotations?: unknown;
   readonly tool_calls?: unknown;
@@ -24,7 +24,7 @@ export interface TypedEvent {
   readonly [field: string]: unknown;
 }
 
-/** Where events are sent. */
+/** The HTTP response that the events are written to. */
 export interface SseOutput {
   readonly hasStarted: boolean;
   readonly disconnected: Promise<void>;
@@ -36,15 +36,15 @@ export interface SseOutput {
   finish(events: string): void;
 }
 
-/** The answer in the other protocol, while it is made. */
+/** Translates the events of a chat into those of the other protocol, while the completion is generated. */
 export interface EventTranslation {
   setSource(source: CompletionSource): void;
-  /** The events that a chunk of a chat becomes. */
+  /** Returns the events for a chunk of the completion. */
   accept(chunk: JsonObject): readonly TypedEvent[];
   recordSearch(search: SearchStatus): readonly TypedEvent[];
 }
 
-/** Takes the events of a chat, and sends those of the other protocol: each as soon as it comes. */
+/** Receives the events of a chat, and immediately sends the corresponding events of the other protocol. */
 export abstract class TranslatingWriter<Output extends SseOutput, Draft extends EventTranslation>
   implements CompletionWriter
 {
@@ -79,7 +79,7 @@ export abstract class TranslatingWriter<Output extends SseOutput, Draft extends 
     this.announce();
   }
 
-  /** @throws UpstreamError when an event cannot be read */
+  /** @throws UpstreamError if an event cannot be parsed */
   write(events: Uint8Array): Promise<void> | undefined {
     if (!this.isListening) return undefined;
     return this.send(parseSseEvents(events).flatMap((data) => this.draft.accept(parseEventJson(data))));
@@ -91,10 +91,9 @@ export abstract class TranslatingWriter<Output extends SseOutput, Draft extends 
 
   abstract end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 
-  /** Sends what every answer begins with. */
+  /** Sends the first events of every response. */
   protected abstract announce(): void;
 
-  /** The event as it is sent. */
   protected abstract formatEvent(event: TypedEvent): string;
 
   protected send(events: readonly TypedEvent[]): Promise<void> | undefined {

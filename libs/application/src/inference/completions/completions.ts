@@ -1,11 +1,11 @@
-/** Text completions over chats: https://platform.openai.com/docs/api-reference/completions */
+/** Serves OpenAI's legacy completions through chats: https://platform.openai.com/docs/api-reference/completions */
 import { type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
 import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslateChunk, type TranslatedRequest } from './translate.ts';
 
-/** A request for a completion. The edge has checked the types of what has one; everything else is checked here. */
+/** A request for a legacy completion. The edge validates the typed fields; all other fields are validated here. */
 export interface CompletionBody {
   readonly model: string;
   readonly prompt: unknown;
@@ -14,7 +14,7 @@ export interface CompletionBody {
   readonly [field: string]: unknown;
 }
 
-/** The same in both shapes. */
+/** Fields with the same meaning in legacy completions and chats. */
 const SHARED_FIELDS = [
   'model',
   'stream',
@@ -39,8 +39,8 @@ const SHARED_FIELDS = [
 ] as const;
 
 /**
- * The chat whose one message is the prompt.
- * @throws InvalidRequestError for what no chat can give
+ * Converts the request to a chat whose only message is the prompt.
+ * @throws InvalidRequestError (400) naming the field that is invalid or that chats do not support
  */
 export function toChatRequest(body: CompletionBody): TranslatedRequest<ChatBody> {
   const { prompt, echo, suffix, logprobs, best_of, n } = body;
@@ -48,7 +48,7 @@ export function toChatRequest(body: CompletionBody): TranslatedRequest<ChatBody>
   if ((suffix ?? '') !== '') throw invalidRequest('suffix is not supported', 'suffix');
   if ((logprobs ?? false) !== false) throw invalidRequest('logprobs are not supported', 'logprobs');
   if (best_of !== undefined && best_of !== null && best_of !== (n ?? 1)) {
-    throw invalidRequest('best_of must be n: of more answers none is chosen', 'best_of');
+    throw invalidRequest('best_of must equal n; choosing the best of several completions is not supported', 'best_of');
   }
   const chat: Record<string, unknown> = { messages: [{ role: 'user', content: parsePrompt(prompt) }] };
   for (const field of SHARED_FIELDS) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
@@ -59,7 +59,7 @@ function parsePrompt(prompt: unknown): string {
   const [only = '', ...otherPrompts] = Array.isArray(prompt) ? prompt : [prompt];
   if (typeof only === 'string' && only !== '' && otherPrompts.length === 0) return only;
   throw invalidRequest(
-    'prompt must be text, or a list of one text; tokens and several prompts are not supported',
+    'prompt must be a string or an array of one string; tokens and several prompts are not supported',
     'prompt',
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Functions and calls of them as chats had them before there were tools: one call in a message, without an id.
- * https://platform.openai.com/docs/api-reference/chat/create, `functions` and `function_call`
+ * Converts legacy functions to tools. A legacy message has at most one function call, which has no id. See `functions`
+ * and `function_call` in https://platform.openai.com/docs/api-reference/chat/create
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -9,8 +9,10 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslatedRequest } from './translate.ts';
 
 /**
- * The request with tools; undefined where it has no functions. Only who declares functions is answered with calls of them.
- * @throws InvalidRequestError that names the field that is at fault
+ * Replaces the functions of a request with tools. Only a request that declares functions gets legacy function calls in
+ * its response.
+ * @returns undefined if the request uses no legacy functions
+ * @throws InvalidRequestError (400) naming the invalid field
  */
 export function toToolsRequest(body: ChatBody): TranslatedRequest<ChatBody> | undefined {
   const declaresFunctions = (body.functions ?? body.function_call ?? undefined) !== undefined;
@@ -22,7 +24,7 @@ export function toToolsRequest(body: ChatBody): TranslatedRequest<ChatBody> | un
   const chat: JsonObject = {
     ...rest,
     messages: convertLegacyMessages(messages),
-    // A message has room for one call.
+    // A legacy message can have only one call.
     ...(tools.length > 0 ? { tools, parallel_tool_calls: false } : {}),
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
@@ -51,7 +53,7 @@ function toToolChoice(choice: unknown, tools: readonly JsonObject[]): unknown {
   throw invalidRequest('function_call must be "auto", "none" or the name of one of the functions', 'function_call');
 }
 
-/** Each result with the id of the last call of its function. */
+/** Converts legacy calls to tool calls. Each result gets the id of the last earlier call of its function. */
 function convertLegacyMessages(messages: readonly JsonObject[]): readonly JsonObject[] {
   const ids = new Map<unknown, string>();
   return messages.map((message, at) => {
@@ -60,7 +62,7 @@ function convertLegacyMessages(messages: readonly JsonObject[]): readonly JsonOb
     if (role === 'function') {
       const tool_call_id = ids.get(name);
       if (tool_call_id === undefined) {
-        throw invalidRequest(`There is no function_call before ${param} with its name`, `${param}.name`);
+        throw invalidRequest(`${param}.name must be the name of an earlier function_call`, `${param}.name`);
       }
       return { role: 'tool', ...rest, tool_call_id };
     }
@@ -83,7 +85,7 @@ function isName(name: unknown): name is string {
   return typeof name === 'string' && name !== '';
 }
 
-/** The first call of a message, or of a piece of one, is its function call. */
+/** Converts the first tool call of each message, or chunk of a message, to a legacy function call. */
 function withFunctionCalls(completion: JsonObject): JsonObject {
   const choices = getChoices(completion).map(({ message, delta, finish_reason, ...choice }) => ({
     ...choice,

@@ -1,4 +1,4 @@
-/** Embeddings of texts: quote → hold → call → settle. */
+/** Sells embeddings: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Query } from '#domain';
@@ -28,7 +28,7 @@ import {
   parseEmbeddingInputs,
 } from './inputs.ts';
 
-/** A request in OpenAI's shape, as far as the gateway reads it. */
+/** A request in OpenAI's format. Only the fields that the gateway reads are typed. */
 export interface EmbeddingRequestBody {
   readonly model: string;
   readonly input: unknown;
@@ -38,16 +38,16 @@ export interface EmbeddingRequestBody {
 }
 
 export interface EmbeddingsResult {
-  /** Our name of the model. */
+  /** The model id of the catalogue. */
   readonly model: string;
-  /** The embeddings, as JSON. */
+  /** The list of embeddings as JSON text. */
   readonly data: string;
   readonly receipt: Receipt;
 }
 
 export interface CreateEmbeddingsParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The origin of the request, as displayed in the query history. */
   readonly source: string;
   readonly connection: ClientConnection;
 }
@@ -62,7 +62,7 @@ export class CreateEmbeddings extends Command<EmbeddingsResult> {
   }
 }
 
-/** Fields of the request itself, which no model needs to support. */
+/** Fields that are not model parameters, so no endpoint needs to support them. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'provider']);
 
 @CommandHandler(CreateEmbeddings)
@@ -105,7 +105,10 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     return { model: model.id, data: result.data, receipt };
   }
 
-  /** An endpoint that does not know `dimensions` would ignore them, and its vectors could not be compared. */
+  /**
+   * Excludes endpoints without support for `dimensions` if the request sets this field. They would ignore it, and
+   * vectors of different lengths cannot be compared.
+   */
   private selectEndpoints(
     body: EmbeddingRequestBody,
     { model, sort }: ResolvedModel,
@@ -127,7 +130,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
   }
 }
 
-/** The maximum cost of the inputs, over these endpoints. */
+/** Calculates the maximum price of the inputs at the most expensive of these endpoints. */
 function calculateMaxInputPrice(
   inputs: readonly EmbeddingInput[],
   { context }: TokenPricedModel,
@@ -137,22 +140,25 @@ function calculateMaxInputPrice(
   return money.max(...endpoints.map(({ tariff }) => calculateMaxCallPrice(tokens, 0, tariff)));
 }
 
-/** @throws InvalidRequestError when there is no such model, it makes no embeddings, or none of this length */
+/**
+ * @throws InvalidRequestError if the model does not exist, is not an embedding model, or does not support the requested
+ * dimensions
+ */
 function resolveEmbeddingModel(body: EmbeddingRequestBody, catalogue: Catalogue): ResolvedModel {
   const resolved = resolveModel(body.model, catalogue);
   const { id, type } = resolved.model;
   if (type !== 'embedding')
-    throw new InvalidRequestError(400, `The model "${id}" makes no embeddings; it is of type ${type}`, 'model');
+    throw new InvalidRequestError(400, `The model "${id}" is not an embedding model; its type is ${type}`, 'model');
   const { dimensions = 0, endpoints } = resolved.model as TokenPricedModel;
   const requestedDimensions = body.dimensions ?? undefined;
   if (requestedDimensions !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
-    throw new InvalidRequestError(400, `The model "${id}" has vectors of ${dimensions} dimensions only`, 'dimensions');
+    throw new InvalidRequestError(400, `The model "${id}" supports ${dimensions} dimensions only`, 'dimensions');
   if (requestedDimensions !== undefined && requestedDimensions > dimensions)
     throw new InvalidRequestError(400, `dimensions must be at most ${dimensions} for this model`, 'dimensions');
   return resolved as ResolvedModel;
 }
 
-/** The fields that the upstream knows. The vectors are requested in the caller's format, so that they are passed on unchanged. */
+/** Includes only supported fields, and the caller's encoding format, because the vectors are forwarded unchanged. */
 function toUpstreamBody(body: EmbeddingRequestBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
   const sent: Record<string, unknown> = { model, input: body.input, encoding_format: body.encoding_format ?? 'float' };
   for (const field of parameters) {

@@ -26,7 +26,7 @@ const WORDS = fc.constantFrom(
 );
 
 describe('a text that is counted in parts', () => {
-  test('has as many tokens as if it were counted at once, wherever it is cut', async () => {
+  test('has the same number of tokens as the complete text', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(WORDS, { minLength: 800, maxLength: 1_500 }), async (words) => {
         const text = words.join('');
@@ -38,10 +38,10 @@ describe('a text that is counted in parts', () => {
 
   test.each([
     ['words', ' hello'.repeat(8_192)],
-    ['words before their gaps', `${'hello '.repeat(8_191)}hello`],
+    ['words before spaces', `${'hello '.repeat(8_191)}hello`],
     ['hexadecimal digits and letters', 'a1b2'.repeat(2_048)],
     ['Chinese', '，记账'.repeat(3_000)],
-  ])('is refused from its 8,192nd token on, and not before: %s', async (_, text) => {
+  ])('is rejected if it exceeds the limit by one token, and accepted at the limit: %s', async (_, text) => {
     const tokens = counted(text);
     await expect(assertInputsFit([text], tokens)).resolves.toBeUndefined();
     await expect(assertInputsFit([text], tokens - 1)).rejects.toMatchObject({

@@ -1,16 +1,16 @@
-/** What is to be embedded: texts, or tokens that the caller has made of them; how many tokens they are, at most and exactly. */
+/** Parses the inputs of embeddings, which are texts or arrays of tokens, and counts their tokens. */
 import { InvalidRequestError } from '../../errors.ts';
 import { countMaxTextTokens, isTokenBoundary, splitForTokenizerAsync } from '../../tokenizer.ts';
 
 export type EmbeddingInput = string | readonly number[];
 
 const MAX_INPUTS = 2_048;
-/** A part that ends within a token counts it as this many more. */
+/** Splitting a text within a token adds at most this many tokens to its count. */
 const EXTRA_TOKENS_PER_SPLIT = 2;
 
 /**
- * Reads the `input` of a request, which may be one input or many.
- * @throws InvalidRequestError 400 when it is something else, or empty
+ * Parses the `input` of a request into a list of inputs.
+ * @throws InvalidRequestError (400) if it is empty or not in one of OpenAI's formats
  */
 export function parseEmbeddingInputs(input: unknown): readonly EmbeddingInput[] {
   if (typeof input === 'string') return [assertNonEmpty(input)];
@@ -18,21 +18,22 @@ export function parseEmbeddingInputs(input: unknown): readonly EmbeddingInput[] 
   const list: readonly unknown[] = input;
   if (list.length === 0) throw invalidInput('must not be empty');
   if (isTokens(list)) return [list];
-  if (list.length > MAX_INPUTS) throw invalidInput(`must be at most ${MAX_INPUTS} inputs`);
+  if (list.length > MAX_INPUTS) throw invalidInput(`must have at most ${MAX_INPUTS} inputs`);
   if (list.every((item) => typeof item === 'string')) return list.map(assertNonEmpty);
   if (list.every(isTokens)) return list;
-  throw invalidInput('must be strings only, or whole numbers from 0 only, or non-empty arrays of these numbers only');
+  throw invalidInput('must be strings only, non-negative integers only, or non-empty arrays of these numbers only');
 }
 
-/** An upper bound, in practice, of the tokens of one input; exact where it is tokens. */
+/** Returns an upper bound of the tokens of one input. It is exact for an array of tokens. */
 export function countMaxInputTokens(input: EmbeddingInput): number {
   return typeof input === 'string' ? Math.ceil(countMaxTextTokens(input)) : input.length;
 }
 
 /**
- * Refuses what a model cannot take. Only a text is counted that might have more tokens, with one for each byte; what has
- * longer words than are counted at once passes in doubt, and the upstream decides.
- * @throws InvalidRequestError 400 that names the limit
+ * Rejects inputs with more tokens than the model accepts. Tokens are counted only for a text with more bytes than the
+ * limit, because a token has at least one byte. A text that must be split within a token is accepted in case of doubt;
+ * the provider then decides.
+ * @throws InvalidRequestError (400) naming the limit
  */
 export async function assertInputsFit(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
   for (const [i, input] of inputs.entries()) {
@@ -40,19 +41,19 @@ export async function assertInputsFit(inputs: readonly EmbeddingInput[], limit: 
     if (typeof input === 'string' && (await countCl100kTokens(input, limit)) <= limit) continue;
     const which = inputs.length === 1 ? 'the input' : `input ${i}`;
     const limitText = limit.toLocaleString('en-US');
-    const message = `input may have at most ${limitText} tokens for this model, and ${which} has more`;
+    const message = `input must have at most ${limitText} tokens for this model, but ${which} has more`;
     throw new InvalidRequestError(400, message, 'input', { tooLong: true });
   }
 }
 
-/** Counts what an upstream did not report. */
+/** Counts the tokens of all inputs, for usage that the provider did not report. */
 export async function countEmbeddingTokens(inputs: readonly EmbeddingInput[]): Promise<number> {
   let total = 0;
   for (const input of inputs) total += typeof input === 'string' ? await countCl100kTokens(input) : input.length;
   return total;
 }
 
-/** Counts until a limit is certainly exceeded; what cutting adds is subtracted where it matters. */
+/** Counts tokens until the limit is certainly exceeded. With a limit, tokens that splitting may add are subtracted. */
 async function countCl100kTokens(text: string, limit = Number.POSITIVE_INFINITY): Promise<number> {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/cl100k_base');
   const allowance = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_TOKENS_PER_SPLIT;
@@ -72,7 +73,7 @@ function isTokens(value: unknown): value is readonly number[] {
 }
 
 function assertNonEmpty(input: string): string {
-  if (input === '') throw invalidInput('must not be, or contain, an empty string');
+  if (input === '') throw invalidInput('must not be or contain an empty string');
   return input;
 }
 

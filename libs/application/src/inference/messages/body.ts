@@ -1,13 +1,14 @@
 import { type JsonObject } from '#kernel';
 
 /**
- * A request in the shape of Anthropic's Messages: https://docs.claude.com/en/api/messages. The edge has checked the types;
- * everything else is checked here. What says nothing about the answer passes by unread: `cache_control`'s life, betas.
+ * A request in the format of Anthropic's Messages API: https://docs.claude.com/en/api/messages. The edge validates the
+ * typed fields; all other fields are validated here. Fields that do not change the output are ignored, such as betas
+ * and the lifetime in `cache_control`.
  */
 export interface MessagesBody {
   readonly model: string;
   readonly messages: readonly unknown[];
-  /** The protocol demands it of a message, and has none where tokens are only counted. */
+  /** Required by the protocol to create a message; omitted to count tokens. */
   readonly max_tokens?: number;
   readonly system?: string | readonly unknown[] | null;
   readonly tools?: readonly unknown[] | null;

@@ -1,4 +1,4 @@
-/** How many tokens a message would have as its input: an estimate, since each vendor counts in its own way. It costs nothing. */
+/** Estimates the input tokens of a message, since every provider counts differently. This operation is free. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { CatalogueService } from '../../catalogue-service.ts';
 import { estimateInputTokens } from '../chat/count-tokens.ts';
@@ -16,7 +16,7 @@ export class CountMessageTokens extends Command<number> {
 export class CountMessageTokensHandler implements ICommandHandler<CountMessageTokens> {
   constructor(private readonly catalogues: CatalogueService) {}
 
-  /** @throws InvalidRequestError for a model that is not there, and for what could not be served */
+  /** @throws InvalidRequestError if the model does not exist or the request is invalid or not supported */
   async execute({ body }: CountMessageTokens): Promise<number> {
     resolveChatModel(body.model, this.catalogues.current);
     return estimateInputTokens(parseMessagesRequest(body).chat);

@@ -1,4 +1,4 @@
-/** One message of Anthropic's: the chat that it means → the message that is answered. */
+/** Creates a message of Anthropic's API: converts the request to a chat, and its completion to a message. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -11,13 +11,13 @@ import { toMessageUsage } from './usage.ts';
 
 export interface CreateMessageParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The origin of the request, as displayed in the query history. */
   readonly source: string;
   readonly connection: ClientConnection;
   readonly body: MessagesBody;
 }
 
-/** Makes a message. Returns its JSON, or sends its events as they come and returns nothing. */
+/** Creates a message. Returns its JSON; with an output the message is streamed to it and the result is undefined. */
 export class CreateMessage extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,

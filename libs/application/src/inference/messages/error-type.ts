@@ -1,4 +1,4 @@
-/** Anthropic's words for statuses, those of its clients: https://docs.claude.com/en/api/errors */
+/** Anthropic's error types by HTTP status: https://docs.claude.com/en/api/errors */
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   402: 'billing_error',

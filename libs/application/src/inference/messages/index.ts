@@ -1,6 +1,6 @@
 /**
- * The translation between Anthropic's Messages and chats, and between a chat's chunks and its answer in one piece, for programs that
- * have nothing to do with money: `#application/messages`. Importing it loads no framework, no catalogue and no books.
+ * `#application/messages`: translates between Anthropic's Messages API and chats, and collects streamed chats into
+ * non-streaming completions. For processes without billing: importing it loads no framework, catalogue or ledger.
  */
 
 export { ByteAccumulator } from '../../byte-accumulator.ts';

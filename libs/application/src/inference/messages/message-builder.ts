@@ -1,4 +1,4 @@
-/** Anthropic's shape of a message, while it is made out of the choices of a chat answer. */
+/** Builds a message of Anthropic's API from a chat completion or from its chunks. */
 
 import { type JsonObject } from '#kernel';
 import type { SearchStatus } from '../../providers/web-search.ts';
@@ -8,25 +8,25 @@ import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import { MessageOutput } from './output.ts';
 import type { ThinkingVisibility } from './request.ts';
 
-/** A choice of a chat answer, in one piece or as a piece of it. */
+/** A choice of a chat completion, or a chunk of one. */
 interface ChatChoice {
   readonly message?: ChatDelta;
   readonly delta?: ChatDelta;
   readonly finish_reason?: string | null;
-  /** The caller's word that ended the answer, where the vendor says which. */
+  /** The caller's stop sequence that ended the completion, if the provider reports it. */
   readonly stop_sequence?: unknown;
 }
 
-/** Why an answer ended, in Anthropic's words; one that is not known ends it as any other. */
+/** Anthropic's stop reasons by finish reason. Any other finish reason is treated as a normal end. */
 const STOP_REASONS: ReadonlyMap<string, string> = new Map([
   ['length', 'max_tokens'],
   ['content_filter', 'refusal'],
 ]);
 
-/** What a message came to, in Anthropic's words: `input_tokens`, `output_tokens` and whatever else is known. */
+/** Usage in Anthropic's format: `input_tokens`, `output_tokens` and further fields. */
 export type MessageUsage = JsonObject;
 
-/** Before anything is known of it. */
+/** The usage in the first event, when no usage is known yet. */
 const NO_USAGE: MessageUsage = {
   input_tokens: 0,
   cache_creation_input_tokens: 0,
@@ -52,9 +52,9 @@ export class MessageBuilder {
     this.model = model;
   }
 
-  /** A piece of the answer, or all of it. */
+  /** Adds a chunk of the completion, or all of it. @returns the events to send for it */
   accept(completion: Readonly<Record<string, unknown>>): readonly TypedEvent[] {
-    // Only one choice is ever asked for.
+    // Requests of this protocol always have one choice.
     const [choice] = (completion.choices ?? []) as readonly ChatChoice[];
     if (!choice) return [];
     this.finishReason = choice.finish_reason ?? this.finishReason;
@@ -66,7 +66,7 @@ export class MessageBuilder {
     return this.output.recordSearch(search);
   }
 
-  /** The first event. What the input came to is only known at the end. What is sent from now on is not kept. */
+  /** Creates the first event. Its usage is 0, because usage is known only at the end. Later texts are not retained. */
   createStartEvent(): TypedEvent {
     this.output.retainsTexts = false;
     return {
@@ -75,7 +75,7 @@ export class MessageBuilder {
     };
   }
 
-  /** The last events. */
+  /** Ends the message and creates its last events. */
   createEndEvents(usage: MessageUsage | undefined): readonly TypedEvent[] {
     const blocks = this.output.end();
     return [
@@ -85,7 +85,7 @@ export class MessageBuilder {
     ];
   }
 
-  /** All of it, once nothing more will come. */
+  /** Ends the message and returns its JSON object. */
   build(usage: MessageUsage | undefined): object {
     this.output.end();
     return this.toMessageJson(this.output.blocks, this.stop, this.addSearchUsage(usage));

@@ -4,14 +4,14 @@ import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/tran
 import type { MessageBuilder } from './message-builder.ts';
 import { toMessageUsage } from './usage.ts';
 
-/** Where the events of a message are sent. */
+/** The HTTP response that the events of a message are written to. */
 export interface MessageEventOutput extends SseOutput {
-  /** Anthropic's description of an error that ends a message: `{"type":"error", …}`. */
+  /** Returns Anthropic's event for an error that ends a message: `{"type":"error", …}`. */
   toErrorEvent(error: unknown): TypedEvent;
 }
 
 export class MessageWriter extends TranslatingWriter<MessageEventOutput, MessageBuilder> {
-  /** A message that broke off has no end, so that nobody takes it for a whole one; its error says what it came to. */
+  /** Ends an interrupted message with an error event instead of `message_stop`. The event includes any known usage. */
   override end(receipt: Receipt | undefined, failure?: unknown): void {
     const { output, draft } = this;
     const last = failure

@@ -14,12 +14,12 @@ function answered(deltas: readonly ChatDelta[], thoughts: ThinkingVisibility = '
   return { events: [...events, ...output.end()], blocks: output.blocks };
 }
 
-/** What a client has in the end that only has the events. Fails where one is out of its place. */
+/** Builds the blocks from the events alone, as a client does. Fails if an event is out of order. */
 function rebuilt(events: readonly TypedEvent[]): unknown[] {
   const blocks: Record<string, unknown>[] = [];
   let open = -1;
   let json = '';
-  // biome-ignore lint/suspicious/noExplicitAny: events of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: events of any type
   for (const { type, index, content_block, delta } of events as readonly any[]) {
     if (type === 'content_block_start') {
       expect([open, index]).toEqual([-1, blocks.length]);
@@ -46,12 +46,12 @@ function rebuilt(events: readonly TypedEvent[]): unknown[] {
   return blocks;
 }
 
-describe('the blocks of an answer', () => {
+describe('the content blocks of a completion', () => {
   test.each<[string, ChatDelta[], object[]]>([
-    ['nothing', [{ content: '' }], []],
+    ['nothing for an empty text', [{ content: '' }], []],
     ['a text', [{ content: '' }, { content: 'a' }, { content: 'b' }], [{ type: 'text', text: 'ab', citations: null }]],
     [
-      'thoughts, a text and a call',
+      'reasoning, a text and a call',
       [{ reasoning: 'Hm' }, { content: 'So' }, call(0, 'f', '{"a"'), call(0, undefined, ':1}')],
       [
         { type: 'thinking', thinking: 'Hm', signature: '' },
@@ -61,9 +61,9 @@ describe('the blocks of an answer', () => {
     ],
     ['a call without arguments', [call(0, 'f')], [{ type: 'tool_use', id: 'call_0', name: 'f', input: {} }]],
     ['a call without an id', [call(0, 'f', '{}', '')], [{ type: 'tool_use', id: 'toolu_1_0', name: 'f', input: {} }]],
-    ['no call of nothing', [call(0, undefined, '{}')], []],
+    ['nothing for a call without a name', [call(0, undefined, '{}')], []],
     [
-      'calls that are filled by turns',
+      'calls whose chunks alternate',
       [call(0, 'f'), call(1, 'g'), call(1, undefined, '{"b"'), call(0, undefined, '{}'), call(1, undefined, ':2}')],
       [
         { type: 'tool_use', id: 'call_0', name: 'f', input: {} },
@@ -72,7 +72,7 @@ describe('the blocks of an answer', () => {
     ],
     ['a refusal as text', [{ refusal: 'No' }], [{ type: 'text', text: 'No', citations: null }]],
     [
-      'thoughts whose signature comes with all of them again',
+      'reasoning only once if the provider repeats it with its signature',
       [
         { reasoning: 'a' },
         { reasoning: 'b' },
@@ -81,7 +81,7 @@ describe('the blocks of an answer', () => {
       [{ type: 'thinking', thinking: 'ab', signature: 's' }],
     ],
     [
-      'thoughts in detail beside the same as text',
+      'reasoning only once if it is sent as details and as text',
       [
         { reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a' }] },
         { reasoning: 'b', reasoning_details: [{ type: 'reasoning.text', text: 'b' }] },
@@ -94,7 +94,7 @@ describe('the blocks of an answer', () => {
       ],
     ],
     [
-      'thoughts that nobody may read',
+      'encrypted reasoning',
       [{ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] }, { content: 'a' }],
       [
         { type: 'redacted_thinking', data: 'x' },
@@ -102,17 +102,17 @@ describe('the blocks of an answer', () => {
       ],
     ],
     [
-      'no thoughts that only another vendor could read',
+      'nothing for encrypted reasoning of another provider',
       [{ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] }],
       [],
     ],
-  ])('are %s', (_, deltas, expected) => {
+  ])('contain %s', (_, deltas, expected) => {
     const { events, blocks } = answered(deltas);
     expect(blocks).toEqual(expected);
     expect(rebuilt(events)).toEqual(expected);
   });
 
-  test('have the sources of a text with it, also those that came before', () => {
+  test('contain the sources of a text, including those that arrive before it', () => {
     const source = (url: string) => ({ annotations: [{ type: 'url_citation', url_citation: { url, title: 'T' } }] });
     const { events, blocks } = answered([source('a'), { content: 'x' }, source('b')]);
     const cited = { type: 'web_search_result_location', title: 'T', cited_text: '', encrypted_index: '' };
@@ -120,7 +120,7 @@ describe('the blocks of an answer', () => {
     expect(rebuilt(events)).toEqual(blocks);
   });
 
-  test('have a search and its end between the texts', () => {
+  test('contain each search and its result between the texts', () => {
     const output = new MessageOutput('1', 'visible');
     const events = [
       ...output.accept({ content: 'a' }),
@@ -149,20 +149,20 @@ describe('the blocks of an answer', () => {
     ['visible', [{ type: 'thinking', thinking: 'Hm', signature: 's' }]],
     ['signed', [{ type: 'thinking', thinking: '', signature: 's' }]],
     ['hidden', []],
-  ])('have thoughts as they are wanted: %s', (thoughts, expected) => {
+  ])('contain reasoning according to the requested visibility: %s', (thoughts, expected) => {
     const details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
     const { events, blocks } = answered([{ reasoning: 'Hm' }, { reasoning_details: details }], thoughts);
     expect(blocks).toEqual(expected);
     expect(rebuilt(events)).toEqual(expected);
   });
 
-  test('are an input without what is no JSON', () => {
+  test('contain an empty input for arguments that are not JSON', () => {
     expect(answered([call(0, 'f', '{"a":')]).blocks).toEqual([
       { type: 'tool_use', id: 'call_0', name: 'f', input: {} },
     ]);
   });
 
-  test('come at once, as far as they are next', () => {
+  test('produce their events as soon as earlier blocks are complete', () => {
     const output = new MessageOutput('1', 'visible');
     const types = (delta: ChatDelta) => output.accept(delta).map(({ type }) => type);
     expect(types({ content: 'a' })).toEqual(['content_block_start', 'content_block_delta']);
@@ -171,7 +171,7 @@ describe('the blocks of an answer', () => {
     expect(types(call(1, 'g', '{'))).toEqual(['content_block_stop', 'content_block_start', 'content_block_delta']);
   });
 
-  test('whatever comes, each is started, filled and stopped once, and the events make the message', () => {
+  test('are each started and stopped once, in order, for any sequence of deltas', () => {
     const piece = fc.oneof<fc.Arbitrary<ChatDelta>[]>(
       fc.constantFrom<ChatDelta>({ content: 'x' }, { reasoning: 'r' }, { refusal: 'n' }),
       fc.constant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', signature: 's' }] }),

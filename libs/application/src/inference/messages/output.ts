@@ -1,9 +1,10 @@
 /**
- * A chat answer as the content blocks of a message, and the events that announce them: one block after the other, each
- * started, filled and stopped once. An answer in one piece goes the same way, as a single delta.
+ * Converts a chat completion to the content blocks of a message and their events: one block after the other, each
+ * started, filled and stopped once. A non-streaming completion is converted in the same way, as a single delta.
  *
- * Chats may fill several calls by turns; here one block is open at a time. What comes for a later one waits until the one
- * that is open is complete: a text when something else begins, a call when its arguments are JSON.
+ * A chat may alternate between chunks of several tool calls, but only one block of a message is open at a time. Deltas
+ * of a later block wait until the open one is complete. A tool call is complete when its arguments are valid JSON, any
+ * other block when another block starts.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -32,7 +33,7 @@ interface CallBlock {
   input: unknown;
 }
 
-/** Comes whole. */
+/** A block that arrives complete. */
 interface CompleteBlock {
   readonly type: 'redacted_thinking' | 'web_search_tool_result';
   readonly [field: string]: unknown;
@@ -40,16 +41,16 @@ interface CompleteBlock {
 
 export type ContentBlock = TextBlock | ThinkingBlock | CallBlock | CompleteBlock;
 
-/** A block and what is known of it. */
+/** A content block and its state. */
 interface Segment<B extends ContentBlock = ContentBlock> {
   readonly block: B;
-  /** As it is announced, before it is filled. */
+  /** Returns the block as its start event contains it, before it is filled. */
   readonly getStartBlock: () => object;
-  /** Its place in the message, once it is announced. */
+  /** Index of the block in the message; -1 until the block is started. */
   index: number;
-  /** Deltas that wait for that. */
+  /** Deltas that are sent when the block is started. */
   pendingDeltas: JsonObject[];
-  /** Of a call: JSON, once it is complete. */
+  /** Arguments of a call, which are JSON when they are complete. */
   argumentsText: string;
   isEnded: boolean;
 }
@@ -57,23 +58,23 @@ interface Segment<B extends ContentBlock = ContentBlock> {
 const SEARCH = 'web_search';
 
 export class MessageOutput {
-  /** As they stand in the message. */
+  /** The started blocks, in the order of the message. */
   readonly blocks: ContentBlock[] = [];
-  /** Searches of the web that were made. */
+  /** Number of completed web searches. */
   searchCount = 0;
-  /** Whether texts are kept: not where each piece of them is sent, since many long answers are made at a time. */
+  /** Whether texts are retained. Texts of a stream are not, to save memory with many long messages at a time. */
   retainsTexts = true;
-  /** The first is open, the others wait. */
+  /** The first segment is open; the others wait. */
   private readonly queue: Segment[] = [];
-  /** The functions that are called, by their index in the chat answer. */
+  /** Tool calls by their index in the chat completion. */
   private readonly calls = new Map<number, Segment<CallBlock>>();
-  /** By their place among the searches. */
+  /** Ids of the search blocks by the index of the search. */
   private readonly searches = new Map<number, string>();
-  /** Sources that came before the text that they are sources of. */
+  /** Citations that arrived before their text. */
   private citations: JsonObject[] = [];
   private events: TypedEvent[] = [];
 
-  /** @param id what the ids of calls are made of that have none */
+  /** @param id included in the generated ids of calls without an id, and of searches */
   constructor(
     private readonly id: string,
     private readonly thinkingVisibility: ThinkingVisibility,
@@ -83,7 +84,7 @@ export class MessageOutput {
     return this.calls.size > 0;
   }
 
-  /** Takes the next piece, and returns what it lets happen. */
+  /** Adds a chunk of the completion, or all of it. @returns the events that can be sent now */
   accept(delta: ChatDelta): readonly TypedEvent[] {
     const { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls } = delta;
     if (this.thinkingVisibility !== 'hidden')
@@ -95,7 +96,7 @@ export class MessageOutput {
     return this.flushEvents();
   }
 
-  /** Takes a search of the web. One that is reported only at its end starts there. */
+  /** Adds the state of a web search. A search that is reported only at its end also starts then. */
   recordSearch({ at, query, state, results = [] }: SearchStatus): readonly TypedEvent[] {
     let id = this.searches.get(at);
     if (id === undefined) {
@@ -115,7 +116,7 @@ export class MessageOutput {
     return this.flushEvents();
   }
 
-  /** Nothing more will come. */
+  /** Closes all blocks. @returns their events */
   end(): readonly TypedEvent[] {
     while (this.queue.length > 0) this.closeFirst();
     return this.flushEvents();
@@ -126,7 +127,7 @@ export class MessageOutput {
     const { text, signature } = reasoning;
     const last = this.findLast('thinking');
     const open = last?.block.signature === '' ? last : undefined;
-    // Some give all of a thought again together with its signature.
+    // Some providers repeat the complete text of a reasoning block together with its signature.
     const isRepeated = signature !== undefined && open?.block.thinking === text;
     const visibleText = this.thinkingVisibility === 'visible' && !isRepeated ? text : '';
     if (visibleText === '' && signature === undefined) return;
@@ -164,7 +165,7 @@ export class MessageOutput {
     const key = typeof index === 'number' ? index : position;
     const segment = this.calls.get(key) ?? this.createCallSegment(key);
     const { block } = segment;
-    // A block is announced with both: until it has a name, it waits.
+    // The start event contains id and name, so the block is not started before it has a name.
     if (isNonEmptyString(id) && segment.index < 0) block.id = id;
     if (isNonEmptyString(name) && block.name === '') block.name = name;
     if (segment === this.queue[0]) this.open(segment);
@@ -189,7 +190,7 @@ export class MessageOutput {
     const start = { ...block };
     const segment: Segment = {
       block,
-      // The name of a call comes later than the call.
+      // The name of a call may arrive after its first chunk.
       getStartBlock: () => ('input' in start ? { ...block, input: {} } : start),
       index: -1,
       pendingDeltas: [],
@@ -217,7 +218,7 @@ export class MessageOutput {
     else this.events.push({ type: 'content_block_delta', index, delta });
   }
 
-  /** Goes on to the next block as long as the one that is open is complete. */
+  /** Closes the open block if it is complete and another block waits, and repeats this for the next one. */
   private advance(): void {
     while (this.queue.length > 1 && isComplete(this.queue[0] as Segment)) this.closeFirst();
   }
@@ -232,7 +233,7 @@ export class MessageOutput {
     for (const delta of pendingDeltas) this.events.push({ type: 'content_block_delta', index, delta });
   }
 
-  /** Ends the block that is open. One that was never announced, a call of nothing, is not there. */
+  /** Closes the open block. A call that never got a name was not started and is omitted. */
   private closeFirst(): void {
     const segment = this.queue.shift() as Segment;
     const { block, index, argumentsText } = segment;
@@ -250,7 +251,7 @@ export class MessageOutput {
   }
 }
 
-/** The text of a page is for the model alone. */
+/** Converts a search result. The client does not get the text of the page, which is only for the model. */
 function toSearchResultBlock({ url, title }: NonNullable<SearchStatus['results']>[number]): JsonObject {
   return { type: 'web_search_result', url, title, encrypted_content: '', page_age: null };
 }
@@ -262,7 +263,7 @@ function isComplete({ block, argumentsText }: Segment): boolean {
   );
 }
 
-/** The input of a call; undefined for arguments that were cut, or that a model made up. */
+/** Parses the arguments of a call; undefined if they are incomplete or not a JSON object. */
 function parseCallInput(args: string): unknown {
   if (args.trim() === '') return {};
   try {

@@ -1,10 +1,10 @@
-/** Anthropic's blocks of content as content parts of a chat. */
+/** Converts Anthropic's content blocks to content parts of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
 /**
- * The parts that a block of content means: none for a text without characters, which some vendors refuse.
- * @throws InvalidRequestError that names the block
+ * Converts a content block. An empty text becomes no part, because some providers reject it.
+ * @throws InvalidRequestError (400) naming the content block
  */
 export function toChatParts(block: JsonObject, param: string): readonly JsonObject[] {
   const { cache_control } = block;
@@ -32,13 +32,13 @@ function convertBlock(block: JsonObject, param: string): readonly JsonObject[] {
   }
 }
 
-/** What a document or a result of a search is introduced by. */
+/** Joins the lines that precede a document or a search result. */
 function formatHeading(lines: readonly unknown[]): string {
   const nonEmptyLines = lines.filter((line) => typeof line === 'string' && line !== '');
   return nonEmptyLines.length > 0 ? `${nonEmptyLines.join('\n')}\n` : '';
 }
 
-/** Where no vendor has to look for it: a document of text is text, any other one a file. */
+/** Converts the source of a document: text becomes text parts, anything else a file. */
 function toDocumentParts(source: unknown, title: unknown, param: string): readonly JsonObject[] {
   const { type, data, content } = isJsonObject(source) ? source : {};
   if (type === 'text' && typeof data === 'string') return toTextParts(data);
@@ -53,18 +53,18 @@ function parseNestedBlocks(content: unknown, param: string): readonly JsonObject
   return content.flatMap((block, at) => {
     const path = `${param}[${at}]`;
     if (isJsonObject(block) && (block.type === 'text' || block.type === 'image')) return convertBlock(block, path);
-    throw invalidRequest(`${path} must be a text or an image`, path);
+    throw invalidRequest(`${path} must be a text or image block`, path);
   });
 }
 
-/** What is in the request, as a `data:` URL, or where it is. */
+/** Returns the URL of a source; base64 data becomes a data URL. */
 function parseSourceUrl(source: unknown, param: string): string {
   const { type, media_type, data, url } = isJsonObject(source) ? source : {};
   if (type === 'url' && typeof url === 'string') return url;
   if (type === 'base64' && typeof media_type === 'string' && typeof data === 'string') {
     return `data:${media_type};base64,${data}`;
   }
-  throw invalidRequest(`${param} must be base64 with a media_type, or a url; files by id are not supported`, param);
+  throw invalidRequest(`${param} must be base64 with a media_type, or a URL; files by id are not supported`, param);
 }
 
 function toTextParts(text: string): readonly JsonObject[] {

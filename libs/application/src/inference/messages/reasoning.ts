@@ -1,10 +1,10 @@
-/** Thoughts with their signatures, which a model of Anthropic's must get back with the results of its tools. */
+/** Converts signed reasoning, which Anthropic's models require together with the results of their tools. */
 import { isJsonObject, type JsonObject } from '#kernel';
 
-/** The name that OpenRouter's clients know the format by; signatures of other vendors have other names, and mean nothing here. */
+/** OpenRouter's name of Anthropic's format. Signatures in the formats of other providers cannot be used here. */
 const REASONING_FORMAT = 'anthropic-claude-v1';
 
-/** A block of the assistant's, as a chat carries it; nothing for thoughts that nobody has signed. */
+/** Converts a reasoning block to `reasoning_details` of a chat. Unsigned text is omitted. */
 export function toReasoningDetails(
   { type, thinking, signature, data }: JsonObject,
   index: number,
@@ -17,10 +17,10 @@ export function toReasoningDetails(
   return [{ type: 'reasoning.text', text, signature, format: REASONING_FORMAT, index }];
 }
 
-/** What an answer has of a thought. */
+/** A part of the reasoning in a completion. */
 export type ReasoningBlock = { readonly text: string; readonly signature?: string } | { readonly encrypted: string };
 
-/** The thoughts in a piece of a chat answer, or in all of it: in detail where they are there, else as plain text. */
+/** Returns the reasoning in a completion or a chunk: from its `reasoning_details`, or else from its plain text. */
 export function extractReasoning(details: unknown, reasoning: unknown): readonly ReasoningBlock[] {
   const detailed = Array.isArray(details) ? details.filter(isJsonObject).flatMap(toReasoningBlocks) : [];
   if (detailed.length > 0) return detailed;

@@ -19,26 +19,26 @@ const base64 = (type: string, media_type: string) => ({ type, source: { type: 'b
 const image = base64('image', 'image/png');
 const shown = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
 
-describe('a message as a chat', () => {
+describe('converting a message to a chat', () => {
   test.each<[string, Partial<MessagesBody>, object]>([
-    ['its limit', {}, { model: 'm', max_completion_tokens: 2_000, messages: [user] }],
-    ['its sampling', { temperature: 0.5, top_p: 0.9, top_k: 4 }, { temperature: 0.5, top_p: 0.9, top_k: 4 }],
-    ['where it stops', { stop_sequences: ['END'] }, { stop: ['END'] }],
-    ['who asks', { metadata: { user_id: 'ada' } }, { user: 'ada' }],
-    ['routing', { provider: { zdr: true } }, { provider: { zdr: true } }],
+    ['the output limit', {}, { model: 'm', max_completion_tokens: 2_000, messages: [user] }],
+    ['sampling parameters', { temperature: 0.5, top_p: 0.9, top_k: 4 }, { temperature: 0.5, top_p: 0.9, top_k: 4 }],
+    ['stop sequences', { stop_sequences: ['END'] }, { stop: ['END'] }],
+    ['the user id', { metadata: { user_id: 'ada' } }, { user: 'ada' }],
+    ['routing preferences', { provider: { zdr: true } }, { provider: { zdr: true } }],
     ['a system prompt', { system: 'Be brief' }, { messages: [{ role: 'system', content: 'Be brief' }, user] }],
     [
-      'a system prompt in blocks, as one text',
+      'a system prompt in blocks',
       { system: [words('a'), words('b')] },
       { messages: [{ role: 'system', content: 'a\nb' }, user] },
     ],
     [
-      'a system prompt with a mark for the cache, as parts',
+      'a system prompt with cache_control',
       { system: [words('a'), { ...words('b'), ...mark }] },
       { messages: [{ role: 'system', content: [words('a'), { ...words('b'), ...mark }] }, user] },
     ],
     [
-      'a mark for the cache at the top',
+      'a top-level cache_control field',
       mark,
       { messages: [{ role: 'user', content: [{ ...words('Hello'), ...mark }] }] },
     ],
@@ -49,33 +49,33 @@ describe('a message as a chat', () => {
       { tools: [{ ...declared, function: { ...declared.function, strict: true } }] },
     ],
     [
-      'a search of the web',
+      'a web search',
       {
         tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }],
         tool_choice: { type: 'tool', name: 'web_search' },
       },
       { tools: [{ type: 'web_search', max_uses: 2 }], tool_choice: { type: 'web_search' } },
     ],
-    ['any tool', { tools: [tool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
-    ['no tool', { tools: [tool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
+    ['tool choice any', { tools: [tool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
+    ['tool choice none', { tools: [tool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
     [
-      'one tool, and alone',
+      'the choice of one tool without parallel calls',
       { tools: [tool], tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true } },
       { tool_choice: { type: 'function', function: { name: 'f' } }, parallel_tool_calls: false },
     ],
     [
-      'a budget for thinking',
+      'a thinking budget',
       { thinking: { type: 'enabled', budget_tokens: 1_024 } },
       { reasoning: { max_tokens: 1_024 } },
     ],
-    ['thinking as it likes', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
+    ['adaptive thinking', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
     [
-      'thinking by effort',
+      'adaptive thinking with an effort',
       { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
       { reasoning: { effort: 'low' } },
     ],
     [
-      'a schema',
+      'an output schema',
       { output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
       {
         response_format: {
@@ -84,20 +84,20 @@ describe('a message as a chat', () => {
         },
       },
     ],
-  ])('has %s', (_, more, chat) => {
+  ])('converts %s', (_, more, chat) => {
     expect(chatOf(more)).toMatchObject(chat);
   });
 
   test.each<[string, Partial<MessagesBody>, string]>([
-    ['no choice of tools without tools', { tool_choice: { type: 'any' } }, 'tool_choice'],
-    ['no thinking where it is switched off', { thinking: { type: 'disabled' } }, 'reasoning'],
-    ['no name that OpenAI’s models refuse', { metadata: { user_id: 'x'.repeat(65) } }, 'user'],
-    ['no field that it does not know', { context_management: { edits: [] } }, 'context_management'],
-  ])('has %s', (_, more, field) => {
+    ['a tool choice without tools', { tool_choice: { type: 'any' } }, 'tool_choice'],
+    ['disabled thinking', { thinking: { type: 'disabled' } }, 'reasoning'],
+    ['a user id that OpenAI would reject', { metadata: { user_id: 'x'.repeat(65) } }, 'user'],
+    ['an unknown field', { context_management: { edits: [] } }, 'context_management'],
+  ])('omits %s', (_, more, field) => {
     expect(chatOf(more)).not.toHaveProperty(field);
   });
 
-  test('has the results of tools before the words that stand beside them', () => {
+  test('puts tool results before the other content of their turn', () => {
     const results = [
       words('And?'),
       result('a', 'fine'),
@@ -118,7 +118,7 @@ describe('a message as a chat', () => {
     ]);
   });
 
-  test('has a mark for the cache on a result where it stood', () => {
+  test('retains cache_control on a tool result', () => {
     const marked = { ...result('a', 'fine'), ...mark };
     const turns = messagesOf({ role: 'assistant', content: [use('a')] }, { role: 'user', content: [marked] });
     expect(turns.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: 'fine', ...mark });
@@ -132,7 +132,7 @@ describe('a message as a chat', () => {
     expect(top.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: '', ...mark });
   });
 
-  test('has thoughts with their signatures, and none that nobody signed', () => {
+  test('retains signed and redacted reasoning, but no unsigned reasoning', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm', signature: 's' },
       { type: 'thinking', thinking: 'Ah', signature: '' },
@@ -151,7 +151,7 @@ describe('a message as a chat', () => {
     });
   });
 
-  test('has images and files, also those that tools returned', () => {
+  test('converts images and files, including those in tool results', () => {
     const pdf = { ...base64('document', 'application/pdf'), title: 'T' };
     const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } };
     const far = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
@@ -174,7 +174,7 @@ describe('a message as a chat', () => {
     ]);
   });
 
-  test('leaves out what the vendor has done by itself', () => {
+  test('omits blocks of tools that the provider ran', () => {
     const search = [
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
       { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
@@ -189,12 +189,12 @@ describe('a message as a chat', () => {
     [{ type: 'disabled' }, 'hidden'],
     [{ type: 'adaptive' }, 'visible'],
     [{ type: 'enabled', budget_tokens: 1_024, display: 'omitted' }, 'signed'],
-  ])('shows of its thoughts what is asked for: %j', (thinking, thoughts) => {
+  ])('derives the visibility of reasoning from thinking: %j', (thinking, thoughts) => {
     expect(read(thinking ? { thinking } : {}).thinkingVisibility).toBe(thoughts);
   });
 });
 
-describe('a message that cannot be served is refused, by the field that is at fault', () => {
+describe('an invalid message', () => {
   const assistant = (...content: unknown[]) => ({ messages: [{ role: 'assistant', content }] });
   const from = (...content: unknown[]) => ({ messages: [{ role: 'user', content }] });
 
@@ -228,7 +228,7 @@ describe('a message that cannot be served is refused, by the field that is at fa
     ['messages[0].content[0].content', from({ type: 'search_result' })],
     ['messages[0].content[0].id', assistant({ type: 'tool_use', name: 'f' })],
     ['messages[0].content[0].name', assistant({ type: 'tool_use', id: 'a' })],
-  ])('%s', (param, more) => {
+  ])('is rejected with the path of the invalid field: %s', (param, more) => {
     expect(() => read(more)).toThrow(expect.objectContaining({ status: 400, param }));
   });
 });

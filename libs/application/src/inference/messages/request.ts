@@ -1,4 +1,4 @@
-/** A request in the shape of Anthropic's Messages, and the chat request that it means. */
+/** Converts a request of Anthropic's Messages API to a chat request. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
@@ -7,24 +7,26 @@ import type { MessagesBody } from './body.ts';
 import { toChatTools, toToolChoice } from './tools.ts';
 import { toChatMessages, toSystemMessages } from './turns.ts';
 
-/** What the client gets of the model's thoughts: all of it, only what it must send back with the results of tools, or nothing. */
+/**
+ * How much of the reasoning the client gets: all of it, only the signatures that it must send back with the results of
+ * tools, or nothing.
+ */
 export type ThinkingVisibility = 'visible' | 'signed' | 'hidden';
 
-/** A request as it was understood. */
 export interface ParsedMessagesRequest {
   readonly chat: ChatBody;
   readonly thinkingVisibility: ThinkingVisibility;
 }
 
-/** The same in both shapes. The last two are OpenRouter's. */
+/** Fields with the same meaning in messages and chats. The last two are OpenRouter's extensions. */
 const SHARED_FIELDS = ['model', 'stream', 'temperature', 'top_p', 'top_k', 'provider', 'plugins'] as const;
-/** These change the answer: to ignore them would be to answer something else. */
+/** Fields that are rejected rather than ignored, because they change the output. */
 const UNSUPPORTED_FIELDS = ['container', 'mcp_servers'] as const;
 const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
-/** OpenAI's models refuse a longer one. It says nothing about the answer. */
+/** OpenAI rejects a longer `user`. A longer user id is omitted, because it does not change the output. */
 const MAX_USER_LENGTH = 64;
 
-/** @throws InvalidRequestError that names the field that cannot be served */
+/** @throws InvalidRequestError (400) naming the field that is invalid or not supported */
 export function parseMessagesRequest(body: MessagesBody): ParsedMessagesRequest {
   for (const field of UNSUPPORTED_FIELDS)
     if (isSet(body[field])) throw invalidRequest(`${field} is not supported`, field);
@@ -42,7 +44,7 @@ export function parseMessagesRequest(body: MessagesBody): ParsedMessagesRequest 
   const format = parseResponseFormat(body);
   if (format) chat.response_format = format;
   const tools = toChatTools(body.tools ?? []);
-  // Upstreams refuse a choice of tools where there are none.
+  // Providers reject `tool_choice` without tools.
   if (tools.length > 0) Object.assign(chat, { tools, ...toToolChoice(body.tool_choice, tools) });
   return { chat: chat as ChatBody, thinkingVisibility };
 }
@@ -51,7 +53,7 @@ function isSet(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null;
 }
 
-/** A mark for the cache at the top stands for one on the last message. */
+/** Moves a top-level `cache_control` to the last message, where it has the same effect. */
 function withCacheControl(messages: readonly JsonObject[], { cache_control }: MessagesBody): readonly JsonObject[] {
   const last = messages.at(-1);
   if (!cache_control || !last) return messages;
@@ -62,7 +64,7 @@ function withCacheControl(messages: readonly JsonObject[], { cache_control }: Me
   return messages.with(-1, { ...last, content: parts.with(-1, { ...parts.at(-1), cache_control }) });
 }
 
-/** How the model is to think. Without the word it does so as it likes, and the client expects to see nothing of it. */
+/** Parses `thinking`. If it is missing or disabled, reasoning is left to the model and hidden from the client. */
 function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
   readonly thinkingVisibility: ThinkingVisibility;
   readonly reasoning?: JsonObject;
@@ -82,7 +84,7 @@ function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
       return { thinkingVisibility, reasoning: effort === undefined ? { enabled: true } : { effort } };
     case 'enabled':
       if (!Number.isSafeInteger(budget_tokens) || (budget_tokens as number) < 1) {
-        throw invalidRequest('thinking.budget_tokens must be a whole number from 1', 'thinking.budget_tokens');
+        throw invalidRequest('thinking.budget_tokens must be a positive integer', 'thinking.budget_tokens');
       }
       if (max_tokens !== undefined && (budget_tokens as number) >= max_tokens) {
         throw invalidRequest('max_tokens must be greater than thinking.budget_tokens', 'max_tokens');
@@ -93,7 +95,7 @@ function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
   }
 }
 
-/** A schema that binds the answer. The second name is that of its beta. */
+/** Parses the JSON schema of the output. `output_format` is the name of the field in Anthropic's beta. */
 function parseResponseFormat({ output_config, output_format }: MessagesBody): JsonObject | undefined {
   const [format, param] = output_config?.format
     ? [output_config.format, 'output_config.format']

@@ -1,12 +1,12 @@
-/** Anthropic's tools and the choice between them, as a chat has them. */
+/** Converts Anthropic's tools and tool choice to those of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
-/** Anthropic's search of the web, in every version. Of its other tools none has a price here. */
+/** All versions of Anthropic's web search tool. Anthropic's other tools have no price here and are not supported. */
 const WEB_SEARCH_TOOL_TYPE = /^web_search_\d{8}$/;
 const SEARCH_TOOL_NAME = 'web_search';
 
-/** @throws InvalidRequestError that names the tool */
+/** @throws InvalidRequestError (400) naming the tool */
 export function toChatTools(tools: readonly unknown[]): readonly JsonObject[] {
   return tools.map((tool, at) => toChatTool(tool, `tools[${at}]`));
 }
@@ -31,8 +31,9 @@ function toSearchTool({ max_uses, allowed_domains, blocked_domains }: JsonObject
 }
 
 /**
- * @param tools as the chat has them
- * @throws InvalidRequestError when it is none of Anthropic's
+ * Converts Anthropic's `tool_choice`.
+ * @param tools the converted tools
+ * @throws InvalidRequestError (400) if it is invalid or names no tool of the request
  */
 export function toToolChoice(choice: JsonObject | null | undefined, tools: readonly JsonObject[]): JsonObject {
   if (!choice) return {};

@@ -1,4 +1,4 @@
-/** The turns of Anthropic's Messages as messages of a chat. */
+/** Converts the turns of Anthropic's Messages API to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
@@ -6,16 +6,16 @@ import type { ChatMessage } from '../responses/parts.ts';
 import { toChatParts } from './parts.ts';
 import { toReasoningDetails } from './reasoning.ts';
 
-/** What Anthropic has done by itself: its text says what came of it, and no chat takes it. */
+/** Blocks of tools that Anthropic ran. Chats have no equivalent, and the text after these blocks has their outcome. */
 const OMITTED_BLOCK_TYPES = /^server_tool_use$|^(?!tool_result$).*_tool_result$/;
 
-/** The system prompt: no message where there is none. @throws InvalidRequestError that names the block */
+/** Converts the system prompt, if there is one. @throws InvalidRequestError (400) naming the content block */
 export function toSystemMessages(system: string | readonly unknown[] | null | undefined): readonly ChatMessage[] {
   if (system === undefined || system === null || system.length === 0) return [];
   return [{ role: 'system', content: parseText(system, 'system') }];
 }
 
-/** @throws InvalidRequestError that names the block */
+/** @throws InvalidRequestError (400) naming the message or content block */
 export function toChatMessages(turns: readonly unknown[]): readonly ChatMessage[] {
   const callIds = new Set<string>();
   const messages = turns.flatMap((turn, at) => {
@@ -27,11 +27,11 @@ export function toChatMessages(turns: readonly unknown[]): readonly ChatMessage[
     if (role === 'system') return [{ role, content: parseText(content, `${param}.content`) }];
     throw invalidRequest(`${param}.role must be "user" or "assistant"`, `${param}.role`);
   });
-  if (messages.length === 0) throw invalidRequest('messages must say something', 'messages');
+  if (messages.length === 0) throw invalidRequest('messages must contain text or other content', 'messages');
   return messages;
 }
 
-/** The results of tools come before the words that stand beside them: they answer the turn before. */
+/** Moves tool results before the other content of a turn, because they must directly follow the turn with the calls. */
 function toUserMessages(content: unknown, param: string, callIds: ReadonlySet<string>): readonly ChatMessage[] {
   if (typeof content === 'string') return [{ role: 'user', content }];
   const results: ChatMessage[] = [];
@@ -46,7 +46,7 @@ function toUserMessages(content: unknown, param: string, callIds: ReadonlySet<st
 function toToolMessage(block: JsonObject, param: string, callIds: ReadonlySet<string>): ChatMessage {
   const { tool_use_id: id, content, is_error, cache_control } = block;
   if (typeof id !== 'string' || !callIds.has(id)) {
-    throw invalidRequest(`There is no tool_use before ${param} with its tool_use_id`, `${param}.tool_use_id`);
+    throw invalidRequest(`${param}.tool_use_id must be the id of an earlier tool_use`, `${param}.tool_use_id`);
   }
   const resultContent = content ?? '';
   const parts =
@@ -62,7 +62,7 @@ function toToolMessage(block: JsonObject, param: string, callIds: ReadonlySet<st
   };
 }
 
-/** What the assistant said: its thoughts, if the client kept them, its words, and the calls it made. */
+/** Combines the blocks of an assistant's turn, which are reasoning, content and tool calls, into one message. */
 function toAssistantMessage(content: unknown, param: string, callIds: Set<string>): ChatMessage {
   if (typeof content === 'string') return { role: 'assistant', content };
   const parts: JsonObject[] = [];
@@ -90,7 +90,7 @@ function toToolCall({ id, name, input }: JsonObject, param: string, callIds: Set
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
 }
 
-/** Each block with its path. */
+/** Yields each content block with its path. @throws InvalidRequestError (400) unless all are objects */
 function* parseBlocks(content: unknown, param: string): Generator<readonly [block: JsonObject, param: string]> {
   if (!Array.isArray(content)) throw invalidRequest(`${param} must be a string or an array of objects`, param);
   for (const [at, block] of content.entries()) {
@@ -99,22 +99,22 @@ function* parseBlocks(content: unknown, param: string): Generator<readonly [bloc
   }
 }
 
-/** Content that can only be text. */
+/** Parses content that must be text. */
 function parseText(content: unknown, param: string): string | readonly JsonObject[] {
   if (typeof content === 'string') return content;
   const parts = [...parseBlocks(content, param)].flatMap(([block, at]) => {
-    if (block.type !== 'text') throw invalidRequest(`${at} must be text`, at);
+    if (block.type !== 'text') throw invalidRequest(`${at} must be a text block`, at);
     return toChatParts(block, at);
   });
   return joinTextParts(parts, '\n');
 }
 
-/** One text without a mark is best understood as it is. */
+/** Replaces a single text part without `cache_control` with a string. */
 function simplifyParts(parts: readonly JsonObject[]): string | readonly JsonObject[] {
   return parts.length === 1 ? joinTextParts(parts) : parts;
 }
 
-/** Texts as one, which every vendor takes, unless there is more to them. */
+/** Joins the parts into a string, which every provider supports, if they are all text without `cache_control`. */
 function joinTextParts(parts: readonly JsonObject[], between = ''): string | readonly JsonObject[] {
   const isTextOnly = parts.every(({ type, cache_control }) => type === 'text' && cache_control === undefined);
   return isTextOnly ? parts.map(({ text }) => text).join(between) : parts;

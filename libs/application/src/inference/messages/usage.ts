@@ -4,7 +4,7 @@ import { toCostDetails } from '../../billing/cost-details.ts';
 import type { Receipt } from '../../billing/order.ts';
 import type { MessageUsage } from './message-builder.ts';
 
-/** Usage with its cost, as Messages count it: the parts of the input stand beside each other. */
+/** Converts usage and cost to Anthropic's format, in which `input_tokens` excludes cached tokens. */
 export function toMessageUsage(receipt: Receipt): MessageUsage {
   const { usage, charged } = receipt;
   return {

@@ -1,4 +1,4 @@
-/** What an encrypted chat may use while it passes, and more money before that is more than is held. */
+/** Extends the hold of an encrypted chat while it is relayed, so that the hold always covers the maximum usage. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { getQuantity } from '#domain';
 import { money, type PicoUsd, toPicoUsd } from '#kernel';
@@ -9,12 +9,12 @@ import { calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat
 import type { CiphertextUsageLimits, ClampedUsage } from './ciphertext-usage.ts';
 import type { PrivateOrder } from './private-order.ts';
 
-/** How long a chat stands still that waits for what other requests hold, and how often it asks. */
+/** How long a chat pauses for money that other requests hold, and how often it retries its extension. */
 const MAX_EXTENSION_WAIT_MS = 5_000;
 const EXTENSION_RETRY_MS = 100;
 
 export class CiphertextMeter {
-  /** What kept the request from being read to its end. */
+  /** The error that interrupted the request body, if any. */
   requestError: unknown;
 
   constructor(
@@ -23,13 +23,16 @@ export class CiphertextMeter {
     private readonly order: Pick<PrivateOrder, 'endpoint' | 'isMetered'>,
   ) {}
 
-  /** The request, as far as it is held for. @throws UpstreamError */
+  /**
+   * Yields each chunk of the request body once the hold covers it.
+   * @throws UpstreamError if the body ends early or the hold cannot be extended
+   */
   async *meterRequest(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     const chunks = body[Symbol.asyncIterator]();
     for (;;) {
       const { done, value } = await chunks.next().catch((error: unknown) => {
         this.requestError = error;
-        throw new UpstreamError('invalid_request', 'The request broke off', { cause: error });
+        throw new UpstreamError('invalid_request', 'The request body ended early', { cause: error });
       });
       if (done) return;
       this.usageLimits.recordSent(value.length);
@@ -39,8 +42,9 @@ export class CiphertextMeter {
   }
 
   /**
-   * Resolves when a piece of the answer is held for. One that comes whole, as was said before, was held for before it was asked.
-   * @throws UpstreamError `hold_used_up` when there is no more
+   * Resolves when the hold covers a chunk of the response. If a non-streaming response was announced, money for the
+   * longest one is already held.
+   * @throws UpstreamError `hold_used_up` if the hold cannot be extended
    */
   meterChunk({ frameSizes, missingBytes }: EncryptedChunk, isStream: boolean): Promise<void> | undefined {
     this.usageLimits.recordReceived(frameSizes, isStream, missingBytes);
@@ -48,8 +52,8 @@ export class CiphertextMeter {
   }
 
   /**
-   * What of a usage is paid for. What an enclave reports beyond what its bytes were held for is taken if it is there; what is not
-   * there is not charged, and not owed.
+   * Reduces a usage to what the hold covers. If the enclave reports more than was held for its bytes, the hold is
+   * extended first. The payer does not owe usage that still exceeds the hold.
    */
   async limitToHold({ usage, estimated }: ClampedUsage): Promise<Pick<ClampedUsage, 'usage' | 'estimated'>> {
     const { purchase, order } = this;
@@ -68,18 +72,18 @@ export class CiphertextMeter {
     return calculateMaxCallPrice(input, output, this.order.endpoint.tariff);
   }
 
-  /** Nothing is waited for where enough is held, which is so for almost all pieces. */
+  /** Returns undefined if the hold is sufficient, so that most chunks are relayed without waiting. */
   private ensureHeld(): Promise<void> | undefined {
     return this.requiredAmount > this.purchase.hold.amount ? this.extendHold() : undefined;
   }
 
-  /** Twice what is due is asked for, so that a long answer asks seldom. */
+  /** Requests twice the required amount, so that a long response needs few extensions. */
   private async extendHold(): Promise<void> {
     const { purchase } = this;
     for (let waited = 0; this.requiredAmount > purchase.hold.amount; ) {
       const { requiredAmount } = this;
       if (requiredAmount > purchase.order.maxPrice)
-        throw new UpstreamError('answer_too_long', 'The answer is too long');
+        throw new UpstreamError('answer_too_long', 'The response is too long');
       const outcome = await purchase.extendHold({
         minAmount: requiredAmount,
         targetAmount: money.add(requiredAmount, requiredAmount),

@@ -1,58 +1,60 @@
 /**
- * What can be known of a chat's usage without reading it. A token is a byte of text or more, so the lengths of its ciphertext
- * bound it from above; the enclave's report is believed within that bound, and where there is none, the usage is estimated.
+ * Limits and estimates the usage of a chat that is encrypted. A token has at least one byte of text, so the length of
+ * the ciphertext is an upper bound. The enclave's report is accepted within bounds; without a report, usage is
+ * estimated.
  */
 import { getQuantity, type Usage } from '#domain';
 
-/** What else than text is in the ciphertext of an enclave, and beside it in what it is asked. */
+/** Bytes and tokens that an enclave adds to the text of a request and its response, and the context of its model. */
 export interface EnclaveOverhead {
-  /** Bytes of an event of an answer that are not text, at least. */
+  /** Minimum bytes of an event of a response that are not text. */
   readonly eventBytes: number;
-  /** Tokens in an event, at most, where that is known. */
+  /** Maximum tokens in an event; undefined if it is unknown. */
   readonly eventTokens?: number | undefined;
-  /** Tokens that its chat template adds to a request, at most. */
+  /** Maximum tokens that the chat template adds to a request. */
   readonly templateTokens: number;
-  /** Tokens that the model reads at once, at most. */
+  /** Context of the model in tokens. */
   readonly context: number;
 }
 
-/** Estimates take a token for so many bytes: English has four and more, code and other scripts fewer. */
+/** Bytes per token in estimates: English text has four or more, code and other scripts fewer. */
 const BYTES_PER_TOKEN = 3;
-/** What is beyond these is no honest count: even token probabilities, or fields that a server skips, take up less. */
+/** A report with more bytes per token is implausible. Even log probabilities and ignored fields take fewer bytes. */
 const MAX_BYTES_PER_INPUT_TOKEN = 64;
 const MAX_BYTES_PER_OUTPUT_TOKEN = 4_096;
-/** Events of a stream that have no token, at most, and how many of the others may have none. */
+/** Maximum number of events without tokens in a stream; of the other events, at least one in four has a token. */
 const MAX_EMPTY_EVENTS = 8;
 const MAX_EVENTS_PER_TOKEN = 4;
 
-/** A report as far as the bytes allow it, or what takes its place. */
+/** The reported usage within its bounds, or an estimate. */
 export interface ClampedUsage {
   readonly usage: Usage;
-  /** It is not what the enclave reported. */
+  /** Whether the usage differs from the enclave's report. */
   readonly estimated: boolean;
-  /** What is wrong with the report. */
+  /** Why the report was not accepted. */
   readonly problem?: string;
 }
 
 export class CiphertextUsageLimits {
   private sentBytes = 0;
   private frameCount = 0;
-  /** Bytes of all frames, as they were announced, and how many of the last one have not come. */
+  /** Announced bytes of all frames, and the bytes of the last frame that have not arrived. */
   private announcedBytes = 0;
   private missingBytes = 0;
   private isStream = false;
 
   constructor(private readonly overhead: EnclaveOverhead) {}
 
-  /** So many more bytes of the request are passed on. */
+  /** Records further bytes of the request. */
   recordSent(bytes: number): void {
     this.sentBytes += bytes;
   }
 
   /**
-   * More frames of an answer are there.
-   * @param isStream each of them is an event
-   * @param missing how many bytes of the last frame are still to come
+   * Records further frames of the response.
+   * @param frames announced size of each frame in bytes
+   * @param isStream whether each frame is an event
+   * @param missing bytes of the last frame that have not arrived
    */
   recordReceived(frames: readonly number[], isStream: boolean, missing = 0): void {
     this.isStream = isStream;
@@ -61,7 +63,7 @@ export class CiphertextUsageLimits {
     this.frameCount += frames.length;
   }
 
-  /** What is held for: no honest count is higher where events have as many tokens as they should. */
+  /** The maximum usage, for which money is held. Assumes that no event has more tokens than `eventTokens`. */
   get maxUsage(): Required<Pick<Usage, 'input' | 'output'>> {
     const { templateTokens, eventTokens, context } = this.overhead;
     const output = this.isStream && eventTokens ? this.frameCount * eventTokens : this.maxTextBytes;
@@ -72,14 +74,13 @@ export class CiphertextUsageLimits {
     return Math.max(this.announcedBytes - this.missingBytes, 0);
   }
 
-  /** No honest count of the answer is higher, however many tokens an event has: its bytes that are text, at most. */
+  /** Maximum bytes of text in the response. They also limit its tokens, regardless of the tokens per event. */
   private get maxTextBytes(): number {
     const { isStream, frameCount, receivedBytes, overhead } = this;
     const overheadBytes = overhead.eventBytes * (isStream ? frameCount : Math.min(frameCount, 1));
     return Math.max(receivedBytes - overheadBytes, frameCount);
   }
 
-  /** What it comes to where nothing is reported. */
   private get estimatedUsage(): Usage {
     const { maxUsage, frameCount, isStream, overhead } = this;
     const textTokens = Math.max(Math.ceil(this.maxTextBytes / BYTES_PER_TOKEN), frameCount);
@@ -89,14 +90,14 @@ export class CiphertextUsageLimits {
     };
   }
 
-  /** A report that claims more than there can be counts as that; one of next to nothing gives way to the estimate. */
+  /** Limits a report to its upper bounds. An estimate replaces a missing report, or one below its lower bounds. */
   clamp(reported: Usage | undefined): ClampedUsage {
     if (reported === undefined) return { usage: this.estimatedUsage, estimated: true, problem: 'reports no usage' };
     const [input, output] = [getQuantity('input', reported), getQuantity('output', reported)];
     const { minUsage, estimatedUsage } = this;
     const maxUsage = { input: this.maxUsage.input, output: Math.max(this.maxTextBytes, this.maxUsage.output) };
     const bounds = `its bytes allow ${minUsage.input} to ${maxUsage.input}, and ${minUsage.output} to ${maxUsage.output}`;
-    const implausible = { estimated: true, problem: `reports ${input} tokens in and ${output} out, where ${bounds}` };
+    const implausible = { estimated: true, problem: `reports ${input} input and ${output} output tokens; ${bounds}` };
     if (input < minUsage.input || output < minUsage.output) return { usage: estimatedUsage, ...implausible };
     if (input <= maxUsage.input && output <= maxUsage.output) return { usage: { input, output }, estimated: false };
     return {
@@ -105,7 +106,7 @@ export class CiphertextUsageLimits {
     };
   }
 
-  /** No honest count is lower. */
+  /** Lower bounds of a plausible report. */
   private get minUsage(): Required<Pick<Usage, 'input' | 'output'>> {
     const { sentBytes, receivedBytes, frameCount, isStream } = this;
     const output = isStream

@@ -1,4 +1,4 @@
-/** Which enclave a private chat is for, and what it may cost. */
+/** Resolves the enclave of a private chat and quotes its price. */
 import { type Catalogue, type Endpoint, isPrivate, type TokenPricedModel } from '#catalogue';
 import { money } from '#kernel';
 import type { Order } from '../../billing/order.ts';
@@ -8,16 +8,15 @@ import { calculateMaxCallPrice, EXTENSIBLE_HOLD_DIVISOR } from '../chat/chat-quo
 import type { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
 import type { EnclaveOverhead } from './ciphertext-usage.ts';
 
-/** The body of a request for a stream is taken to be this long where it is not said, until it is longer. */
+/** Assumed length of a metered request body without `content-length`, until more bytes arrive. */
 const INITIAL_INPUT_BYTES = 16 * 1024;
-/** No answer has more text. */
+/** Maximum text of a response; it determines the maximum price. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-/** What a usual token of an answer takes up. */
 const TYPICAL_BYTES_PER_TOKEN = 4;
 
 export interface PrivateOrder {
   readonly endpoint: Endpoint;
-  /** The answer is held for while it is made, and not before it is asked for. */
+  /** The hold is extended during the response. Otherwise money for the longest response is held before the call. */
   readonly isMetered: boolean;
   readonly overhead: EnclaveOverhead;
   readonly billingOrder: Order;
@@ -28,11 +27,11 @@ interface QuotePrivateChatParams {
   readonly source: string;
   readonly model: string;
   readonly contentLength: number | undefined;
-  /** The answer can be metered while it is made, and stopped. */
+  /** The response can be metered and stopped while it is generated. */
   readonly isMetered: boolean;
 }
 
-/** @throws InvalidRequestError when there is no such private model, or it cannot be had here */
+/** @throws InvalidRequestError (404) if the private model does not exist or is not available here */
 export function quotePrivateChat(
   { requestId: id, source, model: name, contentLength: length, isMetered }: QuotePrivateChatParams,
   payer: Payer,
@@ -44,7 +43,7 @@ export function quotePrivateChat(
   const { tariff, eventBytes = 0, eventTokens, templateTokens = 0 } = endpoint;
   const toInputTokens = (bytes: number) => Math.min(bytes + templateTokens, context);
   const maxPrice = calculateMaxCallPrice(context, MAX_RESPONSE_BYTES, tariff);
-  // What comes in one piece has been made before anything of it is seen: the longest that it can be is held for.
+  // A non-streaming response is generated before its first byte arrives, so money for its maximum length is held.
   const output = isMetered
     ? lengths.getInitialTokens(model.id, payer.id) * (eventTokens ?? TYPICAL_BYTES_PER_TOKEN)
     : maxOutput;
@@ -65,8 +64,9 @@ export function quotePrivateChat(
 }
 
 /**
- * A private model and its enclave, of which there is one: what is encrypted for another does not open there.
- * @throws InvalidRequestError 404
+ * Finds a private model and its only enclave. There is no fallback, because only the enclave whose key encrypted a
+ * request can decrypt it.
+ * @throws InvalidRequestError (404) if the model does not exist or is not available here
  */
 export function resolvePrivateModel(
   name: string,

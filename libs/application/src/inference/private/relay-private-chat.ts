@@ -1,4 +1,4 @@
-/** One private chat: quote → hold → pass on → settle. Nothing of it can be read here; what it uses is bounded by its bytes. */
+/** Sells one private chat: quote → hold → relay → settle. The chat is encrypted: only its size limits its usage. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
@@ -21,37 +21,41 @@ import { CiphertextUsageLimits } from './ciphertext-usage.ts';
 import { type PrivateOrder, quotePrivateChat } from './private-order.ts';
 
 /**
- * A client that leaves may have had the answer and not its report, or not have read what had come: so long it is read on, for
- * what is under way to be counted, before the enclave is stopped.
+ * How long a response is still read after its client has disconnected, before the enclave is stopped, so that data in
+ * transit, including the usage report, is still counted.
  */
 const ABANDON_DELAY_MS = 500;
-/** Payers whose word is not taken any more, of each gateway. */
+/** Maximum number of payers per gateway process whose announcement of a stream is not trusted. */
 const MAX_MISLED_PAYERS = 100_000;
 
 export interface PrivateChatRequest {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The origin of the request, as displayed in the query history. */
   readonly source: string;
-  /** Such as `private/gpt-oss-120b`: what it names in its ciphertext is not known. */
+  /** A model id such as `private/gpt-oss-120b`. The model in the ciphertext is unknown. */
   readonly model: string;
   readonly encapsulatedKey: string;
-  /** The client says that the answer comes as a stream; what it asks for in its ciphertext is not known. */
+  /** The client announces a streamed response. What it requests in the ciphertext is unknown. */
   readonly stream: boolean;
-  /** Bytes of the body, where its sender said so beforehand. */
+  /** Length of the body in bytes; undefined if the client did not send it. */
   readonly contentLength: number | undefined;
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Takes ciphertext as it comes. */
+/** Writes the ciphertext of a response to the client. */
 export interface CiphertextWriter extends StreamWriter {
   begin(head: EncryptedResponseHead): void;
-  /** Returns a promise when there is no room for more until that resolves. */
+  /** Returns a promise if the next chunk must wait until it resolves. */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** Hears how the enclave has ended an answer, before it ends. */
+  /** Sets the trailer with the enclave's usage report. Called before the end. */
   setTrailer(usage: string): void;
 }
 
-/** @throws EncryptedErrorResponse when the enclave has refused it in words for the client: nothing is charged then */
+/**
+ * Relays an encrypted chat to its enclave and the encrypted response to the client.
+ * @throws EncryptedErrorResponse if the enclave rejects the chat; only the client can decrypt the error, and nothing is
+ * charged
+ */
 export class RelayPrivateChat extends Command<void> {
   constructor(
     readonly payer: Payer,
@@ -64,7 +68,7 @@ export class RelayPrivateChat extends Command<void> {
 
 @CommandHandler(RelayPrivateChat)
 export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat> {
-  /** They said that an answer would be a stream, and asked for one in one piece, which cannot be metered. */
+  /** Payers who announced a stream but requested a non-streaming response, which cannot be metered. */
   private readonly misledPayers = new LRUCache<string, true>({ max: MAX_MISLED_PAYERS });
 
   constructor(
@@ -95,7 +99,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     }
   }
 
-  /** @returns the failure that broke an answer off of which the client has had a part */
+  /** @returns the failure that interrupted the response, if the payer owes the part that was generated */
   private async relay(
     { order, request, purchase, usage, meter }: RelayContext,
     client: CiphertextWriter,
@@ -121,7 +125,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
       throw outcome;
     }
     const { response, endpoint } = outcome;
-    // What comes whole has been made: to stop it would save nothing.
+    // A non-streaming response is already generated when it arrives, so stopping it would save nothing.
     if (isEventStream(response)) purchase.markStreaming(endpoint, ABANDON_DELAY_MS);
     else if (request.stream) this.misledPayers.set(purchase.payerId, true);
     const failure = await forwardChunks(response, meter, client).then(() => undefined, toUpstreamError);
@@ -131,7 +135,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
       purchase.reportImplausible(`the enclave of ${order.billingOrder.model.id} ${clamped.problem}`);
     const { usage: used, estimated } = await meter.limitToHold(clamped);
     if (estimated && !clamped.estimated)
-      purchase.reportImplausible(`${order.billingOrder.model.id}: more was reported than there was money for`);
+      purchase.reportImplausible(`${order.billingOrder.model.id}: the reported usage exceeded the available money`);
     const callResult = {
       usage: estimated ? undefined : used,
       getDeliveredText: () => '',
@@ -155,7 +159,7 @@ interface RelayContext {
   readonly meter: CiphertextMeter;
 }
 
-/** @throws UpstreamError when it breaks off, or there is no money for more of it */
+/** @throws UpstreamError if the response is interrupted or the hold cannot be extended */
 async function forwardChunks(
   response: EncryptedResponse,
   meter: CiphertextMeter,
@@ -175,7 +179,7 @@ function isEventStream({ head }: EncryptedResponse): boolean {
   return head.mediaType === 'text/event-stream';
 }
 
-/** Who leaves owes what was begun for him, whether he has had any of it or not. */
+/** A client that disconnects owes what was generated for it, even if it received nothing. */
 function hasDisconnected({ code }: UpstreamError): boolean {
   return code === 'client_disconnected';
 }

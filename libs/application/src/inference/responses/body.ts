@@ -2,7 +2,7 @@ import { type JsonObject } from '#kernel';
 
 import type { Toolset } from './toolset.ts';
 
-/** A request in the shape of OpenAI's Responses. The edge has checked the types; everything else is checked here. */
+/** A request of OpenAI's Responses API. The edge validates the typed fields; all other fields are validated here. */
 export interface ResponsesBody {
   readonly model: string;
   readonly input: string | readonly unknown[];
@@ -23,11 +23,11 @@ export interface ResponsesBody {
   readonly [field: string]: unknown;
 }
 
-/** What a request says in several ways, in OpenAI's flat forms. */
+/** Options that requests can specify in several ways, in one normalised form. */
 export interface ParsedResponsesOptions {
   readonly toolset: Toolset;
   readonly format: JsonObject;
   readonly store: boolean;
-  /** The conversation is compacted, instead of answered. */
+  /** The model summarises the conversation instead of continuing it. */
   readonly isCompaction: boolean;
 }

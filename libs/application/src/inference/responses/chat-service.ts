@@ -1,4 +1,4 @@
-/** The port through which a response has its chat answered. */
+/** Completes chats for the other protocols: Anthropic's Messages API and OpenAI's Responses API. */
 import type { QueryType } from '#domain';
 import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -6,25 +6,25 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import type { BilledCompletion, CompletionWriter } from '../chat/completion-writer.ts';
 import type { NativeRequest } from './native-request.ts';
 
-/** The request, in whichever shape it came. */
+/** A chat request, converted from any of the protocols. */
 export interface ChatParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The origin of the request, as displayed in the query history. */
   readonly source: string;
   readonly body: ChatBody;
   readonly type: QueryType;
-  /** Unix seconds that the answer shows, where its client writes events of its own beside it; now, where it does not. */
+  /** Unix seconds at which the completion was created, for writers that also send their own events; defaults to now. */
   readonly created?: number | undefined;
-  /** The protocol demands a limit of output: it bounds the answer, and says nothing of how long that will be. */
+  /** The protocol requires an output limit, so the limit does not indicate the expected length of the completion. */
   readonly isLimitRequired?: boolean;
-  /** Who waits for an answer in one piece. */
+  /** The connection of the client that waits for a non-streaming completion. */
   readonly connection: ClientConnection;
-  /** The same request for endpoints that speak Responses; their protocol is used only with it. */
+  /** The request for endpoints with the Responses API. Without it, no endpoint is called through that API. */
   readonly responses?: NativeRequest;
 }
 
 export abstract class ChatService {
-  /** Answers a chat: whole, or as a stream to a client; then nothing is returned. */
+  /** Completes a chat. With a client the completion is streamed to it and the result is undefined. */
   abstract complete(
     payer: Payer,
     request: ChatParams,

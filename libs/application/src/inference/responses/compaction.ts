@@ -1,6 +1,6 @@
 /**
- * A conversation in fewer words: the model writes down what it needs to go on, and an item stands for all that was said.
- * No secret: it is encoded as OpenAI's is, which clients keep as it is.
+ * Compacts a conversation: the model generates a summary, which replaces all items but the user messages. The summary
+ * is encoded but not encrypted, in the field whose content clients send back unchanged.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -8,7 +8,7 @@ import { InvalidRequestError } from '../../errors.ts';
 import type { ChatDelta, TypedEvent } from '../chat/translating-writer.ts';
 import type { ChatMessage } from './parts.ts';
 
-/** What vendors encrypt by themselves begins otherwise. */
+/** Distinguishes our encoding from content that a provider has encrypted. */
 const COMPACTION_PREFIX = 'chat-compaction.';
 
 const INSTRUCTION =
@@ -17,26 +17,28 @@ const INSTRUCTION =
   'done and found out, with names, paths, numbers and results; what was decided and why; what failed; and what is to be ' +
   'done next. Call no tools, and write nothing else.';
 
-/** What the model is told where a conversation is to be compacted. */
 export const COMPACTION_PROMPT: ChatMessage = { role: 'user', content: INSTRUCTION };
 
-/** Whether the conversation is to be compacted, instead of answered. */
+/** Whether the last item of the input requests a compaction. */
 export function isCompactionRequest(input: readonly unknown[]): boolean {
   const last = input.at(-1);
   return isJsonObject(last) && last.type === 'compaction_trigger';
 }
 
-/** What stands for a conversation, in a chat. @throws InvalidRequestError when it was made elsewhere, or was changed */
+/**
+ * Converts a compaction item to a message with its summary.
+ * @throws InvalidRequestError (400) if the item was not created by this service
+ */
 export function toSummaryMessage({ encrypted_content: sealed }: JsonObject, param: string): ChatMessage {
   if (typeof sealed !== 'string' || !sealed.startsWith(COMPACTION_PREFIX)) {
     const field = `${param}.encrypted_content`;
-    throw new InvalidRequestError(400, `${field} was not made here: what it stands for cannot be read`, field);
+    throw new InvalidRequestError(400, `${field} was not created by this service and cannot be decoded`, field);
   }
   const summary = Buffer.from(sealed.slice(COMPACTION_PREFIX.length), 'base64').toString();
   return { role: 'user', content: `What was said and done before, as you wrote it down:\n\n${summary}` };
 }
 
-/** What a conversation goes on from: what its users said, and the item that stands for the rest. */
+/** Returns the items that replace a compacted conversation: its user messages and the compaction item. */
 export function toCompactedConversation(
   inputItems: readonly JsonObject[],
   outputItems: readonly JsonObject[],
@@ -51,13 +53,13 @@ type CompactionItem = JsonObject & {
   readonly encrypted_content: string;
 };
 
-/** The output of a response that compacts: one item, made of all text of the answer. */
+/** The output of a response that compacts a conversation: one item with the complete text of the completion. */
 export class CompactionOutput {
   private text = '';
   readonly items: CompactionItem[] = [];
   readonly outputText = '';
 
-  /** @param id what the id of the item is made of */
+  /** @param id included in the id of the item */
   constructor(private readonly id: string) {}
 
   get retainedItems(): readonly CompactionItem[] {
@@ -73,7 +75,7 @@ export class CompactionOutput {
     return [];
   }
 
-  /** A model that wrote nothing down has nothing to go on from. */
+  /** Creates the item. There is none if the model generated no summary. */
   end(): readonly TypedEvent[] {
     if (this.text.trim() === '') return [];
     const encrypted_content = COMPACTION_PREFIX + Buffer.from(this.text).toString('base64');
@@ -82,7 +84,7 @@ export class CompactionOutput {
     return ['added', 'done'].map((state) => ({ type: `response.output_item.${state}`, output_index: 0, item }));
   }
 
-  /** What it has of it stands for nothing. */
+  /** Removes the item, because an incomplete summary cannot replace the conversation. */
   interrupt(): void {
     this.items.length = 0;
   }

@@ -1,4 +1,4 @@
-/** Responses that are kept, so that a later request can continue from one. They are a cache of conversations, not facts. */
+/** Stores responses so that later requests can continue their conversations. They are application data, not events. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
@@ -10,80 +10,82 @@ import type { StorageQuota } from '../../storage-quota.ts';
 
 import { type Conversation, joinParts, type StoredPart, toStoredPart } from './stored-parts.ts';
 
-/** As long as OpenAI keeps them. */
+/** The same lifetime as at OpenAI. */
 const RESPONSE_LIFETIME_MS = 30 * 24 * 60 * 60_000;
-/** A conversation that has grown beyond this, by its attachments, is not kept: every turn would read all of it again. */
+/** A longer conversation, for example with large attachments, is not stored: every turn would load all of it again. */
 const MAX_CONVERSATION_CHARACTERS = 32 * 1024 * 1024;
-/** Responses that one is put together from at most: the next one is written whole. */
+/** Maximum number of stored responses that form a conversation. Beyond it, the next response stores all items again. */
 const MAX_CONVERSATION_PARTS = 1_000;
-/** Of other conversations than the one that is continued: what was said there is written again. */
+/** Maximum length of items copied from conversations other than the continued one. Beyond it, nothing is stored. */
 const MAX_COPIED_CHARACTERS = 1024 * 1024;
-/** The longest that a paid answer waits to be stored. */
+/** How long a paid response waits to be stored. After that it is returned as not stored. */
 const STORE_TIMEOUT_MS = 2_000;
-/** Each look-up finds the conversation up to an item: continuing one conversation takes one. */
+/** Maximum lookups per request; later references are not found. A lookup finds all items up to the referenced one. */
 const MAX_LOOKUPS = 32;
-/** Longer than any id that an upstream gives. */
+/** Longer than any item id of a provider. */
 const MAX_ITEM_ID_LENGTH = 256;
 const RESPONSE_ID = /^resp_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface StoredResponse {
   readonly id: string;
   readonly accountId: string;
-  /** The response that it goes on from, whose conversation is needed to put its own together. */
+  /** The response that this one continues; null if this one stores its complete conversation. */
   readonly previousId: string | null;
   readonly expiresAt: Instant;
   readonly sealed: SealedSecretBox;
-  /** Of what it answered: they may be referred to. */
+  /** Ids of its output items, which later requests may reference. */
   readonly itemIds: readonly string[];
 }
 
-/** A stored response, and those that it goes on from. */
+/** A stored response and the responses that it continues. */
 export interface StoredChain {
   readonly id: string;
-  /** From the first one on. */
+  /** In order, starting with the first response of the conversation. */
   readonly parts: readonly SealedSecretBox[];
 }
 
-/** Who reads what is stored for an account. */
+/** Reads the stored responses of one account. */
 export interface StoredResponseReader {
   readonly accountId: string;
-  /** Takes so many bytes of the memory that there is for requests, before they are read. @throws Error where there is none */
+  /** Reserves memory from the budget for requests before the bytes are read. @throws Error if none is left */
   reserveMemory(bytes: number): Promise<void>;
 }
 
-/** What is looked for: a response, or that which an item was answered with. */
+/** Identifies a stored response by its id, or by the id of one of its output items. */
 export interface StoredResponseRef extends StoredResponseReader {
   readonly by: 'id' | 'item';
   readonly id: string;
   readonly now: Instant;
-  /** The response itself is enough, without those that it goes on from. */
+  /** Only the response itself is loaded, without the responses that it continues. */
   readonly withoutPrevious?: boolean;
 }
 
-/** What a response goes on from was removed while it was answered. */
+/** The response that a new one continues was removed before the new one was stored. */
 export class PreviousResponseRemovedError extends Error {}
 
-/** The store of sealed responses. Expired ones are not found, but stay for as long as others go on from them. */
+/** Stores sealed responses. Expired responses are not found, but are retained while other responses continue them. */
 export abstract class ResponseStore {
-  /** @returns false where the account would have more than `maxBytes` bytes @throws PreviousResponseRemovedError */
+  /**
+   * @returns false if the account would exceed `maxBytes`; then nothing is stored
+   * @throws PreviousResponseRemovedError
+   */
   abstract save(response: StoredResponse, maxBytes: number): Promise<boolean>;
   abstract find(reference: StoredResponseRef): Promise<StoredChain | undefined>;
-  /** Whether there was one. */
+  /** @returns whether the response existed and had not expired */
   abstract remove(accountId: string, id: string, now: Instant): Promise<boolean>;
   abstract removeExpired(now: Instant): Promise<void>;
-  /** Bytes that are stored for an account. */
   abstract getStoredBytes(accountId: string): Promise<number>;
 }
 
-/** A stored conversation, which another response may go on from. */
+/** A stored conversation that a new response may continue. */
 export interface LoadedConversation extends Conversation {
   readonly id: string;
   readonly partCount: number;
-  /** Of all its parts as they are stored, in characters. */
+  /** Total length of its decrypted parts in characters. */
   readonly length: number;
 }
 
-/** Input without references, and the conversations that these led to: the first is the one that it continues. */
+/** Input with resolved references, and the conversations with its items. The response continues the first of them. */
 export interface ResolvedInput {
   readonly input: readonly unknown[];
   readonly loadedConversations: readonly LoadedConversation[];
@@ -97,21 +99,24 @@ export interface ConversationDependencies {
   readonly reportError: (problem: string, error: unknown) => void;
 }
 
-/** A response that is to be kept. */
+/** A response to be stored. */
 export interface NewResponse {
   readonly accountId: string;
   readonly id: string;
   readonly conversation: Conversation;
-  /** Those of its items that can be referred to by their ids. */
+  /** Output items that later requests can reference by id. */
   readonly outputItems?: readonly JsonObject[];
-  /** What its request went on from. */
+  /** The conversations that its request continued or referenced. */
   readonly loadedConversations?: readonly LoadedConversation[];
 }
 
 export class ConversationService {
   constructor(private readonly dependencies: ConversationDependencies) {}
 
-  /** Stores a response; returns whether that succeeded. Never throws: a store that fails or is slow must not fail an answer. */
+  /**
+   * Stores a response and returns whether it was stored in time. Never throws, because a store that fails or is slow
+   * must not fail a paid response.
+   */
   async store(response: NewResponse): Promise<boolean> {
     const storeTimeout = new AbortController();
     const { signal } = storeTimeout;
@@ -124,7 +129,7 @@ export class ConversationService {
     return isStored;
   }
 
-  /** What was removed while it was read is part of this conversation, which then stands alone. */
+  /** If the continued response was removed in the meantime, the complete conversation is stored instead. */
   private async save(response: NewResponse): Promise<boolean> {
     const { conversation, loadedConversations = [] } = response;
     const serialized = serializeConversation(conversation, loadedConversations);
@@ -149,21 +154,21 @@ export class ConversationService {
     return responseStore.save(response, await quota.loadMaxBytes(accountId));
   }
 
-  /** @throws InvalidRequestError where nothing more may be stored for the account, and its request wants to be */
+  /** @throws InvalidRequestError (400) if the storage quota of the account is used up */
   async assertWithinQuota(accountId: string): Promise<void> {
     const { responseStore, quota } = this.dependencies;
     const [used, maxBytes] = [await responseStore.getStoredBytes(accountId), await quota.loadMaxBytes(accountId)];
     if (used < maxBytes) return;
-    const message = `Nothing more is stored for this account, which has ${used} bytes of ${maxBytes}: delete responses, or send store: false`;
+    const message = `The account uses ${used} of ${maxBytes} bytes of its storage quota; delete responses, or send store: false`;
     throw new InvalidRequestError(400, message, 'store');
   }
 
-  /** @throws InvalidRequestError when the account has no such response, or it has expired */
+  /** Loads a conversation by its last response. @throws InvalidRequestError (404) if it is missing or has expired */
   async load(reader: StoredResponseReader, id: string, param: string | null = null): Promise<LoadedConversation> {
     return (isResponseId(id) ? await this.find({ by: 'id', id }, reader) : undefined) ?? throwNotFound(param);
   }
 
-  /** A response as it was answered. @throws InvalidRequestError as above */
+  /** Loads the JSON of a response as it was returned. @throws InvalidRequestError (404) like `load` */
   async loadResponse(reader: StoredResponseReader, id: string): Promise<string> {
     return (
       (isResponseId(id) ? (await this.find({ by: 'id', id, withoutPrevious: true }, reader))?.response : undefined) ??
@@ -172,10 +177,11 @@ export class ConversationService {
   }
 
   /**
-   * Input with the items that it only refers to, as clients do that leave it to the service to remember them. The last
-   * one comes first: it was said after the others, which are kept with it.
-   * @param continued the conversation that the request continues anyway
-   * @throws InvalidRequestError when the account has no such item, or it has expired, or all of them together are too much
+   * Replaces item references with the stored items. Clients send references if they do not retain items themselves. The
+   * last reference is resolved first, because its conversation usually contains the other items too.
+   * @param continued the conversation of `previous_response_id`, if any
+   * @throws InvalidRequestError 404 if an item does not exist or has expired; 400 if it is referenced twice, or the
+   * conversations are too large together
    */
   async resolveReferences(
     reader: StoredResponseReader,
@@ -189,7 +195,7 @@ export class ConversationService {
     for (const [at, item] of [...input.entries()].reverse()) {
       if (!isReference(item)) continue;
       const param = `input[${at}].id`;
-      if (referred.has(item.id)) throw new InvalidRequestError(400, 'An item is referred to twice', param);
+      if (referred.has(item.id)) throw new InvalidRequestError(400, 'An item must not be referenced twice', param);
       referred.add(item.id);
       if (knownItems.has(item.id)) continue;
       const id = isItemId(item.id) && lookups++ < MAX_LOOKUPS ? item.id : undefined;
@@ -198,21 +204,21 @@ export class ConversationService {
       for (const [name, loadedItem] of listItemsById(match ? [match] : []))
         if (!knownItems.has(name)) knownItems.set(name, loadedItem);
       if (!knownItems.has(item.id))
-        throw new InvalidRequestError(404, 'There is no such item; responses are kept for 30 days', param);
+        throw new InvalidRequestError(404, 'Item not found; responses are stored for 30 days', param);
       if (loadedConversations.reduce((sum, { length }) => sum + length, 0) > 2 * MAX_CONVERSATION_CHARACTERS)
-        throw new InvalidRequestError(400, 'What the items refer to is too much together', param);
+        throw new InvalidRequestError(400, 'The conversations of the referenced items are too large together', param);
     }
     if (referred.size === 0) return { input, loadedConversations };
     return { input: input.map((item) => (isReference(item) ? knownItems.get(item.id) : item)), loadedConversations };
   }
 
-  /** @throws InvalidRequestError when the account has no such response, or it has expired */
+  /** @throws InvalidRequestError (404) if the account has no such response, or it has expired */
   async remove(accountId: string, id: string): Promise<void> {
     const { responseStore, clock } = this.dependencies;
     if (!isResponseId(id) || !(await responseStore.remove(accountId, id, clock.now()))) throwNotFound();
   }
 
-  /** What was sealed with another master key counts as missing. */
+  /** A response that was sealed with an unknown master key is treated as missing. */
   private async find(
     reference: Pick<StoredResponseRef, 'by' | 'id' | 'withoutPrevious'>,
     { accountId, reserveMemory }: StoredResponseReader,
@@ -232,8 +238,9 @@ export class ConversationService {
 }
 
 /**
- * What is written of a conversation: what is new beside the one that it goes on from, or all of it where that would be put
- * together from too much. Undefined where it is too long to be kept.
+ * Serialises the new items of a conversation with references to the continued one. Serialises all items if the
+ * conversation would have too many parts or characters.
+ * @returns undefined if the conversation is too long to be stored
  */
 function serializeConversation(
   conversation: Conversation,
@@ -263,7 +270,6 @@ function listItemsById(conversations: readonly Conversation[]): readonly (readon
   return conversations.flatMap(({ items }) => items.flatMap((item) => (isItemId(item.id) ? [[item.id, item]] : [])));
 }
 
-/** An item that stands for another one. */
 function isReference(item: unknown): item is JsonObject {
   return isJsonObject(item) && item.type === 'item_reference';
 }
@@ -272,11 +278,11 @@ function isItemId(id: unknown): id is string {
   return typeof id === 'string' && id.length > 0 && id.length <= MAX_ITEM_ID_LENGTH && !id.includes('\0');
 }
 
-/** Nothing else is looked for. */
+/** Whether an id has our format. Other ids are not looked up. */
 function isResponseId(id: unknown): boolean {
   return typeof id === 'string' && RESPONSE_ID.test(id);
 }
 
 function throwNotFound(param: string | null = null): never {
-  throw new InvalidRequestError(404, 'There is no such response; they are kept for 30 days', param);
+  throw new InvalidRequestError(404, 'Response not found; responses are stored for 30 days', param);
 }

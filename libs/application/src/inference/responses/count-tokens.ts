@@ -1,4 +1,4 @@
-/** How many tokens a response would have as its input: an estimate, since each vendor counts in its own way. It costs nothing. */
+/** Estimates the input tokens of a response, since every provider counts differently. This operation is free. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { estimateInputTokens } from '../chat/count-tokens.ts';
 import type { ResponsesBody } from './body.ts';
@@ -18,7 +18,7 @@ export class CountResponseTokens extends Command<number> {
 export class CountResponseTokensHandler implements ICommandHandler<CountResponseTokens> {
   constructor(private readonly requestLoader: ResponseRequestLoader) {}
 
-  /** @throws InvalidRequestError for a model that is not there, and for what could not be served */
+  /** @throws InvalidRequestError if the model or a stored response does not exist, or the request is invalid */
   async execute({ reader, body }: CountResponseTokens): Promise<number> {
     return estimateInputTokens((await this.requestLoader.load(reader, body)).chat);
   }

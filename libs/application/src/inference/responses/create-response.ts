@@ -1,4 +1,4 @@
-/** One response: the conversation it continues → the chat that it means → the response that is kept. */
+/** Creates a response: loads the conversation that it continues, completes the chat, and stores the response. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -12,17 +12,17 @@ import { type ResponseEventOutput, ResponseWriter } from './response-writer.ts';
 
 export interface CreateResponseParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The origin of the request, as displayed in the query history. */
   readonly source: string;
-  /** Of the account whose conversations it may continue. */
+  /** Reads the conversations of the account, which the request may continue. */
   readonly reader: StoredResponseReader;
   readonly connection: ClientConnection;
   readonly body: ResponsesBody;
-  /** What is answered: the response, or what a conversation goes on from that it has compacted. */
+  /** `compaction` returns the compacted conversation instead of the response. */
   readonly resultFormat?: 'compaction';
 }
 
-/** Makes a response. Returns its JSON, or sends its events as they come and returns nothing. */
+/** Creates a response. Returns its JSON; with an output the response is streamed to it and the result is undefined. */
 export class CreateResponse extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,
@@ -33,7 +33,7 @@ export class CreateResponse extends Command<string | undefined> {
   }
 }
 
-/** A response that has been made, and the provider that made it. */
+/** A generated response and its provider. */
 interface CreatedResponse {
   readonly draft: ResponseBuilder;
   readonly response: ResponseJson;
@@ -52,7 +52,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     const { requestId, source, reader, connection, body, resultFormat } = request;
     const { accountId } = reader;
     const loaded = await this.requestLoader.load(reader, body);
-    // Who does not ask for it is told by the answer that it is not kept.
+    // Without an explicit `store`, a response that exceeds the quota is served but reports `store: false`.
     if (body.store) await this.conversations.assertWithinQuota(accountId);
     const draft = new ResponseBuilder(requestId, loaded);
     const store = (response: ResponseJson, provider: string) =>
@@ -72,7 +72,7 @@ export class CreateResponseHandler implements ICommandHandler<CreateResponse> {
     return JSON.stringify(await store(draft.build(completion.receipt), completion.provider));
   }
 
-  /** The response as it is answered, after the attempt to store it. It is charged by then in any case. */
+  /** Tries to store a response, which is already charged. Returns it with `store: false` if it was not stored. */
   private async storeResponse(
     accountId: string,
     request: LoadedResponseRequest,

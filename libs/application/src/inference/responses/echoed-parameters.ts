@@ -1,11 +1,14 @@
-/** What a response repeats of its request: what was really used. What an endpoint was not told is not repeated. */
+/**
+ * Request parameters that a response repeats, with the values that were used. A parameter that the endpoint does not
+ * support is null, omitted, or has its default.
+ */
 
 import { type JsonObject } from '#kernel';
 
 import type { CompletionSource } from '../chat/completion-writer.ts';
 import type { ParsedResponsesRequest } from './request.ts';
 
-/** @param source the endpoint that answers; undefined while none does */
+/** @param source the endpoint that generates the response; undefined until one responds */
 export function toEchoedParameters(
   { native, format, toolset, store, metadata }: ParsedResponsesRequest,
   source?: CompletionSource,
@@ -13,7 +16,7 @@ export function toEchoedParameters(
   const { body } = native;
   const isSupported = (parameter: string) => source?.supportedParameters.includes(parameter) ?? true;
   const used: JsonObject = { ...body, ...source?.sampling };
-  /** Null where it was given and not used, its default where it was not given. */
+  /** Returns the default if the request does not set the parameter, and null if it was set but not used. */
   const getSetting = (field: string, byDefault: number) =>
     (body[field] ?? null) === null ? byDefault : isSupported(field) ? used[field] : null;
   const { effort = null, summary = null } = isSupported('reasoning') ? (body.reasoning ?? {}) : {};
@@ -36,7 +39,7 @@ export function toEchoedParameters(
     store,
     truncation: body.truncation ?? 'disabled',
     ...(top ? { top_logprobs: top } : {}),
-    // A key that OpenAI's clients know as text or absent.
+    // OpenAI's clients expect a string or no key.
     ...(body.user ? { user: body.user } : {}),
   };
 }

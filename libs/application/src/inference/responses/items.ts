@@ -1,4 +1,4 @@
-/** The input of a response as messages of a chat. */
+/** Converts the input of a response to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
@@ -8,23 +8,23 @@ import { decodeReasoning } from './reasoning.ts';
 import { type ToolName, type Toolset, toFunctionArguments } from './toolset.ts';
 
 /**
- * What a model has done by itself, and what a client sends back with the rest of an answer: its text says what came of
- * it, and no chat takes it. Of reasoning only its maker can go on from, see `reasoning.ts`.
+ * Items that clients send back and that chats do not support. The text after a search contains its outcome. Reasoning
+ * is usable only by the provider that generated it; reasoning of chats is handled in `reasoning.ts`.
  */
 export const OMITTED_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 const CALL_OUTPUT_TYPES: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output']);
-/** What says nothing, but sets something for what follows. */
+/** Items without content that change settings for the rest of the conversation. */
 export const SETTING_ITEM_TYPES: ReadonlySet<unknown> = new Set(['additional_tools', 'configuration_update']);
 
-/** The input as items. What they are is judged when they become messages. */
+/** Converts the input to items. They are validated when they are converted to messages. */
 export function toItems(input: string | readonly unknown[]): readonly unknown[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 }
 
 /**
- * @param earlier items of what was said before
- * @param tools by which calls are named
- * @throws InvalidRequestError that names the item
+ * @param earlier items of the continued conversation
+ * @param tools provides the names of called tools
+ * @throws InvalidRequestError (400) naming the item
  */
 export function toChatMessages(
   input: readonly unknown[],
@@ -38,14 +38,14 @@ export function toChatMessages(
   return transcript.messages;
 }
 
-/** Messages in the order of the items, however many there are: an item never looks through those before it. */
+/** Builds the messages in the order of the items. Never searches the earlier items: that would take quadratic time. */
 class Transcript {
   readonly messages: ChatMessage[] = [];
-  /** By the ids of their calls, where the outputs stand; undefined for none yet. */
+  /** Index of the output message of each call, by call id; undefined before the first output. */
   private readonly outputs = new Map<unknown, number | undefined>();
-  /** The calls of the last message, as long as more may join them. */
+  /** Calls of the last message while further calls can join them, else undefined. */
   private calls: JsonObject[] | undefined;
-  /** What the model thought before it says or calls something. */
+  /** Reasoning that belongs to the next message or call of the model. */
   private reasoningDetails: JsonObject[] = [];
 
   constructor(private readonly tools: Toolset) {}
@@ -70,7 +70,7 @@ class Transcript {
     this.calls = undefined;
   }
 
-  /** Calls of one turn are one message, together with the text before them. */
+  /** Combines the calls of one turn and the text before them into one message. */
   private addCall({ type, call_id, name, namespace = null }: JsonObject, text: unknown, param: string): void {
     const isCustom = type === 'custom_tool_call';
     if (typeof call_id !== 'string' || typeof name !== 'string' || typeof text !== 'string') {
@@ -102,10 +102,10 @@ class Transcript {
     return { ...message, reasoning_details: [...toList(message.reasoning_details), ...this.reasoningDetails] };
   }
 
-  /** A tool may answer several times, and a call of a chat has one answer: more of it joins that. */
+  /** A tool may return several outputs, but a call in a chat has one, so further outputs are appended to the first. */
   private addOutput({ call_id, output }: JsonObject, param: string): void {
     if (!this.outputs.has(call_id)) {
-      throw invalidRequest(`There is no call with the call_id of ${param}`, `${param}.call_id`);
+      throw invalidRequest(`${param}.call_id must be the call_id of an earlier call`, `${param}.call_id`);
     }
     const content = toToolOutput(output, param);
     const at = this.outputs.get(call_id);

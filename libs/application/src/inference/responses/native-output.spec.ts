@@ -18,7 +18,7 @@ function folded(events: readonly JsonObject[], showsEncrypted = false) {
   return { output, passed: events.flatMap((each) => output.accept(each)) };
 }
 
-describe('events of an upstream that speaks Responses', () => {
+describe('events of the Responses API', () => {
   const TEXT = [
     added(MESSAGE),
     event('content_part.added', { content_index: 0, part: PART }),
@@ -27,7 +27,7 @@ describe('events of an upstream that speaks Responses', () => {
     event('output_text.annotation.added', { content_index: 0, annotation_index: 0, annotation: { url: 'u' } }),
   ];
 
-  test('are passed on as they are, without their numbers', () => {
+  test('are forwarded without their sequence numbers, but otherwise unchanged', () => {
     const { passed } = folded(TEXT);
     expect(passed).toEqual(TEXT.map(({ sequence_number: _, ...each }) => each));
   });
@@ -35,13 +35,13 @@ describe('events of an upstream that speaks Responses', () => {
   test.each<[string, JsonObject]>([
     ['an item', added(MESSAGE, 4_294_967_294)],
     ['a part', event('content_part.added', { content_index: 1e9, part: PART })],
-    ['a name', event('content_part.added', { content_index: 'length', part: PART })],
-    ['what all objects have', { ...added(MESSAGE), output_index: 'constructor' }],
-  ])('that put %s where none can be are an error of the upstream', (_, odd) => {
-    expect(() => folded([added(MESSAGE), odd])).toThrow('a part that there cannot be');
+    ['a string', event('content_part.added', { content_index: 'length', part: PART })],
+    ['a property of all objects', { ...added(MESSAGE), output_index: 'constructor' }],
+  ])('fail with UpstreamError for an invalid index: %s', (_, odd) => {
+    expect(() => folded([added(MESSAGE), odd])).toThrow('an item or part with an invalid index');
   });
 
-  test('are folded, for reads before the end', () => {
+  test('are folded, so that an interrupted response contains its text', () => {
     const { output } = folded(TEXT);
     expect(output.outputText).toBe('Hello');
     output.interrupt();
@@ -49,7 +49,7 @@ describe('events of an upstream that speaks Responses', () => {
     expect(output.items).toEqual([{ ...MESSAGE, status: 'incomplete', content }]);
   });
 
-  test('of calls, refusals and summaries are folded as well', () => {
+  test('are folded for calls, refusals and summaries', () => {
     const { output } = folded([
       added({ type: 'reasoning', id: 'rs_1', summary: [] }),
       event('reasoning_summary_part.added', { summary_index: 0, part: { type: 'summary_text', text: '' } }),
@@ -67,7 +67,7 @@ describe('events of an upstream that speaks Responses', () => {
     ]);
   });
 
-  test('end with the output as it is in the end', () => {
+  test('are replaced by the output of the final response', () => {
     const { output, passed } = folded([
       ...TEXT,
       {
@@ -83,7 +83,7 @@ describe('events of an upstream that speaks Responses', () => {
     expect([output.items, output.incompleteReason]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
   });
 
-  test.each([false, true])('show encrypted reasoning where requested (%p); it is kept for the next turn', (shows) => {
+  test.each([false, true])('include encrypted reasoning if requested (%p), and retain it in any case', (shows) => {
     const { output, passed } = folded([added(REASONING), event('output_item.done', { item: REASONING })], shows);
     const { encrypted_content: _, ...hidden } = REASONING;
     const shown = shows ? REASONING : hidden;
@@ -92,13 +92,13 @@ describe('events of an upstream that speaks Responses', () => {
     expect(output.getRetainedItems('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
   });
 
-  test('about items that never came change nothing', () => {
+  test('change nothing if their item never arrived', () => {
     const { output, passed } = folded([event('output_text.delta', { output_index: 3, content_index: 1, delta: 'x' })]);
     expect([output.items, output.outputText, passed.length]).toEqual([[], '', 1]);
   });
 });
 
-test('a response in one piece is its output', () => {
+test('takes all items of a non-streaming response and produces no events', () => {
   const { output, passed } = folded([{ object: 'response', status: 'completed', output: [REASONING, MESSAGE] }]);
   expect([passed, output.items.length, output.incompleteReason]).toEqual([[], 2, undefined]);
 });

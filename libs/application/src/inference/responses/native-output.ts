@@ -1,6 +1,6 @@
 /**
- * The output of a response as an upstream that speaks Responses makes it: its items and events are passed on as they
- * are, and folded, so that there is something to show when the answer breaks off.
+ * The output of a provider with the Responses API. Its items and events are forwarded unchanged, apart from the names
+ * of tools and hidden reasoning. They are also folded, so that an interrupted response contains its output so far.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -10,7 +10,7 @@ import type { TypedEvent } from '../chat/translating-writer.ts';
 import { omitEncryptedReasoning } from './reasoning.ts';
 import { Toolset } from './toolset.ts';
 
-/** Fields that are filled by the deltas of an event. */
+/** Fields to which the deltas of an event type are appended. */
 const DELTA_FIELDS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments' | 'input'> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],
@@ -20,22 +20,22 @@ const DELTA_FIELDS: ReadonlyMap<string, 'text' | 'refusal' | 'arguments' | 'inpu
 ]);
 
 const CALL_TYPES: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call']);
-/** What only its maker can use. */
+/** Types of items that only the provider that generated them can use. */
 const PROVIDER_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 
-/** Of items in an answer, and of parts in one of them. */
+/** Maximum number of items in a response, and of parts in an item. */
 const MAX_LIST_LENGTH = 10_000;
 
 type MutableItem = Record<string, unknown>;
 
 export class NativeOutput {
   private readonly allItems: MutableItem[] = [];
-  /** Why it ended before it was complete. */
+  /** Why the response ended before it was complete, as the provider reported it. */
   incompleteReason: string | undefined;
 
   /**
-   * @param showsEncrypted whether the client wants the reasoning that it cannot read
-   * @param toolset by which the caller knows the tools that are called
+   * @param showsEncrypted whether the client requested encrypted reasoning
+   * @param toolset provides the caller's names of called tools
    */
   constructor(
     private readonly showsEncrypted: boolean,
@@ -46,7 +46,7 @@ export class NativeOutput {
     return this.presentItems.map((item) => this.toVisibleItem(item));
   }
 
-  /** With everything that the next answer can use. @param provider the maker */
+  /** Returns the items with everything that later requests can use. @param provider slug of the output's provider */
   getRetainedItems(provider: string): readonly JsonObject[] {
     return this.presentItems.map((item) =>
       PROVIDER_ITEM_TYPES.has(item.type) ? { ...item, made_by: provider } : item,
@@ -62,7 +62,7 @@ export class NativeOutput {
       .join('');
   }
 
-  /** Takes the next event, or the whole response, and returns the events to send for it. */
+  /** Adds an event or the complete response. @returns the events to send for it */
   accept(eventOrResponse: JsonObject): readonly TypedEvent[] {
     const { response } = eventOrResponse;
     const finalResponse = eventOrResponse.object === 'response' ? eventOrResponse : response;
@@ -75,7 +75,7 @@ export class NativeOutput {
     return [isJsonObject(event.item) ? { ...event, item: this.toVisibleItem(event.item) } : event];
   }
 
-  /** With the names that the caller knows its tools by. */
+  /** Replaces tool names that the model uses with the caller's names. */
   private withCallerNames(event: TypedEvent): TypedEvent {
     if (isJsonObject(event.item)) return { ...event, item: this.toCallerItem(event.item) };
     if (event.type !== 'response.function_call_arguments.done' || typeof event.name !== 'string') return event;
@@ -87,7 +87,7 @@ export class NativeOutput {
     return { ...item, ...this.toolset.getTool(item.name).toolName };
   }
 
-  /** The answer broke off: what is open stays so. */
+  /** Marks open items as incomplete after the response was interrupted. */
   interrupt(): void {
     for (const item of this.presentItems) if (item.status === 'in_progress') item.status = 'incomplete';
   }
@@ -111,7 +111,7 @@ export class NativeOutput {
     return this.showsEncrypted ? item : omitEncryptedReasoning(item);
   }
 
-  /** Events are sent after they have been folded: what is changed later must be a copy. */
+  /** Folds an event. Items and parts are copied, because the event is sent later and must not show further changes. */
   private applyEvent({ type, output_index, ...event }: TypedEvent): void {
     if (output_index === undefined || output_index === null) return;
     assertIndex(output_index);
@@ -135,8 +135,8 @@ export class NativeOutput {
   }
 }
 
-/** Lists are as long as the highest place in them, and are written out. @throws UpstreamError */
+/** Limits the length of a list, which depends on its highest index. @throws UpstreamError for an invalid index */
 function assertIndex(index: unknown): asserts index is number {
   if (Number.isInteger(index) && (index as number) >= 0 && (index as number) < MAX_LIST_LENGTH) return;
-  throw new UpstreamError('upstream_error', 'The upstream sent a part that there cannot be');
+  throw new UpstreamError('upstream_error', 'The provider sent an item or part with an invalid index');
 }

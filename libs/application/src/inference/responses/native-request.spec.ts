@@ -22,13 +22,13 @@ const HI = { type: 'message', role: 'user', content: 'Hi' };
 const SAID = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes' }] };
 const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'abcdefgh' };
 
-describe('a request in the words of Responses', () => {
-  test('says no more than was asked, and keeps nothing upstream', () => {
+describe('a request for the Responses API', () => {
+  test('contains no more than the caller’s request and disables storage at the provider', () => {
     expect(sent()).toEqual({ model: 'm', input: [HI], store: false });
     expect(sent({ store: true })).toEqual({ model: 'm', input: [HI], store: false });
   });
 
-  test('has the fields that the endpoint knows, and no others', () => {
+  test('contains only the fields that the endpoint supports', () => {
     const asked = {
       instructions: 'Be brief',
       temperature: 0.5,
@@ -66,17 +66,17 @@ describe('a request in the words of Responses', () => {
     });
   });
 
-  test('asks for no summary of reasoning that is not to be shown', () => {
+  test('requests no summary of reasoning that is excluded from the response', () => {
     const reasoning = { max_tokens: 500, summary: 'auto', exclude: true };
     expect(sent({ reasoning }, ['reasoning']).reasoning).toEqual({ max_tokens: 500, exclude: true });
   });
 
-  test('asks for reasoning that it will want to send back', () => {
+  test('requests encrypted reasoning if the response is stored', () => {
     expect(sent({ store: true }, ['reasoning']).include).toEqual(['reasoning.encrypted_content']);
     expect(sent({ store: false }, ['reasoning']).include).toBeUndefined();
   });
 
-  test('has functions in the flat form, and leaves the search to us', () => {
+  test('contains functions in the flat format, but no web search tool', () => {
     const parameters = { type: 'object' };
     const tools = [
       { type: 'function', function: { name: 'f', parameters } },
@@ -101,15 +101,15 @@ describe('a request in the words of Responses', () => {
   });
 });
 
-describe('its input', () => {
+describe('the input of a request for the Responses API', () => {
   test.each<[string, unknown, unknown]>([
     [
-      'has what a developer says',
+      'contains developer messages as text',
       [{ role: 'developer', content: [{ type: 'text', text: 'Be brief' }] }, HI],
       [{ type: 'message', role: 'developer', content: 'Be brief' }, HI],
     ],
     [
-      'has calls and their outputs without ids',
+      'contains calls and their outputs without ids',
       [
         HI,
         { type: 'function_call', id: 'fc_1', call_id: 'c', name: 'f', arguments: '{}', status: 'completed' },
@@ -122,7 +122,7 @@ describe('its input', () => {
       ],
     ],
     [
-      'has an answer without our own fields',
+      'contains assistant messages without ids, annotations and log probabilities',
       [
         {
           ...SAID,
@@ -146,19 +146,19 @@ describe('its input', () => {
         HI,
       ],
     ],
-    ['has reasoning with what it led to', [HI, REASONING, SAID, HI], [HI, REASONING, SAID, HI]],
-    ['has no reasoning that led nowhere', [HI, REASONING, HI, REASONING], [HI, HI]],
-    ['has no reasoning that cannot be read', [HI, { ...REASONING, encrypted_content: undefined }, SAID], [HI, SAID]],
+    ['contains reasoning before its message', [HI, REASONING, SAID, HI], [HI, REASONING, SAID, HI]],
+    ['omits reasoning without a message', [HI, REASONING, HI, REASONING], [HI, HI]],
+    ['omits reasoning that is not encrypted', [HI, { ...REASONING, encrypted_content: undefined }, SAID], [HI, SAID]],
   ])('%s', (_, input, expected) => {
     expect(inputOf(input)).toEqual(expected);
   });
 
-  test('has what was said before, without the reasoning of other providers', () => {
+  test('contains earlier items without the reasoning of other providers', () => {
     const earlier = [HI, { ...REASONING, made_by: 'openai' }, SAID, HI, { ...REASONING, made_by: 'azure' }, SAID];
     expect(inputOf('Hi', earlier)).toEqual([HI, REASONING, SAID, HI, SAID, HI]);
   });
 
-  test('has searches of the provider itself with the reasoning that led to them, and of no other', () => {
+  test('contains only searches of the same provider, after the reasoning that led to them', () => {
     const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } };
     const own = { made_by: 'openai' };
     expect(inputOf('Hi', [HI, { ...REASONING, ...own }, { ...search, ...own }, SAID])).toEqual([
@@ -171,7 +171,7 @@ describe('its input', () => {
     expect(inputOf('Hi', [HI, REASONING, search, SAID])).toEqual([HI, SAID, HI]);
   });
 
-  test('may be dearer by the reasoning in it', () => {
+  test('counts reasoning, summaries and searches as additional input tokens', () => {
     expect(countMaxCarriedTokens(native({ input: [HI, SAID] }))).toBe(0);
     const bound = (item: object) => countMaxCarriedTokens(native({ input: [HI, item, SAID] }));
     const long = 'x'.repeat(4_000);
@@ -193,7 +193,7 @@ test.each<[object, number | undefined, boolean]>([
   [{ frequency_penalty: -1 }, undefined, false],
   [{ input: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, undefined, false],
 ])(
-  'an endpoint that speaks Responses is asked in them, or as a chat for what they do not know: %j, limit %p',
+  'calls an endpoint with both APIs through its Responses API unless the request requires a chat: %j, limit %p',
   (more, limit, natively) => {
     expect(usesNativeResponses({ speaks: ['chat', 'responses'] } as never, native(more), limit)).toBe(natively);
     expect(usesNativeResponses({ speaks: ['responses'] } as never, native(more), limit)).toBe(true);

@@ -1,4 +1,4 @@
-/** A request in the protocol of Responses, for endpoints that speak it: the fields that the endpoint knows. */
+/** Converts requests for endpoints with the Responses API. */
 
 import type { Endpoint } from '#catalogue';
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -14,29 +14,29 @@ import { isChatReasoning } from './reasoning.ts';
 import type { ToolName, Toolset } from './toolset.ts';
 
 const ENCRYPTED_REASONING = 'reasoning.encrypted_content';
-/** The parameter of endpoints that know tools with plain text; all others are asked in a chat for them. */
+/** Endpoints with this parameter support tools with plain text input. Others get such requests as chats. */
 const CUSTOM_TOOLS = 'custom_tools';
-/** What to `include` for the probabilities of tokens. */
+/** The value of `include` for log probabilities of tokens. */
 export const LOGPROBS_INCLUDE = 'message.output_text.logprobs';
-/** Encrypted reasoning has more characters of base64 than this for each of its tokens. */
+/** Encrypted reasoning has more base64 characters than this per token. */
 const BASE64_CHARACTERS_PER_TOKEN = 4;
 
 export interface NativeRequest extends ParsedResponsesOptions {
   readonly body: ResponsesBody;
-  /** All that was said: what was said before, and the input. */
+  /** The items of the continued conversation and of the input. */
   readonly items: readonly JsonObject[];
-  /** It has a field that only chats support. */
+  /** The request uses a feature that only chats support. */
   readonly isChatOnly: boolean;
 }
 
 const CALL_TYPES: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call']);
 
-/** Reasoning that an upstream has encrypted or a search that it has made, and the upstream: no other can use it. */
+/** Encrypted reasoning or a search, with the slug of the provider that generated it. No other provider can use it. */
 export interface ProviderSpecificItem {
   readonly made_by?: string;
 }
 
-/** Whether an endpoint is called with Responses; it may speak both. @param limit output tokens at most */
+/** Whether an endpoint is called through its Responses API. @param limit maximum output tokens */
 export function usesNativeResponses(endpoint: Endpoint, request: NativeRequest, limit: number | undefined): boolean {
   const { speaks, parameters } = endpoint;
   if (!speaks.includes('responses') || request.isCompaction) return false;
@@ -51,7 +51,10 @@ function usesCustomTools({ toolset, items }: NativeRequest): boolean {
   return toolset.hasCustomTools || items.some(({ type }) => type === 'custom_tool_call');
 }
 
-/** Tokens that come on top of those of the chat, at most: of reasoning, its summary, and searches that were made. */
+/**
+ * Returns the maximum input tokens in addition to those of the chat: encrypted reasoning, its summaries and earlier
+ * searches.
+ */
 export function countMaxCarriedTokens({ items }: NativeRequest): number {
   let tokens = 0;
   for (const item of items) {
@@ -77,9 +80,9 @@ export function allowsTruncation({ truncation }: ResponsesBody): boolean {
 }
 
 /**
- * The request for an upstream: the fields that it knows. It keeps nothing, since we do. Connectors say the reasoning in
- * their upstream's words.
- * @param limit output tokens at most; undefined for as many as the model makes
+ * Creates the request for an endpoint, with only the parameters that the endpoint supports. Storage is disabled at
+ * the provider, because only the gateway stores responses. Connectors convert `reasoning` to their provider's format.
+ * @param limit maximum output tokens; undefined for the model's maximum
  */
 export function toUpstreamResponsesBody(
   request: NativeRequest,
@@ -123,7 +126,7 @@ function omitIfEmpty(fields: JsonObject): JsonObject | undefined {
   return Object.keys(fields).length > 0 ? fields : undefined;
 }
 
-/** As in a chat, with the summary that only Responses know. */
+/** Adds the `summary` of the Responses API to the reasoning options of a chat. */
 function toReasoning({ reasoning }: ResponsesBody, requested: Reasoning | undefined): JsonObject | undefined {
   const summary = requested?.exclude ? null : reasoning?.summary;
   return omitIfEmpty(omitNullish({ ...requested, summary }));
@@ -135,7 +138,7 @@ function toTextOptions({ format, body }: NativeRequest, isSupported: IsSupported
   return omitIfEmpty(omitNullish({ format: includesFormat ? omitNullish(format) : null, verbosity }));
 }
 
-/** The caller's own: searches are ours to make. */
+/** Includes only tools that the caller runs. Web searches are planned separately. */
 function toToolFields({ toolset, body }: NativeRequest, isSupported: IsSupported): JsonObject {
   const { tools, tool_choice } = toolset.nativeParameters;
   if (tools.length === 0 || !isSupported('tools')) return {};
@@ -150,12 +153,13 @@ function toToolFields({ toolset, body }: NativeRequest, isSupported: IsSupported
 }
 
 /**
- * Items as an upstream that keeps nothing takes them. What it made of its own goes without the ids that it does not know
- * any more; reasoning goes encrypted, together with what it led to, or not at all.
+ * Converts items for a provider that stores nothing. Messages and calls are sent without ids, which the provider does
+ * not know. Reasoning is sent encrypted and only before the item that it led to. Reasoning and searches of other
+ * providers are omitted.
  */
 function toProviderInput({ items, toolset }: NativeRequest, slug: string): readonly JsonObject[] {
   const input: JsonObject[] = [];
-  /** Reasoning whose consequence has not come yet. */
+  /** Reasoning that belongs to the next item. */
   let pendingReasoning: JsonObject[] = [];
   for (const item of items) {
     const { type = 'message', role } = item;
@@ -177,7 +181,7 @@ function toProviderInput({ items, toolset }: NativeRequest, slug: string): reado
   return input;
 }
 
-/** Clients that keep nothing send it without an id. */
+/** Converts encrypted reasoning; the id is optional, because some clients do not send it. */
 function toReasoningItems(item: JsonObject & ProviderSpecificItem, slug: string): readonly JsonObject[] {
   const { made_by, id, summary, encrypted_content } = item;
   if (typeof encrypted_content !== 'string' || isChatReasoning(item)) return [];
@@ -213,7 +217,7 @@ function toProviderMessage({ role, content, phase }: JsonObject): JsonObject {
   return { type, role, content: assistantContent, ...omitNullish({ phase: typeof phase === 'string' ? phase : null }) };
 }
 
-/** Text where it is nothing else. */
+/** Returns the output of a tool as a string if it contains only text. */
 function toProviderOutput(output: unknown): unknown {
   if (typeof output === 'string') return output;
   const parts = (output as readonly JsonObject[]).map(toReadablePart);

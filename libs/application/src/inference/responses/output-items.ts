@@ -1,4 +1,4 @@
-/** The items of an answer while it is made. */
+/** The output items of a response while it is generated. */
 import { type JsonObject } from '#kernel';
 
 import type { ToolName } from './toolset.ts';
@@ -30,7 +30,7 @@ export interface ReasoningItem {
   readonly id: string;
   status: ItemStatus;
   readonly summary: { readonly type: 'summary_text'; text: string }[];
-  /** From which only its maker can go on. */
+  /** Only the provider that generated the reasoning can continue from it. */
   encrypted_content?: string;
 }
 
@@ -61,7 +61,6 @@ export interface SearchItem {
 
 export type OutputItem = MessageItem | ReasoningItem | CallItem | SearchItem;
 
-/** How the ids of items begin. */
 export const ID_PREFIX = {
   message: 'msg',
   reasoning: 'rs',

@@ -4,7 +4,7 @@ import { type JsonObject } from '#kernel';
 import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
 import { decodeReasoning } from './reasoning.ts';
 
-/** What the deltas lead to, each event as its name without `response.`, its item's index, and what it brings. */
+/** Converts deltas. A line describes an event: its name without `response.`, the index of its item, and its content. */
 function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
   const output = new ResponseOutput('1');
   const events = [...deltas.flatMap((delta) => output.accept(delta)), ...output.end(status)];
@@ -17,7 +17,7 @@ function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete
   return { output, events, lines };
 }
 
-/** What a chat that continues it contains of it. */
+/** Returns the message that these items become in a chat that continues them. */
 const saidBy = ({ items }: Pick<ResponseOutput, 'items'>) =>
   parseResponsesRequest({ model: 'm', input: 'Go on' }, items as readonly object[] as readonly JsonObject[]).chat
     .messages[0];
@@ -27,10 +27,10 @@ const opening = (index: number, id: string, name: string) =>
   call(index, { id, type: 'function', function: { name, arguments: '' } });
 const args = (index: number, text: string) => call(index, { function: { arguments: text } });
 
-describe('reasoning that its maker wants back', () => {
+describe('reasoning that its provider requires in later requests', () => {
   const detail = (text: string, more: object = {}) => ({ type: 'reasoning.text', text, index: 0, ...more });
 
-  test('is put together from its pieces, and known at its end', () => {
+  test('is joined from its chunks and retained, but hidden from the client', () => {
     const pieces = [
       { reasoning: 'So', reasoning_details: [detail('So', { signature: null })] },
       { reasoning: ' be it', reasoning_details: [detail(' be it')] },
@@ -49,7 +49,7 @@ describe('reasoning that its maker wants back', () => {
     expect(JSON.stringify([events, output.items])).not.toContain('encrypted_content');
   });
 
-  test('is an item of its own where nothing of it may be read', () => {
+  test('is an item even if all of it is encrypted', () => {
     const { lines } = written([
       { reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] },
       { content: 'Yes' },
@@ -61,7 +61,7 @@ describe('reasoning that its maker wants back', () => {
   });
 });
 
-describe('searches of an answer', () => {
+describe('searches of a response', () => {
   const note = (at: number, state: 'searching' | 'completed' | 'failed') => ({ at, query: `q${at}`, state });
   const source = { type: 'url_citation', url_citation: { url: 'https://a.example', title: 'A' } };
 
@@ -70,7 +70,7 @@ describe('searches of an answer', () => {
     return events.map(({ type, output_index }) => `${type.replace('response.', '')} ${output_index}`);
   }
 
-  test('are items of their own, between what is said before and after them', () => {
+  test('are items between the messages before and after them', () => {
     const output = new ResponseOutput('1');
     expect(
       lines(output, [
@@ -114,7 +114,7 @@ describe('searches of an answer', () => {
     ]);
   });
 
-  test('that are reported only at their end are reported in full', () => {
+  test('have all events even if they are reported only at their end', () => {
     const output = new ResponseOutput('1');
     const types = output.recordSearch(note(0, 'completed')).map(({ type }) => type.replace('response.', ''));
     expect(types).toEqual([
@@ -129,7 +129,7 @@ describe('searches of an answer', () => {
     ]);
   });
 
-  test('are no answer: there is a message behind them, and it has the sources', () => {
+  test('are followed by a message with the sources, even without text', () => {
     const output = new ResponseOutput('1');
     output.recordSearch(note(0, 'completed'));
     output.accept({ annotations: [source] });
@@ -141,8 +141,8 @@ describe('searches of an answer', () => {
   });
 });
 
-describe('the pieces of an answer', () => {
-  test('that is text add an item and a part, fill them, and end them', () => {
+describe('the chunks of a completion', () => {
+  test('add, fill and end an item and a part for text', () => {
     const { lines, output } = written([{ content: '' }, { content: 'Hel' }, { content: 'lo' }, {}]);
     expect(lines).toEqual([
       'output_item.added 0 message in_progress',
@@ -166,7 +166,7 @@ describe('the pieces of an answer', () => {
     expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Hello' });
   });
 
-  test('are sent as they are at that moment', () => {
+  test('produce events with the state of the item at that time', () => {
     const { events } = written([{ content: 'Hello' }]);
     expect(events[0]).toEqual({
       type: 'response.output_item.added',
@@ -190,7 +190,7 @@ describe('the pieces of an answer', () => {
     });
   });
 
-  test.each(['reasoning', 'reasoning_content'])('that are %s are an item before the text', (name) => {
+  test.each(['reasoning', 'reasoning_content'])('produce an item for %s before the item of the text', (name) => {
     const { lines, output } = written([{ [name]: 'H' }, { [name]: 'm' }, { content: 'Yes' }]);
     expect(lines).toEqual([
       'output_item.added 0 reasoning in_progress',
@@ -211,7 +211,7 @@ describe('the pieces of an answer', () => {
     expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Yes' });
   });
 
-  test('that are calls stay apart, also when their arguments come by turns', () => {
+  test('produce separate calls even if the chunks of their arguments alternate', () => {
     const { lines, output } = written([
       { content: 'Let me see' },
       opening(0, 'call_a', 'f'),
@@ -248,12 +248,12 @@ describe('the pieces of an answer', () => {
     ]);
   });
 
-  test('of a call without an id get one', () => {
+  test('produce an id for a call without one', () => {
     const { output } = written([call(0, { function: { name: 'f', arguments: '{}' } })]);
     expect(output.items[0]).toMatchObject({ call_id: 'call_fc_1_0', arguments: '{}' });
   });
 
-  test('that refuse are a part of their own', () => {
+  test('produce a separate part for a refusal', () => {
     const { lines, output } = written([{ content: 'Well' }, { refusal: 'N' }, { refusal: 'o' }]);
     expect(lines.slice(2)).toEqual([
       'output_text.delta 0 Well',
@@ -269,7 +269,7 @@ describe('the pieces of an answer', () => {
     expect(saidBy(output)).toEqual({ role: 'assistant', content: 'Well', refusal: 'No' });
   });
 
-  test('that cite are annotations of the text, in the flat form', () => {
+  test('produce annotations in the flat format of the Responses API for citations', () => {
     const url_citation = { url: 'https://x.example', title: 'X', content: '…', start_index: 0, end_index: 3 };
     const { events, output } = written([
       { content: 'Yes' },
@@ -287,7 +287,7 @@ describe('the pieces of an answer', () => {
     expect(output.items[0]).toMatchObject({ content: [{ annotations: [annotation] }] });
   });
 
-  test('that are none are an empty message', () => {
+  test('produce an empty message if they are empty', () => {
     const { lines, output } = written([{}, { content: null, refusal: null, tool_calls: null, annotations: null }]);
     expect(lines.map((line) => line.split(' ')[0])).toEqual([
       'output_item.added',
@@ -299,25 +299,25 @@ describe('the pieces of an answer', () => {
     expect(saidBy(output)).toEqual({ role: 'assistant', content: '' });
   });
 
-  test('that are of no kind we know change nothing', () => {
+  test('produce nothing for fields of an unexpected type', () => {
     const odd = { content: 7, reasoning: {}, refusal: [], tool_calls: [null, 'x'], annotations: {} };
     expect(written([odd, { content: 'Yes' }]).output.outputText).toBe('Yes');
   });
 });
 
-test('an answer in one piece is reported like its pieces', () => {
+test('produces the same items for a non-streaming completion as for its chunks', () => {
   const pieces = written([{ reasoning: 'Hm' }, { content: 'Yes' }, opening(0, 'call_a', 'f'), args(0, '{}')]).output
     .items;
   const tool_calls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
   expect(written([{ content: 'Yes', reasoning: 'Hm', refusal: null, tool_calls }]).output.items).toEqual(pieces);
 });
 
-test('what was open when the answer was cut short is incomplete, what was done before is not', () => {
+test('marks only the open item as incomplete if the completion reached its output limit', () => {
   const { output } = written([{ reasoning: 'Hm' }, { content: 'Ye' }], 'incomplete');
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
 });
 
-test('what was open when the answer broke off is incomplete', () => {
+test('marks only the open item as incomplete if the completion was interrupted', () => {
   const output = new ResponseOutput('1');
   output.accept({ reasoning: 'Hm' });
   output.accept({ content: 'Ye' });
@@ -325,7 +325,7 @@ test('what was open when the answer broke off is incomplete', () => {
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
 });
 
-test('what a vendor sends in ever so many places takes a time that grows with it', () => {
+test('processes chunks of many calls and reasoning details in linear time', () => {
   const PLACES = 30_000;
   const began = performance.now();
   const calls = Array.from({ length: PLACES }, (_, i) => ({
@@ -341,5 +341,5 @@ test('what a vendor sends in ever so many places takes a time that grows with it
   const thoughts = calls.map(({ index }) => ({ reasoning_details: [{ type: 'reasoning.text', text: 'x', index }] }));
   const { output, events } = written([{ tool_calls: calls }, ...thoughts]);
   expect([output.retainedItems.length, events.at(-1)?.output_index]).toEqual([PLACES + 1, PLACES - 1]);
-  expect(performance.now() - began).toBeLessThan(3_000); // to look through all of them for each takes 11 s
+  expect(performance.now() - began).toBeLessThan(3_000); // searching all of them for each chunk takes 11 s
 });

@@ -1,6 +1,6 @@
 /**
- * A chat answer as the output items of a response, and the events that announce them: one item after the other, each
- * added, filled and done. An answer in one piece goes the same way, as a single delta.
+ * Converts a chat completion to the output items of a response and their events: each item is added, filled and done.
+ * Only calls may be open at the same time. A non-streaming completion is converted in the same way, as a single delta.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -20,33 +20,33 @@ import {
 import { encodeReasoning, omitEncryptedReasoning, ReasoningCollector } from './reasoning.ts';
 import { parseToolInput, Toolset } from './toolset.ts';
 
-/** A call while it is made: models write the plain text of a tool as the arguments of a function. */
+/** A call while it is generated. In a chat, plain text input of a tool arrives as the arguments of a function. */
 interface OpenCall {
   readonly item: CallItem;
   argumentsText: string;
 }
 
 export class ResponseOutput {
-  /** With everything that the next answer can use. */
+  /** The items with everything that later requests can use. */
   readonly retainedItems: OutputItem[] = [];
-  /** Where each stands among them. */
+  /** The index of each retained item. */
   private readonly indexes = new Map<OutputItem, number>();
-  /** The message or the reasoning that is being filled: the next thing that is not of its kind ends it. */
+  /** The message or the reasoning that is being filled. The next item ends it. */
   private openItem: MessageItem | ReasoningItem | undefined;
-  /** By their index in the chat answer. They stay open to the end: their arguments may come by turns. */
+  /** Calls by their index in the completion. They stay open until the end: chunks of several calls may alternate. */
   private readonly calls = new Map<number, OpenCall>();
-  /** By their place among the searches. */
+  /** Search items by the index of the search. */
   private readonly searches = new Map<number, SearchItem>();
-  /** Sources that came before the text that they are sources of. */
+  /** Citations that arrived before their text. */
   private citations: JsonObject[] = [];
-  /** Of the reasoning that is being filled: what its maker wants back. */
+  /** Details of the open reasoning item, which its provider requires in later requests. */
   private reasoningDetails = new ReasoningCollector();
   private events: TypedEvent[] = [];
 
   /**
-   * @param id what the ids of all items are made of
-   * @param toolset by which the caller knows the tools that are called
-   * @param showsEncrypted whether the client wants the reasoning that it cannot read
+   * @param id included in the ids of all items
+   * @param toolset provides the caller's names of called tools
+   * @param showsEncrypted whether the client requested encrypted reasoning
    */
   constructor(
     private readonly id: string,
@@ -58,15 +58,15 @@ export class ResponseOutput {
     return this.retainedItems.map((item) => this.toVisibleItem(item));
   }
 
-  /** All text of all messages. */
   get outputText(): string {
     const parts = this.retainedItems.flatMap((item) => (item.type === 'message' ? item.content : []));
     return parts.map((part) => (part.type === 'output_text' ? part.text : '')).join('');
   }
 
   /**
-   * Takes the next piece, and returns what it lets happen.
-   * @param logprobs of the tokens of its content
+   * Adds a chunk of the completion, or all of it.
+   * @param logprobs log probabilities of the tokens in its content
+   * @returns the events to send for it
    */
   accept(
     { content, refusal, reasoning, reasoning_content, reasoning_details, annotations, tool_calls }: ChatDelta,
@@ -82,7 +82,10 @@ export class ResponseOutput {
     return this.flushEvents();
   }
 
-  /** Takes a search of the web: what was said before it is complete. One that is reported only at its end starts there. */
+  /**
+   * Adds the state of a web search, which ends the open message or reasoning. A search that is reported only at its end
+   * also starts then.
+   */
   recordSearch({ at, query, state }: SearchStatus): readonly TypedEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);
     if (state === 'searching') return this.flushEvents();
@@ -91,7 +94,7 @@ export class ResponseOutput {
     return this.flushEvents();
   }
 
-  /** Ends all that is open. An answer always has an item, and be it an empty message. */
+  /** Ends all open items. A response always has an item other than a search, if necessary an empty message. */
   end(status: 'completed' | 'incomplete'): readonly TypedEvent[] {
     if (this.citations.length > 0 || this.retainedItems.every(isSearch)) this.ensureTextPart(this.ensureMessageItem());
     this.endText(status);
@@ -100,7 +103,7 @@ export class ResponseOutput {
     return this.flushEvents();
   }
 
-  /** The answer broke off: what is open stays so. */
+  /** Marks open items as incomplete after the completion was interrupted. */
   interrupt(): void {
     for (const item of this.retainedItems) if (item.status === 'in_progress') item.status = 'incomplete';
   }
@@ -261,7 +264,7 @@ export class ResponseOutput {
     this.endItem(item, status);
   }
 
-  /** What its maker wants back is known when all of it has come. */
+  /** Sets the encrypted content, which is complete only at the end of the reasoning. */
   private endReasoning(item: ReasoningItem): void {
     if (this.reasoningDetails.collected.length > 0)
       item.encrypted_content = encodeReasoning(this.reasoningDetails.collected);
@@ -271,7 +274,7 @@ export class ResponseOutput {
     this.emit('response.reasoning_summary_part.done', item, { summary_index: 0, part: { ...part } });
   }
 
-  /** Plain text is known when all of it has been written. */
+  /** Ends a call. Plain text input is sent only now, because it is extracted from the complete arguments. */
   private endCall({ item, argumentsText }: OpenCall, status: 'completed' | 'incomplete'): void {
     if (item.type === 'function_call') {
       const { name, arguments: args } = item;

@@ -1,14 +1,14 @@
-/** What an item of the input says, as the content of a chat's messages. */
+/** Converts messages and tool outputs of the Responses API to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
-/** A message of a chat, in OpenAI's shape. */
+/** A message of a chat, in OpenAI's format. */
 export type ChatMessage = JsonObject & { readonly role: string };
 
-/** @throws InvalidRequestError that names what is wrong */
+/** @throws InvalidRequestError (400) naming the invalid field */
 export function toChatMessage({ role, content }: JsonObject, param: string): ChatMessage {
   if (role === 'assistant') return { role, ...toAssistantContent(content, param) };
-  // Every chat model knows "system"; "developer" only some.
+  // Every chat model supports "system", but only some support "developer".
   if (role === 'system' || role === 'developer') return { role: 'system', content: parseText(content, param) };
   if (role !== 'user') {
     throw invalidRequest(`${param}.role must be "user", "assistant", "system" or "developer"`, `${param}.role`);
@@ -17,7 +17,6 @@ export function toChatMessage({ role, content }: JsonObject, param: string): Cha
   return { role, content: parseParts(content, param).map((part, at) => toChatPart(part, `${param}.content[${at}]`)) };
 }
 
-/** A message of the model itself. */
 function toAssistantContent(content: unknown, param: string): JsonObject {
   if (typeof content === 'string') return { content };
   const parts = parseParts(content, param);
@@ -29,12 +28,12 @@ function toAssistantContent(content: unknown, param: string): JsonObject {
   return refusalTexts.length === 0 ? { content: text } : { content: text || null, refusal: refusalTexts.join('') };
 }
 
-/** How vendors begin what they have encrypted. */
+/** Start of content that a provider has encrypted. */
 const ENCRYPTED_PREFIX = 'gAAAA';
 
 /**
- * A part as it can be read. Agents mark as encrypted what their vendor would have encrypted for them: here no model does,
- * and it is the text itself. What a vendor has encrypted stays what it is, and is refused.
+ * Converts plain text that is marked as encrypted to a text part. Agents mark content like this because their own
+ * provider would have encrypted it; no provider here does. Encrypted content is returned unchanged, and rejected later.
  */
 export function toReadablePart(part: JsonObject): JsonObject {
   const { type, encrypted_content: text } = part;
@@ -42,7 +41,7 @@ export function toReadablePart(part: JsonObject): JsonObject {
   return isPlain ? { type: 'input_text', text } : part;
 }
 
-/** What another agent has said to this one: no chat has a role for it. */
+/** Converts a message of another agent to a user message, because chats have no role for it. */
 export function toAgentMessage({ author, recipient, content }: JsonObject, param: string): ChatMessage {
   for (const [field, value] of Object.entries({ author, recipient })) {
     if (typeof value !== 'string') throw invalidRequest(`${param}.${field} must be a string`, `${param}.${field}`);
@@ -50,20 +49,20 @@ export function toAgentMessage({ author, recipient, content }: JsonObject, param
   return { role: 'user', content: `Message from ${author} to ${recipient}:\n${parseText(content, param)}` };
 }
 
-/** What a tool has answered: text, or parts some of which are not. */
+/** Converts the output of a tool: to a string if it contains only text, else to content parts. */
 export function toToolOutput(output: unknown, param: string): string | readonly JsonObject[] {
   if (typeof output === 'string') return output;
   const parts = parseParts(output, param, 'output').map((part, at) => toChatPart(part, `${param}.output[${at}]`));
   return parts.every(({ type }) => type === 'text') ? parts.map(({ text }) => text).join('') : parts;
 }
 
-/** Content that can only be text, as that of most roles. */
+/** Parses content that must be text, as in messages of every role but the user. */
 function parseText(content: unknown, param: string): string {
   if (typeof content === 'string') return content;
   return parseParts(content, param)
     .map(({ type, text }, at) => {
       if (isTextPart(type) && typeof text === 'string') return text;
-      throw invalidRequest(`${param}.content[${at}] must be text`, `${param}.content[${at}]`);
+      throw invalidRequest(`${param}.content[${at}] must be a text part`, `${param}.content[${at}]`);
     })
     .join('');
 }
@@ -96,16 +95,16 @@ export function getPartUrl({ image_url }: JsonObject): unknown {
 function toImagePart({ image_url, detail }: JsonObject, param: string): JsonObject {
   const url = getPartUrl({ image_url });
   if (typeof url !== 'string')
-    throw invalidRequest(`${param}.image_url must be an address or a data URL`, `${param}.image_url`);
+    throw invalidRequest(`${param}.image_url must be a URL or a data URL`, `${param}.image_url`);
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' ? { detail } : {}) } };
 }
 
-/** A file comes in the request: what it may cost is bounded by its size, which an address does not reveal. */
+/** Accepts only files within the request: the maximum price depends on their size, which a URL does not reveal. */
 function toFilePart(part: JsonObject, param: string): JsonObject {
   const { file_data, filename } = isJsonObject(part.file) ? part.file : part;
   if (typeof file_data !== 'string') {
     const field = ['file_url', 'file_id'].find((key) => part[key] !== undefined && part[key] !== null) ?? 'file_data';
-    const message = `${param}.file_data must be a data URL; files by id or address are not supported`;
+    const message = `${param}.file_data must be a data URL; files by id or URL are not supported`;
     throw invalidRequest(message, `${param}.${field}`);
   }
   return { type: 'file', file: { ...(typeof filename === 'string' ? { filename } : {}), file_data } };

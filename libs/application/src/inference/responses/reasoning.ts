@@ -1,28 +1,33 @@
 /**
- * What a model thought, as it wants it back to go on from there: the reasoning of a chat message with its signatures, in
- * the one field of an item that clients keep as it is. No secret: its text is the item's summary.
+ * Encodes the reasoning of a chat message, with the signatures that its model requires in later requests, in
+ * `encrypted_content` of an item. Clients send this field back unchanged. The reasoning is encoded but not encrypted:
+ * its text is also the item's summary.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
-/** What vendors encrypt by themselves begins otherwise. */
+/** Distinguishes our encoding from content that a provider has encrypted. */
 const REASONING_PREFIX = 'chat-reasoning.';
-/** Texts that come in pieces. */
+/** Text fields that arrive in chunks. */
 const TEXT_FIELDS = ['text', 'summary', 'data'] as const;
 
-/** Whether an item's reasoning was made in a chat: other protocols have no use for it. */
+/** Whether an item's reasoning was generated in a chat. Other protocols cannot use it. */
 export function isChatReasoning({ encrypted_content }: JsonObject): boolean {
   return typeof encrypted_content === 'string' && encrypted_content.startsWith(REASONING_PREFIX);
 }
 
-/** @param details as OpenRouter shapes them: https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning */
+/**
+ * @param details in OpenRouter's format:
+ * https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning
+ */
 export function encodeReasoning(details: readonly JsonObject[]): string {
   return REASONING_PREFIX + Buffer.from(JSON.stringify(details)).toString('base64');
 }
 
 /**
- * The reasoning of an item for a chat message; nothing where it is no chat's.
- * @throws InvalidRequestError when it was changed
+ * Decodes the reasoning of an item for a chat message.
+ * @returns an empty list if the reasoning was not generated in a chat
+ * @throws InvalidRequestError (400) if the client has changed it
  */
 export function decodeReasoning(item: JsonObject, param: string): readonly JsonObject[] {
   if (!isChatReasoning(item)) return [];
@@ -31,15 +36,15 @@ export function decodeReasoning(item: JsonObject, param: string): readonly JsonO
       Buffer.from(String(item.encrypted_content).slice(REASONING_PREFIX.length), 'base64').toString(),
     );
     if (Array.isArray(details) && details.every(isJsonObject)) return details;
-  } catch {} // refused with all else that is no list
+  } catch {} // rejected below, like JSON that is not a list of objects
   const field = `${param}.encrypted_content`;
-  throw new InvalidRequestError(400, `${field} is not as it was answered`, field);
+  throw new InvalidRequestError(400, `${field} must be sent back unchanged`, field);
 }
 
-/** Pieces of reasoning as they come, in whole ones: those of one index and type belong together. */
+/** Joins chunks of reasoning. Chunks with the same index and type belong together. */
 export class ReasoningCollector {
   readonly collected: JsonObject[] = [];
-  /** By what their pieces have in common. */
+  /** Position in `collected`, by the index and type of the chunks. */
   private readonly indexes = new Map<string, number>();
 
   add(chunks: readonly JsonObject[]): void {
@@ -67,7 +72,7 @@ function joinTexts(before: JsonObject, chunk: JsonObject): JsonObject {
   return Object.fromEntries(texts.map((field) => [field, `${before[field]}${chunk[field]}`]));
 }
 
-/** An item as a client sees it that has not asked for reasoning that it cannot read. */
+/** Removes encrypted reasoning for clients that did not request it. */
 export function omitEncryptedReasoning<T extends { readonly type?: unknown }>(item: T): T {
   if (item.type !== 'reasoning' || !('encrypted_content' in item)) return item;
   const { encrypted_content: _, ...visible } = item;

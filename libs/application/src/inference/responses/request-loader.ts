@@ -1,11 +1,10 @@
-/** A request for a response, understood together with what it continues and the model that it names. */
+/** Parses a request together with the stored conversations that it continues or references. */
 import { CatalogueService } from '../../catalogue-service.ts';
 import { resolveModel } from '../../routing/preferences.ts';
 import type { ResponsesBody } from './body.ts';
 import { ConversationService, type LoadedConversation, type StoredResponseReader } from './conversations.ts';
 import { type ParsedResponsesRequest, parseResponsesRequest } from './request.ts';
 
-/** A request as it was understood, and the stored conversations that it goes on from. */
 export interface LoadedResponseRequest extends ParsedResponsesRequest {
   readonly loadedConversations: readonly LoadedConversation[];
 }
@@ -17,8 +16,8 @@ export class ResponseRequestLoader {
   ) {}
 
   /**
-   * @param reader of the account whose conversations it may continue
-   * @throws InvalidRequestError for what cannot be served, or continues what is not there
+   * @param reader reads the conversations of the account, which the request may continue
+   * @throws InvalidRequestError if the request is invalid, or the model, a conversation or an item does not exist
    */
   async load(reader: StoredResponseReader, body: ResponsesBody): Promise<LoadedResponseRequest> {
     const { model } = resolveModel(body.model, this.catalogues.current);
@@ -29,7 +28,7 @@ export class ResponseRequestLoader {
       : { input, loadedConversations: earlier };
     const resolvedBody = resolved.input === input ? body : { ...body, input: resolved.input };
     const earlierItems = earlier.flatMap(({ items }) => items);
-    // Who chooses a model that keeps nothing does not expect us to.
+    // A caller that selects a model with zero data retention does not expect the gateway to store its responses.
     return {
       ...parseResponsesRequest(resolvedBody, earlierItems, model.privacy !== 'zdr'),
       loadedConversations: resolved.loadedConversations,

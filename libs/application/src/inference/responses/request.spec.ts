@@ -15,12 +15,12 @@ const CALL = {
 };
 const TOOL_CALL = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } };
 
-describe('the input becomes messages', () => {
+describe('converting the input to messages', () => {
   test.each<[string, unknown, unknown[]]>([
-    ['text is what the user says', 'Hi', [USER]],
-    ['an item with a role is a message, whether it says so or not', [USER, { type: 'message', ...USER }], [USER, USER]],
+    ['converts text to a user message', 'Hi', [USER]],
+    ['converts items with a role, whether or not they have a type', [USER, { type: 'message', ...USER }], [USER, USER]],
     [
-      'parts of a user',
+      'converts the content parts of a user message',
       [
         {
           role: 'user',
@@ -47,7 +47,7 @@ describe('the input becomes messages', () => {
       ],
     ],
     [
-      'what a developer says is said by the system, which every model knows',
+      'converts developer messages to system messages, which every model supports',
       [
         {
           role: 'developer',
@@ -61,7 +61,7 @@ describe('the input becomes messages', () => {
       [{ role: 'system', content: 'Be brief' }, USER],
     ],
     [
-      'an answer that is sent back, without its reasoning and its searches',
+      'converts returned output without its reasoning and its searches',
       [
         USER,
         { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm' }] },
@@ -76,12 +76,12 @@ describe('the input becomes messages', () => {
       [USER, { role: 'assistant', content: 'Yes' }],
     ],
     [
-      'a refusal',
+      'converts a refusal',
       [{ role: 'assistant', content: [{ type: 'refusal', refusal: 'No' }] }, USER],
       [{ role: 'assistant', content: null, refusal: 'No' }, USER],
     ],
     [
-      'a call and its output',
+      'converts a call and its output',
       [USER, CALL, { type: 'function_call_output', call_id: 'call_1', output: '42' }],
       [
         USER,
@@ -90,7 +90,7 @@ describe('the input becomes messages', () => {
       ],
     ],
     [
-      'calls that were made together, with what was said before them, are one message',
+      'combines the calls of a turn and the text before them into one message',
       [
         { role: 'assistant', content: 'Let me see' },
         CALL,
@@ -110,7 +110,7 @@ describe('the input becomes messages', () => {
     expect(messagesOf(input)).toEqual(messages);
   });
 
-  test('behind the instructions, and behind what was said before; the instructions are not carried on', () => {
+  test('puts instructions and earlier items first, and does not store instructions', () => {
     const earlier = [
       { role: 'user', content: '1' },
       { role: 'assistant', content: '2' },
@@ -120,7 +120,7 @@ describe('the input becomes messages', () => {
     expect(said).toEqual([...(earlier as []), { type: 'message', ...USER }]);
   });
 
-  test('an output answers a call that was made before', () => {
+  test('accepts an output for a call of the stored conversation', () => {
     const input = [{ type: 'function_call_output', call_id: 'call_1', output: '42' }];
     const { chat, inputItems: said } = read({ input }, [CALL] as never);
     expect(chat.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'call_1', content: '42' });
@@ -128,33 +128,33 @@ describe('the input becomes messages', () => {
   });
 });
 
-test('a great many items are read in no time', () => {
+test('converts many items in linear time', () => {
   const many = Array.from({ length: 100_000 }, (_, i) => ({ ...CALL, call_id: `call_${i}` }));
   const outputs = many.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: '' }));
   const started = performance.now();
   expect(messagesOf([...many, ...outputs])).toHaveLength(100_001);
-  // Where each item looked through those before it, it would be minutes.
+  // Searching the earlier items for every item would take minutes.
   expect(performance.now() - started).toBeLessThan(5_000);
 });
 
-describe('fields become fields of a chat', () => {
+describe('converting fields to fields of a chat', () => {
   const FUNCTION = { name: 'f', description: 'F', parameters: { type: 'object' }, strict: true };
   const SCHEMA = { name: 's', schema: { type: 'object' }, strict: true };
   const TOOLS = { tools: [{ type: 'function', ...FUNCTION }] };
   test.each<[string, object, object]>([
-    ['none', {}, {}],
-    ['nulls', { instructions: null, max_output_tokens: null, temperature: null, tools: null, text: null }, {}],
+    ['a request without fields', {}, {}],
+    ['null fields', { instructions: null, max_output_tokens: null, temperature: null, tools: null, text: null }, {}],
     [
-      'those with the same name',
+      'fields with the same name',
       { temperature: 0, top_p: 0.5, user: 'u', stream: true, presence_penalty: 1, provider: { zdr: true } },
       { temperature: 0, top_p: 0.5, user: 'u', stream: true, presence_penalty: 1, provider: { zdr: true } },
     ],
-    ['the limit', { max_output_tokens: 5 }, { max_completion_tokens: 5 }],
-    ['how to reason', { reasoning: { effort: 'low', exclude: true } }, { reasoning: { effort: 'low', exclude: true } }],
+    ['the output limit', { max_output_tokens: 5 }, { max_completion_tokens: 5 }],
+    ['reasoning', { reasoning: { effort: 'low', exclude: true } }, { reasoning: { effort: 'low', exclude: true } }],
     ['verbosity', { text: { verbosity: 'low' } }, { verbosity: 'low' }],
-    ['tags stay here', { metadata: { a: 1 }, include: ['x'], truncation: 'auto', store: false, n: 7 }, {}],
-    ['plain text', { text: { format: { type: 'text' } } }, {}],
-    ['JSON', { response_format: { type: 'json_object' } }, { response_format: { type: 'json_object' } }],
+    ['other fields to nothing', { metadata: { a: 1 }, include: ['x'], truncation: 'auto', store: false, n: 7 }, {}],
+    ['the text format to nothing', { text: { format: { type: 'text' } } }, {}],
+    ['a JSON format', { response_format: { type: 'json_object' } }, { response_format: { type: 'json_object' } }],
     [
       'a flat schema',
       { text: { format: { type: 'json_schema', ...SCHEMA } } },
@@ -166,7 +166,7 @@ describe('fields become fields of a chat', () => {
       { response_format: { type: 'json_schema', json_schema: SCHEMA } },
     ],
     [
-      'flat tools, and a choice of them',
+      'flat tools and a tool choice',
       { ...TOOLS, tool_choice: { type: 'function', name: 'f' }, parallel_tool_calls: false },
       {
         tools: [{ type: 'function', function: FUNCTION }],
@@ -180,7 +180,7 @@ describe('fields become fields of a chat', () => {
       { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'required' },
     ],
     [
-      'web search, by any of its names',
+      'a web search with any of its names',
       {
         tools: [
           { type: 'web_search_preview_2025_03_11' },
@@ -189,12 +189,12 @@ describe('fields become fields of a chat', () => {
       },
       { tools: [{ type: 'web_search' }, { type: 'web_search', parameters: { engine: 'exa' } }], tool_choice: 'auto' },
     ],
-    ['no choice where there are no tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}],
-  ])('%s', (_, sent, expected) => {
+    ['a tool choice without tools to nothing', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}],
+  ])('converts %s', (_, sent, expected) => {
     expect(read(sent).chat).toEqual({ model: 'm', messages: [USER], ...expected });
   });
 
-  test('and are echoed in their flat form, with tags as they came', () => {
+  test('retains the flat format and unchanged metadata for the response', () => {
     const { toolset, format, metadata } = read({
       tools: [
         { type: 'function', function: FUNCTION },
@@ -213,7 +213,7 @@ describe('fields become fields of a chat', () => {
     expect(metadata).toEqual({ a: 'x', b: 1.5, c: false });
   });
 
-  test('are changed by items of the conversation, until another one changes them', () => {
+  test('applies the latest configuration update of the conversation', () => {
     const update = (more: object) => ({ type: 'configuration_update', ...more });
     const format = { type: 'json_object' };
     const earlier = [update({ reasoning: { effort: 'high' } }), update({ text: { format } })] as never;
@@ -234,12 +234,12 @@ describe('fields become fields of a chat', () => {
     [{ provider: { data_collection: 'deny' } }, false],
     [{ provider: { zdr: true }, store: true }, true],
     [{ provider: { zdr: false } }, true],
-  ])('%j is stored: %p', (sent, store) => {
+  ])('derives from %j whether the response is stored: %p', (sent, store) => {
     expect(read(sent).store).toBe(store);
   });
 });
 
-describe('what cannot be served names its field', () => {
+describe('an invalid request', () => {
   const part = (content: unknown) => ({ input: [{ role: 'user', content: [content] }] });
   test.each<[string, object]>([
     ['background', { background: true }],
@@ -278,7 +278,7 @@ describe('what cannot be served names its field', () => {
     ['metadata.a', { metadata: { a: null } }],
     ['metadata.a', { metadata: { a: {} } }],
     ['metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`t${i}`, i])) }],
-  ])('%s in %j', (param, sent) => {
+  ])('is rejected with the path of the invalid field: %s in %j', (param, sent) => {
     const refused = () => read(sent);
     expect(refused).toThrow(InvalidRequestError);
     expect(refused).toThrow(expect.objectContaining({ status: 400, param }));

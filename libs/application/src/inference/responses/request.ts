@@ -1,4 +1,4 @@
-/** A request in the shape of OpenAI's Responses, and the chat request that it means. */
+/** Converts a request of OpenAI's Responses API to a chat request. */
 
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
@@ -11,18 +11,17 @@ import { type NativeRequest, requestsLogprobs } from './native-request.ts';
 import type { ChatMessage } from './parts.ts';
 import { Toolset } from './toolset.ts';
 
-/** A request as it was understood, and the chat request that it means. */
 export interface ParsedResponsesRequest extends ParsedResponsesOptions {
   readonly chat: ChatBody;
-  /** The same, for endpoints that speak Responses. */
+  /** The request for endpoints with the Responses API. */
   readonly native: NativeRequest;
-  /** The conversation so far, for requests that continue it: all but the instructions, which are never carried on. */
+  /** All items of the conversation so far, for later requests. Instructions are not items. */
   readonly inputItems: readonly JsonObject[];
   readonly metadata: JsonObject;
 }
 
 const MAX_METADATA_ENTRIES = 16;
-/** The same in both shapes. */
+/** Fields with the same meaning in responses and chats. */
 const SHARED_FIELDS = [
   'model',
   'stream',
@@ -35,16 +34,16 @@ const SHARED_FIELDS = [
   'provider',
   'plugins',
 ] as const;
-/** These change the answer: to ignore them would be to answer something else. */
+/** Fields that are rejected rather than ignored, because they change the output. */
 const UNSUPPORTED_FIELDS = ['background', 'conversation', 'prompt'] as const;
 const TEXT_FORMAT = { type: 'text' };
-/** An item that changes settings for what follows. */
+/** Type of an item that changes settings for the rest of the conversation. */
 const UPDATE_ITEM_TYPE = 'configuration_update';
 
 /**
- * @param earlier what was said before, where the request continues a stored response
- * @param storesByDefault whether it is stored where it does not say so
- * @throws InvalidRequestError that names the field that cannot be served
+ * @param earlier items of the stored conversation that the request continues
+ * @param storesByDefault whether the response is stored if neither `store` nor `provider` specifies it
+ * @throws InvalidRequestError (400) naming the field that is invalid or not supported
  */
 export function parseResponsesRequest(
   requestBody: ResponsesBody,
@@ -68,7 +67,7 @@ export function parseResponsesRequest(
   return { ...options, chat: toChatBody(body, options, messages), native, inputItems, metadata };
 }
 
-/** With the settings that items of the conversation have changed: the last one holds. */
+/** Applies the settings that items of the conversation change, in order. */
 function applyUpdates(
   requestBody: ResponsesBody,
   input: readonly unknown[],
@@ -113,25 +112,25 @@ function toChatBody(body: ResponsesBody, options: ParsedResponsesOptions, messag
   if (format.type !== 'text' && !isCompaction) chat.response_format = toChatFormat(format);
   if (requestsLogprobs(body)) chat.logprobs = true;
   if (top_logprobs !== undefined && top_logprobs !== null) chat.top_logprobs = top_logprobs;
-  // Upstreams refuse a choice of tools, and how to call them, where there are none.
+  // Providers reject `tool_choice` and `parallel_tool_calls` without tools.
   const tools = toolset.chatParameters;
   if (tools) Object.assign(chat, tools, isCompaction ? { tool_choice: 'none' } : {});
   else delete chat.parallel_tool_calls;
   return chat as ChatBody;
 }
 
-/** Responses know neither penalties nor sounds. */
+/** Whether a request has penalties or audio, which the Responses API does not support. */
 function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, messages: readonly ChatMessage[]): boolean {
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as readonly JsonObject[]) : []));
   return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
 }
 
-/** A caller that asks for upstreams without retention does not expect us to store anything. */
+/** A caller that requires providers without data retention does not expect the gateway to store its responses. */
 function forbidsRetention({ provider }: ResponsesBody): boolean {
   return isJsonObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }
 
-/** Chat nests the schema, Responses does not; clients send both. */
+/** Accepts the flat format of the Responses API and the nested one of chats, because clients send both. */
 function flattenFormat(format: unknown): JsonObject {
   const param = 'text.format';
   if (isJsonObject(format)) {
@@ -152,11 +151,11 @@ function toChatFormat({ type, ...format }: JsonObject): JsonObject {
   return { type, json_schema: Object.fromEntries(Object.entries(format).filter(([, value]) => value !== null)) };
 }
 
-/** As they came: what a tag means is the caller's. */
+/** Validates metadata and returns it unchanged. */
 function parseMetadata(metadata: JsonObject): JsonObject {
   const tags = Object.entries(metadata);
   if (tags.length > MAX_METADATA_ENTRIES)
-    throw invalidRequest(`metadata can have at most ${MAX_METADATA_ENTRIES} tags`, 'metadata');
+    throw invalidRequest(`metadata must have at most ${MAX_METADATA_ENTRIES} entries`, 'metadata');
   for (const [name, value] of tags) {
     if (!['string', 'number', 'boolean'].includes(typeof value))
       throw invalidRequest(`metadata.${name} must be a string, a number or a boolean`, `metadata.${name}`);

@@ -1,4 +1,4 @@
-/** OpenAI's shape of a response, complete: strict clients need every key. */
+/** Builds responses in OpenAI's format. They contain every key, because strict clients require it. */
 import { getQuantity } from '#domain';
 import { type JsonObject, toUsdJsonNumber } from '#kernel';
 import { toCostDetails } from '../../billing/cost-details.ts';
@@ -17,7 +17,7 @@ import { ResponseOutput } from './output.ts';
 import type { ParsedResponsesRequest } from './request.ts';
 import { toListedItem } from './stored-items.ts';
 
-/** A choice of a chat answer, in one piece or as a piece of it. */
+/** A choice of a chat completion, or a chunk of one. */
 export interface ChatChoice {
   readonly message?: ChatDelta;
   readonly delta?: ChatDelta;
@@ -25,12 +25,12 @@ export interface ChatChoice {
   readonly logprobs?: { readonly content?: unknown } | null;
 }
 
-/** Why an answer ended that is not complete, in OpenAI's two vocabularies. */
+/** Reasons of an incomplete response, by the finish reason of the chat. */
 const INCOMPLETE_REASONS: ReadonlyMap<string, string> = new Map([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
 ]);
-/** Why a response failed, in one of OpenAI's codes. */
+/** The error of a failed response, with one of OpenAI's codes. */
 export interface ResponseError {
   readonly code: string;
   readonly message: string;
@@ -38,16 +38,16 @@ export interface ResponseError {
 
 const EMPTY_COMPACTION_ERROR: ResponseError = {
   code: 'server_error',
-  message: 'The model wrote nothing that the conversation could go on from',
+  message: 'The model generated no summary of the conversation',
 };
 
-/** A response as it is answered. */
+/** A response as it is returned to the client. */
 export interface ResponseJson {
   readonly status: string;
   readonly [field: string]: unknown;
 }
 
-/** A response while it is made, out of the choices of a chat answer or the events of a native one. */
+/** Builds a response from a chat completion or its chunks, or from the events of the Responses API. */
 export class ResponseBuilder {
   readonly id: string;
   private readonly body: ResponsesBody;
@@ -70,7 +70,7 @@ export class ResponseBuilder {
       : new ResponseOutput(id, request.toolset, requestsEncryptedReasoning(body));
   }
 
-  /** The first events. */
+  /** Sets the endpoint that generates the completion, and selects the conversion for its protocol. */
   setSource(source: CompletionSource): void {
     const { model, protocol } = source;
     this.model = model;
@@ -79,29 +79,29 @@ export class ResponseBuilder {
       this.output = new NativeOutput(requestsEncryptedReasoning(this.body), this.request.toolset);
   }
 
-  /** A piece of the answer, or all of it. */
+  /** Adds a chunk of the completion, or all of it. @returns the events to send for it */
   accept(completion: JsonObject): readonly TypedEvent[] {
     const { output } = this;
     if (output instanceof NativeOutput) return output.accept(completion);
-    // Only one choice is ever asked for.
+    // Requests of this protocol always have one choice.
     const [choice] = (completion.choices ?? []) as readonly ChatChoice[];
     if (!choice) return [];
     this.finishReason = choice.finish_reason ?? this.finishReason;
     return output.accept(choice.message ?? choice.delta ?? {}, choice.logprobs?.content);
   }
 
-  /** A search that is not an item of the answer by itself, as one in Responses is. */
+  /** Adds the state of a search. Native output is skipped, because it already contains its searches as items. */
   recordSearch(search: SearchStatus): readonly TypedEvent[] {
     return this.output instanceof NativeOutput ? [] : this.output.recordSearch(search);
   }
 
-  /** Nothing more will come. */
+  /** Ends all open items. @returns their events */
   end(): readonly TypedEvent[] {
     if (this.output instanceof NativeOutput) return [];
     return this.output.end(this.incompleteReason ? 'incomplete' : 'completed');
   }
 
-  /** What can be continued. @param provider the maker */
+  /** Returns the output items for later requests. @param provider slug of the provider that generated them */
   getRetainedItems(provider: string): readonly JsonObject[] {
     const { output } = this;
     return output instanceof NativeOutput
@@ -109,15 +109,15 @@ export class ResponseBuilder {
       : (output.retainedItems as readonly object[] as readonly JsonObject[]);
   }
 
-  /** As it is before anything has come. */
+  /** Returns the response before it has any output. */
   buildInitial(): ResponseJson {
     return this.toResponseJson({ status: 'in_progress', output: [], output_text: '', usage: null });
   }
 
   /**
-   * As it is in the end.
-   * @param receipt what it came to, if it could be charged
-   * @param error why it broke off, if it did
+   * Returns the final response.
+   * @param receipt undefined if it is unknown what was charged
+   * @param error the failure that interrupted the response, if any
    */
   build(receipt: Receipt | undefined, error?: ResponseError): ResponseJson {
     if (error) this.output.interrupt();
@@ -130,12 +130,12 @@ export class ResponseBuilder {
     return this.toResponseJson({ ...outcome, status: 'completed', completed_at: getUnixSeconds() });
   }
 
-  /** A conversation of which nothing would be left. */
+  /** Whether a compaction produced no summary, so that the conversation would be lost. */
   private get hasNoSummary(): boolean {
     return this.output instanceof CompactionOutput && this.output.items.length === 0;
   }
 
-  /** What the conversation goes on from, in OpenAI's shape. @throws UpstreamError when that is nothing */
+  /** Returns the compacted conversation in OpenAI's format. @throws UpstreamError if the model generated no summary */
   buildCompaction(receipt: Receipt): JsonObject {
     const { id, createdAt, output, request } = this;
     if (this.hasNoSummary) throw new UpstreamError('upstream_error', EMPTY_COMPACTION_ERROR.message);
@@ -173,7 +173,7 @@ export class ResponseBuilder {
   }
 }
 
-/** Usage with its cost, as Responses count it: the parts are contained in the sums. */
+/** Converts usage and cost to OpenAI's format, in which `input_tokens` and `output_tokens` include their details. */
 function toUsageJson(receipt: Receipt) {
   const { usage, charged } = receipt;
   const input = getQuantity('input', usage);

@@ -4,9 +4,9 @@ import type { CompletionSource } from '../chat/completion-writer.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
 import type { ResponseBuilder, ResponseError, ResponseJson } from './response-builder.ts';
 
-/** Where the events of a response are sent. */
+/** The HTTP response that the events of a Responses API response are written to. */
 export interface ResponseEventOutput extends SseOutput {
-  /** The description of an error that ends a response. */
+  /** Converts an error to the `error` object of the failed response. */
   toResponseError(error: unknown): ResponseError;
 }
 
@@ -15,7 +15,7 @@ export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, Respo
   private provider = '';
   private isAnnounced = false;
 
-  /** @param storeResponse the response as it is answered once it is kept, or is not */
+  /** @param storeResponse tries to store the response; returns it with `store` false if it could not be stored */
   constructor(
     output: ResponseEventOutput,
     draft: ResponseBuilder,
@@ -36,11 +36,11 @@ export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, Respo
       return this.finish(draft.build(receipt, output.toResponseError(failure)));
     }
     void this.send(draft.end());
-    // A client that has gone, and cannot ask again, will never have all of it: there is nothing to continue from.
+    // A client that has disconnected and cannot fetch the response later never gets all of it, so it is not stored.
     if (this.isListening) this.finish(await this.storeResponse(draft.build(receipt), this.provider));
   }
 
-  /** Every response begins with these, also one that fails before anything of it is there. */
+  /** Sends the first events. A response that fails without any output has them too. */
   protected override announce(): void {
     if (this.isAnnounced) return;
     this.isAnnounced = true;

@@ -1,21 +1,21 @@
-/** The items of a conversation as they are listed: each complete, with an id. */
+/** Lists the items of a stored conversation, each complete and with an id. */
 import { type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
 import { omitEncryptedReasoning } from './reasoning.ts';
 import type { Conversation } from './stored-parts.ts';
 
-/** A part of a list. */
+/** Parameters of one page of a list of items. */
 export interface ItemPage {
-  /** The id of the last item of the page before. */
+  /** The id of the last item of the previous page. */
   readonly after?: string | undefined;
   readonly limit: number;
   readonly order: 'asc' | 'desc';
-  /** Whether reasoning is wanted that cannot be read. */
+  /** Whether the client requested encrypted reasoning. */
   readonly showsEncrypted: boolean;
 }
 
-/** All that a response was made of: what was said before, and its own input. */
+/** Returns everything that a response was generated from: the conversation that it continues and its own input. */
 export function getFullInput({ items, response }: Conversation): readonly JsonObject[] {
   const { id, output } = JSON.parse(response) as { readonly id: string; readonly output: readonly unknown[] };
   return items
@@ -23,14 +23,14 @@ export function getFullInput({ items, response }: Conversation): readonly JsonOb
     .map((item, at) => toListedItem(item, `${id.slice('resp_'.length)}_${at}`));
 }
 
-/** OpenAI's list. @throws InvalidRequestError when there is no item to go on after */
+/** Returns a page in OpenAI's list format. @throws InvalidRequestError (400) if no item has the id in `after` */
 export function paginateItems(
   items: readonly JsonObject[],
   { after, limit, order, showsEncrypted }: ItemPage,
 ): JsonObject {
   const all = order === 'asc' ? items : items.toReversed();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && start === 0) throw new InvalidRequestError(400, 'There is no such item', 'after');
+  if (after !== undefined && start === 0) throw new InvalidRequestError(400, 'Item not found', 'after');
   const data = all.slice(start, start + limit);
   return {
     object: 'list',
@@ -41,10 +41,10 @@ export function paginateItems(
   };
 }
 
-/** Items that have a status, beside messages. */
+/** Types of items that have a status, in addition to messages. */
 const CALL_TYPE = /_call(_output)?$/;
 
-/** @param id for an item that has none */
+/** @param id part of the id of an item that has none */
 export function toListedItem({ made_by, ...item }: JsonObject, id: string): JsonObject {
   const { type = 'message', role, content, status = 'completed' } = item;
   if (type !== 'message')

@@ -1,18 +1,18 @@
 /**
- * A conversation as it is stored: each response has what is new with it, and says what goes on in it of the conversation
- * before. So one that grows is written once, however long it is.
+ * The storage format of conversations. Each response stores its new items, and ranges of the items that it continues.
+ * So every item of a growing conversation is stored once.
  */
 import { type JsonObject } from '#kernel';
 
-/** A response and all that was said up to it, itself included. */
+/** A response and all items of its conversation, including its own output. */
 export interface Conversation {
-  /** Of all inputs and outputs, from any endpoint: a chat is made of them for endpoints that only speak chat. */
+  /** All inputs and outputs, from any endpoint. For endpoints without the Responses API they become a chat. */
   readonly items: readonly JsonObject[];
-  /** The response as it was answered: JSON, whose numbers are not to be read and written again. */
+  /** The JSON text of the response as it was returned, because parsing its numbers could change them. */
   readonly response: string;
 }
 
-/** Items of the conversation before, by their places in it. */
+/** A range of the items of the continued conversation; `to` is exclusive. */
 type ItemRange = readonly [from: number, to: number];
 
 export interface StoredPart {
@@ -20,7 +20,10 @@ export interface StoredPart {
   readonly response: string;
 }
 
-/** @param before the items of the conversation that it goes on from: those that are the same objects are not written again */
+/**
+ * Replaces items of the continued conversation with ranges.
+ * @param before the items of the continued conversation, compared by object identity
+ */
 export function toStoredPart({ items, response }: Conversation, before: readonly JsonObject[]): StoredPart {
   const indexes = new Map(before.map((item, at) => [item, at]));
   const storedItems: (JsonObject | [number, number])[] = [];
@@ -34,7 +37,7 @@ export function toStoredPart({ items, response }: Conversation, before: readonly
   return { items: storedItems, response };
 }
 
-/** @param parts from the first one on */
+/** @param parts the stored parts of a conversation, in order */
 export function joinParts(parts: readonly StoredPart[]): Conversation {
   let items: readonly JsonObject[] = [];
   for (const part of parts) {

@@ -1,35 +1,34 @@
 /**
- * The tools of a request: as the caller declared them, and as models know them. Models know functions by one name each,
- * so a namespace becomes part of the names of its tools, and is taken off again when one is called. A tool whose input is
- * plain text is, for models that know none, a function with one argument.
+ * The tools of a request: as the caller declares them, and as models get them. Models know a function by one flat name,
+ * so a namespace becomes part of the names of its tools and is removed from their calls. For chats, a tool with plain
+ * text input becomes a function with one argument.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 
 import { SEARCH_TOOL } from '../search/search-request.ts';
 
-/** The name of a tool, as its caller knows it. */
+/** The caller's name of a tool. */
 export interface ToolName {
   readonly name: string;
   readonly namespace?: string | null;
 }
 
-/** A tool that the caller runs, under the one name that models know it by. */
+/** A tool that the caller runs, with its flat name for models. */
 export interface ClientTool {
   readonly type: 'function' | 'custom';
   readonly modelName: string;
   readonly toolName: ToolName;
-  /** All else that is declared of it, in OpenAI's flat form. */
+  /** The other fields of the declaration, in OpenAI's flat format. */
   readonly declaration: JsonObject;
 }
 
-/** Of a request. */
 interface ToolDeclarations {
   readonly tools?: readonly unknown[] | null;
   readonly tool_choice?: unknown;
 }
 
-/** A tool that a choice names. */
+/** A tool that `tool_choice` names. */
 type NamedTool = (ToolName & { readonly type: ClientTool['type'] }) | { readonly type: 'web_search' };
 interface AllowedTools {
   readonly type: 'allowed_tools';
@@ -38,28 +37,28 @@ interface AllowedTools {
 }
 type ToolChoice = string | NamedTool | AllowedTools;
 
-/** What all names of that tool mean. */
+/** Normalised type of the web search tool, which has several names. */
 const SEARCH = 'web_search';
-/** An item that declares tools in the middle of a conversation. */
+/** Type of an item that declares tools within a conversation. */
 const ADDITIONAL_TOOLS = 'additional_tools';
-/** What a vendor takes for the name of a function. */
+/** Providers accept function names up to this length, without the invalid characters. */
 const MAX_NAME_CHARACTERS = 64;
 const INVALID_NAME_CHARACTERS = /[^a-zA-Z0-9_-]/g;
 const SEPARATOR = '__';
-/** The one argument of a function that stands for a tool with plain text. */
+/** The only argument of a function that represents a tool with plain text input. */
 const INPUT_ARGUMENT = 'input';
 const CHOICE_MODES: readonly unknown[] = ['auto', 'none', 'required'];
 
 export class Toolset {
-  /** As the request declares them, complete: what an answer repeats. */
+  /** The declared tools with all fields, as the response repeats them. */
   readonly tools: readonly JsonObject[];
   readonly choice: ToolChoice;
   private readonly clientTools = new Map<string, ClientTool>();
   private readonly searches: JsonObject[] = [];
 
   /**
-   * @param input items, some of which declare tools as well; so do those of `earlier`
-   * @throws InvalidRequestError that names the tool
+   * @param input items of the request; like those of `earlier`, they may declare further tools
+   * @throws InvalidRequestError (400) naming the tool
    */
   constructor(
     { tools, tool_choice }: ToolDeclarations,
@@ -74,12 +73,12 @@ export class Toolset {
     this.choice = this.parseChoice(tool_choice);
   }
 
-  /** Whether one of them takes plain text. */
+  /** Whether a tool has plain text input. */
   get hasCustomTools(): boolean {
     return [...this.clientTools.values()].some(({ type }) => type === 'custom');
   }
 
-  /** The tools and the choice of them for a chat, where every tool of the caller's is a function; nothing for none. */
+  /** Tools and tool choice for a chat, in which the caller's tools are functions; undefined without tools. */
   get chatParameters(): Readonly<Record<'tools' | 'tool_choice', unknown>> | undefined {
     const { choice } = this;
     const allowed = isAllowedTools(choice) ? new Set(choice.tools.map((tool) => this.getKey(tool))) : undefined;
@@ -93,7 +92,7 @@ export class Toolset {
     return { tools, tool_choice: { type: 'function', function: { name: this.getModelName(choice) } } };
   }
 
-  /** The caller's tools and the choice of them for an upstream that speaks Responses; searches are not the caller's. */
+  /** Tools and tool choice for the Responses API, without web searches. */
   get nativeParameters(): {
     readonly tools: readonly JsonObject[];
     readonly tool_choice: string | JsonObject | undefined;
@@ -112,12 +111,12 @@ export class Toolset {
     return { tools, tool_choice: toNativeChoice(choice)[0] };
   }
 
-  /** The name that models know a tool by, also one that is declared no more: a conversation has calls of such. */
+  /** Returns the flat name of a tool, which need not be declared: conversations may have calls of former tools. */
   getModelName({ name, namespace }: ToolName): string {
     return typeof namespace === 'string' ? flattenName(namespace, name) : name;
   }
 
-  /** The tool that a model has called. One that nobody declared is a function of this name. */
+  /** Returns the tool that a model called. An undeclared name is treated as that of a function. */
   getTool(name: string): Pick<ClientTool, 'type' | 'toolName'> {
     return this.clientTools.get(name) ?? { type: 'function', toolName: { name } };
   }
@@ -167,7 +166,7 @@ export class Toolset {
     return this.parseNamedTool(choice, 'tool_choice');
   }
 
-  /** The choice of certain tools, from which the model then chooses: https://platform.openai.com/docs/guides/function-calling */
+  /** Parses a restriction to some of the tools: https://platform.openai.com/docs/guides/function-calling */
   private parseAllowedTools(choice: JsonObject): AllowedTools {
     const { mode = 'auto', tools } = isJsonObject(choice.allowed_tools) ? choice.allowed_tools : choice;
     if (mode !== 'auto' && mode !== 'required') {
@@ -179,7 +178,7 @@ export class Toolset {
     const namedTools = tools.map((tool, at) => {
       const allowed = this.parseNamedTool(tool, `tool_choice.tools[${at}]`);
       if (this.has(allowed)) return allowed;
-      throw invalidRequest(`tool_choice.tools[${at}] is not one of the tools`, `tool_choice.tools[${at}]`);
+      throw invalidRequest(`tool_choice.tools[${at}] must be one of the tools`, `tool_choice.tools[${at}]`);
     });
     return { type: 'allowed_tools', mode, tools: namedTools };
   }
@@ -197,7 +196,7 @@ export class Toolset {
     throw invalidRequest(`${param} must be ${modes}an object with ${kinds}`, param);
   }
 
-  /** A tool in a namespace may be named without it, where no other has its name. */
+  /** A tool may be named without its namespace if no other tool has its name. */
   private resolveToolName(name: string, namespace: unknown): ToolName {
     if (typeof namespace === 'string') return { name, namespace };
     if (this.clientTools.has(name)) return { name };
@@ -220,21 +219,24 @@ function isAllowedTools(choice: ToolChoice): choice is AllowedTools {
   return typeof choice === 'object' && choice.type === 'allowed_tools';
 }
 
-/** A call of a tool with plain text, as the arguments of the function that stands for it. */
+/** Converts plain text input of a tool to the arguments of the function that represents the tool. */
 export function toFunctionArguments(input: string): string {
   return JSON.stringify({ [INPUT_ARGUMENT]: input });
 }
 
-/** The plain text in such arguments; a model that has not kept to them has written the text itself. */
+/** Returns the plain text input in the arguments of such a function, or the arguments if they have another format. */
 export function parseToolInput(args: string): string {
   try {
     const text = (JSON.parse(args) as JsonObject | null)?.[INPUT_ARGUMENT];
     if (typeof text === 'string') return text;
-  } catch {} // it is the text
+  } catch {} // not JSON: the arguments are the text
   return args;
 }
 
-/** The same for the same tool, always: names of earlier calls must not change. A long one keeps its end, and has a mark. */
+/**
+ * Combines namespace and name into a valid function name. The result must never change, because conversations contain
+ * it in earlier calls. A long or invalid name becomes a hash and the end of the name.
+ */
 function flattenName(namespace: string, name: string): string {
   const joined = `${namespace}${namespace.endsWith(SEPARATOR) ? '' : SEPARATOR}${name}`;
   const flat = joined.replace(INVALID_NAME_CHARACTERS, '_');
@@ -243,7 +245,7 @@ function flattenName(namespace: string, name: string): string {
   return `${mark}${SEPARATOR}${flat.slice(-(MAX_NAME_CHARACTERS - mark.length - SEPARATOR.length))}`;
 }
 
-/** A short fingerprint (FNV-1a): two names of one request are not meant to have the same one, and are refused then. */
+/** Returns a short hash (FNV-1a). A request in which two tools get the same name is rejected. */
 function hashName(text: string): string {
   let mark = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) mark = Math.imul(mark ^ text.charCodeAt(at), 0x01000193) >>> 0;
@@ -267,7 +269,10 @@ function toFunctionFields(tool: JsonObject): JsonObject {
   };
 }
 
-/** OpenAI would encrypt arguments that a schema marks so, and could alone read them; to other vendors the mark is a mistake. */
+/**
+ * Removes `encrypted` from the properties of a schema. OpenAI would encrypt these arguments so that only OpenAI can
+ * read them; other providers reject the keyword.
+ */
 function removeEncryptedMarks(schema: unknown): unknown {
   if (!isJsonObject(schema) || !isJsonObject(schema.properties)) return schema;
   const properties = Object.entries(schema.properties);
@@ -282,7 +287,7 @@ function removeEncryptedMarks(schema: unknown): unknown {
 function toCustomFields(tool: JsonObject, param: string): JsonObject {
   const { format } = tool;
   if (format === undefined || format === null) return toDescription(tool);
-  // Chats nest a grammar, Responses do not.
+  // Chats nest the grammar, the Responses API does not.
   if (isJsonObject(format) && typeof format.type === 'string') {
     const { type, grammar } = format;
     return { ...toDescription(tool), format: isJsonObject(grammar) ? { type, ...grammar } : format };
@@ -296,7 +301,7 @@ function toChatFunction({ type, modelName: name, declaration }: ClientTool): Jso
   return { type: 'function', function: { name, ...Object.fromEntries(definedFields) } };
 }
 
-/** What a grammar would enforce can only be said. */
+/** Describes the grammar in the description of the function, because a chat cannot enforce it. */
 function toTextFunction({ description, format }: JsonObject): JsonObject {
   const { syntax, definition } = (format ?? {}) as JsonObject;
   const grammarLines = definition ? [`The text keeps to this grammar (${syntax}):\n${definition}`] : [];

@@ -18,10 +18,10 @@ interface ToolCall extends JsonObject {
   readonly function?: { readonly name?: string; readonly arguments?: string };
 }
 
-/** Between what was said before a search and after it. */
+/** Separates the text before a search from the text after it. */
 const GAP = '\n\n';
 
-/** Rounds whose answer is sent in one piece, once there is no more to come. */
+/** Combines the rounds of a non-streaming completion. */
 export class BufferedRounds implements RoundCollector<Completion> {
   readonly hasDelivered = false;
   readonly isAbandoned = false;
@@ -69,7 +69,7 @@ export class BufferedRounds implements RoundCollector<Completion> {
     this.reason = reason;
   }
 
-  /** The answer, as if it had come from one round. */
+  /** The completion, as if it came from one round. */
   get body(): JsonObject {
     const { message = {}, ...choice } = this.choice;
     const { tool_calls: _, ...rest } = message;
@@ -86,7 +86,7 @@ export class BufferedRounds implements RoundCollector<Completion> {
     return { ...this.last, choices: [{ ...choice, message: completeMessage, finish_reason: this.reason }] };
   }
 
-  /** There is only one: requests for several are not served in rounds. */
+  /** The only choice: requests with several choices are not executed in rounds. */
   private get choice(): { readonly message?: CompletionMessage; readonly finish_reason?: string | null } & JsonObject {
     return (this.last.choices as readonly JsonObject[] | undefined)?.[0] ?? {};
   }

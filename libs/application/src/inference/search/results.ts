@@ -1,4 +1,4 @@
-/** What a search has found: as the model reads it, and as the client sees it. */
+/** Formats search results for the model and for the client. */
 
 import type { CompletionIdentity } from '../../providers/provider.ts';
 import { MAX_RESULT_CHARACTERS, type SearchResult } from '../../providers/web-search.ts';
@@ -6,17 +6,17 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import { createChunkEvent } from '../chat/completion-writer.ts';
 import type { PreSearchPlan, SearchTerms } from './search-plan.ts';
 
-/** Title and address of a result, in tokens at most. */
+/** Maximum tokens of the title and URL of a result. */
 const RESULT_HEAD = 300;
-/** All days are as long. */
+/** Placeholder for the day of a search when lengths are counted: all dates have the same length. */
 const PLACEHOLDER_DAY = '2000-01-01';
 
-/** Tokens that the results of a search add to the input at most. */
+/** Returns the maximum input tokens of the results of one search. */
 export function countMaxResultTokens({ maxResults }: SearchTerms): number {
   return maxResults * (MAX_RESULT_CHARACTERS + RESULT_HEAD) + RESULT_HEAD;
 }
 
-/** Tokens that a search before the answer adds to the input at most. */
+/** Returns the maximum input tokens that a search before the call adds. */
 export function countMaxPreSearchTokens(plan: PreSearchPlan): number {
   return countMaxResultTokens(plan) + getPrompt(plan, PLACEHOLDER_DAY).length;
 }
@@ -31,20 +31,20 @@ export function formatResults(results: readonly SearchResult[]): string {
   return results.map(({ title, url, text }, i) => `[${i + 1}] ${title}\n${url}\n${text}`).join('\n\n');
 }
 
-/** What a search has found before an answer, and on which day: `2026-11-21`. */
+/** The results of a search before the call, and the day of the search, such as `2026-11-21`. */
 export interface DatedResults {
   readonly results: readonly SearchResult[];
   readonly day: string;
 }
 
-/** The conversation with the results in front of its last question. */
+/** Inserts the results as a system message before the last user message. */
 export function withResults(body: ChatBody, plan: PreSearchPlan, { results, day }: DatedResults): ChatBody {
   const content = `${getPrompt(plan, day)}\n\n${formatResults(results)}`;
   const last = body.messages.findLastIndex(({ role }) => role === 'user');
   return { ...body, messages: body.messages.toSpliced(last, 0, { role: 'system', content }) };
 }
 
-/** Sources as OpenAI's clients know them; `content` is OpenRouter's addition. */
+/** Converts results to annotations in OpenAI's format; `content` is OpenRouter's extension. */
 export function toCitations(results: readonly SearchResult[]): readonly object[] {
   return results.map(({ url, title, text }) => ({
     type: 'url_citation',
@@ -52,12 +52,12 @@ export function toCitations(results: readonly SearchResult[]): readonly object[]
   }));
 }
 
-/** The event that has the sources, for a stream's client; the role comes with the answer. */
+/** Creates the SSE event with the sources of a streamed completion. */
 export function createCitationEvent(identity: CompletionIdentity, results: readonly SearchResult[]): Uint8Array {
   return createChunkEvent(identity, { delta: { annotations: toCitations(results) } });
 }
 
-/** An answer in one piece with its sources. */
+/** Adds the sources to every choice of a non-streaming completion. */
 export function withCitations(body: Readonly<Record<string, unknown>>, results: readonly SearchResult[]) {
   const choices = body.choices as readonly { readonly message?: Readonly<Record<string, unknown>> }[];
   const annotations = toCitations(results);

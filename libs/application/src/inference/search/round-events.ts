@@ -1,6 +1,6 @@
 /**
- * The streams of several rounds as one: what is said passes as it comes, and calls of the search tool, the ends of
- * rounds and further roles are held back.
+ * Combines the streams of several rounds into one. Output is forwarded as it arrives. Calls of the search tool, the
+ * ends of rounds, and every role but the first are removed.
  */
 
 import { type JsonObject } from '#kernel';
@@ -32,23 +32,23 @@ interface CallChunk extends JsonObject {
   readonly function?: { readonly name?: string; readonly arguments?: string };
 }
 
-/** Between what was said before a search and after it. */
+/** Separates the text before a search from the text after it. */
 const GAP = '\n\n';
-/** Everything else is text, and passes unchanged. */
+/** Events without these fields are forwarded unchanged, unless a separator must be inserted before their text. */
 const REWRITTEN_EVENT = /"(?:tool_calls|role|reasoning_details)"|"finish_reason":\s*"/;
 
 export class RoundEvents {
-  /** Whether the client has been sent any part of an answer. */
+  /** Whether the client was sent any output. */
   hasDelivered = false;
   private hasRole = false;
   private hasText = false;
-  /** Words, reasoning and calls of this round. */
+  /** Output of the current round. */
   private content = '';
   private reasoningDetails: unknown[] = [];
   private calls = new Map<number, { id: string; arguments: string }>();
-  /** The client's calls: where they stand among its own, by where they stand among all. */
+  /** The client's tool calls: the index that the client gets, by the index among all calls. */
   private clientCalls = new Map<number, number>();
-  /** The chunk that ends the round, without what it says. */
+  /** The last chunk of the round, without its output. */
   private lastChunk: Chunk | undefined;
   private finishReason: string | undefined;
 
@@ -58,7 +58,7 @@ export class RoundEvents {
     private readonly tool: string,
   ) {}
 
-  /** What is passed on of whole events; undefined for nothing. @throws UpstreamError when one cannot be read */
+  /** Returns the events to forward; undefined for none. @throws UpstreamError if an event cannot be parsed */
   filterEvents(events: Uint8Array): Uint8Array | undefined {
     const out = parseSseEvents(events)
       .map((data) => this.filterEvent(data))
@@ -66,7 +66,7 @@ export class RoundEvents {
     return out === '' ? undefined : Buffer.from(out);
   }
 
-  /** What the round has said; what comes then is of the next one. */
+  /** Returns the output of the current round and starts the next one. */
   endRound(): RoundOutput {
     const { content, reasoningDetails, finishReason } = this;
     const calls = [...this.calls.values()].map((call, i): SearchCall => ({ ...call, id: call.id || `search_${i}` }));
@@ -79,7 +79,7 @@ export class RoundEvents {
     return roundOutput;
   }
 
-  /** The end of the answer, in the words of its last round. */
+  /** Creates the event that ends the completion, based on the last chunk of the last round. */
   createEndEvent(reason: string): Uint8Array {
     const [choice] = this.lastChunk?.choices ?? [];
     if (!choice) return createChunkEvent(this.identity, { delta: {}, finish_reason: reason });
@@ -123,7 +123,7 @@ export class RoundEvents {
     return stripped;
   }
 
-  /** A piece of a call as the client gets it: none of a search. */
+  /** Returns a chunk of a call with the client's index; empty for a call of the search tool. */
   private filterCall(chunk: CallChunk): readonly CallChunk[] {
     const { index = 0, id, function: called } = chunk;
     const search = this.calls.get(index);

@@ -16,7 +16,7 @@ const call = (index: number, name: string, args: string, id = `call_${name}`) =>
 const more = (index: number, args: string) => ({ index, function: { arguments: args } });
 const role = { role: 'assistant', content: '' };
 
-/** What the client gets of rounds, each a list of chunks. */
+/** Combines rounds, each a list of chunks, and returns what the client gets. */
 function streamed(...rounds: readonly (readonly string[])[]) {
   const events = new RoundEvents(identity, 'web_search');
   const passed: Uint8Array[] = [];
@@ -37,8 +37,8 @@ function streamed(...rounds: readonly (readonly string[])[]) {
   return { events, said, deltas };
 }
 
-describe('the streams of several rounds', () => {
-  test('are one: a role, the words of all, an end', () => {
+describe('the combined stream of several rounds', () => {
+  test('has one role, the output of all rounds and one end', () => {
     const { deltas, said } = streamed(
       [
         chunk({ ...role, content: null, tool_calls: [call(0, 'web_search', '')] }),
@@ -56,14 +56,14 @@ describe('the streams of several rounds', () => {
     expect(said[1]).toMatchObject({ calls: [], content: 'Yes!', finishReason: 'stop' });
   });
 
-  test('have a gap between the words before a search and those after it', () => {
+  test('separates the text before a search from the text after it', () => {
     const first = [chunk({ ...role, content: 'Let me see' }), chunk({ tool_calls: [call(0, 'web_search', '{}')] })];
     const { deltas, said } = streamed(first, [chunk({ ...role, content: 'Yes' })]);
     expect(deltas).toEqual([{ ...role, content: 'Let me see' }, { content: '\n\nYes' }, 'stop']);
     expect(said[0]?.content).toBe('Let me see');
   });
 
-  test('pass on the client’s calls, counted without the searches', () => {
+  test('forwards the client’s tool calls with indexes that skip the search calls', () => {
     const { deltas, said } = streamed([
       chunk({ ...role, tool_calls: [call(0, 'web_search', '{}'), call(1, 'book', '')] }),
       chunk({ tool_calls: [more(1, '{"a":')] }),
@@ -81,7 +81,7 @@ describe('the streams of several rounds', () => {
     expect(said[0]).toMatchObject({ hasClientCalls: true, calls: [{ arguments: '{} ' }] });
   });
 
-  test('keep thoughts with their signatures for the next round, and pass them on', () => {
+  test('forwards signed reasoning and includes it in the next round', () => {
     const details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
     const { said, deltas } = streamed([
       chunk({ reasoning: 'Hm' }),
@@ -95,7 +95,7 @@ describe('the streams of several rounds', () => {
     });
   });
 
-  test('have delivered something once there were words, thoughts or calls', () => {
+  test('reports output once it has forwarded text, reasoning or calls of the client’s tools', () => {
     const delivered = (...chunks: readonly string[]) => streamed(chunks).events.hasDelivered;
     expect(delivered(chunk(role), chunk({ content: '' }), chunk({ tool_calls: [call(0, 'web_search', '')] }))).toBe(
       false,
@@ -105,7 +105,7 @@ describe('the streams of several rounds', () => {
     expect(delivered(chunk({ tool_calls: [call(0, 'book', '')] }))).toBe(true);
   });
 
-  test('end in the words of the last chunk, which may have said something', () => {
+  test('forwards the output of the last chunk, and then ends with its other fields', () => {
     const last = `data: ${JSON.stringify({ ...identity, system_fingerprint: 'fp', choices: [{ index: 0, delta: { content: '!' }, logprobs: null, finish_reason: 'stop' }] })}\n\n`;
     const { deltas, events } = streamed([chunk({ content: 'Yes' }), last]);
     expect(deltas).toEqual([{ content: 'Yes' }, { content: '!' }, 'stop']);
@@ -116,13 +116,13 @@ describe('the streams of several rounds', () => {
     });
   });
 
-  test('that are not JSON are a failure of the upstream', () => {
+  test('fails with UpstreamError if an event is not JSON', () => {
     const events = new RoundEvents(identity, 'web_search');
     expect(() => events.filterEvents(Buffer.from('data: {"role"\n\n'))).toThrow(UpstreamError);
   });
 });
 
-describe('answers of several rounds in one piece', () => {
+describe('the combined non-streaming completion of several rounds', () => {
   const answer = (message: object, finish_reason = 'stop') => ({
     kind: 'complete' as const,
     protocol: 'chat' as const,
@@ -133,7 +133,7 @@ describe('answers of several rounds in one piece', () => {
   });
   const source = { url: 'https://a.example', title: 'A', text: 'a' };
 
-  test('are one, with the words, thoughts and sources of all', async () => {
+  test('has the text, reasoning and sources of all rounds', async () => {
     const rounds = new BufferedRounds('web_search');
     const calling = { content: 'Let me see', reasoning: 'Hm', tool_calls: [call(0, 'web_search', '{"query":"x"}')] };
     const said = await rounds.collectRound(answer(calling, 'tool_calls'));
@@ -159,7 +159,7 @@ describe('answers of several rounds in one piece', () => {
     });
   });
 
-  test('have the client’s calls, and no search', async () => {
+  test('has the client’s tool calls but no search calls', async () => {
     const rounds = new BufferedRounds('web_search');
     const tool_calls = [call(0, 'web_search', '{}'), call(1, 'book', '{}')];
     expect(await rounds.collectRound(answer({ content: null, tool_calls }, 'tool_calls'))).toMatchObject({

@@ -1,4 +1,4 @@
-/** A chat whose model may search the web: it is asked, searches are made for it, and it is asked again. */
+/** Executes a chat whose model may call the search tool, in rounds of a model call and its searches. */
 import type { Endpoint } from '#catalogue';
 import type { Usage } from '#domain';
 import { createDisconnectError } from '../../billing/billing-engine.ts';
@@ -25,21 +25,21 @@ import { StreamedRounds } from './streamed-rounds.ts';
 
 export interface SearchChatParams extends SearchRoundsParams {
   getIdentity(endpoint: Endpoint): CompletionIdentity;
-  /** Asks one endpoint. @throws UpstreamError */
+  /** @throws UpstreamError */
   callUpstream(endpoint: Endpoint, body: ChatBody, limit: number | undefined): Promise<Completion | CompletionStream>;
-  /** The usage that no upstream reported. */
+  /** Estimates usage that the provider did not report. */
   estimateUsage(body: ChatBody, delivered: string): Promise<Usage>;
 }
 
-/** Ends of rounds after which no search is made, whatever was called. */
+/** After a round with one of these finish reasons no search is made, because its calls may be incomplete. */
 const NO_SEARCH_FINISH_REASONS: ReadonlySet<unknown> = new Set(['length', 'content_filter']);
 
 export class SearchChat implements ChatExecutor {
   private readonly rounds: SearchRounds;
   private round: Round;
-  /** Rounds that were read to their end. */
+  /** Number of rounds that were read completely. */
   private completedRounds = 0;
-  /** The present round, as it can be asked of any endpoint. */
+  /** The call of the current round, for any endpoint. */
   private readonly call: UpstreamCall<Completion | CompletionStream>;
 
   constructor(
@@ -77,7 +77,7 @@ export class SearchChat implements ChatExecutor {
     }
   }
 
-  /** @returns why it ended. @throws UpstreamError when it broke off */
+  /** Runs all rounds. @returns the finish reason of the completion @throws UpstreamError if it was interrupted */
   private async runRounds<A extends Completion | CompletionStream>(
     first: EndpointResponse<A>,
     collector: RoundCollector<A>,
@@ -104,7 +104,7 @@ export class SearchChat implements ChatExecutor {
     );
   }
 
-  /** Reads an answer to its end. Its usage is billed then, also when it broke off. */
+  /** Reads the response of a round and bills its usage, even if it was interrupted. */
   private async readRound<A extends Completion | CompletionStream>(
     served: EndpointResponse<A>,
     collector: RoundCollector<A>,
@@ -124,7 +124,10 @@ export class SearchChat implements ChatExecutor {
   }
 }
 
-/** A call that is not answered is not reported. */
+/**
+ * Returns the finish reason that the client gets. The client does not see search calls, so it must not get `tool_calls`
+ * for one that was not made.
+ */
 function getFinishReason({ calls, hasClientCalls, finishReason }: RoundOutput): string {
   const reason = finishReason ?? (hasClientCalls ? 'tool_calls' : 'stop');
   return calls.length > 0 && !hasClientCalls && reason === 'tool_calls' ? 'stop' : reason;

@@ -53,78 +53,90 @@ function planned(id: string, more: object, online = false, zdr = false) {
   return { plan, endpoints, body, quote: plan && quoteSearch(plan, { body, model, endpoints }) };
 }
 
-describe('a search', () => {
+describe('planning a search', () => {
   test.each<[string, string, object, boolean, string | undefined]>([
-    ['is none where none is asked for', 'plain', {}, false, undefined],
-    ['by plugin comes before the answer', 'plain', { plugins }, false, 'pre_search'],
-    ['by :online comes before the answer', 'plain', {}, true, 'pre_search'],
-    ['by tool is up to the model', 'plain', { tools: [tool] }, false, 'tool'],
-    ['by plugin is made once, whatever tool is there', 'plain', { plugins, tools: [tool] }, false, 'pre_search'],
-    ['by :online leaves the tool to the model', 'plain', { tools: [tool] }, true, 'tool'],
-    ['by a plugin that is off is none', 'plain', { plugins: [{ id: 'web', enabled: false }] }, true, undefined],
-    ['by a tool that must not be called is none', 'plain', { tools: [tool], tool_choice: 'none' }, false, undefined],
-    ['without tools comes before the answer', 'toolless', { tools: [tool] }, false, 'pre_search'],
-    ['for several answers comes before them', 'plain', { tools: [tool], n: 2 }, false, 'pre_search'],
-    ['for nothing is none', 'plain', { plugins, messages: [{ role: 'user', content: ' ' }] }, false, undefined],
-    ['is the upstream’s where it can', 'native', { plugins }, false, 'upstream'],
-    ['is the upstream’s by tool as well', 'native', { tools: [tool] }, false, 'upstream'],
-    ['is the first endpoint’s affair', 'mixed', { plugins }, false, 'upstream'],
-    ['is Exa’s where the first endpoint cannot', 'late', { plugins }, false, 'pre_search'],
-    ['is the upstream’s where that is said', 'late', { plugins: [{ id: 'web', engine: 'native' }] }, false, 'upstream'],
-    ['is Exa’s where that is said', 'native', { tools: [{ ...tool, engine: 'exa' }] }, false, 'tool'],
-    ['is Exa’s beside a function of that name', 'native', { tools: [tool, own('web_search')] }, false, 'tool'],
-    ['is in the price of some models', 'anyway', { plugins }, false, 'built_in'],
-    ['is in the price unless Exa is named', 'anyway', { plugins: [{ id: 'web', engine: 'exa' }] }, false, 'pre_search'],
-    ['for free is none', 'free', { plugins, tools: [tool] }, true, undefined],
+    ['plans no search if none is requested', 'plain', {}, false, undefined],
+    ['plans a search before the call for a plugin', 'plain', { plugins }, false, 'pre_search'],
+    ['plans a search before the call for :online', 'plain', {}, true, 'pre_search'],
+    ['lets the model decide for a tool', 'plain', { tools: [tool] }, false, 'tool'],
+    ['searches before the call for a plugin with a tool', 'plain', { plugins, tools: [tool] }, false, 'pre_search'],
+    ['lets the model decide for :online with a tool', 'plain', { tools: [tool] }, true, 'tool'],
+    ['plans no search for a disabled plugin', 'plain', { plugins: [{ id: 'web', enabled: false }] }, true, undefined],
+    ['plans no search for tool choice none', 'plain', { tools: [tool], tool_choice: 'none' }, false, undefined],
+    ['plans a search before the call without tool support', 'toolless', { tools: [tool] }, false, 'pre_search'],
+    ['plans a search before the call for several choices', 'plain', { tools: [tool], n: 2 }, false, 'pre_search'],
+    [
+      'plans no search for a blank text',
+      'plain',
+      { plugins, messages: [{ role: 'user', content: ' ' }] },
+      false,
+      undefined,
+    ],
+    ['selects the provider if it can search', 'native', { plugins }, false, 'upstream'],
+    ['selects the provider for a tool', 'native', { tools: [tool] }, false, 'upstream'],
+    ['selects the provider of the first endpoint', 'mixed', { plugins }, false, 'upstream'],
+    ['selects Exa if the first endpoint cannot search', 'late', { plugins }, false, 'pre_search'],
+    ['selects the provider if requested', 'late', { plugins: [{ id: 'web', engine: 'native' }] }, false, 'upstream'],
+    ['selects Exa if requested', 'native', { tools: [{ ...tool, engine: 'exa' }] }, false, 'tool'],
+    ['selects Exa if a function has the tool’s name', 'native', { tools: [tool, own('web_search')] }, false, 'tool'],
+    ['relies on a model that always searches', 'anyway', { plugins }, false, 'built_in'],
+    [
+      'selects Exa if requested, even if the model always searches',
+      'anyway',
+      { plugins: [{ id: 'web', engine: 'exa' }] },
+      false,
+      'pre_search',
+    ],
+    ['plans no search for a free model', 'free', { plugins, tools: [tool] }, true, undefined],
   ])('%s', (_, id, more, online, kind) => {
     expect(planned(id, more, online).plan?.kind).toBe(kind);
   });
 
-  test('of the upstream’s is asked only of endpoints that make it for the same fee', () => {
+  test('selects only endpoints with the same fee for a native search', () => {
     expect(planned('mixed', { plugins }).endpoints.map(({ slug }) => slug)).toEqual(['a']);
     expect(planned('mixed', { plugins: [{ id: 'web', engine: 'exa' }] }).endpoints).toHaveLength(2);
   });
 
   test.each<[string, object, object]>([
     ['of the tool itself', { ...tool, max_results: 7, max_uses: 2 }, { maxResults: 7, maxUses: 2 }],
-    ['of its parameters, before others', { ...tool, max_uses: 1, parameters: { max_uses: 2 } }, { maxUses: 2 }],
+    ['of the tool’s parameters before others', { ...tool, max_uses: 1, parameters: { max_uses: 2 } }, { maxUses: 2 }],
     ['of OpenAI’s filters', { ...tool, filters: { allowed_domains: ['a.b'] } }, { includeDomains: ['a.b'] }],
-    ['of OpenRouter’s names', { ...tool, parameters: { excluded_domains: ['a.b'] } }, { excludeDomains: ['a.b'] }],
-    ['up to a bound', { ...tool, max_uses: 99 }, { maxUses: 3 }],
-  ])('follows options %s', (_, asked, plan) => {
+    ['with OpenRouter’s names', { ...tool, parameters: { excluded_domains: ['a.b'] } }, { excludeDomains: ['a.b'] }],
+    ['up to a limit', { ...tool, max_uses: 99 }, { maxUses: 3 }],
+  ])('applies options %s', (_, asked, plan) => {
     expect(planned('plain', { tools: [asked] }).plan).toMatchObject(plan);
   });
 
   test.each<[string, string, object, string]>([
-    ['no such engine', 'plain', { plugins: [{ id: 'web', engine: 'x' }] }, 'plugins.engine'],
-    ['none of its own', 'plain', { tools: [{ ...tool, engine: 'native' }] }, 'tools.engine'],
-    ['half a result', 'plain', { tools: [{ ...tool, max_results: 0.5 }] }, 'tools.max_results'],
-    ['no use', 'plain', { tools: [{ ...tool, max_uses: 0 }] }, 'tools.max_uses'],
-    ['a name that is taken', 'native', { tools: [{ ...tool, engine: 'native' }, own('web_search')] }, 'tools.engine'],
-  ])('cannot have %s', (_, id, more, param) => {
+    ['an unknown engine', 'plain', { plugins: [{ id: 'web', engine: 'x' }] }, 'plugins.engine'],
+    ['a native search that the model lacks', 'plain', { tools: [{ ...tool, engine: 'native' }] }, 'tools.engine'],
+    ['a fractional number of results', 'plain', { tools: [{ ...tool, max_results: 0.5 }] }, 'tools.max_results'],
+    ['zero uses', 'plain', { tools: [{ ...tool, max_uses: 0 }] }, 'tools.max_uses'],
+    ['a name conflict', 'native', { tools: [{ ...tool, engine: 'native' }, own('web_search')] }, 'tools.engine'],
+  ])('rejects %s', (_, id, more, param) => {
     expect(() => planned(id, more)).toThrow(
       expect.objectContaining({ name: InvalidRequestError.name, status: 400, param }),
     );
   });
 });
 
-describe('where nothing may be kept', () => {
+describe('a search with zero data retention', () => {
   const asked = { plugins };
 
   test.each<[string, string, object]>([
-    ['ours', 'plain', asked],
-    ['ours by tool', 'plain', { tools: [tool] }],
-    ['a vendor’s own', 'native', asked],
-    ['a vendor’s own by its engine', 'native', { plugins: [{ id: 'web', engine: 'native' }] }],
-  ])('a search that keeps the question is refused: %s', (_, id, more) => {
+    ['by the gateway', 'plain', asked],
+    ['by the gateway for a tool', 'plain', { tools: [tool] }],
+    ['by the provider', 'native', asked],
+    ['by the provider for engine native', 'native', { plugins: [{ id: 'web', engine: 'native' }] }],
+  ])('is rejected if it would be made %s, which retains the query', (_, id, more) => {
     expect(() => planned(id, more, false, true)).toThrow(expect.objectContaining({ status: 404, param: 'provider' }));
   });
 
-  test('a model that searches anyway is as private as its endpoint', () => {
+  test('is allowed for a model that always searches', () => {
     expect(planned('anyway', asked, false, true).plan?.kind).toBe('built_in');
   });
 
-  test('a search that keeps nothing is made', () => {
+  test('is made if its provider retains no data', () => {
     const [exa, own] = fees;
     const forgetful = Catalogue.fromFiles([file('m', [endpoint('A', { searchFee: 'own' })])], {
       fees: [{ ...exa, zdr: true }, own] as never,
@@ -137,26 +149,26 @@ describe('where nothing may be kept', () => {
   });
 });
 
-describe('a search in OpenAI’s words', () => {
+describe('a search in OpenAI’s format', () => {
   const user_location = { type: 'approximate', approximate: { city: 'Bern', country: 'CH' } };
 
   test.each<[string, string, object, object]>([
-    ['an option', 'plain', {}, { kind: 'pre_search', maxResults: 5, location: undefined }],
+    ['an empty object', 'plain', {}, { kind: 'pre_search', maxResults: 5, location: undefined }],
     [
-      'an option, of the model’s vendor',
+      'an empty object for a native search',
       'native',
       {},
       { kind: 'upstream', isModelDecided: false, native: { isRequired: true } },
     ],
-    ['more to read', 'plain', { search_context_size: 'high' }, { maxResults: 10 }],
-    ['less to read', 'plain', { search_context_size: 'low' }, { maxResults: 3 }],
-    ['a place', 'plain', { user_location }, { location: { city: 'Bern', country: 'CH' } }],
-  ])('by web_search_options: %s', (_, id, web_search_options, plan) => {
+    ['a high context size', 'plain', { search_context_size: 'high' }, { maxResults: 10 }],
+    ['a low context size', 'plain', { search_context_size: 'low' }, { maxResults: 3 }],
+    ['a location', 'plain', { user_location }, { location: { city: 'Bern', country: 'CH' } }],
+  ])('follows web_search_options with %s', (_, id, web_search_options, plan) => {
     expect(planned(id, { web_search_options }).plan).toMatchObject(plan);
   });
 
   test.each(['web_search_preview', 'web_search_preview_2025_03_11', 'web_search_2025_08_26', 'openrouter:web_search'])(
-    'by a tool of the type %s is one that the model decides on',
+    'is decided by the model for a tool of type %s',
     (type) => {
       const place = { type: 'approximate', city: 'Bern' };
       const asked = { tools: [{ type, user_location: place }], tool_choice: { type } };
@@ -168,46 +180,46 @@ describe('a search in OpenAI’s words', () => {
   );
 
   test.each<[string, unknown, string]>([
-    ['no object', 'yes', 'web_search_options'],
+    ['a string', 'yes', 'web_search_options'],
     ['a list', [], 'web_search_options'],
-    ['another size', { search_context_size: 'huge' }, 'web_search_options.search_context_size'],
-    ['a place without a type', { user_location: { city: 'Bern' } }, 'web_search_options.user_location'],
-    ['a place that is none', { user_location: 'Bern' }, 'web_search_options.user_location'],
+    ['an unknown context size', { search_context_size: 'huge' }, 'web_search_options.search_context_size'],
+    ['a location without a type', { user_location: { city: 'Bern' } }, 'web_search_options.user_location'],
+    ['a location that is no object', { user_location: 'Bern' }, 'web_search_options.user_location'],
     [
-      'a country of three letters',
+      'a country with three letters',
       { user_location: { type: 'approximate', approximate: { country: 'CHE' } } },
       'web_search_options.user_location',
     ],
-  ])('is refused as %s', (_, web_search_options, param) => {
+  ])('is rejected if web_search_options is invalid: %s', (_, web_search_options, param) => {
     expect(() => planned('plain', { web_search_options })).toThrow(expect.objectContaining({ status: 400, param }));
   });
 
-  test('a plugin says more than the option, also that there is to be no search', () => {
+  test('follows the plugin instead of the option, even if the plugin is disabled', () => {
     const plugins = [{ id: 'web', max_results: 2 }];
     expect(planned('plain', { plugins, web_search_options: {} }).plan).toMatchObject({ maxResults: 2 });
     expect(planned('plain', { plugins: [{ id: 'web', enabled: false }], web_search_options: {} }).plan).toBeUndefined();
   });
 });
 
-describe('what goes on without the search', () => {
+describe('removing the search from a request', () => {
   const book = own('book');
   test.each<[string, string, object, object]>([
     [
-      'keeps other tools, and the choice among them',
+      'retains other tools and the choice among them',
       'plain',
       { tools: [tool, book], tool_choice: 'required' },
       { tools: [book], tool_choice: 'required' },
     ],
-    ['loses the choice of the search', 'plain', { tools: [tool, book], tool_choice: tool }, { tools: [book] }],
+    ['removes a choice of the search tool', 'plain', { tools: [tool, book], tool_choice: tool }, { tools: [book] }],
     [
-      'loses all about tools with the last one',
+      'removes all tool fields with the last tool',
       'plain',
       { tools: [tool], tool_choice: 'auto', parallel_tool_calls: true },
       {},
     ],
-    ['loses all tools where the model knows none', 'toolless', { tools: [book], tool_choice: 'auto' }, {}],
+    ['removes all tools if the model supports none', 'toolless', { tools: [book], tool_choice: 'auto' }, {}],
     [
-      'is the same where there is none',
+      'returns a request without a search unchanged',
       'plain',
       { tools: [book], tool_choice: book },
       { tools: [book], tool_choice: book },
@@ -218,27 +230,28 @@ describe('what goes on without the search', () => {
   });
 });
 
-describe('what is held', () => {
+describe('the quote of a search', () => {
   const plain = planned('anyway', { plugins }).quote;
 
-  test('at least for a search that may be made is what is held without one', () => {
+  test('has the minimum price of a request without a search if the search is optional', () => {
     expect(planned('plain', { tools: [tool] }).quote?.minPrice).toBe(plain?.minPrice);
     expect(planned('native', { tools: [tool] }).quote?.minPrice).toBe(plain?.minPrice);
   });
 
   test.each<[string, string, bigint[]]>([
-    ['plain', 'ours by the request', [20_000_000_000n, 0n, 0n]],
-    ['native', 'a vendor’s one by one', [11_000_000_000n, 11_000_000_000n, 11_000_000_000n]],
-  ])('at most is for all searches, with their fees: %s, %s', (id, _, fees) => {
+    ['plain', 'by the gateway, with a fee per request', [20_000_000_000n, 0n, 0n]],
+    ['native', 'by the provider, with a fee per search', [11_000_000_000n, 11_000_000_000n, 11_000_000_000n]],
+  ])('includes all searches and their fees in the maximum price (model %s, %s)', (id, _, fees) => {
     const quotes = [1, 2, 3].map((max_uses) => planned(id, { tools: [{ ...tool, max_uses }] }).quote?.maxPrice ?? 0n);
     const more = quotes.map((quote, i) => quote - (quotes[i - 1] ?? plain?.maxPrice ?? 0n));
     for (const [i, each] of more.entries()) expect(each).toBeGreaterThan(fees[i] as bigint);
-    // Each search is read with all that was found before; only the fee makes the first one dearer.
+    // Each search costs more than the one before, because all earlier results are read again. Only a fee per request
+    // makes the first search more expensive than the second.
     const [first = 0n, second = 0n] = more;
     expect(first > second).toBe(id === 'plain');
   });
 
-  test.each(['plain', 'native'])('at least for a search that must be made has its fee: %s', (id) => {
+  test.each(['plain', 'native'])('includes the fee of a required search in the minimum price (model %s)', (id) => {
     const must = planned(id, { tools: [tool], tool_choice: tool }).quote;
     expect(must?.minPrice).toBeGreaterThan(10_000_000_000n);
     expect(must?.maxPrice).toBeGreaterThanOrEqual(must?.minPrice ?? 0n);

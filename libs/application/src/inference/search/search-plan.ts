@@ -1,4 +1,4 @@
-/** How the web is searched for an answer: by which side, when, and for how much. */
+/** Plans the web search of a request: who searches, when, and for which fee. */
 import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
 import type { Tariff } from '#domain';
 import { InvalidRequestError } from '../../errors.ts';
@@ -6,12 +6,12 @@ import type { NativeSearch, SearchLocation } from '../../providers/web-search.ts
 import type { ChatBody } from '../chat/chat-body.ts';
 import type { SearchRequest } from './search-request.ts';
 
-/** The fee's name in price lists and books. */
+/** Name of the search fee in price lists and in the ledger. */
 export const WEB_SEARCH = 'web_search';
-/** Longer queries find nothing better. */
+/** Longer queries are truncated, because more text does not improve the results. */
 const MAX_QUERY_LENGTH = 2_000;
 
-/** What all searches of one answer have in common. */
+/** Parameters of all searches by the gateway for one request. */
 export interface SearchTerms {
   readonly maxResults: number;
   readonly includeDomains: readonly string[];
@@ -20,22 +20,22 @@ export interface SearchTerms {
   readonly fee: Tariff;
 }
 
-/** The web is searched once, for the last question, before the model is asked. */
+/** The gateway searches once, for the last user message, before the model is called. */
 export interface PreSearchPlan extends SearchTerms {
   readonly kind: 'pre_search';
   readonly query: string;
-  /** The caller's own text above the results; ours where it is omitted. */
+  /** The caller's text above the results; undefined for the default text. */
   readonly prompt: string | undefined;
 }
 
-/** The model is offered a tool, and its calls of it are answered. */
+/** The model gets a search tool, and the gateway makes a search for each call of the tool. */
 export interface ToolSearchPlan extends SearchTerms {
   readonly kind: 'tool';
   readonly maxUses: number;
   readonly isRequired: boolean;
 }
 
-/** The upstream searches while it answers, and invoices each search. */
+/** The provider searches while the model generates, and invoices each search. */
 export interface NativeSearchPlan {
   readonly kind: 'upstream';
   readonly isModelDecided: boolean;
@@ -43,33 +43,34 @@ export interface NativeSearchPlan {
   readonly fee: Tariff;
 }
 
-/** The model searches for every answer, and that is in its price. */
+/** The model always searches, and its price includes the searches. */
 export interface BuiltInSearchPlan {
   readonly kind: 'built_in';
 }
 
 export type SearchPlan = PreSearchPlan | ToolSearchPlan | NativeSearchPlan | BuiltInSearchPlan;
 
-/** What is asked, and who may serve it, in their order. */
+/** The request, and the endpoints that may serve it, in order of preference. */
 export interface SearchPlanParams {
-  /** Without the tool that asks for the search. */
+  /** The request without the web search tool. */
   readonly body: ChatBody;
   readonly model: TokenPricedModel;
   readonly endpoints: readonly Endpoint[];
-  /** Nobody who is asked may keep anything of the question. */
+  /** Zero data retention: no provider may retain the query. */
   readonly zdr: boolean;
 }
 
-/** The plan and the endpoints that serve a request. */
+/** The search plan, and the endpoints that can serve the request with it. */
 export interface PlannedSearch {
   readonly plan: SearchPlan | undefined;
   readonly endpoints: readonly Endpoint[];
 }
 
 /**
- * Where no engine is named, the endpoint that would be asked first searches if it can. Models that cannot call tools, and
- * answers with several choices, are searched for in advance.
- * @throws InvalidRequestError 400 for a search that is not available, 404 where each would keep the question
+ * Plans the search of a request. Without an engine in the request, the provider searches if the first endpoint supports
+ * it, else the gateway. The gateway searches before the call if the model cannot call tools or `n` exceeds 1.
+ * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
+ * @throws InvalidRequestError 400 if the search is not available; 404 if every search provider would retain the query
  */
 export function planSearch(
   request: SearchRequest,
@@ -114,13 +115,13 @@ function createPlan(
 function toNativeSearch({ isModelDecided, isRequired, ...search }: SearchRequest): NativeSearch {
   const { maxUses, includeDomains, excludeDomains, location, isOffline } = search;
   if (includeDomains.length > 0 && excludeDomains.length > 0) {
-    const message = 'A search of the model’s own takes domains to include or domains to exclude, not both';
+    const message = 'A native web search accepts domains to include or domains to exclude, not both';
     throw new InvalidRequestError(400, message, isModelDecided ? 'tools' : 'plugins');
   }
   return { maxUses, isRequired: isRequired || !isModelDecided, includeDomains, excludeDomains, location, isOffline };
 }
 
-/** Whether an endpoint searches by itself: for one answer only, also where it gives several without a search. */
+/** Whether the provider of an endpoint can search for this request. Providers search for one choice only. */
 function canSearch({ searchFee }: Endpoint, { n }: ChatBody): boolean {
   return searchFee !== undefined && (n ?? 1) === 1;
 }
@@ -129,7 +130,6 @@ export function hasFunction({ tools }: ChatBody, name: string): boolean {
   return (tools ?? []).some((tool) => (tool as { function?: { name?: unknown } } | null)?.function?.name === name);
 }
 
-/** The words of the last user message. */
 function getLastUserText({ messages }: ChatBody): string {
   const content = messages.findLast(({ role }) => role === 'user')?.content;
   if (typeof content === 'string') return content;
@@ -138,11 +138,11 @@ function getLastUserText({ messages }: ChatBody): string {
 }
 
 function createRetentionError({ id }: TokenPricedModel): InvalidRequestError {
-  const message = `No endpoints found for ${id} with a web search: provider.zdr is set, and the search keeps data`;
+  const message = `No endpoints found for ${id} with a web search: provider.zdr is set, but the search retains data`;
   return new InvalidRequestError(404, message, 'provider');
 }
 
 function createNoNativeSearchError({ id }: TokenPricedModel, { isModelDecided }: SearchRequest): InvalidRequestError {
-  const message = `engine of the web search must be exa: ${id} has no search of its own`;
+  const message = `engine of the web search must be exa: ${id} has no native search`;
   return new InvalidRequestError(400, message, `${isModelDecided ? 'tools' : 'plugins'}.engine`);
 }

@@ -1,4 +1,4 @@
-/** What an answer with searches may cost. */
+/** Quotes requests with web searches. */
 import type { Endpoint, TokenPricedModel } from '#catalogue';
 import { calculatePrice, type Tariff } from '#domain';
 import { money, type PicoUsd } from '#kernel';
@@ -8,26 +8,26 @@ import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
 import { countMaxPreSearchTokens, countMaxResultTokens } from './results.ts';
 import type { NativeSearchPlan, SearchPlan, ToolSearchPlan } from './search-plan.ts';
 
-/** Tokens for calling the tool, and for saying something of what it found: with less, a search is not worth its fee. */
+/** Minimum output tokens for the tool call, and for a response that uses the results. With fewer, no search is made. */
 const CALL_TOKENS = 128;
 const RESPONSE_TOKENS = 256;
-/** The declaration of the tool, and of an upstream's own, in tokens at most. */
+/** Maximum tokens of the declaration of the search tool, whether the gateway or the provider adds it. */
 const TOOL_TOKENS = 512;
-/** What a search of an upstream's own adds to the input: it reads longer parts of pages than we give. */
+/** Maximum input tokens that a native search adds: providers include longer parts of pages than the gateway. */
 const UPSTREAM_RESULT_TOKENS = 16_000;
 
-/** What is asked, and the endpoints that may serve it. */
+/** The request, and the endpoints that may serve it. */
 export interface SearchQuoteInput {
   readonly body: ChatBody;
   readonly model: TokenPricedModel;
   readonly endpoints: readonly Endpoint[];
-  /** Tokens of input that only an upstream gets that is asked in Responses. */
+  /** Maximum input tokens that only the Responses API gets, in addition to those of the messages. */
   readonly extraInputTokens?: number;
 }
 
 /**
- * Searches that the model may or may not make are part of the most that is held, not of the least: a caller that has little
- * money gets an answer without them.
+ * Quotes a request with its search plan. Optional searches are part of the maximum price but not of the minimum price:
+ * a caller with little money gets a completion without them.
  */
 export function quoteSearch(plan: SearchPlan, input: SearchQuoteInput): ChatQuote {
   const { body, model, endpoints, extraInputTokens = 0 } = input;
@@ -53,7 +53,7 @@ export function quoteSearch(plan: SearchPlan, input: SearchQuoteInput): ChatQuot
   }
 }
 
-/** What an answer costs for which an upstream makes so many searches: it reads all that there is again after each. */
+/** Quotes a request with this number of native searches. After each search the model reads the complete input again. */
 export function quoteNativeSearch(
   { fee }: Pick<NativeSearchPlan, 'fee'>,
   searches: number,
@@ -91,12 +91,12 @@ function quoteToolSearch(plan: ToolSearchPlan, { body, model, endpoints }: Searc
   return { ...baseQuote, minPrice, maxPrice: money.max(maxPrice, minPrice), search: searching };
 }
 
-/** What so many searches are sold for. @param before how many the request has been charged for already */
+/** Calculates the price of searches. @param before number of searches that the request was already charged for */
 export function calculateSearchPrice({ prices }: Tariff, search: number, before = 0): PicoUsd {
   return calculatePrice({ search, request: before === 0 && search > 0 ? 1 : 0 }, prices);
 }
 
-/** Reading what a search found together with `input` tokens of what was there before. */
+/** Calculates the maximum price of reading the results of one search together with `input` earlier tokens. */
 function calculateReadingPrice(
   plan: ToolSearchPlan,
   input: number,
@@ -106,15 +106,15 @@ function calculateReadingPrice(
   return calculateMaxCallPrice(Math.min(input + countMaxResultTokens(plan), model.context), 0, tariff);
 }
 
-/** Tokens of a round at most. */
+/** Maximum tokens of a round. */
 interface SearchTokens {
   readonly input: number;
   readonly output: number;
-  /** Searches that are charged already. */
+  /** Number of searches that are already charged. */
   readonly searches?: number;
 }
 
-/** The least that a call for a search, the search and a short answer cost. */
+/** Calculates the minimum price of a tool call, its search and a short response. */
 export function calculateMinSearchRoundPrice(
   plan: ToolSearchPlan,
   { input, output, searches = 0 }: SearchTokens,
@@ -126,7 +126,7 @@ export function calculateMinSearchRoundPrice(
   return money.sum([call, calculateSearchPrice(plan.fee, 1, searches), responsePrice]);
 }
 
-/** The least that a short answer costs that has the results of a search to read. */
+/** Calculates the minimum price of a short response that reads the results of a search. */
 export function calculateMinResponsePrice(
   plan: ToolSearchPlan,
   { input, output }: SearchTokens,

@@ -1,4 +1,4 @@
-/** What a request says about searching the web: by plugin, by tool, by OpenAI's option, or by `:online` behind the model's name. */
+/** Parses the web search of a request: a plugin, a tool, OpenAI's option, or the suffix `:online` of the model name. */
 import type { TokenPricedModel } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import type { SearchLocation } from '../../providers/web-search.ts';
@@ -8,45 +8,46 @@ import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
 export type SearchEngine = 'exa' | 'native' | 'auto';
 
 export interface SearchRequest {
-  /** Whether the model decides; otherwise the web is searched before it answers. */
+  /** Whether the model decides if the web is searched; otherwise it is always searched. */
   readonly isModelDecided: boolean;
-  /** The model must search before anything else. */
+  /** The model must search before it generates a response. */
   readonly isRequired: boolean;
   readonly engine: SearchEngine;
   readonly maxResults: number;
-  /** Searches for one answer at most. */
+  /** Maximum number of searches for one request. */
   readonly maxUses: number;
   readonly includeDomains: readonly string[];
   readonly excludeDomains: readonly string[];
   readonly location: SearchLocation | undefined;
-  /** Only what the vendor has stored may be searched: no page is fetched. */
+  /** Only pages that the provider has stored may be searched; none is fetched. */
   readonly isOffline: boolean;
-  /** The caller's own text above the results. */
+  /** The caller's text above the results; undefined for the default text. */
   readonly prompt: string | undefined;
 }
 
 const DEFAULT_RESULTS = 5;
 const MAX_RESULTS = 20;
-/** Each search is followed by another call of the model, with all that was said and found before. */
+/** Limits the cost of a request: after each search the model reads the conversation and all results again. */
 const MAX_USES = 3;
 
-/** How much is read, in OpenAI's words, as results of ours. */
+/** Number of results for OpenAI's `search_context_size`. */
 const RESULTS_BY_SIZE = { low: 3, medium: DEFAULT_RESULTS, high: 10 } as const;
 const MAX_LOCATION_LENGTH = 256;
 
-/** What asks for a search: OpenAI's and OpenRouter's names, old and new, for one tool. */
+/** Types of the web search tool: OpenAI's and OpenRouter's names, old and new. */
 export const SEARCH_TOOL = /^(openrouter:)?web_search(_preview)?(_\d{4}_\d{2}_\d{2})?$/;
 const ENGINES: ReadonlySet<unknown> = new Set<SearchEngine>(['exa', 'native', 'auto']);
 
-/** Tools that the caller runs itself. */
+/** Types of tools that the caller runs itself. */
 const CLIENT_TOOL_TYPES: ReadonlySet<string> = new Set(['function', 'custom']);
 
 type SearchOptions = Readonly<Record<string, unknown>>;
 
 /**
- * The search that a request asks for. Free models never search, whatever the request says. A plugin
- * that is switched off also switches `:online` off.
- * @throws InvalidRequestError 400 that names what is wrong
+ * Parses the search that a request contains. A plugin takes precedence over the option, and the option over the tool. A
+ * disabled plugin also disables `:online` and the option.
+ * @returns undefined without a search; free models never search
+ * @throws InvalidRequestError (400) naming the invalid field
  */
 export function parseSearchRequest(
   body: ChatBody,
@@ -72,8 +73,8 @@ export function parseSearchRequest(
 }
 
 /**
- * The request without what is done for it, which no upstream knows. A choice of tools goes with the last of them, and
- * with the tool that it names; where no endpoint of the model knows tools, so do all others.
+ * Removes the web search tool, which no provider supports in this form. Removes `tool_choice` too if it names the
+ * search tool or no tool remains. Removes all tools if no endpoint of the model supports tools.
  */
 export function removeSearchOptions(body: ChatBody, model: TokenPricedModel): ChatBody {
   if (body.tools === undefined || body.tools === null) return body;
@@ -87,15 +88,15 @@ export function removeSearchOptions(body: ChatBody, model: TokenPricedModel): Ch
   return remainingBody as ChatBody;
 }
 
-/** Whether an answer is free: then no paid service may come with it. */
+/** Whether all endpoints of a model are free. A request for a free model must not use a paid service. */
 export function isFreeModel({ endpoints }: TokenPricedModel): boolean {
   return endpoints.every(({ tariff }) => calculateMaxCallPrice(1, 1, tariff) === 0n);
 }
 
 /**
- * Vendors run tools of their own and bill for them: there are prices for the caller's own tools and for searches alone.
- * Connectors send no others either; here they are refused before money is held.
- * @throws InvalidRequestError 400 that names the tool
+ * Rejects tools that the provider would run and bill: only the caller's own tools and web searches have prices.
+ * Connectors do not send such tools either, but here the request is rejected before money is held.
+ * @throws InvalidRequestError (400) naming the tool
  */
 export function assertSupportedTools({ tools }: ChatBody): void {
   for (const [i, tool] of (tools ?? []).entries()) {
@@ -106,7 +107,7 @@ export function assertSupportedTools({ tools }: ChatBody): void {
   }
 }
 
-/** The type of a tool; without one, its first field says what it is. */
+/** Returns the type of a tool; for a tool without `type`, "function" or the name of its first field. */
 function getToolType({ type, ...tool }: SearchOptions): string {
   if (typeof type === 'string') return type;
   return 'function' in tool ? 'function' : (Object.keys(tool)[0] ?? '');
@@ -117,7 +118,7 @@ function isSearchTool(tool: unknown): boolean {
   return typeof type === 'string' && SEARCH_TOOL.test(type);
 }
 
-/** https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat: it searches before every answer. */
+/** OpenAI's option; always searches: https://platform.openai.com/docs/guides/tools-web-search?api-mode=chat */
 const OPTION = 'web_search_options';
 
 function parseOption(option: unknown): SearchOptions | undefined {
@@ -126,7 +127,7 @@ function parseOption(option: unknown): SearchOptions | undefined {
   throw new InvalidRequestError(400, `${OPTION} must be an object`, OPTION);
 }
 
-/** By naming the tool, or by requiring any where there is no other. */
+/** Whether `tool_choice` names the search tool, or requires a tool call and there is no other tool. */
 function isSearchRequired({ tool_choice, tools }: ChatBody): boolean {
   return isSearchTool(tool_choice) || (tool_choice === 'required' && tools?.every(isSearchTool) === true);
 }
@@ -154,7 +155,7 @@ function parseOptions(
   const parseCount = (field: string, byDefault: number, max: number) => {
     const value = options[field] ?? byDefault;
     if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max) return value as number;
-    throw invalidOption(field, `a whole number from 1 to ${max}`);
+    throw invalidOption(field, `an integer from 1 to ${max}`);
   };
   const parseDomains = (...fields: readonly [string, ...string[]]) => {
     const field = fields.find((name) => (options[name] ?? null) !== null) ?? fields[0];
@@ -172,7 +173,7 @@ function parseOptions(
     engine: engine as SearchEngine,
     maxResults: parseCount('max_results', RESULTS_BY_SIZE[size as keyof typeof RESULTS_BY_SIZE], MAX_RESULTS),
     maxUses: Math.min(parseCount('max_uses', MAX_USES, Number.MAX_SAFE_INTEGER), MAX_USES),
-    // OpenRouter's names for the plugin, and its and OpenAI's for the tool.
+    // OpenRouter's names for the plugin, then those of OpenRouter and OpenAI for the tool.
     includeDomains: parseDomains('include_domains', 'allowed_domains'),
     excludeDomains: parseDomains('exclude_domains', 'excluded_domains', 'blocked_domains'),
     location: parseLocation(options.user_location, (requirement) => invalidOption('user_location', requirement)),
@@ -181,7 +182,7 @@ function parseOptions(
   };
 }
 
-/** In the words of the tool, or of the option, which has them one level deeper. */
+/** Parses a location in the format of the tool, or of the option, whose fields are nested in `approximate`. */
 function parseLocation(
   rawLocation: unknown,
   invalidLocation: (requirement: string) => InvalidRequestError,
@@ -196,10 +197,10 @@ function parseLocation(
     const value = locationFields[field];
     if (value === undefined || value === null) continue;
     if (typeof value !== 'string' || value.length > MAX_LOCATION_LENGTH)
-      throw invalidLocation(`one whose ${field} is a short text`);
+      throw invalidLocation(`an object whose ${field} is a short string`);
     location[field] = value;
   }
   if (location.country !== undefined && !/^[A-Za-z]{2}$/.test(location.country))
-    throw invalidLocation('one whose country has two letters');
+    throw invalidLocation('an object whose country is a two-letter code');
   return location;
 }

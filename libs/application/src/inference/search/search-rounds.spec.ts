@@ -17,7 +17,7 @@ import { type Round, SearchRounds } from './search-rounds.ts';
 const messages = [{ role: 'user', content: 'What is new in the world of ledgers?' }];
 const body = { model: 'v/m', messages };
 
-/** Finds the longest pages there are, or nothing but trouble. */
+/** Returns a search that finds pages of the maximum length, or fails. */
 function searching(fails: readonly boolean[]): () => Promise<WebSearchResponse> {
   let asked = 0;
   return async () => {
@@ -39,7 +39,7 @@ const reported = { estimateUsage: () => Promise.reject(new Error('all usage is r
 
 const microUsd = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
 
-test('whatever a model uses within its limits, the rounds never cost more than is held', () =>
+test('never lets rounds cost more than is held, for any usage within the limits of the model', () =>
   fc.assert(
     fc.asyncProperty(
       fc.record({ input: microUsd, output: microUsd, request: fc.constantFrom('0', '0.01') }),

@@ -1,6 +1,7 @@
 /**
- * An answer in rounds: the model calls for searches, they are made, and it is asked again with what they found. What has
- * been used is known after every round, and nothing is started that the rest of the hold does not afford.
+ * Prepares the rounds of a chat with searches: the model calls the search tool, the gateway searches, and the model is
+ * called again with the results. Usage is known after every round. A round or search is started only if the rest of
+ * the hold pays for it.
  */
 import type { Endpoint, TokenPricedModel } from '#catalogue';
 import { getQuantity } from '#domain';
@@ -30,13 +31,12 @@ const NO_SEARCHES_LEFT = 'There are no more searches to be had. Answer with what
 const NO_QUERY = 'Nothing was searched for: the call has no query.';
 const SEARCH_FAILED = 'The search failed. Answer without it, and say so where that matters.';
 
-/** What the answer is made with. */
 export interface SearchRoundsParams {
   readonly plan: ToolSearchPlan;
-  /** Without the tool that asked for the search. */
+  /** The request without the web search tool. */
   readonly body: ChatBody;
   readonly model: TokenPricedModel;
-  /** The caller's own limit of output tokens, for all rounds together. */
+  /** The caller's limit of output tokens for all rounds together; undefined if the request has none. */
   readonly requestedMaxTokens: number | undefined;
   search(query: SearchQuery): Promise<WebSearchResponse>;
 }
@@ -44,9 +44,9 @@ export interface SearchRoundsParams {
 /** One call of the model. */
 export interface Round {
   readonly body: ChatBody;
-  /** Output tokens at most; undefined for as many as the model makes. */
+  /** Maximum output tokens; undefined for the model's maximum. */
   readonly limit: number | undefined;
-  /** Whether it may call for a search. */
+  /** Whether the model may call the search tool. */
   readonly hasSearchTool: boolean;
 }
 
@@ -54,7 +54,7 @@ export class SearchRounds {
   readonly toolName: string;
   private body: ChatBody;
   private started = 0;
-  /** Searches that are on the bill. */
+  /** Number of billed searches. */
   private billed = 0;
 
   constructor(
@@ -65,7 +65,7 @@ export class SearchRounds {
     this.toolName = chooseToolName(request.body);
   }
 
-  /** The first call, for any endpoint. */
+  /** Creates the first round, which may be sent to any of these endpoints. */
   createFirstRound(endpoints: readonly Endpoint[]): Round {
     const { plan, model, requestedMaxTokens } = this.request;
     const bodyWithTool = addSearchTool(this.body, this.toolName, { first: plan.isRequired, later: false });
@@ -80,9 +80,9 @@ export class SearchRounds {
   }
 
   /**
-   * Holds what another search and the round that reads it need, where not all is held that they may cost, before the search
-   * is offered. Without it the next call is one that cannot search.
-   * @throws UpstreamError when nothing is held any more
+   * Extends a partial hold if it does not pay for another search and a response. Called before the next round is
+   * created. If the extension fails, that round has no search tool.
+   * @throws UpstreamError if the hold has expired
    */
   async reserveSearch(endpoint: Endpoint): Promise<void> {
     const { purchase } = this;
@@ -94,7 +94,7 @@ export class SearchRounds {
     await purchase.extendHold({ minAmount, targetAmount: money.add(minAmount, order.partialHold.minAmount) });
   }
 
-  /** The next call; undefined when there is no money, or no room within the caller's limit. */
+  /** Creates the next round; undefined if the money or the caller's output limit is not sufficient for one. */
   createNextRound(endpoint: Endpoint): Round | undefined {
     const bodyWithTool = addSearchTool(this.body, this.toolName, { first: false, later: true });
     const hasSearchTool = this.canAffordSearch(endpoint, bodyWithTool);
@@ -103,7 +103,10 @@ export class SearchRounds {
     return limit < getMinOutputTokens(endpoint) ? undefined : { body, limit: this.toOutputLimit(limit), hasSearchTool };
   }
 
-  /** Makes the searches that the model has called for, as far as there is money for them. @throws UpstreamError when time is up */
+  /**
+   * Makes the searches that the model called for, as many as the hold pays for, and adds the results to the next round.
+   * @throws UpstreamError if the request was aborted
+   */
   async search(
     endpoint: Endpoint,
     roundOutput: RoundOutput,
@@ -137,7 +140,7 @@ export class SearchRounds {
     return results ? formatResults(results) : SEARCH_FAILED;
   }
 
-  /** Undefined when the search failed: that costs nothing. @throws UpstreamError when the time is up */
+  /** Makes and bills one search; undefined if it failed, which costs nothing. @throws UpstreamError after an abort */
   private async fetchResults(query: string): Promise<readonly SearchResult[] | undefined> {
     const { plan } = this.request;
     const { signal } = this.purchase;
@@ -148,7 +151,7 @@ export class SearchRounds {
       return results;
     } catch {
       if (signal.aborted) throw toUpstreamError(signal.reason);
-      return undefined; // the model learns of it, and goes on
+      return undefined; // the model gets a message about the failure and continues
     }
   }
 
@@ -156,7 +159,7 @@ export class SearchRounds {
     this.body = { ...this.body, messages: [...this.body.messages, message] };
   }
 
-  /** Whether there is money for this round with a call in it, the search, and another round to say what it found. */
+  /** Whether the hold pays for a round with a search call, the search, and a round with a response. */
   private canAffordSearch(endpoint: Endpoint, body: ChatBody): boolean {
     if (this.started >= this.request.plan.maxUses) return false;
     return this.calculateSearchRoundPrice(endpoint, body) <= this.purchase.remaining;
@@ -168,7 +171,7 @@ export class SearchRounds {
     return calculateMinSearchRoundPrice(plan, tokens, model, endpoint);
   }
 
-  /** Whether there is money for a search and the round that reads it. */
+  /** Whether the hold pays for a search and the round that reads its results. */
   private canAffordResults(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     const needed = money.add(
@@ -183,7 +186,7 @@ export class SearchRounds {
     return this.remainingTokens > 0 && needed <= this.purchase.remaining;
   }
 
-  /** A limit that the model has anyway need not be named. */
+  /** Omits the limit if the caller set none and the limit is not below the model's maximum. */
   private toOutputLimit(limit: number): number | undefined {
     const { requestedMaxTokens, model } = this.request;
     return requestedMaxTokens === undefined && limit >= model.maxOutput ? undefined : limit;
@@ -198,7 +201,7 @@ export class SearchRounds {
     return Math.min(countMaxChatInputTokens(body, model), model.context);
   }
 
-  /** Output tokens that the limit leaves. */
+  /** Output tokens that remain within the caller's limit or the model's maximum. */
   private get remainingTokens(): number {
     const { requestedMaxTokens, model } = this.request;
     return (requestedMaxTokens ?? model.maxOutput) - getQuantity('output', this.purchase.usage);

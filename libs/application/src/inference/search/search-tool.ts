@@ -1,4 +1,4 @@
-/** The tool by which a model searches: how it is offered, and how the model's calls of it are read and answered. */
+/** The search tool of the gateway: its declaration in requests, and the calls that a model makes. */
 
 import type { Endpoint } from '#catalogue';
 import { type JsonObject } from '#kernel';
@@ -7,39 +7,39 @@ import type { SearchResult, SearchStatus } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { hasFunction, WEB_SEARCH } from './search-plan.ts';
 
-/** A call of the tool, as the model made it. */
+/** A call of the search tool, as the model generated it. */
 export interface SearchCall {
   readonly id: string;
-  /** JSON, if the model has kept to it. */
+  /** The model's text, which should be JSON but may not be. */
   readonly arguments: string;
 }
 
-/** What a model said in one round. */
+/** The output of a model in one round. */
 export interface RoundOutput {
   readonly content: string;
-  /** Thoughts with their signatures, which some upstreams want back together with the results of tools. */
+  /** Reasoning with its signatures, which some providers require together with the results of tools. */
   readonly reasoningDetails: readonly unknown[];
   readonly calls: readonly SearchCall[];
-  /** Whether it also called functions of the client's, which must then answer first. */
+  /** Whether the model also called tools of the client. The next round then needs the results of these calls. */
   readonly hasClientCalls: boolean;
   readonly finishReason: string | undefined;
 }
 
-/** Takes the answers of all rounds and makes one of them. */
+/** Combines the completions of all rounds into one. */
 export interface RoundCollector<A> {
-  /** Whether the client has had any of it. */
+  /** Whether the client has received any output. */
   readonly hasDelivered: boolean;
-  /** The rest will never be read. */
+  /** Whether no one will receive further output. */
   readonly isAbandoned: boolean;
-  /** @throws UpstreamError when the answer breaks off */
+  /** Reads the completion of a round. @throws UpstreamError if it is interrupted */
   collectRound(completion: A): Promise<RoundOutput>;
   recordSearch(search: SearchStatus): Promise<void> | undefined;
   cite(results: readonly SearchResult[]): Promise<void> | undefined;
-  /** @param reason why the last round ended */
+  /** Ends the combined completion. @param reason its `finish_reason` */
   end(reason: string): Promise<void> | undefined;
 }
 
-/** A name that no function of the caller has. */
+/** Returns a name for the search tool that no function of the caller has. */
 export function chooseToolName(body: ChatBody): string {
   let name = WEB_SEARCH;
   for (let i = 2; hasFunction(body, name); i++) name = `${WEB_SEARCH}_${i}`;
@@ -54,7 +54,11 @@ function createSearchTool(name: string): JsonObject {
   return { type: 'function', function: { name, description, parameters } };
 }
 
-/** The request with the tool. A choice that the caller has made holds until the model has called one. */
+/**
+ * Adds the search tool to a request. The caller's `tool_choice` applies only until the model has called a tool.
+ * @param first whether the model must call the search tool
+ * @param later whether the model has already called a tool
+ */
 export function addSearchTool(
   body: ChatBody,
   name: string,
@@ -66,22 +70,23 @@ export function addSearchTool(
 }
 
 /**
- * The request for a model that is to search no more. A conversation with calls in it needs a declaration of tools, at
- * some upstreams: the search then stays declared, but may not be called.
+ * Prevents further searches in a request. Some providers require a declared tool in a conversation with tool calls. So
+ * the search tool stays declared, with `tool_choice` `none`, if the request has no other tools and the endpoint
+ * supports `tool_choice`.
  */
 export function disableSearchTool(body: ChatBody, name: string, { parameters }: Endpoint): ChatBody {
   if (body.tools?.length) return relaxToolChoice(body);
   return parameters.includes('tool_choice') ? { ...body, tools: [createSearchTool(name)], tool_choice: 'none' } : body;
 }
 
-/** The demanded call has been made. */
+/** Sets `tool_choice` to `auto` if it requires a call, because that call has been made. */
 function relaxToolChoice(body: ChatBody): ChatBody {
   const { tool_choice: choice } = body;
   const isCallRequired = choice === 'required' || (typeof choice === 'object' && choice !== null);
   return isCallRequired ? { ...body, tool_choice: 'auto' } : body;
 }
 
-/** The model's turn, for the next round. */
+/** Returns the output of a round as a message for the next round. Arguments without a query become an empty object. */
 export function toAssistantMessage(name: string, { content, reasoningDetails, calls }: RoundOutput): JsonObject {
   return {
     role: 'assistant',
@@ -95,7 +100,7 @@ export function toAssistantMessage(name: string, { content, reasoningDetails, ca
   };
 }
 
-/** The query; undefined when the model gave none. */
+/** Parses the arguments of a search call; undefined if they contain no query. */
 export function parseSearchQuery(text: string): string | undefined {
   try {
     const { query } = JSON.parse(text);

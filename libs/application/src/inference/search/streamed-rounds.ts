@@ -5,7 +5,7 @@ import { createCitationEvent } from './results.ts';
 import { RoundEvents } from './round-events.ts';
 import type { RoundCollector, RoundOutput } from './search-tool.ts';
 
-/** Rounds that are sent as they come. */
+/** Forwards the rounds of a streamed completion to the client as they arrive. */
 export class StreamedRounds implements RoundCollector<CompletionStream> {
   private readonly events: RoundEvents;
 

@@ -1,17 +1,17 @@
-/** A recording that is to be transcribed, as its content says. */
+/** A recording that is to be transcribed, as its content describes it. */
 export interface AudioRecording {
   /** Such as `audio/mpeg`. */
   readonly mediaType: string;
-  /** The usual end of such a file's name, without the dot: some vendors judge by it. */
+  /** The usual file name extension, without the dot: some providers rely on it. */
   readonly extension: string;
   /**
-   * What a decoder can get out of it at most, counted from its frames or packets; or, where these cannot be counted, what
-   * its bytes come to at the lowest bit rate of its format. Never what its header says.
+   * The maximum duration that a decoder can produce, counted from frames or packets. If these cannot be counted, the
+   * duration of the bytes at the lowest bit rate of the format. Never the duration that the header states.
    */
   readonly milliseconds: number;
 }
 
 export abstract class AudioDurationCounter {
-  /** Undefined where a file is none of MP3, MP4, M4A, MPEG, MPGA, WAV and WebM, or has no sound in it. */
+  /** @returns undefined if a file is not MP3, MP4, M4A, MPEG, MPGA, WAV or WebM, or has no audio */
   abstract measure(path: string): Promise<AudioRecording | undefined>;
 }

@@ -1,11 +1,11 @@
-/** Models of sound: which one is asked for, where it is had, and what it costs at most. */
+/** Audio models: finds the requested model and its endpoints, and calculates the maximum price. */
 import { type Catalogue, type Endpoint, getProviderCapability, isMediaModel, type MediaModel } from '#catalogue';
 import { calculateMaxPrice, type PriceTerms, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import { parseRoutingPreferences, resolveModel } from '../../routing/preferences.ts';
 
-/** @throws InvalidRequestError when there is no such model, or it does something else */
+/** @throws InvalidRequestError if there is no such model, or it does not have this capability */
 export function resolveAudioModel(
   name: string,
   capability: 'speech' | 'transcription',
@@ -13,18 +13,18 @@ export function resolveAudioModel(
 ): MediaModel {
   const { model } = resolveModel(name, catalogue);
   if (isMediaModel(model) && getProviderCapability(model) === capability) return model;
-  const does = capability === 'speech' ? 'speak' : 'transcribe';
+  const does = capability === 'speech' ? 'support text to speech' : 'support transcription';
   throw new InvalidRequestError(
     400,
-    `The model "${model.id}" does not ${does}; GET /v1/audio/models lists those that do`,
+    `The model "${model.id}" does not ${does}; GET /v1/audio/models lists the models that do`,
     'model',
   );
 }
 
 /**
- * The endpoints that may be asked, in order.
- * @param provider what a request prefers, in OpenRouter's words, as far as it says who may have the data
- * @throws InvalidRequestError 404 that says why there is none
+ * Returns the endpoints that may be called, in order.
+ * @param provider the preferences of a request in OpenRouter's format; only those about data and providers apply
+ * @throws InvalidRequestError 404 with the reasons if there is no endpoint
  */
 export function selectAudioEndpoints(
   { id, endpoints, excludedEndpoints = {} }: MediaModel,
@@ -34,9 +34,10 @@ export function selectAudioEndpoints(
   const reasons = new Map(Object.entries(excludedEndpoints));
   const allowedEndpoints = endpoints.filter((endpoint) => {
     const { slug } = endpoint;
-    if (zdr && !endpoint.zdr) reasons.set(slug, 'keeps data');
+    if (zdr && !endpoint.zdr) reasons.set(slug, 'retains data');
     else if (denyDataCollection && endpoint.collectsData) reasons.set(slug, 'collects data');
-    else if ((only.length > 0 && !only.includes(slug)) || ignore.includes(slug)) reasons.set(slug, 'is not wanted');
+    else if ((only.length > 0 && !only.includes(slug)) || ignore.includes(slug))
+      reasons.set(slug, 'is excluded by the preferences');
     else return true;
     return false;
   });
@@ -49,7 +50,7 @@ export function calculateMaxAudioPrice(usage: Usage, endpoints: readonly Endpoin
   return money.max(...endpoints.map(({ tariff }) => calculateMaxPrice(usage, tariff.prices, terms)));
 }
 
-/** What an endpoint knows of what a request says; what it does not know is left out. */
+/** Returns the fields that an endpoint supports and that have a value. */
 export function pickSupportedFields<V>(
   { parameters }: Endpoint,
   fields: Readonly<Record<string, V | undefined>>,
@@ -58,12 +59,12 @@ export function pickSupportedFields<V>(
   return Object.fromEntries(supported) as Readonly<Record<string, V>>;
 }
 
-/** A language without its region: `en` for `en-US`. */
+/** Returns a language without its region: `en` for `en-US`. */
 export function toPrimaryLanguage(language: string): string {
   return (language.split(/[-_]/)[0] as string).toLowerCase();
 }
 
-/** A form has it as text. What is none is refused with the same words as elsewhere. */
+/** Parses the value of a form field, which is text. Invalid JSON is returned unchanged, and rejected like elsewhere. */
 function parseIfJson(provider: unknown): unknown {
   if (typeof provider !== 'string') return provider;
   try {

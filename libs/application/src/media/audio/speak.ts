@@ -1,4 +1,4 @@
-/** Text to speech: quote → hold → call → settle. The sound goes to the client as it comes. */
+/** Text to speech: quote → hold → call → settle. The audio is streamed to the client as it arrives. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { MediaModel } from '#catalogue';
 import type { Query } from '#domain';
@@ -37,7 +37,7 @@ export interface SpeechBody {
 
 export interface SpeakParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
 }
 
@@ -97,10 +97,10 @@ export class SpeakHandler implements ICommandHandler<Speak> {
   }
 }
 
-/** @throws InvalidRequestError when there is nothing to say, or too much */
+/** @throws InvalidRequestError if the input is empty or too long */
 function countCharacters(input: string, { id, maxCharacters = 0 }: MediaModel): number {
   const characters = [...input].length;
-  if (input.trim() === '') throw new InvalidRequestError(400, 'input must be a text with something in it', 'input');
+  if (input.trim() === '') throw new InvalidRequestError(400, 'input must be a non-empty string', 'input');
   if (characters <= maxCharacters) return characters;
   const message = `input must have at most ${maxCharacters} characters for the model "${id}"; it has ${characters}`;
   throw new InvalidRequestError(400, message, 'input');
@@ -109,7 +109,7 @@ function countCharacters(input: string, { id, maxCharacters = 0 }: MediaModel): 
 /** @throws InvalidRequestError */
 function toSpeechParameters({ voice, language, response_format, speed, instructions }: SpeechBody, model: MediaModel) {
   const name = typeof voice === 'object' && voice !== null ? voice.id : voice;
-  // Clients send what they were given nothing for as an empty text.
+  // Clients send an empty text for an option without a value.
   const { id } = selectVoice(model, { voice: name || undefined, language: language || undefined });
   return {
     voice: id,

@@ -22,10 +22,10 @@ import {
 
 export const DEFAULT_TRANSCRIPTION_MODEL = 'nova-3';
 
-/** Vendors round up to whole seconds, and decoders add the end of a frame or two. */
+/** Providers round up to full seconds, and decoders add the end of one or two frames. */
 const ROUNDING_STEP_MS = 1_000;
 const MAX_DECODER_PADDING_MS = 100;
-/** A vendor that reports a longer recording is not believed. */
+/** A longer duration that a provider reports is implausible. */
 const MAX_REPORTED_MS = 30 * 24 * 3_600_000;
 
 export interface TranscriptionBody {
@@ -36,7 +36,7 @@ export interface TranscriptionBody {
   readonly provider?: unknown;
 }
 
-/** A file on this machine's disk. */
+/** A file on the disk of this host. */
 export interface RecordingFile {
   readonly path: string;
   readonly size: number;
@@ -44,7 +44,7 @@ export interface RecordingFile {
 
 export interface Transcription {
   readonly transcript: Transcript;
-  /** As the vendor found it out; else as it was told. */
+  /** As the provider detected it, else as it was requested. */
   readonly language: string;
   readonly milliseconds: number;
   readonly receipt: Receipt;
@@ -52,7 +52,7 @@ export interface Transcription {
 
 export interface TranscribeParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
   readonly connection: ClientConnection;
 }
@@ -137,14 +137,14 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
     };
   }
 
-  /** @throws InvalidRequestError when it is none that can be transcribed */
+  /** @throws InvalidRequestError if the file is not a recording that can be transcribed */
   private async loadRecording({ path, size }: RecordingFile): Promise<AudioRecording> {
     if (size === 0) throw new InvalidRequestError(400, 'file is empty', 'file');
     const recording = await this.durationCounter.measure(path);
     if (recording) return recording;
     throw new InvalidRequestError(
       400,
-      'file must be a recording: mp3, mp4, mpeg, mpga, m4a, wav or webm by its content',
+      'file must be a recording whose content is mp3, mp4, mpeg, mpga, m4a, wav or webm',
       'file',
     );
   }

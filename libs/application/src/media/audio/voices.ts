@@ -1,28 +1,29 @@
-/** The voice that a text is spoken with. */
+/** Selects the voice that speaks a text. */
 import { ANY_LANGUAGE, type MediaModel, type Voice } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import { toPrimaryLanguage } from './audio-models.ts';
 
-/** OpenAI's clients always send one of these. With models of other vendors they stand for the default voice. */
+/** OpenAI's clients always send one of these. For models of other providers they mean the default voice. */
 const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
 
 export interface VoicePreference {
-  /** Its id or its name. */
+  /** Id or name of the voice. */
   readonly voice?: string | undefined;
   readonly language?: string | undefined;
 }
 
 /**
- * The voice that is named, which must speak the language; or the first one that does; or the model's default.
- * @throws InvalidRequestError 422 when voice and language do not fit, 400 when there is no such voice or language
+ * Returns the requested voice, which must support the language. Without one, returns the first voice of the language,
+ * or else the model's default.
+ * @throws InvalidRequestError 422 if the voice does not support the language, 400 if there is no such voice or language
  */
 export function selectVoice(model: MediaModel, { voice, language }: VoicePreference): Voice {
   const requestedVoice = voice === undefined ? undefined : findVoice(model, voice);
   const primaryLanguage = language === undefined ? undefined : toPrimaryLanguage(language);
   if (requestedVoice && primaryLanguage !== undefined && !supportsLanguage(model, requestedVoice, primaryLanguage)) {
-    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/voices?language=${primaryLanguage} lists those that do`;
+    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/voices?language=${primaryLanguage} lists the voices that do`;
     throw new InvalidRequestError(422, message, 'voice');
   }
   const selected =
@@ -45,7 +46,7 @@ export function supportsLanguage({ choices }: MediaModel, voice: Voice, language
   return choices?.language?.includes(language) ?? false;
 }
 
-/** All languages that a model has a voice for. */
+/** Returns all languages for which a model has a voice. */
 export function listLanguages({ voices, choices }: MediaModel): readonly string[] {
   const languages = voices.flatMap(({ language }) =>
     language === ANY_LANGUAGE ? (choices?.language ?? []) : [language],
@@ -53,7 +54,10 @@ export function listLanguages({ voices, choices }: MediaModel): readonly string[
   return [...new Set(languages)];
 }
 
-/** Undefined for a name of OpenAI's that is none here. */
+/**
+ * @returns undefined for a voice of OpenAI's that the model does not have
+ * @throws InvalidRequestError for another unknown voice
+ */
 function findVoice({ id, voices }: MediaModel, name: string): Voice | undefined {
   const lower = name.toLowerCase();
   const match = voices.find((voice) => voice.id === name) ?? voices.find((voice) => voice.name.toLowerCase() === lower);

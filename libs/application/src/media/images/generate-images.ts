@@ -1,4 +1,4 @@
-/** Images from words and from other images: quote → hold → call → fetch → keep → settle. */
+/** Images from prompts and from other images: quote → hold → call → fetch → store → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { PicoUsd } from '#kernel';
 import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
@@ -13,24 +13,24 @@ import type { ImageBody } from './image-request.ts';
 
 export interface GenerateImagesParams {
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
   readonly connection: ClientConnection;
-  /** Pictures come as they are, or are kept for a while and come as addresses. */
+  /** Whether the response has the images themselves, or URLs of images that are stored for a limited time. */
   readonly delivery: 'bytes' | 'addresses';
 }
 
 export type DeliveredImage = SourceImage | StoredImage;
 
 export interface GenerateImagesResult {
-  /** Our name of the model. */
+  /** Id of the model in the catalogue. */
   readonly model: string;
   readonly images: readonly DeliveredImage[];
   readonly charged: PicoUsd;
 }
 
 export class GenerateImages extends Command<GenerateImagesResult> {
-  /** @param uploaded of requests that are edits */
+  /** @param uploaded the images of an edit */
   constructor(
     readonly payer: Payer,
     readonly request: GenerateImagesParams,

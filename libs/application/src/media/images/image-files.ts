@@ -1,4 +1,4 @@
-/** Pictures that requests bring, and pictures that vendors have made: fetched within bounds, and known by their content. */
+/** Images in requests, and generated images: fetched within limits, and identified by their content. */
 import { openAsBlob } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
@@ -10,7 +10,7 @@ import { type FileStore, generateFileId } from '../file-store.ts';
 import { MAX_LINK_LIFETIME_MS, type MediaLinks } from '../media-links.ts';
 import { isCompleteImage } from './complete-image.ts';
 
-/** A picture of 4,096 × 4,096 pixels as a PNG has some 30 MiB; an upscaled one more. */
+/** A PNG of 4,096 × 4,096 pixels has about 30 MiB; an upscaled image has more. */
 const MAX_GENERATED_BYTES = 64 * 1024 * 1024;
 const MAX_SOURCE_BYTES = 25 * 1024 * 1024;
 const FETCH_TIMEOUT_MS = 60_000;
@@ -18,19 +18,19 @@ const MAX_FETCH_ATTEMPTS = 3;
 const STORE_RETRY_MS = 30_000;
 const FETCH_RETRY_DELAY_MS = 200;
 
-/** What is taken, and what is handed out. */
+/** The image types that requests may contain and responses have. */
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp']);
-const NOT_AN_IMAGE = 'must be a picture: PNG, JPEG or WebP';
+const NOT_AN_IMAGE = 'must be an image: PNG, JPEG or WebP';
 
-/** A picture under an address that opens it for a day. */
+/** A stored image, and the URL that opens it for a day. */
 export interface StoredImage {
   readonly mediaType: string;
   readonly url: string;
 }
 
-/** A file that came with a request, on this machine's disk. */
+/** A file that was uploaded with a request, on the disk of this host. */
 export interface UploadedImage {
-  /** By its content; undefined where that is not known. */
+  /** Detected from the content; undefined if unknown. */
   readonly mediaType: string | undefined;
   readonly path: string;
 }
@@ -40,10 +40,10 @@ export interface UploadedImages {
   readonly mask?: UploadedImage | undefined;
 }
 
-/** What an `image_url` stands for: there already, or to be had. */
+/** Loads the image of an `image_url`, which is decoded already or has to be downloaded. */
 export type LoadImageSource = (signal: AbortSignal) => Promise<{ readonly image?: SourceImage }>;
 
-/** The same, or files that came with a request. These stay on the disk. */
+/** Loads the images of a request: an `image_url`, or uploaded files, which stay on the disk. */
 export type LoadImageInputs = (signal: AbortSignal) => Promise<{ readonly image?: Blob; readonly mask?: Blob }>;
 
 interface ImageFilesDependencies {
@@ -51,7 +51,10 @@ interface ImageFilesDependencies {
   readonly store: FileStore;
   readonly links: MediaLinks;
   readonly clock: Clock;
-  /** What a picture is by its content; undefined where it is none, or one that nobody should unpack. */
+  /**
+   * Detects the type of an image from its content.
+   * @returns undefined if it is not an image, or is dangerous to decode
+   */
   detectImageType(bytes: Uint8Array): Promise<string | undefined>;
 }
 
@@ -62,8 +65,8 @@ export class ImageFiles {
   constructor(private readonly dependencies: ImageFilesDependencies) {}
 
   /**
-   * What a request brings: an `image_url`, or files that came with it.
-   * @throws InvalidRequestError 400 for what is none
+   * Prepares the images of a request: an `image_url`, or uploaded files.
+   * @throws InvalidRequestError 400 if they are not images
    */
   async prepareInputs(imageInput: string | UploadedImages | undefined): Promise<LoadImageInputs> {
     if (typeof imageInput === 'object') return toImageInputs(imageInput);
@@ -75,22 +78,22 @@ export class ImageFiles {
   }
 
   /**
-   * What an address names is fetched once that is paid for; what is there already is read, and refused, at once.
+   * Prepares an `image_url`. A URL is downloaded after money is held; a data URI is decoded, or rejected, at once.
    * @throws InvalidRequestError 400
    */
   async prepareSources(imageUrl: string | undefined): Promise<LoadImageSource> {
     if (imageUrl === undefined) return async () => ({});
     if (/^https?:\/\//i.test(imageUrl)) return async (signal) => ({ image: await this.fetchSource(imageUrl, signal) });
     if (!isDataUri(imageUrl))
-      throw new InvalidRequestError(400, 'image_url must be an http(s) address or a data URI in base64', 'image_url');
+      throw new InvalidRequestError(400, 'image_url must be an http(s) URL or a data URI in base64', 'image_url');
     const image = await this.parseImage(decodeImageUri(imageUrl));
     if (!image) throw notAnImageError('image_url');
     return async () => ({ image });
   }
 
   /**
-   * What a vendor has made, at once: its addresses do not last.
-   * @returns undefined when it cannot be had, or is no picture
+   * Fetches a generated image. Must be called at once, because the URLs of providers expire.
+   * @returns undefined if it cannot be fetched, or is not a complete image
    */
   async fetchGenerated(upstream: string, file: GeneratedFile, signal: AbortSignal): Promise<SourceImage | undefined> {
     if (file.kind === 'bytes')
@@ -109,7 +112,7 @@ export class ImageFiles {
     return undefined;
   }
 
-  /** The pictures of one request. */
+  /** Stores the images of one request. @throws UpstreamError if they cannot be stored */
   async storeImages(images: readonly SourceImage[]): Promise<readonly StoredImage[]> {
     const { store, links, clock } = this.dependencies;
     const until = clock.nowMs() + MAX_LINK_LIFETIME_MS;
@@ -124,8 +127,8 @@ export class ImageFiles {
   }
 
   /**
-   * What cannot be kept is not bought: the house would pay for it each time. Now and then one request finds out whether it can
-   * be kept again.
+   * Rejects requests while images cannot be stored: the operator would absorb the cost of each. After a pause, requests
+   * find out whether images can be stored again.
    * @throws UpstreamError
    */
   assertStoreAvailable(): void {
@@ -134,13 +137,13 @@ export class ImageFiles {
 
   private createStoreError(cause?: unknown): UpstreamError {
     const retryAfterSeconds = STORE_RETRY_MS / 1_000;
-    return new UpstreamError('upstream_unavailable', 'Images cannot be kept at the moment', {
+    return new UpstreamError('upstream_unavailable', 'Images cannot be stored at the moment; retry later', {
       cause,
       retryAfterSeconds,
     });
   }
 
-  /** @throws UpstreamError, since it is paid for by then */
+  /** @throws UpstreamError and not InvalidRequestError, because money is held by then */
   private async fetchSource(url: string, signal: AbortSignal): Promise<SourceImage> {
     try {
       const limits = { maxBytes: MAX_SOURCE_BYTES, timeoutMs: FETCH_TIMEOUT_MS, signal };

@@ -33,7 +33,7 @@ const TAKES = { parameters: ['prompt', 'quality'], wire: {} };
 
 type Answer = Partial<GeneratedImages> | UpstreamError;
 
-/** Has so many images made of a vendor that answers like this, one call after the other. */
+/** Generates `count` images with a provider that returns these responses, one call after the other. */
 async function made(count: number, prices: readonly Price[], answers: Answer[], perCall = 1) {
   const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'maker', prices };
   const endpoint = { ...TAKES, slug: 'maker', upstream: 'maker', model: 'm', imagesPerCall: perCall, tariff };
@@ -84,7 +84,7 @@ const refused = new UpstreamError('invalid_request', 'no', { status: 400 });
 const lost = new UpstreamError('upstream_unavailable', 'gone', { deliveredText: '' });
 
 describe('images', () => {
-  test('are made in as many calls as are needed', async () => {
+  test('are generated with as many calls as needed', async () => {
     expect(await made(4, BY_IMAGE, [{}, {}], 3)).toMatchObject({
       delivered: 4,
       cost: '400',
@@ -93,20 +93,20 @@ describe('images', () => {
     });
   });
 
-  test('of calls that succeeded are delivered and charged, though others failed', async () => {
+  test('are delivered and charged if their call succeeded, although other calls failed', async () => {
     expect(await made(3, BY_IMAGE, [{}, refused, {}])).toMatchObject({
       ...{ delivered: 2, cost: '200', price: '230', cutBy: 'invalid_request' },
     });
   });
 
-  test('whose answer was lost are borne by the house, also beside others', async () => {
+  test('are absorbed by the operator if their response was lost, even if other images were delivered', async () => {
     const { items, ...rest } = await made(2, BY_IMAGE, [{}, lost]);
     expect(rest).toMatchObject({ delivered: 1, cost: '200', price: '115', calls: [1, 1] });
     const unavailable = { absorbed: 'upstream_unavailable', estimated: true, usage: { image: 1 }, price: '0' };
     expect(items).toContainEqual(expect.objectContaining(unavailable));
   });
 
-  test('that cannot be had, or were not wanted, are borne by the house', async () => {
+  test('are absorbed by the operator if they cannot be fetched or were not requested', async () => {
     const files = [GOOD, BAD, GOOD, GOOD].map((bytes) => ({ kind: 'bytes' as const, bytes }));
     expect(await made(3, BY_IMAGE, [{ files, usage: { image: 4 } }], 3)).toMatchObject({
       ...{ delivered: 2, cost: '400', price: '230' },
@@ -115,20 +115,20 @@ describe('images', () => {
     expect(none).toMatchObject({ delivered: 'upstream_error', cost: '100', price: '0' });
   });
 
-  test('that are billed by tokens cost these, and are sold by the image', async () => {
+  test('cost the price of their tokens and are sold per image if the provider bills by tokens', async () => {
     const usage = { input: 5, imageOutput: 7 };
     expect(await made(2, BY_TOKENS, [{ usage }, { usage }])).toMatchObject({ cost: '150', price: '230' });
     const unread = await made(1, BY_TOKENS, [{ usage, files: [{ kind: 'bytes', bytes: BAD }] }]);
     expect(unread).toMatchObject({ delivered: 'upstream_error', cost: '75', price: '0' });
   });
 
-  test('whose tokens nobody reports are taken to cost what they are sold for', async () => {
+  test('are estimated to cost what they are sold for if the provider reports no tokens', async () => {
     const { items, cost, price } = await made(1, BY_TOKENS, [{}]);
     expect([cost, price]).toEqual(['110', '115']);
     expect(items).toEqual([expect.objectContaining({ estimated: true, usage: { image: 1, imageOutput: 11 } })]);
   });
 
-  test('that are refused cost the house what the vendor says', async () => {
+  test('cost the operator the reported usage if the provider rejects the prompt', async () => {
     const policy = new UpstreamError('content_policy_violation', 'no', { usage: { input: 9 } });
     const outcome = await made(1, BY_TOKENS, [policy]);
     expect(outcome).toMatchObject({ delivered: 'content_policy_violation', cost: '9', price: '0', calls: [1] });

@@ -1,4 +1,4 @@
-/** Has images made: called for, fetched at once, and billed by what was delivered. */
+/** Generates images: calls the provider, fetches the files at once, and bills what was delivered. */
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
@@ -25,9 +25,9 @@ export class ImageGenerator {
   ) {}
 
   /**
-   * One call, which may fall back, and then as many at once of the same endpoint as are needed for the rest. What some of
-   * them have made is delivered, though others fail.
-   * @throws UpstreamError when there is no image
+   * Makes one call, which may fall back, and then concurrent calls to the same endpoint for the remaining images.
+   * Images of successful calls are delivered even if others fail.
+   * @throws UpstreamError if there is no image
    */
   async generate(order: ImageOrder, purchase: Purchase): Promise<readonly SourceImage[]> {
     const createCall = await this.prepareCalls(order, purchase);
@@ -45,12 +45,14 @@ export class ImageGenerator {
     const rejected = done.find((result) => result.status === 'rejected');
     const failure = rejected ? toUpstreamError(rejected.reason) : undefined;
     if (images.length === 0)
-      throw failure ?? new UpstreamError('upstream_error', 'What the upstream made cannot be had, or is no picture');
+      throw failure ?? new UpstreamError('upstream_error', 'The generated files are unavailable or are not images');
     purchase.endedBy = failure;
     return images;
   }
 
-  /** Calls for so many images, as far as an endpoint makes them at once. */
+  /**
+   * Returns a function that creates a call for a number of images, at most as many as an endpoint generates at once.
+   */
   private async prepareCalls(
     { resolved, params, inputs }: ImageOrder,
     { hold, signal }: Purchase,
@@ -75,7 +77,7 @@ export class ImageGenerator {
     });
   }
 
-  /** Fetches what a call has made, and bills it. No more than was wanted is delivered. */
+  /** Fetches the images of a call and bills them. Delivers no more images than were requested. */
   private async fetchAndBill(
     { params }: ImageOrder,
     purchase: Purchase,
@@ -97,7 +99,7 @@ function getCountPerCall({ imagesPerCall = 1 }: Endpoint, count: number): number
   return Math.min(imagesPerCall, count);
 }
 
-/** How many each call makes. */
+/** Returns the number of images of each call. */
 function listCallCounts(endpoint: Endpoint, count: number): readonly number[] {
   const perCall = getCountPerCall(endpoint, count);
   return Array.from({ length: Math.ceil(count / perCall) }, (_, i) => Math.min(perCall, count - i * perCall));

@@ -1,21 +1,22 @@
-/** What images are sold for, and what is billed for a call that has made some, or none. */
+/** Prices of images, and what is billed for a call that generated images or failed. */
 import type { Endpoint, MediaChoices } from '#catalogue';
 import { type CallUsage, calculateCost, calculatePrice, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { GeneratedImages } from '../../providers/media-calls.ts';
 
 const NOT_DELIVERED = 'not_delivered';
-/** For what the tokens of an image cost. */
+/** Scale for calculating the cost of image tokens. */
 const SCALE = 1_000_000;
 
-/** The price of so many images, whoever of these makes them. */
+/** Returns the price of a number of images at the most expensive of these endpoints. */
 export function calculateImagePrice(count: number, endpoints: readonly Endpoint[], choices: MediaChoices): PicoUsd {
   return money.max(...endpoints.map(({ tariff }) => calculatePrice({ image: count }, tariff.prices, choices)));
 }
 
 /**
- * What a call comes to: images that were delivered at their price, and what is invoiced beyond them at the house's cost.
- * @param delivered how many of those that were made
+ * Returns what is billed for a call: delivered images at their price, and other invoiced images as a cost that the
+ * operator absorbs.
+ * @param delivered number of generated images that were delivered
  */
 export function toCallUsages(
   { files, usage, vendorId }: GeneratedImages,
@@ -37,7 +38,9 @@ export function toCallUsages(
   ];
 }
 
-/** What a call that failed is invoiced for: as its vendor says, or, where its answer is lost, all that it was to make. */
+/**
+ * Returns what the provider invoices for a failed call: as reported, or, if the response is lost, all requested images.
+ */
 export function toLostUsage(count: number, usage: Usage | undefined, { tariff }: Endpoint, choices: MediaChoices) {
   const all = isBilledByTokens(tariff) ? estimateTokens(count, tariff, choices) : { image: count };
   return { usage: usage ?? all, terms: choices };
@@ -47,7 +50,10 @@ function isBilledByTokens({ prices }: Tariff): boolean {
   return prices.some(({ unit }) => unit === 'imageOutput');
 }
 
-/** Where the vendor does not say: as many as cost what the images are sold for, which is rather too many. */
+/**
+ * Estimates tokens that the provider did not report: as many as cost what the images are sold for. This is more likely
+ * too many than too few.
+ */
 function estimateTokens(images: number, { prices }: Tariff, choices: MediaChoices): Usage {
   const costPerMillion = calculateCost({ imageOutput: SCALE }, prices, choices);
   if (costPerMillion === 0n) return { imageOutput: 0 };

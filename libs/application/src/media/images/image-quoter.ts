@@ -1,4 +1,4 @@
-/** Which endpoints may make the images of a request, and what that costs. */
+/** Selects the endpoints for an image request, and calculates its price. */
 import type { Endpoint, MediaModel } from '#catalogue';
 import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -10,21 +10,20 @@ import { resolveMediaModel, selectMediaRoute } from '../parse-media-request.ts';
 import { calculateImagePrice } from './image-pricing.ts';
 import { type ImageBody, type ImageParams, parseImageRequest } from './image-request.ts';
 
-/** What is asked for, of whom, and for how much. */
 export interface ImageQuote {
   readonly resolved: ResolvedModel<MediaModel>;
   readonly params: ImageParams;
   readonly order: Order;
-  /** Some of the endpoints can use a picture that is brought. */
+  /** Whether at least one of the endpoints accepts an image. */
   readonly usesImage: boolean;
 }
 
 export interface ImageQuoteParams {
   readonly payer: Pick<Payer, 'priceList'>;
   readonly requestId: string;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
-  /** Its pictures came with it. */
+  /** Whether the request is an edit, with uploaded images. */
   readonly isEdit: boolean;
 }
 
@@ -39,7 +38,7 @@ export class ImageQuoter {
     private readonly health: EndpointHealth,
   ) {}
 
-  /** @throws InvalidRequestError 400 that names the field, 404 */
+  /** @throws InvalidRequestError 400 if a field is invalid; 404 if the model or an endpoint for it was not found */
   async quote(body: ImageBody, { requestId, source, isEdit, payer }: ImageQuoteParams): Promise<ImageQuote> {
     const catalogue = await this.catalogues.loadForPayer(payer);
     const { priceList } = catalogue;
@@ -54,7 +53,10 @@ export class ImageQuoter {
     return { resolved, params, order, usesImage: endpoints.some(acceptsImage) };
   }
 
-  /** A picture that is brought is for those who can use it; where nobody can, it is left aside. */
+  /**
+   * Selects the endpoints. Only endpoints that accept an image may serve a request with one; if no endpoint does, the
+   * image is ignored, except for edits.
+   */
   private selectEndpoints(
     body: ImageBody,
     resolved: ResolvedModel<MediaModel>,
@@ -66,7 +68,7 @@ export class ImageQuoter {
       throw new InvalidRequestError(400, `image_url is required for ${model.id}`, 'image_url');
     const capable = hasSourceImage ? model.endpoints.filter(acceptsImage) : model.endpoints;
     if (isEdit && capable.length === 0 && model.endpoints.length > 0)
-      throw new InvalidRequestError(400, `The model "${model.id}" makes images from words alone`, 'model');
+      throw new InvalidRequestError(400, `The model "${model.id}" does not support image editing`, 'model');
     return selectMediaRoute(resolved, capable, { body, ignoredFields: NON_PARAMETER_FIELDS, source }, this.health);
   }
 }

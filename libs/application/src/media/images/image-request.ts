@@ -1,10 +1,10 @@
-/** What a request for images wants of a model: read once, the same for every endpoint that may serve it. */
+/** Parses a request for images, once for all endpoints that may serve it. */
 import type { MediaChoices, MediaModel } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import type { MediaParameters } from '../../providers/media-calls.ts';
 import { type ChoiceFields, parseChoices, parseMediaParameters, parsePrompt } from '../parse-media-request.ts';
 
-/** A request in OpenAI's shape with the aliases that clients have for it, as far as the gateway reads it. */
+/** A request in OpenAI's format with the aliases that clients use, as far as the gateway reads it. */
 export interface ImageBody {
   readonly model: string;
   readonly prompt?: string | null;
@@ -20,17 +20,17 @@ export interface ImageBody {
 
 export interface ImageParams {
   readonly count: number;
-  /** Empty for models that take none. */
+  /** Empty for models that accept none. */
   readonly prompt: string;
-  /** A word for each thing that the model leaves to choose: its price depends on them. */
+  /** A value for each choice of the model; the price depends on them. */
   readonly choices: MediaChoices;
-  /** The same, and what else was said of the result, by our names. */
+  /** The choices and the other parameters of the result, under our names. */
   readonly parameters: MediaParameters;
 }
 
 const MAX_PROMPT_LENGTH = 32_000;
 const CHOICE_FIELDS: ChoiceFields = { size: ['aspect_ratio', 'size'] };
-/** Beside choices. A model is told those of them that it knows. */
+/** Fields in addition to choices. A model receives those that it supports. */
 const FORWARDED_FIELDS = [
   'negative_prompt',
   'output_format',
@@ -41,7 +41,7 @@ const FORWARDED_FIELDS = [
   'user',
 ] as const;
 
-/** @throws InvalidRequestError 400 that names the field, and what it may be */
+/** @throws InvalidRequestError 400 that names the field and its allowed values */
 export function parseImageRequest(body: ImageBody, model: MediaModel): ImageParams {
   const choices = parseChoices(body, model, CHOICE_FIELDS);
   return {
@@ -56,7 +56,10 @@ function acceptsPrompt({ endpoints }: Pick<MediaModel, 'endpoints'>): boolean {
   return endpoints.some(({ parameters }) => parameters.includes('prompt'));
 }
 
-/** A model that makes one picture of one, such as an upscaler, does not know how many are wanted. */
+/**
+ * Returns the number of requested images. Models that return a single image, such as upscalers, ignore the number in
+ * the request.
+ */
 function parseImageCount(body: ImageBody, { id, maxImages = 1 }: MediaModel): number {
   const field = (body.n ?? undefined) === undefined ? 'num_images' : 'n';
   const count = body[field] ?? 1;

@@ -12,12 +12,15 @@ const hold: Hold = {
 };
 const quote = { order: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
 
-/** Asks for a video whose statement ends so. Returns the holds that were released by the time of the answer. */
+/**
+ * Requests a video while appending its event fails with this error. Returns the holds that were released before the
+ * response.
+ */
 async function releasedAfter(error: Error): Promise<readonly string[]> {
   const released: string[] = [];
   const release = async ({ holdId }: Hold) => {
     released.push(holdId);
-    throw new StoreUnavailableError('away'); // which nobody is told
+    throw new StoreUnavailableError('away'); // which is not reported
   };
   const payer = { id: 'account-a', release } as Partial<Payer> as Payer;
   const given = {
@@ -44,8 +47,8 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
 }
 
 test.each([
-  ['is released where the video was surely not stated', new StoreUnavailableError('away'), ['r']],
-  ['stays where the video may have been stated: it ends with it', new UnknownOutcomeError('silent'), []],
-])('when the books fail, the hold of a video %s', async (_, error, released) => {
+  ['is released if the video was certainly not recorded', new StoreUnavailableError('away'), ['r']],
+  ['stays open if the video may have been recorded, and ends with the video', new UnknownOutcomeError('silent'), []],
+])('when the event store fails, the hold of a video %s', async (_, error, released) => {
   expect(await releasedAfter(error)).toEqual(released);
 });

@@ -1,4 +1,7 @@
-/** A video is asked for: quote → hold → keep the request → state it. What follows is the workflow's, in any process. */
+/**
+ * Requests a video: quote → hold → store the request → append its event. The workflow continues from there, in any
+ * process.
+ */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
@@ -14,30 +17,29 @@ import { type VideoBody, type VideoQuote, VideoQuoter } from './video-quoter.ts'
 import type { VideoRequestStore } from './video-request-store.ts';
 
 const HOUR_MS = 60 * 60_000;
-/** A request is kept for a day after it may have been handed over. */
+/** A request is stored for a day after the deadline of its video. */
 const REQUEST_RETENTION_MS = 24 * HOUR_MS;
-/** A video can be had for a day, also one that was fetched hours after its deadline. */
+/** A video is available for a day, even if it was fetched hours after its deadline. */
 const RESULT_RETENTION_MS = 27 * HOUR_MS;
-/** A picture is fetched within this time. */
+/** Time limit for downloading the input image. */
 const FETCH_TIMEOUT_MS = 60_000;
 const ID_DIGITS = 32;
 
-/** The id of the video that a request asks for: the same for the same request, and nobody else can guess it. */
+/** Returns the video id of a request: the same each time, and impossible to guess. */
 export function toVideoId(requestId: string, secrets: Secrets): string {
   const hash = Buffer.from(secrets.hashWithOldestKey(`video of request ${requestId}`), 'base64url');
   return `gen_${hash.toString('hex').slice(0, ID_DIGITS)}`;
 }
 
 /**
- * Prompts that vendors refuse cost their callers nothing, though vendors may invoice what they made before they looked at it:
- * so an account may have only so many of them in an hour.
+ * Limits how many prompts of an account providers may reject per hour. A rejected prompt costs the caller nothing, but
+ * the provider may invoice what it generated before the check.
  */
 export abstract class RejectedVideoLimit {
-  /** @throws UpstreamError `rate_limited` when there were too many of late */
+  /** @throws UpstreamError `rate_limited` if there were too many recently */
   abstract assertWithinLimit(accountId: string): Promise<void>;
 }
 
-/** What the handler keeps requests with. */
 export interface RequestVideoDependencies {
   readonly rejectedVideoLimit: RejectedVideoLimit;
   readonly images: Pick<ImageFiles, 'prepareSources'>;
@@ -48,9 +50,9 @@ export interface RequestVideoDependencies {
 
 export interface RequestVideoParams {
   readonly requestId: string;
-  /** Undefined where it is paid for without an account. */
+  /** Undefined for a request that is paid for without an account. */
   readonly caller: Caller | undefined;
-  /** Where the request came from, as the query history shows it. */
+  /** The source of the request, as the query history shows it. */
   readonly source: string;
 }
 
@@ -81,16 +83,16 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
     const hold = await this.billing.holdForJob(payer, quote.order);
     const data = await this.prepareRequest(quote, { hold, caller, sources }).catch(async (error) => {
       await payer.release(hold, { failure: toUpstreamError(error), attempts: [] });
-      throw isExpected(error) ? error : new StoreUnavailableError('a request cannot be kept', { cause: error });
+      throw isExpected(error) ? error : new StoreUnavailableError('the request could not be stored', { cause: error });
     });
     const id = toVideoId(requestId, this.dependencies.secrets);
     const actor = caller ? toActor(caller) : payer.id.replace('-', ':');
     const recorded = this.videos.run(id, { type: 'RequestVideo', data }, createRootCause(actor, requestId));
     const { state } = await recorded.catch((error) => {
-      // Where it is not known whether it was stated, the hold stays: it ends by itself, or with the video.
+      // If it is unknown whether the event was appended, the hold stays: it expires, or ends with the video.
       const isUnrecorded = error instanceof StoreUnavailableError && !(error instanceof UnknownOutcomeError);
       if (isUnrecorded) void payer.release(hold, { failure: toUpstreamError(error), attempts: [] }).catch(() => {});
-      throw error; // at once: its release may have to wait for the store
+      throw error; // at once: the release may have to wait for the event store
     });
     return { id, video: state };
   }

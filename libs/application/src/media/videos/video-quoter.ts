@@ -1,4 +1,4 @@
-/** What a request for a video wants of a model, who may make it, and what that costs. */
+/** Quotes a request for a video: its choices, its endpoints and its price. */
 import type { Endpoint, MediaChoices, MediaModel } from '#catalogue';
 import { calculatePrice, toPriceJson, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
@@ -18,7 +18,7 @@ import {
 } from '../parse-media-request.ts';
 import type { StoredVideoRequest } from './video-request-store.ts';
 
-/** A request in the shape of the interface with the aliases that clients have for it, as far as the gateway reads it. */
+/** A request in the format of the API with the aliases that clients use, as far as the gateway reads it. */
 export interface VideoBody {
   readonly model: string;
   readonly prompt?: string | null;
@@ -34,12 +34,12 @@ export interface VideoBody {
 
 export interface VideoQuote {
   readonly order: Order;
-  /** As a fact keeps them. */
+  /** As the event stores them. */
   readonly endpoints: readonly VideoEndpoint[];
   readonly choices: MediaChoices;
   readonly prompt: string;
   readonly orders: StoredVideoRequest['orders'];
-  /** Where its model makes a video of a picture. */
+  /** The input image, for models that generate a video from an image. */
   readonly imageUrl: string | undefined;
   readonly deadlineMs: number;
 }
@@ -51,7 +51,7 @@ const CHOICE_FIELDS: ChoiceFields = {
   quality: ['quality', 'resolution'],
   resolution: ['resolution', 'quality'],
 };
-/** Beside choices. A model is told those of them that it knows. */
+/** Fields in addition to choices. A model receives those that it supports. */
 const FORWARDED_FIELDS = ['negative_prompt', 'seed'] as const;
 /** Fields of the request itself, which no model needs to support. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
@@ -64,7 +64,7 @@ export class VideoQuoter {
     private readonly health: EndpointHealth,
   ) {}
 
-  /** @throws InvalidRequestError 400 that names the field and what it may be, 404 */
+  /** @throws InvalidRequestError 400 if a field is invalid; 404 if the model or an endpoint for it was not found */
   async quote(
     body: VideoBody,
     { requestId, source, payer }: { requestId: string; source: string; payer: Pick<Payer, 'priceList'> },
@@ -105,14 +105,16 @@ export class VideoQuoter {
   }
 }
 
-/** Who is not told of a choice makes what it gets that chooses nothing. */
+/**
+ * Whether an endpoint can serve the choices. An endpoint that does not support a choice generates the model's default.
+ */
 function supportsChoices({ parameters }: Endpoint, choices: MediaChoices, model: MediaModel): boolean {
   return Object.entries(choices).every(
     ([choice, word]) => parameters.includes(choice) || word === model.choices?.[choice as keyof MediaChoices]?.[0],
   );
 }
 
-/** A clip is a whole video, whatever its length. */
+/** A clip is one complete video, whatever its length. */
 function toUsage({ tariff }: Endpoint, { duration = '0' }: MediaChoices): Usage {
   return tariff.prices.some(({ unit }) => unit === 'clip') ? { clip: 1 } : { videoSecond: Number(duration) };
 }

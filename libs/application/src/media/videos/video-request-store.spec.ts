@@ -41,7 +41,7 @@ const request = {
   orders: [{ parameters: { duration: '5' }, wire: { always: { generate_audio: true } } }],
 };
 
-test('a request is kept sealed, and opened as it was, with a picture and without', async () => {
+test('seals a request and opens it unchanged, with and without an image', async () => {
   const files = new Files();
   const requests = new VideoRequestStore(files, secrets);
   const place = await requests.save(request, UNTIL);
@@ -52,7 +52,7 @@ test('a request is kept sealed, and opened as it was, with a picture and without
   expect(await requests.load(await requests.save(plain, UNTIL))).toEqual(plain);
 });
 
-test('one that was changed, is gone, or was sealed with another master key is lost', async () => {
+test('reports a request as lost if it was changed, deleted or sealed with another master key', async () => {
   const files = new Files();
   const requests = new VideoRequestStore(files, secrets);
   const place = await requests.save(request, UNTIL);

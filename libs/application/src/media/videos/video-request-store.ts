@@ -1,4 +1,7 @@
-/** What was asked of a video: sealed in the file store until its vendor has it, since it is too large and too private for facts. */
+/**
+ * Stores the request of a video until its provider has it. It is sealed in the file store, because it is too large and
+ * too private for events.
+ */
 import { createHash } from 'node:crypto';
 import type { VideoRequested } from '#domain';
 import type { MediaParameters, SourceImage, WireMapping } from '../../providers/media-calls.ts';
@@ -8,7 +11,7 @@ import { type FileStore, generateFileId } from '../file-store.ts';
 export interface StoredVideoRequest {
   readonly prompt: string;
   readonly image: SourceImage | undefined;
-  /** For each endpoint, in their order: what it is told beside the prompt, and how. */
+  /** For each endpoint, in order: the parameters in addition to the prompt, and how they are sent. */
   readonly orders: readonly { readonly parameters: MediaParameters; readonly wire: WireMapping }[];
 }
 
@@ -17,7 +20,7 @@ type StoredRequestRef = VideoRequested['data']['request'];
 const SEALED = 'application/octet-stream';
 const LENGTH_BYTES = 4;
 
-/** It is not there any more, was changed, or was sealed with another master key. */
+/** The stored request was deleted, was changed, or was sealed with another master key. */
 export class StoredRequestLostError extends Error {
   override readonly name = 'StoredRequestLostError';
 }
@@ -28,7 +31,7 @@ export class VideoRequestStore {
     private readonly secrets: Secrets,
   ) {}
 
-  /** @param until milliseconds since 1970; it is deleted in the hour after */
+  /** @param until milliseconds since 1970; the request is deleted in the hour after */
   async save({ image, ...texts }: StoredVideoRequest, until: number): Promise<StoredRequestRef> {
     const header = Buffer.from(JSON.stringify({ ...texts, mediaType: image?.mediaType }));
     const length = Buffer.alloc(LENGTH_BYTES);
@@ -39,10 +42,10 @@ export class VideoRequestStore {
     return { file, sha256: toSha256(bytes) };
   }
 
-  /** @throws StoredRequestLostError; anything else when the file store is away */
+  /** @throws StoredRequestLostError; any other error if the file store is unavailable */
   async load({ file, sha256 }: StoredRequestRef): Promise<StoredVideoRequest> {
     const storedFile = await this.files.find({ id: file, n: 0 });
-    if (!storedFile) throw new StoredRequestLostError('The request is not kept any more');
+    if (!storedFile) throw new StoredRequestLostError('The request is no longer stored');
     const chunks: Uint8Array[] = [];
     for await (const chunk of storedFile.read()) chunks.push(chunk);
     const sealed = Buffer.concat(chunks);

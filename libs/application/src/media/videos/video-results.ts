@@ -1,21 +1,21 @@
-/** What a vendor has made: fetched, checked and kept. */
+/** Fetches, checks and stores generated videos. */
 import type { GeneratedFile } from '../../providers/media-calls.ts';
 import { DownloadError, type Downloader, type DownloadLimits } from '../downloads.ts';
 import type { FileStore } from '../file-store.ts';
 
 const MAX_BYTES = 512 * 1024 * 1024;
 const TIMEOUT_MS = 5 * 60_000;
-/** What is known of a file by so many bytes is what it is. */
+/** This many bytes are sufficient to detect the type of a file. */
 const HEAD_BYTES = 4_100;
 const VIDEO_TYPES: ReadonlySet<string> = new Set(['video/mp4', 'video/webm']);
 
-/** The vendor has no video for us. */
+/** The provider did not deliver a usable video. */
 export class VideoFetchError extends Error {
   override readonly name = 'VideoFetchError';
 
   constructor(
     message: string,
-    /** It would be the same again. */
+    /** A retry would fail in the same way. */
     readonly isFinal: boolean,
     options?: ErrorOptions,
   ) {
@@ -28,16 +28,16 @@ export interface StoredVideo {
   readonly size: number;
 }
 
-/** Fetches videos. Done again, the same is kept under the same id. */
+/** Fetches and stores videos. A repeated call overwrites the video with the same id. */
 export class VideoResults {
   constructor(
     private readonly files: FileStore,
     private readonly downloads: Downloader,
-    /** What bytes are, by themselves. */
+    /** Detects the media type from the first bytes. */
     private readonly detectMediaType: (head: Uint8Array) => Promise<string | undefined>,
   ) {}
 
-  /** @throws VideoFetchError when it is the vendor's fault; anything else when the file store is away */
+  /** @throws VideoFetchError if the provider is the cause; any other error if the file store is unavailable */
   async fetchAndStore(upstream: string, file: GeneratedFile, id: string, signal: AbortSignal): Promise<StoredVideo> {
     const bytes =
       file.kind === 'bytes' ? yieldOnce(file.bytes) : mapDownloadErrors(await this.download(upstream, file, signal));
@@ -45,7 +45,7 @@ export class VideoResults {
     const mediaType = await this.detectMediaType(head);
     if (mediaType === undefined || !VIDEO_TYPES.has(mediaType)) {
       await all.return?.(undefined);
-      throw new VideoFetchError('What the vendor has made is no video', true);
+      throw new VideoFetchError('The generated file is not a video', true);
     }
     return { mediaType, size: await this.files.save({ id, n: 0, mediaType, bytes: all }) };
   }
@@ -77,7 +77,7 @@ function toVideoFetchError(error: unknown): unknown {
   return new VideoFetchError(error.message, error.reason !== 'failed', { cause: error });
 }
 
-/** The first bytes, and all of them once more. */
+/** Returns the first bytes, and an iterator over all bytes from the start. */
 async function peekHead(bytes: AsyncGenerator<Uint8Array>) {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -5,7 +5,7 @@ const secrets = new Secrets(Buffer.alloc(32, 1));
 const hooks = new VideoWebhooks('https://gateway.example', secrets);
 const named = { jobId: `gen_${'0a'.repeat(16)}`, submission: 2 };
 
-test('an address names one submission of one video, to the vendor that was told it', () => {
+test('creates a URL that identifies one submission of one video for one provider', () => {
   const address = hooks.createUrl('fal', named) ?? '';
   expect(address).toMatch(/^https:\/\/gateway\.example\/v1\/videos\/webhooks\/fal\/gen_/);
   const token = address.split('/').at(-1) ?? '';
@@ -17,6 +17,6 @@ test('an address names one submission of one video, to the vendor that was told 
   expect(new VideoWebhooks(undefined, new Secrets(Buffer.alloc(32, 2))).verifyToken('fal', token)).toBeUndefined();
 });
 
-test('there is none where nobody can reach us', () => {
+test('creates no URL if providers cannot reach the gateway', () => {
   expect(new VideoWebhooks(undefined, secrets).createUrl('fal', named)).toBeUndefined();
 });

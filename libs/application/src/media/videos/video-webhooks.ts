@@ -1,4 +1,7 @@
-/** The addresses at which vendors may say that a video is done. Each names one submission of one video, and is only told its vendor. */
+/**
+ * Webhook URLs at which providers report that a video is ready. Each identifies one submission of one video, and is
+ * known only to its provider.
+ */
 import { timingSafeEqual } from 'node:crypto';
 import { getSubmittedEndpoint, type SubmissionResult, type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, ZERO_USD } from '#kernel';
@@ -17,18 +20,21 @@ export interface WebhookSubmission {
 const TOKEN = /^(gen_[0-9a-f]{32})\.(\d{1,3})\.([\w-]{43})$/;
 
 export class VideoWebhooks {
-  /** @param base where we are reached from outside, without a slash at its end; undefined where we are not */
+  /**
+   * @param base the public URL of the gateway, without a trailing slash; undefined if providers cannot reach the
+   *   gateway
+   */
   constructor(
     private readonly base: string | undefined,
     private readonly secrets: Secrets,
   ) {}
 
-  /** Undefined where no vendor can reach us. */
+  /** @returns undefined if providers cannot reach the gateway */
   createUrl(upstream: string, submission: WebhookSubmission): string | undefined {
     return this.base && `${this.base}/v1/videos/webhooks/${upstream}/${this.createTokens(upstream, submission)[0]}`;
   }
 
-  /** What a token names that was given to a vendor; undefined for what was not. */
+  /** Returns the submission of a token that was issued to a provider; undefined for any other token. */
   verifyToken(upstream: string, token: string): WebhookSubmission | undefined {
     const [, jobId, number] = TOKEN.exec(token) ?? [];
     if (jobId === undefined) return undefined;
@@ -39,14 +45,14 @@ export class VideoWebhooks {
     return this.createTokens(upstream, webhookSubmission).some(isMatch) ? webhookSubmission : undefined;
   }
 
-  /** The one that is given away now, and those that may have been. */
+  /** Returns the token that is issued now, and those that may have been issued under other keys. */
   private createTokens(upstream: string, { jobId, submission }: WebhookSubmission): readonly string[] {
     const signatures = this.secrets.hashWithAllKeys(`video hook of ${upstream}: ${jobId} ${submission}`);
     return signatures.map((signature) => `${jobId}.${submission}.${signature}`);
   }
 }
 
-/** Has videos looked at of which a vendor has said something. */
+/** Triggers a poll of a video after its provider has sent a webhook. */
 export abstract class VideoPollTrigger {
   abstract wake(jobId: string): Promise<void>;
 }
@@ -60,13 +66,17 @@ interface VideoWebhookReceiverDependencies {
 }
 
 /**
- * Takes what vendors say. It tells a video by which name its vendor has it, where that was lost, and has it looked at: what
- * became of it is asked of the vendor. So what is repeated, late, reordered or replayed changes nothing.
+ * Receives the webhooks of providers. A webhook provides the provider's id of a video, if the response to its
+ * submission was lost, and triggers a poll. The state of the video is always requested from the provider. So repeated,
+ * delayed, reordered or replayed webhooks change nothing.
  */
 export class VideoWebhookReceiver {
   constructor(private readonly dependencies: VideoWebhookReceiverDependencies) {}
 
-  /** @returns whether it is one of the vendor's, at an address that it was told */
+  /**
+   * @returns `unknown` for a URL that was not issued for the current submission; `unsigned` if the provider's signature
+   *   is missing or the webhook reports nothing
+   */
   async receive(
     upstream: string,
     token: string,
@@ -98,7 +108,7 @@ export class VideoWebhookReceiver {
   }
 }
 
-/** That money is held for a video: whoever asks a vendor shows it. */
+/** Returns the evidence that money is held for a video, which every call to its provider requires. */
 export function toHold({ holdId, payer, amount }: VideoRequested['data']['hold']): Hold {
   const held = money.parseJsonAmount(amount);
   return {

@@ -16,12 +16,12 @@ const ID = 'Inv0ice';
 const REFERENCE = `${ORDER}/BTC-CHAIN/${ID}`;
 const ADDRESS = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: responses of any format
 type Json = any;
 
 let opened: AsyncDisposableStack;
 let asked: { readonly line: string; readonly key: string | undefined; readonly body: Json }[];
-/** What the server answers, by the end of what it is asked for. */
+/** Responses of the server by the end of the requested path. */
 let answers: Record<string, Json>;
 beforeEach(() => {
   opened = new AsyncDisposableStack();
@@ -71,7 +71,7 @@ const asking = (more: object = {}) => ({
   ...more,
 });
 
-/** A server that answers as `answers` says at the time. */
+/** Starts a server that sends the current `answers`. */
 async function start(status = 200): Promise<BtcPayBackend> {
   const server: Server = createServer(async (request, response) => {
     const { url = '', headers } = request;
@@ -107,8 +107,8 @@ const found = (more: object = {}) => ({
   ...more,
 });
 
-describe('a request', () => {
-  test('is an invoice of exactly that amount of the coin, by one method', async () => {
+describe('a payment request', () => {
+  test('creates an invoice with exactly the requested amount of the coin and one payment method', async () => {
     const backend = await start();
     expect(await backend.createPayment(asking())).toEqual({
       reference: REFERENCE,
@@ -140,8 +140,8 @@ describe('a request', () => {
     [2, 'BTC', 'LowMediumSpeed'],
     [3, 'BTC', 'LowSpeed'],
     [6, 'LTC', 'LowSpeed'],
-    [10, 'XMR', 'LowSpeed'], // its plug-in has a threshold of its own
-  ])('with %d confirmations of %s is settled at %s', async (confirmations, code, policy) => {
+    [10, 'XMR', 'LowSpeed'], // the plug-in has its own threshold
+  ])('with %d confirmations of %s has the speed policy %s', async (confirmations, code, policy) => {
     const coin = getCoin({ coins }, code);
     const backend = await start();
     await backend.createPayment(asking({ coin, confirmations })).catch(() => {});
@@ -149,29 +149,29 @@ describe('a request', () => {
   });
 
   test.each<[string, Record<string, Json>]>([
-    ['of another amount', { invoices: invoice({ amount: '0.00011999' }) }],
+    ['with another amount', { invoices: invoice({ amount: '0.00011999' }) }],
     ['in another currency', { invoices: invoice({ currency: 'USD' }) }],
     ['of another order', { invoices: invoice({ metadata: { orderId: 'other' } }) }],
     ['for any amount', { invoices: invoice({ type: 'TopUp' }) }],
     [
-      'that is settled too soon',
+      'with a faster speed policy',
       { invoices: invoice({ checkout: { ...invoice().checkout, speedPolicy: 'HighSpeed' } }) },
     ],
-    ['that tolerates less', { invoices: invoice({ checkout: { ...invoice().checkout, paymentTolerance: 5 } }) }],
-    ['with an id that leads elsewhere', { invoices: invoice({ id: '../../server' }) }],
+    ['with a payment tolerance', { invoices: invoice({ checkout: { ...invoice().checkout, paymentTolerance: 5 } }) }],
+    ['with an id that is another path', { invoices: invoice({ id: '../../server' }) }],
     ['without an id', { invoices: invoice({ id: undefined }) }],
     ['with a second method', { 'payment-methods': [method(), method({ paymentMethodId: 'BTC-LN' })] }],
     ['with another method', { 'payment-methods': [method({ paymentMethodId: 'LTC-CHAIN' })] }],
-    ['with no method', { 'payment-methods': [] }],
-    ['with a fee on top', { 'payment-methods': [method({ amount: '0.00012100' })] }],
+    ['without a method', { 'payment-methods': [] }],
+    ['with an additional fee', { 'payment-methods': [method({ amount: '0.00012100' })] }],
     ['of another coin', { 'payment-methods': [method({ currency: 'LTC' })] }],
     ['that is not active', { 'payment-methods': [method({ activated: false, destination: '' })] }],
-    ['to a Lightning invoice', { 'payment-methods': [method({ destination: `lnbcrt1${'q'.repeat(200)}` })] }],
-    ['to a page', { 'payment-methods': [method({ destination: 'https://pay.example/i/1' })] }],
-    ['to nothing', { 'payment-methods': [method({ destination: null })] }],
-    ['that is a text', { invoices: '"yes"' }],
-    ['that is half an answer', { invoices: JSON.stringify(invoice()).slice(0, 40) }],
-  ])('is not believed to have made an invoice %s', async (_, lies) => {
+    ['with a Lightning destination', { 'payment-methods': [method({ destination: `lnbcrt1${'q'.repeat(200)}` })] }],
+    ['with a page as destination', { 'payment-methods': [method({ destination: 'https://pay.example/i/1' })] }],
+    ['without a destination', { 'payment-methods': [method({ destination: null })] }],
+    ['that is a JSON string', { invoices: '"yes"' }],
+    ['that is incomplete JSON', { invoices: JSON.stringify(invoice()).slice(0, 40) }],
+  ])('fails for an invoice %s', async (_, lies) => {
     const backend = await start();
     answers = { ...answers, ...lies };
     await expect(backend.createPayment(asking())).rejects.toMatchObject({
@@ -181,12 +181,12 @@ describe('a request', () => {
   });
 });
 
-describe('a look', () => {
+describe('polling an invoice', () => {
   test.each([
     ['Settled', 'final'],
     ['Processing', 0],
     ['Invalid', 'lost'],
-  ])('finds a payment that is %s to be %p', async (status, confirmations) => {
+  ])('translates the payment status %s to %p', async (status, confirmations) => {
     const backend = await start();
     answers['payment-methods'] = [method({ payments: [paid({ status })] })];
     expect(await backend.fetchPayments([REFERENCE])).toEqual([found({ confirmations })]);
@@ -203,13 +203,13 @@ describe('a look', () => {
     ['0.00012345678', 12_345_678n],
     ['21000000.00000000000', 2_100_000_000_000_000_000n],
     ['0.000120000000000000000000', 12_000_000n],
-  ])('reads %s BTC exactly', async (value, units) => {
+  ])('parses %s BTC exactly', async (value, units) => {
     const backend = await start();
     answers['payment-methods'] = [method({ payments: [paid({ value })] })];
     expect(await backend.fetchPayments([REFERENCE])).toEqual([found({ units })]);
   });
 
-  test('finds nothing for an invoice that is not there, and nothing in an output without value', async () => {
+  test('finds no payment for an unknown invoice or an output without value', async () => {
     const backend = await start();
     answers['payment-methods'] = [method({ payments: [paid({ value: '0.00000000' })] })];
     expect(await backend.fetchPayments([REFERENCE])).toEqual([]);
@@ -221,7 +221,7 @@ describe('a look', () => {
     invoice({ id, paymentMethods: [method({ payments })], ...more });
   const referring = (...ids: string[]) => ids.map((id) => `${ORDER}/BTC-CHAIN/${id}`);
 
-  test('after many asks once for all', async () => {
+  test('uses one request for many invoices', async () => {
     const backend = await start();
     answers.list = [
       listed('paid', { status: 'Settled' }, [paid()]),
@@ -238,7 +238,7 @@ describe('a look', () => {
     ]);
   });
 
-  test('looks again at each that the list does not have, or not as it must be', async () => {
+  test('fetches individually each invoice that is missing or invalid in the list', async () => {
     const backend = await start();
     answers.list = [
       listed('new', {}),
@@ -254,9 +254,9 @@ describe('a look', () => {
   });
 
   test.each([
-    ['with which something has happened', 'PaidPartial', ['settled', 'undone']],
-    ['of which nothing is said, last of all', 'None', ['settled', 'new', 'undone']],
-  ])('looks for a payment that was received and is not in the list in those %s', async (_, status, looked) => {
+    ['only in invoices with activity', 'PaidPartial', ['settled', 'undone']],
+    ['in invoices with activity and then in the others', 'None', ['settled', 'new', 'undone']],
+  ])('searches for a recorded payment that the list omits, %s', async (_, status, looked) => {
     const backend = await start();
     const other = paid({ id: 'other' });
     answers.list = [
@@ -275,7 +275,7 @@ describe('a look', () => {
     expect(singly).toEqual(looked);
   });
 
-  test('takes from such a look what was received before, and nothing that is new', async () => {
+  test('returns only recorded payments when it searches for payments that the list omits', async () => {
     const backend = await start();
     answers.list = [listed(ID, { additionalStatus: 'PaidPartial' })];
     const [lost, other] = [paid({ status: 'Invalid' }), paid({ id: 'other', status: 'Invalid' })];
@@ -284,26 +284,26 @@ describe('a look', () => {
   });
 
   test.each<[string, Json]>([
-    ['of another method', [method({ paymentMethodId: 'LTC-CHAIN', payments: [paid()] })]],
-    ['of two methods', [method(), method({ paymentMethodId: 'BTC-LN', payments: [paid()] })]],
-    ['of another coin', [method({ currency: 'LTC', payments: [paid()] })]],
-    ['that is there twice', [method({ payments: [paid(), paid()] })]],
-    ['without an id', [method({ payments: [paid({ id: undefined })] })]],
-    ['with an id that is no word', [method({ payments: [paid({ id: 'a b\n' })] })]],
-    ['of a negative amount', [method({ payments: [paid({ value: '-0.00012' })] })]],
-    ['in exponent form', [method({ payments: [paid({ value: '1.2e5' })] })]],
-    ['of a number', [method({ payments: [paid({ value: 0.00012 })] })]],
-    ['of absurd digits', [method({ payments: [paid({ value: '9'.repeat(400) })] })]],
-    ['finer than the coin', [method({ payments: [paid({ value: '0.000000000001' })] })]],
-    ['of no amount', [method({ payments: [paid({ value: null })] })]],
-    ['of a status that there is not', [method({ payments: [paid({ status: 'constructor' })] })]],
-    ['at no time', [method({ payments: [paid({ receivedDate: 'today' })] })]],
-    ['at the end of time', [method({ payments: [paid({ receivedDate: 1e15 })] })]],
-    ['that is a text', [method({ payments: ['paid'] })]],
-    ['in no list', [method({ payments: { 0: paid() } })]],
-    ['of nothing', 'null'],
-    ['in a page', '<html>'],
-  ])('believes no payment %s', async (_, answer) => {
+    ['a payment by another method', [method({ paymentMethodId: 'LTC-CHAIN', payments: [paid()] })]],
+    ['a payment by two methods', [method(), method({ paymentMethodId: 'BTC-LN', payments: [paid()] })]],
+    ['a payment of another coin', [method({ currency: 'LTC', payments: [paid()] })]],
+    ['a duplicate payment', [method({ payments: [paid(), paid()] })]],
+    ['a payment without an id', [method({ payments: [paid({ id: undefined })] })]],
+    ['a payment with an invalid id', [method({ payments: [paid({ id: 'a b\n' })] })]],
+    ['a negative amount', [method({ payments: [paid({ value: '-0.00012' })] })]],
+    ['an amount with an exponent', [method({ payments: [paid({ value: '1.2e5' })] })]],
+    ['an amount as a number', [method({ payments: [paid({ value: 0.00012 })] })]],
+    ['an amount with too many digits', [method({ payments: [paid({ value: '9'.repeat(400) })] })]],
+    ['an amount with too many decimals', [method({ payments: [paid({ value: '0.000000000001' })] })]],
+    ['a payment without an amount', [method({ payments: [paid({ value: null })] })]],
+    ['a payment with an unknown status', [method({ payments: [paid({ status: 'constructor' })] })]],
+    ['a payment with an invalid time', [method({ payments: [paid({ receivedDate: 'today' })] })]],
+    ['a payment with an implausible time', [method({ payments: [paid({ receivedDate: 1e15 })] })]],
+    ['a payment that is a string', [method({ payments: ['paid'] })]],
+    ['payments that are not a list', [method({ payments: { 0: paid() } })]],
+    ['null', 'null'],
+    ['an HTML page', '<html>'],
+  ])('fails for %s', async (_, answer) => {
     const backend = await start();
     answers['payment-methods'] = answer;
     await expect(backend.fetchPayments([REFERENCE])).rejects.toMatchObject({
@@ -312,13 +312,13 @@ describe('a look', () => {
     });
   });
 
-  test('for a coin that was taken out of the data fails', async () => {
+  test('fails for a coin that is missing from payments.json', async () => {
     const backend = await start();
     await expect(backend.fetchPayments([`${ORDER}/DOGE-CHAIN/${ID}`])).rejects.toMatchObject({ name: 'UpstreamError' });
   });
 
   test.each(['nothing', '../BTC-CHAIN/x', `${REFERENCE}/more`, `${ORDER}/BTC-CHAIN/a%2f`])(
-    'for the reference %p, which is none, asks for nothing',
+    'fails without a request for the invalid reference %p',
     async (reference) => {
       const backend = await start();
       await expect(backend.fetchPayments([reference])).rejects.toMatchObject({ name: 'UpstreamError' });
@@ -327,18 +327,18 @@ describe('a look', () => {
   );
 });
 
-describe('a server that fails', () => {
+describe('a failing BTCPay Server', () => {
   const calls = [
     (each: BtcPayBackend) => each.createPayment(asking()),
     (each: BtcPayBackend) => each.fetchPayments([REFERENCE]),
   ];
 
-  test.each([400, 401, 403, 422, 429, 500, 503])('with status %i is an error of the upstream', async (status) => {
+  test.each([400, 401, 403, 422, 429, 500, 503])('with status %i results in upstream_error', async (status) => {
     const backend = await start(status);
     for (const call of calls) await expect(call(backend)).rejects.toMatchObject({ code: 'upstream_error', status });
   });
 
-  test('does not learn anybody its key: no error has it', async () => {
+  test('results in errors without the API key', async () => {
     const failures: unknown[] = [];
     for (const backend of [await start(401), connect('http://127.0.0.1:1')])
       for (const call of calls) await call(backend).catch((error) => failures.push(error));
@@ -347,13 +347,13 @@ describe('a server that fails', () => {
       expect(`${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`).not.toContain(KEY);
   });
 
-  test('by not being there is unavailable', async () => {
+  test('results in upstream_unavailable if it is unreachable', async () => {
     for (const call of calls)
       await expect(call(connect('http://127.0.0.1:1'))).rejects.toMatchObject({ code: 'upstream_unavailable' });
   });
 });
 
-describe('a web hook', () => {
+describe('a BTCPay webhook', () => {
   const event = (more: object = {}) =>
     Buffer.from(
       JSON.stringify(
@@ -366,13 +366,13 @@ describe('a web hook', () => {
   const notified = (body: Buffer, signature: string | readonly string[] | undefined = signed(body)) =>
     connect('http://127.0.0.1:1').parseWebhook({ headers: { 'btcpay-sig': signature }, body });
 
-  /** Computed with `openssl dgst -sha256 -hmac planted-secret-77ab` over the bytes of the body. */
-  test('as BTCPay documents its signature names its invoice', () => {
+  /** The signature was computed with `openssl dgst -sha256 -hmac planted-secret-77ab` over the bytes of the body. */
+  test('with the documented signature names its invoice', () => {
     const body = Buffer.from(DOCUMENTED.body);
     expect(notified(body, DOCUMENTED.signature)).toEqual([REFERENCE]);
   });
 
-  test('in which any bit was turned, in the body or in the signature, is refused', () => {
+  test('is rejected if any bit of its body or signature is flipped', () => {
     const body = event();
     const signature = Buffer.from(signed(body));
     for (let bit = 0; bit < body.length * 8; bit++)
@@ -383,34 +383,34 @@ describe('a web hook', () => {
 
   test.each<[string, string | readonly string[] | undefined]>([
     ['no signature', undefined],
-    ['an empty one', ''],
-    ['half of one', signed(event()).slice(0, 40)],
-    ['more than one', `${signed(event())},${signed(event())}`],
-    ['one in capitals', signed(event()).toUpperCase()],
-    ['one without its algorithm', signed(event()).slice(7)],
-    ['a list of them', [signed(event())]],
-    ['that of another secret', signed(event(), 'other')],
-    ['that of no secret', signed(event(), '')],
-  ])('with %s is refused', (_, signature) => {
+    ['an empty signature', ''],
+    ['an incomplete signature', signed(event()).slice(0, 40)],
+    ['two signatures', `${signed(event())},${signed(event())}`],
+    ['a signature in upper case', signed(event()).toUpperCase()],
+    ['a signature without its algorithm', signed(event()).slice(7)],
+    ['a list of signatures', [signed(event())]],
+    ['the signature of another secret', signed(event(), 'other')],
+    ['the signature of an empty secret', signed(event(), '')],
+  ])('is rejected with %s', (_, signature) => {
     const headers = signature === undefined ? {} : { 'btcpay-sig': signature };
     expect(connect('http://127.0.0.1:1').parseWebhook({ headers, body: event() })).toBeUndefined();
   });
 
-  test.each(['', 'null', '[', '"text"'])('that is signed and says %p is refused', (said) => {
+  test.each(['', 'null', '[', '"text"'])('is rejected with the signed body %p', (said) => {
     expect(notified(Buffer.from(said))).toBeUndefined();
   });
 
   test.each([
     ['another store', event({ storeId: 'other' })],
-    ['an invoice that is not ours', event({ metadata: { orderId: 'pos-1' } })],
+    ['metadata of another application', event({ metadata: { orderId: 'pos-1' } })],
     ['no invoice', event({ invoiceId: undefined })],
     ['no metadata', event({ metadata: null })],
-    ['an id that leads elsewhere', event({ invoiceId: '../x' })],
-  ])('of %s names nothing', (_, body) => {
+    ['an id that is another path', event({ invoiceId: '../x' })],
+  ])('with %s names no invoice', (_, body) => {
     expect(notified(body)).toEqual([]);
   });
 
-  test('is not believed where no secret is set', () => {
+  test('is rejected if no secret is configured', () => {
     const backend = new BtcPayBackend(
       { btcpayUrl: 'http://127.0.0.1:1', btcpayStoreId: 'store', btcpayApiKey: KEY, btcpayWebhookSecret: undefined },
       coins as readonly CoinTerms[],
@@ -427,7 +427,7 @@ function turned(bytes: Buffer, bit: number): Buffer {
   return copy;
 }
 
-/** A delivery in BTCPay's form. */
+/** A webhook delivery in the format of BTCPay. */
 const DOCUMENTED = {
   body: `{
   "manuallyMarked": false,

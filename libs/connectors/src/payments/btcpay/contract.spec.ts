@@ -38,7 +38,7 @@ paymentBackendContract('BTCPay Server', ALL, async () => {
   return { backend, wallet: new SandboxWallet(sandbox.url), close };
 });
 
-/** Methods that the store has: `BTC-LN,BTC-CHAIN`. */
+/** Payment methods of the store, such as `BTC-LN,BTC-CHAIN`. */
 const { BTCPAY_TEST_URL: btcpayUrl, BTCPAY_TEST_METHODS = 'BTC-LN,BTC-CHAIN' } = process.env;
 if (btcpayUrl) {
   const has = (coin: string, kind: string) =>

@@ -1,8 +1,9 @@
 /**
- * BTCPay Server through its Greenfield API, for any coin on its chain and Bitcoin over Lightning. Rates are ours, so an
- * invoice is in the coin itself, of exactly our amount, with one payment method. Its status says nothing here: an
- * expired invoice stays expired when it is paid. What counts are its payments.
- * Facts from BTCPay Server's description of the API (`swagger.template.invoices.json`, 2.4) and what it does.
+ * BTCPay Server through its Greenfield API, for any coin on its chain and for Bitcoin over Lightning. The gateway has
+ * its own exchange rates, so an invoice has exactly the requested amount in the coin itself, and one payment method.
+ * Only its payments matter, not its status: an expired invoice stays expired when it is paid.
+ *
+ * Sources: BTCPay Server's API description (`swagger.template.invoices.json`, 2.4) and its observed behaviour.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
@@ -37,22 +38,25 @@ import {
   parseMatchingInvoiceId,
 } from './responses.ts';
 
-/** A list is asked for by the order ids in its address, and Kestrel takes addresses of 8 KiB. */
+/** A list is requested with all order ids in its URL, and Kestrel limits the request line to 8 KiB. */
 const MAX_BATCH_SIZE = 100;
-/** How long after its expiry a payment that is not confirmed is waited for: as long as we look. */
+/** How long BTCPay waits for confirmations of a payment after the expiry of its invoice. */
 const MONITORING_MINUTES = 7 * 24 * 60;
 const SIGNATURE = 'btcpay-sig';
-/** Customers do not wait for their turn, looks do. */
+/** Polls are rate-limited; requests for which a customer waits are not. */
 const POLL_OPTIONS: Partial<BackendRequest> = { isRateLimited: true };
 
 export interface BtcPaySettings {
   readonly btcpayUrl: string | undefined;
   readonly btcpayStoreId: string;
-  /** Needs `btcpay.store.cancreateinvoice` and `btcpay.store.canviewinvoices`. */
+  /** Needs the permissions `btcpay.store.cancreateinvoice` and `btcpay.store.canviewinvoices`. */
   readonly btcpayApiKey: string;
-  /** Undefined: web hooks are not believed. */
+  /** Undefined: all webhooks are rejected. */
   readonly btcpayWebhookSecret: string | undefined;
-  /** Requests in a second: invoices with payments are asked for one by one. Unbounded where it is left out. */
+  /**
+   * Maximum number of polls per second; unlimited if undefined. Invoices that a list does not report completely are
+   * polled one by one.
+   */
   readonly pollsPerSecond?: number;
 }
 
@@ -134,7 +138,7 @@ export class BtcPayBackend implements PaymentBackend {
     return [...result, ...(missing.size > 0 ? await this.fetchUnlisted(missing, listedReferences, summaries) : [])];
   }
 
-  /** BTCPay tells by web hooks alone. */
+  /** BTCPay reports payments only by webhooks. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
     return createEmptySubscription(signal);
   }
@@ -150,7 +154,7 @@ export class BtcPayBackend implements PaymentBackend {
     if (typeof event !== 'object' || event === null) return undefined;
     const { invoiceId, storeId, metadata } = event as Readonly<Record<string, unknown>>;
     const { orderId, paymentMethod: method } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
-    if (storeId !== btcpayStoreId || !isBtcPayId(invoiceId) || !isBtcPayId(orderId) || !isBtcPayId(method)) return []; // not one of ours
+    if (storeId !== btcpayStoreId || !isBtcPayId(invoiceId) || !isBtcPayId(orderId) || !isBtcPayId(method)) return []; // another application's
     return [formatReference({ orderId, method, invoiceId })];
   }
 
@@ -158,7 +162,7 @@ export class BtcPayBackend implements PaymentBackend {
     return this.http.close();
   }
 
-  /** One question for many: mostly it is the only one. BTCPay before 2.4 does not say what was paid here. */
+  /** Fetches many invoices in one request, which is usually sufficient. Before version 2.4 the list has no payments. */
   private async fetchSummaries(
     references: readonly InvoiceReference[],
   ): Promise<ReadonlyMap<string, BtcPayInvoiceSummary>> {
@@ -168,7 +172,7 @@ export class BtcPayBackend implements PaymentBackend {
     return this.mapImplausibleErrors(async () => parseInvoiceList(response));
   }
 
-  /** A list leaves out payments that do not count any more. They are looked for first where something has happened. */
+  /** Fetches payments that the list omits because they are invalid now. Invoices with activity are polled first. */
   private async fetchUnlisted(
     missing: Set<string>,
     references: readonly InvoiceReference[],
@@ -197,10 +201,10 @@ export class BtcPayBackend implements PaymentBackend {
     const code = method.slice(0, method.lastIndexOf('-'));
     const coin = this.coins.find((coinTerms) => coinTerms.code === code);
     if (coin) return coin;
-    throw new UpstreamError('upstream_error', `The coin ${code}, which was paid in, is missing from payments.json`);
+    throw new UpstreamError('upstream_error', `The coin ${code} of a payment is missing from payments.json`);
   }
 
-  /** @returns undefined when BTCPay does not know what was asked for */
+  /** @returns undefined if BTCPay responds to a GET request with 404 */
   private async call(method: 'GET' | 'POST', path: string, options: Partial<BackendRequest> = {}): Promise<unknown> {
     const { status, text } = await this.http.send({ method, path, headers: this.headers, ...options });
     if (status === 404 && method === 'GET') return undefined;
@@ -213,7 +217,7 @@ export class BtcPayBackend implements PaymentBackend {
       return await read();
     } catch (error) {
       if (!(error instanceof ImplausibleBtcPayResponseError)) throw error;
-      throw new UpstreamError('upstream_error', `What BTCPay Server answered ${error.message}`);
+      throw new UpstreamError('upstream_error', `The response of BTCPay Server ${error.message}`);
     }
   }
 }

@@ -1,8 +1,10 @@
-/** How a top-up's invoice is called at BTCPay Server, and how sure a payment of it must be. */
+/** References of invoices at BTCPay Server, and its speed policies, which set the number of confirmations. */
 import { UpstreamError } from '#application';
 import type { CoinTerms } from '#domain';
 
-/** What an invoice is found by. It cannot be listed by its own id, but by that of its order, which is the top-up. */
+/**
+ * Identifies an invoice. Invoices cannot be listed by their own id, only by that of their order, which is the top-up.
+ */
 export interface InvoiceReference {
   readonly reference: string;
   readonly orderId: string;
@@ -13,7 +15,7 @@ export interface InvoiceReference {
 
 const MAX_ID_LENGTH = 64;
 
-/** What may stand in a path and in a reference. */
+/** Whether the value is safe in a path and in a reference. */
 export function isBtcPayId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_ID_LENGTH && /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value);
 }
@@ -22,15 +24,15 @@ export function formatReference({ orderId, method, invoiceId }: Omit<InvoiceRefe
   return `${orderId}/${method}/${invoiceId}`;
 }
 
-/** @throws UpstreamError when it is none that was made here */
+/** @throws UpstreamError if it is not a result of `formatReference` */
 export function parseReference(reference: string): InvoiceReference {
   const [orderId, method, invoiceId, rest] = reference.split('/');
   if (isBtcPayId(orderId) && isBtcPayId(method) && isBtcPayId(invoiceId) && rest === undefined)
     return { reference, orderId, method, invoiceId };
-  throw new UpstreamError('upstream_error', 'This is no reference of BTCPay Server');
+  throw new UpstreamError('upstream_error', 'Invalid reference of a BTCPay invoice');
 }
 
-/** After how many confirmations a payment is settled, by BTCPay's words; after the slowest it is six. */
+/** BTCPay's policies by the number of confirmations that settle a payment. The slowest policy requires six. */
 const SPEED_POLICIES: readonly (readonly [confirmations: number, policy: string])[] = [
   [0, 'HighSpeed'],
   [1, 'MediumSpeed'],
@@ -38,14 +40,14 @@ const SPEED_POLICIES: readonly (readonly [confirmations: number, policy: string]
 ];
 const SLOWEST_SPEED_POLICY = 'LowSpeed';
 const MAX_CONFIRMATIONS = 6;
-/** Its plug-in has a threshold of its own, which is set in BTCPay. */
+/** The Monero plug-in has its own threshold, which is configured in BTCPay. */
 const UNLIMITED_CONFIRMATIONS_COIN = 'XMR';
 
 export function getMaxConfirmations({ code }: Pick<CoinTerms, 'code'>): number {
   return code === UNLIMITED_CONFIRMATIONS_COIN ? Number.POSITIVE_INFINITY : MAX_CONFIRMATIONS;
 }
 
-/** The policy under which nothing is settled before it is confirmed so often, or as often as BTCPay can wait for. */
+/** Returns the fastest policy that requires at least this number of confirmations, or the slowest policy. */
 export function toSpeedPolicy(confirmations: number): string {
   return (
     SPEED_POLICIES.find(([policyConfirmations]) => policyConfirmations >= confirmations)?.[1] ?? SLOWEST_SPEED_POLICY

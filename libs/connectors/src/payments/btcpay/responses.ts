@@ -1,16 +1,15 @@
 /**
- * What BTCPay Server answers, read as that of somebody who may be mistaken or lie: nothing is credited that it does not
- * say in so many words. Decimals are JSON strings, times are Unix seconds.
+ * Parses responses of BTCPay Server without trusting them: only payments with complete and plausible data are credited.
+ * Decimals are JSON strings, times are Unix seconds.
  */
 import type { BackendPayment } from '#application';
 import type { CoinTerms, Destination } from '#domain';
 import { type JsonObject, money } from '#kernel';
 import { isBtcPayId } from './reference.ts';
 
-/** An answer that cannot be true. The message goes on: what BTCPay Server answered … */
+/** An implausible response. The message continues "The response of BTCPay Server …". */
 export class ImplausibleBtcPayResponseError extends Error {}
 
-/** What was asked for. */
 export interface RequestedInvoice {
   readonly coin: CoinTerms;
   readonly method: string;
@@ -21,7 +20,7 @@ export interface RequestedInvoice {
 
 const MAX_PAYMENTS = 10_000;
 
-/** @returns the id of an invoice that is what was asked for @throws ImplausibleBtcPayResponseError */
+/** Returns the id of a new invoice. @throws ImplausibleBtcPayResponseError unless it has exactly the requested terms */
 export function parseMatchingInvoiceId(
   response: unknown,
   { coin, method, units, orderId, speedPolicy }: RequestedInvoice,
@@ -32,10 +31,10 @@ export function parseMatchingInvoiceId(
   const isMethod = Array.isArray(paymentMethods) && paymentMethods.length === 1 && paymentMethods[0] === method;
   const isExact = parseUnits(amount, coin) === units && paymentTolerance === 0 && policy === speedPolicy;
   if (isBtcPayId(id) && isForOrder && isMethod && isExact) return id;
-  throw new ImplausibleBtcPayResponseError('is an invoice for something else than was asked');
+  throw new ImplausibleBtcPayResponseError('is an invoice with other terms than requested');
 }
 
-/** @returns where an invoice that was just made is paid to @throws ImplausibleBtcPayResponseError */
+/** Returns the destination of a new invoice. @throws ImplausibleBtcPayResponseError unless it is as requested */
 export function parseDestination(
   response: unknown,
   kind: Destination['kind'],
@@ -44,17 +43,16 @@ export function parseDestination(
   const { activated, currency, amount, destination } = parsePaymentMethod(response, method);
   const isAsRequested = activated === true && currency === coin.code && parseUnits(amount, coin) === units;
   if (isAsRequested && typeof destination === 'string' && DESTINATIONS[kind].test(destination)) return destination;
-  throw new ImplausibleBtcPayResponseError('is to be paid in another way than was asked');
+  throw new ImplausibleBtcPayResponseError('has another destination than requested');
 }
 
-/** An invoice over Lightning is held against what was asked for where it is handed out; an address says nothing itself. */
+/** Only the format is checked here. Lightning invoices are compared with the request before a customer gets them. */
 const DESTINATIONS: Readonly<Record<Destination['kind'], RegExp>> = {
   bolt11: /^ln[a-z0-9]{50,4000}$/,
   address: /^(?!ln(bc|tb|sb))([a-z]+:)?[A-Za-z0-9]{25,150}$/,
   page: /^$/,
 };
 
-/** What is looked at. */
 export interface PolledInvoice {
   readonly reference: string;
   readonly orderId: string;
@@ -62,15 +60,15 @@ export interface PolledInvoice {
   readonly coin: CoinTerms;
 }
 
-/** An invoice of a list. */
+/** An invoice in a list. */
 export interface BtcPayInvoiceSummary {
-  /** Whether anything has ever happened with it, as far as its status says so. */
+  /** Whether its status shows that it may have payments. */
   readonly hasActivity: boolean;
-  /** Its payments that count; undefined when it needs a look of its own. */
+  /** Returns its valid payments; undefined if the invoice must be fetched by itself. */
   parsePayments(invoice: PolledInvoice): readonly BackendPayment[] | undefined;
 }
 
-/** Invoices of a list by their ids. @throws ImplausibleBtcPayResponseError */
+/** Returns the invoices of a list by id. @throws ImplausibleBtcPayResponseError */
 export function parseInvoiceList(response: unknown): ReadonlyMap<string, BtcPayInvoiceSummary> {
   return new Map(
     parseList(response).map((entry) => {
@@ -99,25 +97,25 @@ function tryParsePayments(
   }
 }
 
-/** All payments of an invoice; none of one that BTCPay does not know. @throws ImplausibleBtcPayResponseError */
+/** Returns all payments of an invoice, none for an unknown invoice. @throws ImplausibleBtcPayResponseError */
 export function parseInvoicePayments(response: unknown, invoice: PolledInvoice): readonly BackendPayment[] {
   if (response === undefined) return [];
   const { currency, payments } = parsePaymentMethod(response, invoice.method);
-  if (currency !== invoice.coin.code) throw new ImplausibleBtcPayResponseError('is about another coin');
+  if (currency !== invoice.coin.code) throw new ImplausibleBtcPayResponseError('is for another coin');
   const parsedPayments = parseList(payments).flatMap((entry) => parsePayment(parseObject(entry), invoice) ?? []);
   if (new Set(parsedPayments.map(({ id }) => id)).size < parsedPayments.length)
-    throw new ImplausibleBtcPayResponseError('has a payment twice');
+    throw new ImplausibleBtcPayResponseError('has a duplicate payment');
   return parsedPayments;
 }
 
-/** Its statuses: what counts, what may still count, and what was replaced or undone. */
+/** Confirmations by BTCPay's status of a payment: settled, still waiting, and replaced or rolled back. */
 const CONFIRMATIONS: Readonly<Record<string, BackendPayment['confirmations']>> = {
   Settled: 'final',
   Processing: 0,
   Invalid: 'lost',
 };
 
-/** An output without value can be made by anybody, and is no payment. */
+/** Returns undefined for an output without value, which anyone can create. */
 function parsePayment(
   { id, value, status, receivedDate }: JsonObject,
   { reference, coin }: PolledInvoice,
@@ -127,21 +125,22 @@ function parsePayment(
   const isTime = Number.isSafeInteger(receivedDate) && Number(receivedDate) > 0 && Number(receivedDate) < 1e11;
   const hasValidId = typeof id === 'string' && /^[\x21-\x7e]{1,200}$/.test(id);
   if (units === undefined || confirmations === undefined || !isTime || !hasValidId)
-    throw new ImplausibleBtcPayResponseError('has a payment that cannot be read');
+    throw new ImplausibleBtcPayResponseError('has an unreadable payment');
   if (units === 0n) return undefined;
   const receivedAt = new Date(Number(receivedDate) * 1000).toISOString();
-  // A transaction can be valid on two chains, so its coin is part of the name, and not the method, which BTCPay has renamed.
+  // The id includes the coin, because a transaction can be valid on two chains. It does not include the payment method,
+  // because BTCPay has renamed methods before.
   return { reference, id: `${coin.code}:${id}`, units, confirmations, receivedAt };
 }
 
-/** The one method of an invoice. */
+/** Returns the only payment method of an invoice. @throws ImplausibleBtcPayResponseError if there are others */
 function parsePaymentMethod(response: unknown, method: string): JsonObject {
   const [only, ...rest] = parseList(response).map(parseObject);
   if (only?.paymentMethodId === method && rest.length === 0) return only;
-  throw new ImplausibleBtcPayResponseError('has other payment methods than were asked for');
+  throw new ImplausibleBtcPayResponseError('has other payment methods than requested');
 }
 
-/** A plain decimal of whole coins. @returns undefined when it is none, or finer than the coin */
+/** Parses a decimal number of coins. @returns undefined for another format, or more decimals than the coin has */
 function parseUnits(value: unknown, { decimals }: CoinTerms): bigint | undefined {
   if (typeof value !== 'string' || !/^\d{1,15}(\.\d{1,28})?$/.test(value)) return undefined;
   const [integer = '', fraction = ''] = value.replace(/(\.\d*?)0+$/, '$1').split('.');
@@ -151,10 +150,10 @@ function parseUnits(value: unknown, { decimals }: CoinTerms): bigint | undefined
 
 function parseObject(value: unknown): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  throw new ImplausibleBtcPayResponseError('has another shape');
+  throw new ImplausibleBtcPayResponseError('has an unexpected format');
 }
 
 function parseList(value: unknown): readonly unknown[] {
   if (Array.isArray(value) && value.length <= MAX_PAYMENTS) return value;
-  throw new ImplausibleBtcPayResponseError('has another shape');
+  throw new ImplausibleBtcPayResponseError('has an unexpected format');
 }

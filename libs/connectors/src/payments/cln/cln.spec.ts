@@ -29,7 +29,7 @@ const request = (node: ClnBackend, topupId = 'topup') =>
     confirmations: 0,
   });
 
-/** A paid invoice as Core Lightning prints it. */
+/** A paid invoice in the format of Core Lightning. */
 const paid = (more: object = {}) => ({
   label: 'topup',
   bolt11: 'lnbcrt1',
@@ -43,7 +43,7 @@ const paid = (more: object = {}) => ({
   ...more,
 });
 
-describe('a node that is there', () => {
+describe('a Core Lightning node', () => {
   async function start() {
     const sandbox = await startSandbox({ port: 0 });
     opened.defer(() => sandbox.close());
@@ -54,14 +54,14 @@ describe('a node that is there', () => {
     return { url: `${sandbox.url}/cln`, node: connect(`${sandbox.url}/cln`), pay };
   }
 
-  test('makes an invoice once for each top-up, also when it is asked again', async () => {
+  test('creates only one invoice for each top-up, even if the request is repeated', async () => {
     const { node } = await start();
     const [first, again, other] = [await request(node), await request(node), await request(node, 'other')];
     expect(again).toEqual(first);
     expect(other.reference).not.toBe(first.reference);
   });
 
-  test('is found to be paid, with what was really paid', async () => {
+  test('reports the amount that was actually paid', async () => {
     const { node, pay } = await start();
     const { reference, destination } = await request(node);
     expect(await node.fetchPayments([reference])).toEqual([]);
@@ -70,7 +70,7 @@ describe('a node that is there', () => {
     expect(await node.fetchPayments([reference])).toMatchObject([payment]);
   });
 
-  test('hints at what is paid from now on, however much was paid before', async () => {
+  test('reports new payments to a subscriber, after any number of earlier payments', async () => {
     const { url, node, pay } = await start();
     const before = await Promise.all(Array.from({ length: 11 }, (_, i) => request(node, `before${i}`)));
     for (const { destination } of before) await pay(destination.value);
@@ -96,7 +96,7 @@ describe('a node that is there', () => {
   });
 });
 
-describe('a node that answers something else', () => {
+describe('a Core Lightning node with prepared responses', () => {
   let server: StubServer;
   async function start(answer: unknown, status = 201): Promise<ClnBackend> {
     const own = new StubServer();
@@ -106,7 +106,7 @@ describe('a node that answers something else', () => {
     return connect(await server.listen());
   }
 
-  test('is asked in its own words, with the rune', async () => {
+  test('receives the parameters of the command and the rune', async () => {
     const node = await start({ payment_hash: HASH, bolt11: 'lnbcrt1' });
     await request(node);
     const [{ line, headers, body }] = server.requests as unknown as [
@@ -118,39 +118,39 @@ describe('a node that answers something else', () => {
   });
 
   test.each([{}, { payment_hash: HASH }, { payment_hash: 'fb', bolt11: 'lnbcrt1' }, { bolt11: 'lnbcrt1' }])(
-    'makes no invoice: %j',
+    'fails to create a payment with the response %j',
     async (made) => {
       await expect(request(await start(made))).rejects.toMatchObject({ code: 'upstream_error' });
     },
   );
 
-  test.each(['unpaid', 'expired', undefined])('finds no payment of what is %p', async (status) => {
+  test.each(['unpaid', 'expired', undefined])('has no payment for an invoice with status %p', async (status) => {
     expect(await (await start({ invoices: [paid({ status })] })).fetchPayments([HASH])).toEqual([]);
   });
 
-  test('finds none of an invoice that it does not know', async () => {
+  test('has no payment for an unknown invoice', async () => {
     expect(await (await start({ invoices: [] })).fetchPayments([HASH])).toEqual([]);
   });
 
   test.each([
     ['of another invoice', { payment_hash: '00'.repeat(32) }],
-    ['of no invoice', { payment_hash: undefined }],
+    ['without an invoice', { payment_hash: undefined }],
     ['without an amount', { amount_received_msat: undefined }],
-    ['of an amount in words', { amount_received_msat: '1500000msat' }],
-    ['of a negative amount', { amount_received_msat: -1 }],
+    ['with an amount as a string', { amount_received_msat: '1500000msat' }],
+    ['with a negative amount', { amount_received_msat: -1 }],
     ['without a time', { paid_at: undefined }],
-  ])('is believed no payment %s', async (_, more) => {
+  ])('fails for a payment %s', async (_, more) => {
     const node = await start({ invoices: [paid(more)] });
     await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
-  test('is not followed when its payments are in no order', async () => {
+  test('fails the subscription if its payment index does not increase', async () => {
     const node = await start(paid({ pay_index: 0 }));
     const hints = node.subscribe(new AbortController().signal)[Symbol.asyncIterator]();
     await expect(hints.next()).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
-  test('ends its hints when nothing is paid, so that it is asked again after a pause', async () => {
+  test('ends the subscription if no invoice is paid in time', async () => {
     const node = await start({ code: 904, message: 'Timed out' }, 500);
     const hints = node.subscribe(new AbortController().signal)[Symbol.asyncIterator]();
     expect(await hints.next()).toEqual({ done: true, value: undefined });

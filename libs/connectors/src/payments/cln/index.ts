@@ -1,9 +1,11 @@
 /**
- * A Lightning node through Core Lightning's REST plugin, `clnrest`. A reference is a payment hash, and so is the id of a
- * payment: an invoice is paid once.
- * Facts from Core Lightning's documentation of `invoice`, `listinvoices` and `waitanyinvoice`, and from the plugin's
- * source: every command is `POST /v1/<command>`, what succeeds has status 201, what does not 500 with the code of the
- * command, a missing or wrong rune 401 or 403.
+ * A Lightning node through Core Lightning's REST plugin `clnrest`. An invoice is paid once, so the payment hash is both
+ * the reference and the id of the payment.
+ *
+ * Every command is `POST /v1/<command>`. Success has status 201. A failure has status 500 and the error code of the
+ * command. A missing or invalid rune has status 401 or 403.
+ *
+ * Sources: Core Lightning's documentation of `invoice`, `listinvoices` and `waitanyinvoice`, and the plugin's source.
  */
 import {
   type BackendPayment,
@@ -17,9 +19,9 @@ import type { BackendKind } from '../backend-kind.ts';
 import { parseExactJson, parseUnits, unixSecondsToInstant } from '../exact-json.ts';
 import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 
-/** How long the node waits for a payment before it answers that there was none. */
+/** How long the node waits for a payment before it responds that there was none. */
 const WAIT_SECONDS = 60;
-/** `invoice`: there is one with this label already. `waitanyinvoice`: none was paid in time. */
+/** Error codes. `invoice`: an invoice with this label exists. `waitanyinvoice`: no invoice was paid in time. */
 const LABEL_EXISTS = 900;
 const NONE_PAID = 904;
 
@@ -28,7 +30,7 @@ export interface ClnSettings {
   readonly clnUrl: string | undefined;
   /** Must allow `invoice`, `listinvoices` and `waitanyinvoice`. */
   readonly clnRune: string | undefined;
-  /** File with the certificate of its authority. */
+  /** Path of the certificate of the authority that signed the node's certificate. */
   readonly clnCertificate: string | undefined;
 }
 
@@ -41,7 +43,7 @@ export const cln: BackendKind<ClnSettings> = {
   },
 };
 
-/** An invoice as far as it is read. */
+/** The fields of an invoice that are used. */
 interface ClnInvoice {
   readonly label?: unknown;
   readonly payment_hash?: unknown;
@@ -54,10 +56,10 @@ interface ClnInvoice {
 
 export class ClnBackend implements PaymentBackend {
   readonly name = cln.name;
-  /** `listinvoices` finds one invoice by its hash, or all that there are. */
+  /** `listinvoices` returns one invoice by its hash, or all invoices. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
-  /** The index of the newest payment that was hinted at. */
+  /** The index of the last payment that the subscription has yielded. */
   private lastPayIndex: number | undefined;
 
   constructor(
@@ -73,7 +75,7 @@ export class ClnBackend implements PaymentBackend {
     const invoice = await this.call<ClnInvoice>('invoice', params, LABEL_EXISTS);
     const { payment_hash: hash, bolt11 } = invoice ?? (await this.findInvoice({ label: topupId })) ?? {};
     if (!isHex32(hash) || typeof bolt11 !== 'string') {
-      throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
+      throw new UpstreamError('upstream_error', 'The Lightning node did not create an invoice');
     }
     return { reference: hash, destination: { kind: 'bolt11', value: bolt11 }, paymentHash: hash };
   }
@@ -98,7 +100,9 @@ export class ClnBackend implements PaymentBackend {
     return this.http.close();
   }
 
-  /** The index of the newest payment. The node only says which is the next after another, so it is found by halving. */
+  /**
+   * Finds the index of the newest payment by bisection, because the node only returns the next payment after an index.
+   */
   private async findNewestPayIndex(signal: AbortSignal): Promise<number> {
     let [low, high] = [0, Number.POSITIVE_INFINITY];
     while (low + 1 < high) {
@@ -110,7 +114,7 @@ export class ClnBackend implements PaymentBackend {
     return low;
   }
 
-  /** The first invoice that was paid after the payment of this index. */
+  /** Waits for the first invoice that is paid after the payment with this index. */
   private async waitForPaidAfter(lastpay_index: number, timeout: number, signal: AbortSignal) {
     const invoice = await this.call<ClnInvoice>('waitanyinvoice', { lastpay_index, timeout }, NONE_PAID, {
       extraTimeoutMs: timeout * 1000,
@@ -127,7 +131,7 @@ export class ClnBackend implements PaymentBackend {
     return Array.isArray(response?.invoices) ? response.invoices[0] : this.http.throwUnreadable();
   }
 
-  /** @returns undefined when the command fails with the code that is expected of it */
+  /** @returns undefined if the command fails with the expected error code */
   private async call<T>(
     name: string,
     params: object,
@@ -148,7 +152,7 @@ export class ClnBackend implements PaymentBackend {
     try {
       const parsed = parseExactJson(text);
       if (typeof parsed === 'object' && parsed !== null) return parsed;
-    } catch {} // it is as unreadable as one that is no object
+    } catch {} // invalid JSON is handled like any other value that is not an object
     return this.http.throwUnreadable();
   }
 }
@@ -158,7 +162,7 @@ function toPayment({ status, payment_hash, amount_received_msat, paid_at }: ClnI
   const units = parseUnits(amount_received_msat);
   const receivedAt = unixSecondsToInstant(paid_at);
   if (!isHex32(payment_hash) || units === undefined || receivedAt === undefined) {
-    throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported an unreadable payment');
   }
   return { reference: payment_hash, id: payment_hash, units, confirmations: 'final', receivedAt };
 }

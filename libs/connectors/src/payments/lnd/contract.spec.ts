@@ -22,7 +22,7 @@ paymentBackendContract('LND', [lightning(['overpaid', 'after_expiry', 'hinted'])
 });
 
 const { LND_TEST_URL: lndUrl, LND_TEST_MACAROON: lndMacaroon = '', LND_TEST_CERT: lndCertificate } = process.env;
-/** The node of somebody who can pay it. */
+/** The node of a payer. */
 const { LND_TEST_PAYER_URL: payerUrl, LND_TEST_PAYER_MACAROON: macaroon = '' } = process.env;
 if (lndUrl) {
   const open = async () => {
@@ -39,7 +39,7 @@ if (lndUrl) {
   paymentBackendContract('a real LND', [lightning(can)], open, payerUrl === undefined ? 'without' : 'with a wallet');
 }
 
-/** Pays any amount, as a wallet may that overpays. */
+/** Returns a wallet that can pay more than an invoice requests. */
 function payingWith(payer: BackendHttp): Wallet {
   const headers = { 'grpc-metadata-macaroon': macaroon };
   const asked = async (method: 'GET' | 'POST', path: string, body?: object) => {

@@ -1,7 +1,8 @@
 /**
- * A Lightning node through LND's REST API. A reference is a payment hash, and so is the id of a payment: an invoice is
- * paid once.
- * Facts from LND's API reference: `POST /v1/invoices`, `GET /v1/invoice/{r_hash_str}`, `GET /v1/invoices/subscribe`.
+ * A Lightning node through LND's REST API. An invoice is paid once, so the payment hash is both the reference and the
+ * id of the payment.
+ *
+ * Source: LND's API reference for `POST /v1/invoices`, `GET /v1/invoice/{r_hash_str}`, `GET /v1/invoices/subscribe`.
  */
 import {
   type BackendPayment,
@@ -16,15 +17,15 @@ import { parseBackendJson, unixSecondsToInstant } from '../exact-json.ts';
 import { fetchInvoicesOneByOne } from '../lightning.ts';
 import { splitLines } from '../lines.ts';
 
-/** A line of the subscription; an invoice is a few kilobytes. */
+/** Maximum characters of a line of the subscription. An invoice has a few thousand. */
 const MAX_LINE_LENGTH = 1024 * 1024;
 
 export interface LndSettings {
   /** Address of LND's REST API, without the `/v1`. */
   readonly lndUrl: string | undefined;
-  /** Hexadecimal; needs `invoices:read` and `invoices:write`. */
+  /** Hexadecimal; needs the permissions `invoices:read` and `invoices:write`. */
   readonly lndMacaroon: string;
-  /** File with the node's own certificate. */
+  /** Path of the node's self-signed certificate. */
   readonly lndCertificate: string | undefined;
 }
 
@@ -34,7 +35,7 @@ export const lnd: BackendKind<LndSettings> = {
   open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndBackend({ lndUrl, ...settings })),
 };
 
-/** LND's invoice as its REST API prints it: 64-bit numbers are strings, bytes are base64. */
+/** An invoice in LND's REST format: 64-bit numbers are strings, bytes are base64. */
 interface LndInvoice {
   readonly state: 'OPEN' | 'SETTLED' | 'CANCELED' | 'ACCEPTED';
   readonly r_hash: string;
@@ -44,7 +45,7 @@ interface LndInvoice {
 
 export class LndBackend implements PaymentBackend {
   readonly name = lnd.name;
-  /** LND looks up one invoice by its hash at a time. */
+  /** LND's API returns one invoice at a time, by hash. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   private readonly headers: Readonly<Record<string, string>>;
@@ -58,7 +59,7 @@ export class LndBackend implements PaymentBackend {
     const body = JSON.stringify({ value_msat: units.toString(), memo, expiry: expirySeconds.toString() });
     const invoice = await this.call<{ r_hash: string; payment_request: string }>('POST', '/v1/invoices', body);
     if (typeof invoice?.payment_request !== 'string' || !isHash(invoice.r_hash)) {
-      throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
+      throw new UpstreamError('upstream_error', 'The Lightning node did not create an invoice');
     }
     const paymentHash = base64ToHex(invoice.r_hash);
     return { reference: paymentHash, destination: { kind: 'bolt11', value: invoice.payment_request }, paymentHash };
@@ -83,7 +84,7 @@ export class LndBackend implements PaymentBackend {
     return this.http.close();
   }
 
-  /** @returns undefined when the node does not know what was asked for */
+  /** @returns undefined if the node responds with 404 */
   private async call<T>(method: 'GET' | 'POST', path: string, sent?: string): Promise<T | undefined> {
     const { headers } = this;
     const { status, text } = await this.http.send({ method, path, headers, ...(sent ? { body: sent } : {}) });
@@ -94,8 +95,10 @@ export class LndBackend implements PaymentBackend {
 }
 
 /**
- * The hash of the invoice that a line of the subscription says is paid. The last line may say why it ends instead: the
- * node's words are not passed on, since they may repeat what it was asked, which has the macaroon.
+ * Returns the hash of the invoice that a line of the subscription reports as paid.
+ * @returns undefined if the line is about an unpaid invoice
+ * @throws UpstreamError for an unreadable line, or for the error with which the node ends the subscription. Its text is
+ * dropped, because it may quote the request with the macaroon.
  */
 function parseSettledHash(line: string): string | undefined {
   const message = parseBackendJson(line) as
@@ -103,9 +106,9 @@ function parseSettledHash(line: string): string | undefined {
     | null
     | undefined;
   if (message === undefined)
-    throw new UpstreamError('upstream_error', 'The Lightning node reported something that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node sent a report that cannot be read');
   const { result, error } = message ?? {};
-  if (error) throw new UpstreamError('upstream_error', 'The Lightning node reports no more');
+  if (error) throw new UpstreamError('upstream_error', 'The Lightning node ended the subscription and reports no more');
   return result?.state === 'SETTLED' && isHash(result.r_hash) ? base64ToHex(result.r_hash) : undefined;
 }
 
@@ -113,7 +116,7 @@ function toPayment({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): B
   if (state !== 'SETTLED') return undefined;
   const receivedAt = unixSecondsToInstant(Number(settle_date));
   if (!isHash(r_hash) || !/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
-    throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported an unreadable payment');
   }
   const paymentHash = base64ToHex(r_hash);
   const units = BigInt(amt_paid_msat);
@@ -125,7 +128,7 @@ function isHash(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z0-9+/_-]{43}=?$/.test(value);
 }
 
-/** LND prints bytes in standard base64, and accepts and sometimes prints the URL-safe one. */
+/** Decodes both base64 alphabets: LND returns bytes in the standard one, and sometimes in the URL-safe one. */
 function base64ToHex(base64: string): string {
   return Buffer.from(base64, 'base64').toString('hex');
 }

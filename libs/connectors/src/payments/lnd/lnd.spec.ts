@@ -37,7 +37,7 @@ const requested = (units = 1n) => ({
   expirySeconds: 900,
 });
 
-/** An invoice as LND prints it. */
+/** An invoice in the format of LND. */
 const invoice = (more: object = {}) => ({
   memo: 'Päivää ☕',
   r_hash: BASE64_HASH,
@@ -65,7 +65,7 @@ const handle = async (request: IncomingMessage, response: ServerResponse) => {
   answer(response, request);
 };
 
-/** Starts a server that answers as `answer` says at the time. */
+/** Starts a server that responds with the current `answer`. */
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   opened.defer(() => {
@@ -91,10 +91,10 @@ const json = (body: unknown, status = 200): Answer => {
   return (response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(printed);
 };
 
-describe('making an invoice', () => {
+describe('creating an invoice', () => {
   const MADE = { r_hash: BASE64_HASH, payment_request: 'lnbcrt1', add_index: '1' };
 
-  test('asks LND in its own words: long numbers as text, the macaroon as a header', async () => {
+  test('sends 64-bit numbers as strings and the macaroon as a header', async () => {
     const node = await start(json(MADE));
     await node.createPayment(requested(1_500_000n));
     const [{ line, headers, body }] = asked as [(typeof asked)[0]];
@@ -106,7 +106,7 @@ describe('making an invoice', () => {
   test.each([
     ['base64', BASE64_HASH],
     ['URL-safe base64', BASE64_HASH.replaceAll('+', '-').replaceAll('/', '_')],
-  ])('gives the invoice and its hash in hexadecimal, printed in %s', async (_, r_hash) => {
+  ])('returns the invoice and its hash in hexadecimal if LND sends %s', async (_, r_hash) => {
     const node = await start(json({ ...MADE, r_hash }));
     expect(await node.createPayment(requested())).toEqual({
       reference: HASH,
@@ -116,11 +116,11 @@ describe('making an invoice', () => {
   });
 
   test.each<[string, Answer]>([
-    ['has nothing there', json({ code: 5, message: 'Not Found' }, 404)],
-    ['names no hash', json({ payment_request: 'lnbcrt1' })],
-    ['names no invoice', json({ r_hash: BASE64_HASH })],
-    ['says nothing', json('null')],
-  ])('fails when the node %s', async (_, first) => {
+    ['responds with 404', json({ code: 5, message: 'Not Found' }, 404)],
+    ['sends no hash', json({ payment_request: 'lnbcrt1' })],
+    ['sends no invoice', json({ r_hash: BASE64_HASH })],
+    ['sends null', json('null')],
+  ])('fails if the node %s', async (_, first) => {
     const node = await start(first);
     await expect(node.createPayment(requested())).rejects.toMatchObject({
       code: 'upstream_error',
@@ -129,8 +129,8 @@ describe('making an invoice', () => {
   });
 });
 
-describe('looking a payment up', () => {
-  test('asks for the hash in hexadecimal, and finds the payment', async () => {
+describe('looking up a payment', () => {
+  test('sends the hash in hexadecimal, and returns the payment', async () => {
     const node = await start(json(invoice()));
     expect(await node.fetchPayments([HASH])).toEqual([PAID]);
     expect(asked[0]).toMatchObject({
@@ -139,17 +139,17 @@ describe('looking a payment up', () => {
     });
   });
 
-  test('finds what was really paid, also when it is more than was asked', async () => {
+  test('returns the amount that was actually paid, even if it is higher than requested', async () => {
     const node = await start(json(invoice({ amt_paid_msat: '9007199254740993' })));
     expect(await node.fetchPayments([HASH])).toMatchObject([{ units: 9_007_199_254_740_993n }]);
   });
 
-  test.each(['OPEN', 'CANCELED', 'ACCEPTED', undefined])('finds none while the invoice is %p', async (state) => {
+  test.each(['OPEN', 'CANCELED', 'ACCEPTED', undefined])('finds no payment in the state %p', async (state) => {
     const node = await start(json(invoice({ state, settle_date: '0', amt_paid_msat: '0' })));
     expect(await node.fetchPayments([HASH])).toEqual([]);
   });
 
-  test('finds those of several invoices', async () => {
+  test('returns the payments of several invoices', async () => {
     const other = 'aa'.repeat(32);
     const node = await start((response, request) => {
       const paid = request.url?.endsWith(other) ? { r_hash: Buffer.from(other, 'hex').toString('base64') } : {};
@@ -159,56 +159,56 @@ describe('looking a payment up', () => {
     expect(found.map(({ reference }) => reference)).toEqual([HASH, other]);
   });
 
-  test('finds none when the node does not know the invoice', async () => {
+  test('finds no payment for an unknown invoice', async () => {
     const node = await start(json({ code: 5, message: 'unable to locate invoice', details: [] }, 404));
     expect(await node.fetchPayments([HASH])).toEqual([]);
   });
 
   test.each([
     ['of another invoice', { r_hash: Buffer.from('00'.repeat(32), 'hex').toString('base64') }],
-    ['of no invoice', { r_hash: undefined }],
+    ['without an invoice', { r_hash: undefined }],
     ['without an amount', { amt_paid_msat: undefined }],
-    ['of an amount that is none', { amt_paid_msat: 'all' }],
-    ['of a negative amount', { amt_paid_msat: '-1' }],
-    ['of an amount of many digits', { amt_paid_msat: '9'.repeat(200) }],
-    ['of a hash that is no text', { r_hash: { length: 32 } }],
+    ['with an invalid amount', { amt_paid_msat: 'all' }],
+    ['with a negative amount', { amt_paid_msat: '-1' }],
+    ['with too many digits', { amt_paid_msat: '9'.repeat(200) }],
+    ['with a hash that is not a string', { r_hash: { length: 32 } }],
     ['in the year 33658', { settle_date: '999999999999' }],
     ['without a time', { settle_date: undefined }],
-    ['at a time that is none', { settle_date: 'today' }],
-  ])('believes no payment %s', async (_, nonsense) => {
+    ['with an invalid time', { settle_date: 'today' }],
+  ])('fails for a payment %s', async (_, nonsense) => {
     const node = await start(json(invoice(nonsense)));
     await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 });
 
-describe('a node that fails', () => {
+describe('a failing LND node', () => {
   const calls = [
     (node: LndBackend) => node.createPayment(requested()),
     (node: LndBackend) => node.fetchPayments([HASH]),
   ];
 
-  test.each([400, 401, 403, 500, 502, 503])('with status %i is an error of the upstream', async (status) => {
+  test.each([400, 401, 403, 500, 502, 503])('with status %i results in upstream_error', async (status) => {
     const node = await start(json({ code: 2, message: 'no' }, status));
     for (const call of calls) await expect(call(node)).rejects.toMatchObject({ code: 'upstream_error', status });
   });
 
   test.each<[string, Answer]>([
-    ['sends a page', json('<html>wallet locked</html>')],
-    ['sends nothing', json('')],
-    ['sends half an answer', json(JSON.stringify(invoice()).slice(0, 40))],
+    ['sends an HTML page', json('<html>wallet locked</html>')],
+    ['sends an empty response', json('')],
+    ['sends incomplete JSON', json(JSON.stringify(invoice()).slice(0, 40))],
     [
-      'breaks off',
+      'interrupts its response',
       (response) => {
         response.writeHead(200, { 'content-length': '1000' }).flushHeaders();
         response.write('{"r_hash":', () => response.destroy());
       },
     ],
-  ])('because it %s is an error of the upstream', async (_, first) => {
+  ])('that %s results in upstream_error', async (_, first) => {
     const node = await start(first);
     for (const call of calls) await expect(call(node)).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
-  test('by hanging up, or by not being there, is unavailable', async () => {
+  test('results in upstream_unavailable if it closes the connection or is unreachable', async () => {
     const hangsUp = await start((response) => void response.destroy());
     for (const node of [hangsUp, connect(NOWHERE)]) {
       for (const call of calls) await expect(call(node)).rejects.toMatchObject({ code: 'upstream_unavailable' });
@@ -228,14 +228,14 @@ describe('the certificate of the node', () => {
     return connect(`https://127.0.0.1:${port}`, trusted && file);
   }
 
-  test('is trusted when it is the one that is configured', async () => {
+  test('is accepted if it is the configured one', async () => {
     const node = await overTls('its own');
     expect(await node.fetchPayments([HASH])).toEqual([PAID]);
     expect(asked[0]?.headers['grpc-metadata-macaroon']).toBe(MACAROON);
   });
 
   test.each(['another', undefined] as const)(
-    'is refused, and no macaroon sent, when %p is configured',
+    'is rejected before the macaroon is sent if the configured one is %p',
     async (trusted) => {
       const node = await overTls(trusted);
       await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_unavailable' });
@@ -243,15 +243,15 @@ describe('the certificate of the node', () => {
     },
   );
 
-  test('that is not there stops the start', () => {
+  test('fails the start if its file does not exist', () => {
     expect(() => connect(NOWHERE, '/nowhere/tls.cert')).toThrow('/nowhere/tls.cert');
   });
 });
 
-describe('the report of payments', () => {
+describe('the subscription to payments', () => {
   const line = (more: object = {}) => `${JSON.stringify({ result: invoice(more) })}\n`;
 
-  /** Sends these pieces, each as a packet of its own, and then ends as directed. */
+  /** Sends each chunk as its own packet, and then calls `end`. */
   const sending =
     (pieces: readonly (string | Buffer)[], end: (response: ServerResponse) => void = (response) => response.end()) =>
     async (response: ServerResponse) => {
@@ -269,7 +269,7 @@ describe('the report of payments', () => {
     return references;
   }
 
-  test('is asked for with the macaroon', async () => {
+  test('is requested with the macaroon', async () => {
     const node = await start(sending([]));
     await collect(node);
     expect(asked).toMatchObject([
@@ -277,20 +277,20 @@ describe('the report of payments', () => {
     ]);
   });
 
-  test('reports invoices that were paid, and not those that were only made', async () => {
+  test('reports only paid invoices', async () => {
     const lines = [line({ state: 'OPEN' }), line(), line({ state: 'CANCELED' }), line({ amt_paid_msat: '7' })];
     const node = await start(sending(lines));
     expect(await collect(node)).toEqual([HASH, HASH]);
   });
 
-  test('is understood in whatever pieces it comes', async () => {
+  test('is parsed correctly for any distribution over chunks', async () => {
     const whole = Buffer.from(line() + line() + line());
     const everywhere = Array.from(whole, (_, i) => whole.subarray(i, i + 1));
     const node = await start(sending([whole, '\n', ...everywhere]));
     expect(await collect(node)).toHaveLength(6);
   });
 
-  test('is read in a time that grows with it, and no line without end', async () => {
+  test('is read in linear time, and fails for a line that is too long', async () => {
     async function linesIn(text: string, most: number) {
       const byCharacter = (async function* () {
         yield* text;
@@ -302,18 +302,18 @@ describe('the report of payments', () => {
     const long = 'x'.repeat(300_000);
     const began = performance.now();
     expect(await linesIn(`${long}\ny\n`, 300_000)).toEqual([long, 'y']);
-    expect(performance.now() - began).toBeLessThan(2_000); // to look at the line again for each piece takes 4 s, and a minute for one of a million
+    expect(performance.now() - began).toBeLessThan(2_000); // searching the line again for each chunk takes 4 s
     for (const text of [`${long}\n`, long]) {
       await expect(linesIn(text, 299_999)).rejects.toThrow('too long');
     }
   });
 
-  test('that ends within a line does not report that one', async () => {
+  test('does not report an incomplete last line', async () => {
     const node = await start(sending([line(), line().trimEnd()]));
     expect(await collect(node)).toEqual([HASH]);
   });
 
-  test('that breaks off has reported what came before, and fails', async () => {
+  test('reports the complete lines before an interruption, and then fails', async () => {
     const node = await start(sending([line(), line().slice(0, 30)], (response) => response.destroy()));
     const reports = node.subscribe(new AbortController().signal);
     expect((await reports.next()).value).toBe(HASH);
@@ -321,16 +321,16 @@ describe('the report of payments', () => {
   });
 
   test.each<[string, string, RegExp]>([
-    ['says why it ends', '{"error":{"code":14,"message":"server is shutting down"}}\n', /reports no more$/],
-    ['sends what is no JSON', '<html>\n', /cannot be read$/],
-  ])('fails when the node %s', async (_, last, message) => {
+    ['ends it with an error', '{"error":{"code":14,"message":"server is shutting down"}}\n', /reports no more$/],
+    ['sends invalid JSON', '<html>\n', /cannot be read$/],
+  ])('fails if the node %s', async (_, last, message) => {
     const node = await start(sending([line(), last]));
     const reports = node.subscribe(new AbortController().signal);
     expect((await reports.next()).value).toBe(HASH);
     await expect(reports.next()).rejects.toThrow(message);
   });
 
-  test('that is refused fails with the status', async () => {
+  test('fails with the status of an error response', async () => {
     const node = await start(json({ code: 2, message: 'expected 1 macaroon, got 0' }, 500));
     await expect(collect(node)).rejects.toMatchObject({
       code: 'upstream_error',
@@ -338,11 +338,11 @@ describe('the report of payments', () => {
     });
   });
 
-  test('from a node that is not there fails', async () => {
+  test('fails if the node is unreachable', async () => {
     await expect(collect(connect(NOWHERE))).rejects.toMatchObject({ code: 'upstream_unavailable' });
   });
 
-  test('ends when it is asked to, and lets go of the node', async () => {
+  test('closes the connection when it is aborted', async () => {
     const stop = new AbortController();
     const { promise: left, resolve: leave } = Promise.withResolvers<void>();
     const node = await start((response, request) => {

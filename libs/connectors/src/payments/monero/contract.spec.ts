@@ -4,7 +4,9 @@ import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet, type 
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { WalletRpc } from './wallet-rpc.ts';
 
-/** What is undone is not lost at once, and leaves no amount: that has tests of its own. */
+/**
+ * Without `reversed`: a lost payment has no amount and is reported only after ten blocks; `monero.spec.ts` tests that.
+ */
 const monero: PaymentCase = {
   coin: getCoin(readPayments(), 'XMR'),
   kind: 'address',
@@ -22,7 +24,7 @@ paymentBackendContract('monero-wallet-rpc', [monero], async () => {
   return { backend, wallet: new SandboxWallet(sandbox.url), close };
 });
 
-/** A real wallet server, the one of somebody who pays, and a node that mines for him on demand (`--regtest`). */
+/** A real wallet server, the wallet server of a payer, and a node that mines for the payer on demand (`--regtest`). */
 const { MONERO_TEST_URL: url, MONERO_TEST_LOGIN: login } = process.env;
 const { MONERO_TEST_PAYER_URL: payerUrl, MONERO_TEST_NODE_URL: nodeUrl, MONERO_TEST_MINER: miner } = process.env;
 if (url) {

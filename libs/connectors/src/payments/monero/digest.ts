@@ -1,16 +1,19 @@
 /**
- * HTTP digest authentication (RFC 7616), as far as `monero-wallet-rpc --rpc-login` asks for it: MD5 with `qop=auth`. The
- * password itself is never sent.
+ * HTTP digest authentication (RFC 7616), as far as `monero-wallet-rpc --rpc-login` requires it: MD5 with `qop=auth`.
+ * The password itself is never sent.
  */
 import { createHash, randomBytes } from 'node:crypto';
 
-/** What a server wants to have proved. */
 export interface DigestChallenge {
   readonly realm: string;
   readonly nonce: string;
 }
 
-/** @param headers values of `WWW-Authenticate`, one challenge each */
+/**
+ * Parses the first supported challenge.
+ * @param headers values of `WWW-Authenticate`, one challenge each
+ * @returns undefined if no challenge is supported
+ */
 export function parseDigestChallenge(headers: string | readonly string[] | undefined): DigestChallenge | undefined {
   for (const header of [headers ?? []].flat()) {
     const fields = parseDigestFields(header);
@@ -23,9 +26,9 @@ export function parseDigestChallenge(headers: string | readonly string[] | undef
 }
 
 /**
- * The value of `Authorization`.
+ * Returns the value of the `Authorization` header.
  * @param login `user:password`
- * @param count how many requests have used the nonce, this one included
+ * @param count number of requests with this nonce, including this one
  */
 export function createDigestAuthorization(
   login: string,
@@ -46,7 +49,7 @@ export interface DigestCredentials {
   readonly method: string;
   readonly path: string;
   readonly count: number;
-  /** Only tests give one. */
+  /** Only set by tests. */
   readonly cnonce?: string;
 }
 

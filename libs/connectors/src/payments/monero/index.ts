@@ -1,10 +1,12 @@
 /**
- * A Monero wallet through `monero-wallet-rpc`: each top-up has a subaddress of its own. The wallet needs no spend key. A
- * payment is what one transaction brings to one subaddress, in however many outputs; its id is `txid/major/minor`.
+ * A Monero wallet through `monero-wallet-rpc`. Each top-up has its own subaddress. The wallet needs no spend key. A
+ * payment is the sum of all outputs of one transaction to one subaddress; its id is `txid/major/minor`.
  *
- * What is tried with Monero 0.18 and not what one expects: a new address is forgotten, and given out again, when the
- * wallet server dies before it has stored it; a transaction that a reorganisation undoes is simply not there any more;
- * the time of a transaction is that of its block once it has one; an empty list of subaddresses means all of them.
+ * Unexpected behaviour, observed with Monero 0.18:
+ * - A new address is lost, and issued again, if the wallet server dies before it has stored the address.
+ * - A transaction that a reorganisation rolls back disappears without a trace.
+ * - The time of a transaction becomes that of its block once it is in one.
+ * - An empty list of subaddresses selects all of them.
  */
 import {
   type BackendPayment,
@@ -21,15 +23,15 @@ import { WalletRpc } from './wallet-rpc.ts';
 
 const ACCOUNT = 0;
 const MAX_BATCH_SIZE = 200;
-/** By how much the time of a block may differ from ours. */
+/** Maximum difference between the time of a block and the clock of the gateway. */
 const CLOCK_TOLERANCE_SECONDS = 2 * 3600;
-/** A payment that has been missing for this many more blocks is lost: until then it may wait to be in another block. */
+/** A payment is lost if it is missing for this many blocks. Until then it may still enter another block. */
 const LOST_AFTER_BLOCKS = 10;
 
 export interface MoneroSettings {
   /** Address of `monero-wallet-rpc`, without the `/json_rpc`. */
   readonly moneroUrl: string | undefined;
-  /** `user:password` of its `--rpc-login`; undefined when it asks for none. */
+  /** `user:password` of its `--rpc-login`; undefined if it requires none. */
   readonly moneroLogin: string | undefined;
 }
 
@@ -40,26 +42,26 @@ export const monero: BackendKind<MoneroSettings> = {
     moneroUrl === undefined ? undefined : new MoneroBackend(moneroUrl, moneroLogin),
 };
 
-/** How much of an address a reference has: enough to know one wallet's from another's. */
+/** Number of characters of an address in a reference, sufficient to distinguish the addresses of two wallets. */
 const SUFFIX_LENGTH = 12;
 
-/** What a reference says: `7:1795342963:3270000:4Kx…:RC5gFq…`. */
+/** A parsed reference: `7:1795342963:3270000:4Kx…:RC5gFq…`. */
 interface ReceivingAddress {
   readonly reference: string;
   readonly minor: number;
-  /** When it was given out, in Unix seconds: what came before is of another, earlier address of that number. */
+  /** When it was issued, in Unix seconds. Earlier payments belong to an earlier address with the same number. */
   readonly createdAtSeconds: number;
-  /** Of the chain at that time, as the wallet knew it. A wallet that is below it does not know all payments. */
+  /** Height of the chain at that time, as the wallet knew it. A wallet below this height does not know all payments. */
   readonly height: number;
-  /** The top-up, which is the address's label. A wallet that was restored may give the number to another. */
+  /** The top-up, which is the label of the address. A restored wallet may give the number to another top-up. */
   readonly topupId: string;
-  /** Of the address itself: another wallet has another one under the number. */
+  /** The end of the address. Another wallet has another address with the same number. */
   readonly addressSuffix: string;
 }
 
 const REFERENCE = /^(\d{1,10}):(\d{1,12}):(\d{1,10}):([^:]+):([^:]+)$/;
 
-/** What the wallet says of an address now. */
+/** An address as the wallet returns it now. */
 interface WalletAddress {
   readonly address?: unknown;
   readonly address_index?: unknown;
@@ -70,9 +72,9 @@ export class MoneroBackend implements PaymentBackend {
   readonly name = monero.name;
   readonly maxBatchSize = MAX_BATCH_SIZE;
   private readonly rpc: WalletRpc;
-  /** By payments that came and are not there: the height at which they were missed first. */
+  /** The height at which a received payment was first found missing, by payment id. */
   private readonly missingSinceHeight = new Map<string, number>();
-  /** The greatest that was seen. */
+  /** The highest observed height. */
   private height = 0;
 
   constructor(
@@ -88,7 +90,7 @@ export class MoneroBackend implements PaymentBackend {
     const response = await this.rpc.call('create_address', { account_index: ACCOUNT, label: topupId });
     const { address, address_index: minor } = response;
     if (typeof address !== 'string' || !Number.isSafeInteger(minor) || Number(minor) < 1) {
-      throw new UpstreamError('upstream_error', 'The Monero wallet made no address');
+      throw new UpstreamError('upstream_error', 'The Monero wallet did not create an address');
     }
     await this.rpc.call('store', {});
     const height = await this.fetchHeight();
@@ -105,7 +107,7 @@ export class MoneroBackend implements PaymentBackend {
     } catch (error) {
       if (!(error instanceof ResponseTooLargeError) || references.length < 2) throw error;
     }
-    // Somebody has sent one of these addresses many thousand payments. The others are to be seen all the same.
+    // One of these addresses has received many thousand payments. Payments to the other addresses must still be found.
     const half = Math.ceil(references.length / 2);
     const payments: BackendPayment[] = [];
     for (const part of [references.slice(0, half), references.slice(half)]) {
@@ -149,12 +151,14 @@ export class MoneroBackend implements PaymentBackend {
     throw new UpstreamError('upstream_error', 'The Monero wallet does not know the height of its chain');
   }
 
-  /** A wallet that reads its chain anew has not found all payments yet; what it lacks is not lost. */
+  /**
+   * @throws UpstreamError while the wallet rescans its chain: it has not found all payments yet, but they are not lost
+   */
   private async assertUpToDate(addresses: readonly ReceivingAddress[]): Promise<void> {
     const height = await this.fetchHeight();
     this.height = Math.max(this.height, height, ...addresses.map((address) => address.height));
     if (height >= this.height - LOST_AFTER_BLOCKS) return;
-    const message = 'The Monero wallet is behind where it was; it may be scanning the chain';
+    const message = 'The height of the Monero wallet has decreased; it may be rescanning the chain';
     throw new UpstreamError('upstream_error', message);
   }
 
@@ -164,7 +168,7 @@ export class MoneroBackend implements PaymentBackend {
     return new Map(entries.map((entry) => [entry.address_index, entry]));
   }
 
-  /** Payments that were received and that the network has undone. */
+  /** Returns received payments that the network has rolled back. */
   private findLostPayments(
     addresses: readonly ReceivingAddress[],
     missingIds: readonly string[],
@@ -189,7 +193,7 @@ function ignoreTooLarge(error: unknown): readonly BackendPayment[] {
 
 function parseReference(reference: string): ReceivingAddress {
   const [, minor, since, height, topupId = '', end = ''] = REFERENCE.exec(reference) ?? [];
-  if (minor === undefined) throw new Error(`"${reference}" is no address of a Monero wallet`);
+  if (minor === undefined) throw new Error(`"${reference}" is not a reference of a Monero address`);
   return {
     reference,
     minor: Number(minor),
@@ -200,7 +204,7 @@ function parseReference(reference: string): ReceivingAddress {
   };
 }
 
-/** Whether the address is still that of the top-up. A wallet that was restored from its seed has no labels. */
+/** Whether the address still belongs to the top-up. A wallet that was restored from its seed has no labels. */
 function isCurrentAddress(
   { topupId, addressSuffix }: ReceivingAddress,
   walletAddress: WalletAddress | undefined,

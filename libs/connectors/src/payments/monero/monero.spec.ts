@@ -32,7 +32,7 @@ const request = (wallet: MoneroBackend, topupId = 'topup') =>
     confirmations: 10,
   });
 
-describe('a wallet that is there', () => {
+describe('a Monero wallet', () => {
   async function start(login = 'sandbox:sandbox') {
     const sandbox = await startSandbox({ port: 0 });
     opened.defer(() => sandbox.close());
@@ -49,7 +49,7 @@ describe('a wallet that is there', () => {
     };
   }
 
-  test('gives each top-up an address, and finds what came to it, with the depth of its block', async () => {
+  test('creates an address for each top-up, and finds its payments with their confirmations', async () => {
     const { wallet, pay, mine } = await start();
     const [one, two] = [await request(wallet, 'one'), await request(wallet, 'two')];
     const { txid } = await pay(one.destination.value, '9007.199254740993');
@@ -68,12 +68,12 @@ describe('a wallet that is there', () => {
     ]);
   });
 
-  test('is asked for nothing when nothing is looked for: no address would mean all', async () => {
+  test('returns no payments for an empty list of references, which Monero would take for all', async () => {
     const { wallet } = await start();
     expect(await wallet.fetchPayments([])).toEqual([]);
   });
 
-  test('does not show what the payer has locked until it can be spent', async () => {
+  test('reports a payment that the payer has locked only once it can be spent', async () => {
     const { wallet, pay, mine } = await start();
     const made = await request(wallet);
     await pay(made.destination.value, '1', { unlock_height: 150 });
@@ -86,7 +86,7 @@ describe('a wallet that is there', () => {
     ]);
   });
 
-  test('says that a payment is lost when it has been missing for ten more blocks', async () => {
+  test('reports a payment as lost when it has been missing for ten blocks', async () => {
     const { wallet, pay, mine, undo } = await start();
     const made = await request(wallet);
     const { txid } = await pay(made.destination.value, '1');
@@ -103,7 +103,7 @@ describe('a wallet that is there', () => {
     expect(await wallet.fetchPayments([made.reference], [id])).toMatchObject([lost]);
   });
 
-  test.each([['sandbox:wrong'], ['sandbox:'], [undefined]])('is closed to the login %p', async (login) => {
+  test.each([['sandbox:wrong'], ['sandbox:'], [undefined]])('rejects the login %p', async (login) => {
     const { wallet } = await start();
     await request(wallet);
     const { wallet: other } = await start(login ?? '');
@@ -111,7 +111,7 @@ describe('a wallet that is there', () => {
   });
 });
 
-/** A transfer as Monero 0.18 prints it. */
+/** A transfer in the format of Monero 0.18. */
 const transfer = (more: object = {}) => ({
   address: '8…',
   amount: 5,
@@ -128,7 +128,7 @@ const transfer = (more: object = {}) => ({
   ...more,
 });
 
-describe('a wallet that answers something else', () => {
+describe('a Monero wallet with prepared responses', () => {
   let server: StubServer;
   let results: Record<string, unknown>;
 
@@ -150,7 +150,7 @@ describe('a wallet that answers something else', () => {
     return connect(await server.listen(), 'user:hush', () => NOW);
   }
 
-  test('has given out an address only when it has stored that it has', async () => {
+  test('issues an address only after the wallet has stored it', async () => {
     const made = { address: ADDRESS, address_index: 7 };
     const wallet = await start({ create_address: made, store: { error: { code: -7, message: 'no' } } });
     await expect(request(wallet)).rejects.toThrow('it was started with --restricted-rpc');
@@ -163,14 +163,14 @@ describe('a wallet that answers something else', () => {
   });
 
   test.each([{}, { address: '8…' }, { address: 8, address_index: 7 }, { address: '4…', address_index: 0 }])(
-    'makes no address: %j',
+    'fails to create a payment with the address %j',
     async (made) => {
       const wallet = await start({ create_address: made, store: {} });
       await expect(request(wallet)).rejects.toMatchObject({ code: 'upstream_error' });
     },
   );
 
-  test('may show a transaction that has just come into a block twice', async () => {
+  test('reports one payment for a transaction that it lists both in a block and in the pool', async () => {
     const wallet = await start({
       get_transfers: { in: [transfer()], pool: [transfer({ type: 'pool', confirmations: undefined })] },
     });
@@ -180,16 +180,16 @@ describe('a wallet that answers something else', () => {
   });
 
   test.each([
-    ['what came before the address was given out', { timestamp: SECONDS - 3 * 3600 }],
-    ['what another transaction may spend first', { type: 'pool', double_spend_seen: true }],
-    ['what is locked for long', { locked: true, unlock_time: 500_000 }],
-    ['what is not said to be safe', { type: 'pool', double_spend_seen: undefined }],
-  ])('is not believed about %s', async (_, more) => {
+    ['before the address was issued', { timestamp: SECONDS - 3 * 3600 }],
+    ['with a competing transaction', { type: 'pool', double_spend_seen: true }],
+    ['that is locked for long', { locked: true, unlock_time: 500_000 }],
+    ['in the pool without double_spend_seen', { type: 'pool', double_spend_seen: undefined }],
+  ])('has no payment for a transfer %s', async (_, more) => {
     const wallet = await start({ get_transfers: { in: [transfer(more)] } });
     expect(await wallet.fetchPayments([REFERENCE])).toEqual([]);
   });
 
-  test('that has given the number of an address to another top-up has nothing for the first', async () => {
+  test('has no payment for a top-up if the number of its address now belongs to another top-up', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
     const other = `7:${SECONDS - 3600}:190:other:${ADDRESS.slice(-12)}`;
     expect(await wallet.fetchPayments([other, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
@@ -197,7 +197,7 @@ describe('a wallet that answers something else', () => {
     expect(await wallet.fetchPayments([REFERENCE])).toHaveLength(1);
   });
 
-  test('that is another wallet has nothing for what the first one gave out', async () => {
+  test('has no payment for an address that another wallet has issued', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
     results.get_address = { addresses: [{ address: `${ADDRESS.slice(0, -1)}i`, address_index: 7, label: '' }] };
     expect(await wallet.fetchPayments([REFERENCE])).toEqual([]);
@@ -207,45 +207,45 @@ describe('a wallet that answers something else', () => {
 
   test.each([
     ['without a transaction', { txid: undefined }],
-    ['of a transaction that is none', { txid: 'ab' }],
+    ['with an invalid transaction id', { txid: 'ab' }],
     ['to another account', { subaddr_index: { major: 1, minor: 7 } }],
-    ['to no address', { subaddr_index: undefined }],
+    ['without an address', { subaddr_index: undefined }],
     ['without an amount', { amount: undefined }],
-    ['of a negative amount', { amount: -1 }],
-    ['of a part of a piconero', { amount: 0.5 }],
-    ['of an amount in words', { amount: '5' }],
+    ['with a negative amount', { amount: -1 }],
+    ['with a fractional amount', { amount: 0.5 }],
+    ['with an amount as a string', { amount: '5' }],
     ['without a time', { timestamp: undefined }],
-    ['in less than no block', { confirmations: -1 }],
-    ['in an unknown block', { confirmations: 'many' }],
-  ])('is believed no payment %s', async (_, more) => {
+    ['with negative confirmations', { confirmations: -1 }],
+    ['with invalid confirmations', { confirmations: 'many' }],
+  ])('fails for a transfer %s', async (_, more) => {
     const wallet = await start({ get_transfers: { in: [transfer(more)] } });
     await expect(wallet.fetchPayments([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
   test.each([
     ['two amounts of one payment', { in: [transfer(), transfer({ amount: 6 })] }],
-    ['a list that is none', { in: {} }],
-    ['a list of nothing', { in: [null] }],
-  ])('is not believed with %s', async (_, transfers) => {
+    ['an object instead of a list', { in: {} }],
+    ['null in a list', { in: [null] }],
+  ])('fails for %s', async (_, transfers) => {
     const wallet = await start({ get_transfers: transfers });
     await expect(wallet.fetchPayments([REFERENCE])).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
-  test('is not believed while it reads the chain anew: not by who knows it, nor by who has just begun', async () => {
+  test('fails while it rescans the chain, even for a gateway that has just started', async () => {
     const wallet = await start({ get_transfers: { in: [transfer()] } });
     await wallet.fetchPayments([REFERENCE], [`${TXID}/0/7`]);
     Object.assign(results, { get_height: { height: 20 }, get_transfers: {} });
-    await expect(wallet.fetchPayments([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+    await expect(wallet.fetchPayments([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('has decreased');
     const begun = await start({ get_height: { height: 20 }, get_transfers: {} });
-    await expect(begun.fetchPayments([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('behind where it was');
+    await expect(begun.fetchPayments([REFERENCE], [`${TXID}/0/7`])).rejects.toThrow('has decreased');
     results.get_height = { height: 'high' };
     await expect(begun.fetchPayments([REFERENCE])).rejects.toThrow('does not know the height');
   });
 
   test.each([
-    ['another wallet', { address: ADDRESS.replace(/.$/, 'i'), address_index: 7, label: '' }],
-    ['one that has given the address to another top-up', { address: ADDRESS, address_index: 7, label: 'other' }],
-  ])('takes nothing back because it is %s', async (_, address) => {
+    ['another wallet has the address', { address: ADDRESS.replace(/.$/, 'i'), address_index: 7, label: '' }],
+    ['another top-up has the address', { address: ADDRESS, address_index: 7, label: 'other' }],
+  ])('reports no lost payment if %s', async (_, address) => {
     const wallet = await start({ get_transfers: {}, get_address: { addresses: [address] } });
     for (let height = 200; height <= 230; height += 10) {
       results.get_height = { height };
@@ -253,7 +253,7 @@ describe('a wallet that answers something else', () => {
     }
   });
 
-  test('does not hide the payments of others behind thousands of one', async () => {
+  test('reports the payments of other addresses if the response for one address is too large', async () => {
     const wallet = await start();
     const { handler: answer } = server;
     server.handler = (response, asked, body) => {
@@ -264,17 +264,17 @@ describe('a wallet that answers something else', () => {
       return void response.end(answered);
     };
     const flooded = `8:${SECONDS}:200:flooded:x`;
-    await expect(wallet.fetchPayments([flooded])).rejects.toThrow('The Monero wallet sent too much');
+    await expect(wallet.fetchPayments([flooded])).rejects.toThrow('The Monero wallet sent too many bytes');
     expect(await wallet.fetchPayments([flooded, REFERENCE])).toMatchObject([{ reference: REFERENCE }]);
   });
 
   test.each([
     [-13, 'no wallet is open'],
-    [-15, 'it does not have an address that was given out'],
+    [-15, 'it does not have an address that was issued'],
     [-38, 'it cannot reach its node'],
     [-1, 'with code -1'],
     ['hush', 'with code NaN'],
-  ])('with the error %p fails and says why', async (code, why) => {
+  ])('fails for the error %p with its code or meaning, but without its message', async (code, why) => {
     const wallet = await start({ get_address: { error: { code, message: 'hush' } } });
     const failed = wallet.fetchPayments([REFERENCE]);
     await expect(failed).rejects.toThrow(why);

@@ -1,29 +1,29 @@
-/** What `get_transfers` and its like say, read as if it could be a lie. */
+/** Parses the response of `get_transfers`, with every field validated. */
 import { UpstreamError } from '#application';
 import { parseUnits, unixSecondsToInstant } from '../exact-json.ts';
 
 export interface Transfer {
   readonly txid: string;
-  /** Of the subaddress. */
+  /** Index of the subaddress. */
   readonly minor: number;
-  /** Piconeros: the sum of all outputs of the transaction to the subaddress. */
+  /** The sum of all outputs of the transaction to the subaddress, in piconeros. */
   readonly units: bigint;
-  /** 0 while it is in no block. */
+  /** 0 while the transaction is in no block. */
   readonly confirmations: number;
-  /** When the wallet saw it first; as soon as it is in a block, the time of that. */
+  /** When the wallet first observed the transaction, or the time of its block, in Unix seconds. */
   readonly seconds: number;
   readonly receivedAt: string;
   /**
-   * Whether it can be believed. A payer can lock an output until a block or a time of his choice, years from now: the
-   * wallet has it then and cannot spend it. Another transaction may already spend what one without a block spends.
+   * Whether the payment is safe. A payer can lock an output until any block or time, even years from now: the wallet
+   * then cannot spend it. A transaction without a block may compete with another one that spends the same outputs.
    */
   readonly isTrusted: boolean;
 }
 
 /**
- * The transfers of an answer, each transaction to each subaddress once. One that is in a block may still be among those
- * without a block.
- * @throws UpstreamError
+ * Returns the transfers of a response, each transaction to each subaddress once. A transfer that is in a block may
+ * still be in the list of those without a block.
+ * @throws UpstreamError if an entry is unreadable
  */
 export function parseTransfers(
   { in: mined = [], pool = [] }: { readonly in?: unknown; readonly pool?: unknown },
@@ -67,5 +67,5 @@ function parseTransfer(entry: Readonly<Record<string, unknown>>, account: number
 }
 
 function throwUnreadable(): never {
-  throw new UpstreamError('upstream_error', 'The Monero wallet reported a payment that cannot be read');
+  throw new UpstreamError('upstream_error', 'The Monero wallet reported an unreadable payment');
 }

@@ -1,7 +1,7 @@
 /**
- * JSON-RPC of `monero-wallet-rpc`, which answers one question at a time. Facts from the source of Monero
- * (`wallet_rpc_server.cpp`, `http_auth.cpp`) and tried with 0.18: each connection has a nonce of its own, and any answer
- * of 401 replaces it.
+ * JSON-RPC client for `monero-wallet-rpc`, which handles one request at a time. Each connection has its own nonce, and
+ * every response with status 401 replaces it.
+ * Sources: Monero's `wallet_rpc_server.cpp` and `http_auth.cpp`; tested with version 0.18.
  */
 import { UpstreamError } from '#application';
 import { BackendHttp, type BackendResponse } from '../backend-http.ts';
@@ -10,21 +10,21 @@ import { createDigestAuthorization, type DigestChallenge, parseDigestChallenge }
 
 const PATH = '/json_rpc';
 
-/** The wallet answered that it cannot do what was asked: one of Monero's `WALLET_RPC_ERROR_CODE`s. */
+/** The wallet responded with an error, one of Monero's `WALLET_RPC_ERROR_CODE`s. */
 export class WalletRpcError extends UpstreamError {
   constructor(
     method: string,
     readonly rpcCode: unknown,
   ) {
     const reason = Object.hasOwn(REASONS, String(rpcCode)) ? `: ${REASONS[String(rpcCode)]}` : '';
-    super('upstream_error', `The Monero wallet refused ${method} with code ${Number(rpcCode)}${reason}`);
+    super('upstream_error', `The Monero wallet rejected ${method} with code ${Number(rpcCode)}${reason}`);
   }
 }
 
 const REASONS: Readonly<Record<string, string>> = {
   '-7': 'it was started with --restricted-rpc',
   '-13': 'no wallet is open',
-  '-15': 'it does not have an address that was given out, and may have been restored from an older copy',
+  '-15': 'it does not have an address that was issued, and may have been restored from an older copy',
   '-38': 'it cannot reach its node',
 };
 
@@ -63,7 +63,7 @@ export class WalletRpc {
     return result as Readonly<Record<string, unknown>>;
   }
 
-  /** Asks again where the nonce is none, or is that of another connection. */
+  /** Repeats the request with the new nonce if it was sent without a nonce, or with that of another connection. */
   private async post(body: string): Promise<BackendResponse> {
     const first = await this.send(body);
     this.challenge = first.status === 401 ? parseDigestChallenge(first.headers['www-authenticate']) : this.challenge;

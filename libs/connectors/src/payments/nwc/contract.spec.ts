@@ -31,11 +31,11 @@ if (url) {
   paymentBackendContract('a real wallet behind Nostr Wallet Connect', [lightning], open, 'without');
 }
 
-describe('a wallet of our own', () => {
+describe("the operator's wallet", () => {
   const PUBKEY = '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798';
   const SECRET = 'a7'.repeat(32);
 
-  test('that cannot be reached, wherever its relay is, is no answer', async () => {
+  test('is unavailable if its relay is unreachable; the relay may have a private address', async () => {
     const backend = new NwcBackend(`nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`);
     await expect(backend.fetchPayments(['ab'.repeat(32)])).rejects.toMatchObject({
       name: 'UpstreamError',
@@ -43,7 +43,7 @@ describe('a wallet of our own', () => {
     });
   });
 
-  test('that is written wrongly stops the start, and is not repeated', () => {
+  test('fails the start if its connection string is invalid, without its secret in the error', () => {
     const open = () => new NwcBackend(`nostr+walletconnect://${PUBKEY}?secret=${SECRET}`);
     expect(open).toThrow('NWC_RECEIVE_URL must name from 1 to 4 relays');
     expect(open).not.toThrow(SECRET);

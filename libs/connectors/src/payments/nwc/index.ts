@@ -1,8 +1,11 @@
 /**
- * A Lightning wallet of our own behind Nostr Wallet Connect: the least that a small host needs to be paid. A reference is a
- * payment hash, and so is the id of a payment: an invoice is paid once.
- * Facts from NIP-47: amounts are millisatoshis; a transaction is settled by its `state`, or in wallets that have none by its
- * `settled_at`; what a wallet does not know any more is NOT_FOUND.
+ * The operator's own Lightning wallet through Nostr Wallet Connect, the simplest way to receive payments. An invoice is
+ * paid once, so the payment hash is both the reference and the id of the payment.
+ *
+ * Amounts are millisatoshis. A transaction is settled by its `state`, or by its `settled_at` in wallets without a
+ * state. An unknown invoice has the error NOT_FOUND.
+ *
+ * Source: NIP-47.
  */
 import {
   type BackendPayment,
@@ -20,11 +23,11 @@ import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 
-/** Asked in one conversation. */
+/** Invoices that are looked up in one session. */
 const MAX_BATCH_SIZE = 20;
 
 export interface NwcReceiveSettings {
-  /** Its connection string: one that may receive and not pay is enough. */
+  /** The connection string of the receiving wallet. It needs no permission to pay. */
   readonly nwcReceiveUrl: string | undefined;
 }
 
@@ -39,7 +42,7 @@ export class NwcBackend implements PaymentBackend {
   readonly maxBatchSize = MAX_BATCH_SIZE;
   private readonly wallet: ConnectionString;
 
-  /** @throws Error that says what is wrong with the connection string */
+  /** @throws Error if the connection string is invalid */
   constructor(url: string) {
     this.wallet = parseConnection(url);
   }
@@ -58,27 +61,27 @@ export class NwcBackend implements PaymentBackend {
     });
   }
 
-  /** Notifications of wallets are lost when nobody listens, so what came is found by looking. */
+  /** Notifications of wallets are lost without a listener, so payments are found by polling. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
     return createEmptySubscription(signal);
   }
 
   async close(): Promise<void> {}
 
-  /** Its relays are the operator's choice, so they may be anywhere. */
+  /** The operator has chosen the relays, so private addresses are allowed. */
   private async withSession<T>(runSession: (send: SendWalletRequest) => Promise<T>): Promise<T> {
     const { wallet } = this;
     try {
       return await withWalletSession(wallet, { resolve: resolveByDns, allowedRelays: wallet.relays }, runSession);
     } catch (cause) {
       if (cause instanceof UpstreamError) throw cause;
-      const reason = cause instanceof Nip47Error ? `answers ${cause.code}` : 'cannot be reached';
+      const reason = cause instanceof Nip47Error ? `responded with ${cause.code}` : 'cannot be reached';
       throw new UpstreamError('upstream_unavailable', `The Lightning wallet ${reason}`, { cause });
     }
   }
 }
 
-/** @returns undefined where nothing has come */
+/** @returns undefined if the invoice is not paid */
 async function findPayment(reference: string, send: SendWalletRequest): Promise<BackendPayment | undefined> {
   const transaction = await send('lookup_invoice', { payment_hash: reference }).catch((error: unknown) => {
     if (error instanceof Nip47Error && error.code === 'NOT_FOUND') return undefined;
@@ -107,5 +110,5 @@ function parseConnection(url: string): ConnectionString {
 }
 
 function unreadableError(): UpstreamError {
-  return new UpstreamError('upstream_error', 'The Lightning wallet answered in a way that cannot be understood');
+  return new UpstreamError('upstream_error', 'The Lightning wallet sent an unreadable response');
 }

@@ -1,9 +1,12 @@
 /**
- * A Lightning node that ACINQ's phoenixd runs: without channels of one's own, for a fee. A reference is a payment hash, and
- * so is the id of a payment: an invoice is paid once.
- * Facts from phoenixd's API documentation and source (`Api.kt`, `JsonSerializers.kt`) and from lightning-kmp: an invoice
- * takes at least what it asks for; `receivedSat` is what is left of that when liquidity was bought with it, and can be
- * less than nothing; `fees` are those of the whole purchase, whoever paid them, and say nothing about this payment.
+ * A Lightning node through ACINQ's phoenixd, which manages channels for a fee. An invoice is paid once, so the payment
+ * hash is both the reference and the id of the payment.
+ *
+ * An invoice accepts its amount or more. `receivedSat` is the rest after phoenixd has bought liquidity with the
+ * payment, and can be negative. `fees` is not used, because it also includes fees of that purchase which earlier
+ * payments have paid.
+ *
+ * Sources: phoenixd's API documentation and source (`Api.kt`, `JsonSerializers.kt`), and lightning-kmp.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
@@ -24,9 +27,9 @@ const MSAT_PER_SAT = 1_000n;
 
 export interface PhoenixdSettings {
   readonly phoenixdUrl: string | undefined;
-  /** `http-password-limited-access` of its configuration is enough. */
+  /** `http-password-limited-access` of its configuration is sufficient. */
   readonly phoenixdPassword: string | undefined;
-  /** `webhook-secret` of its configuration; undefined: no web hook is believed, and payments are found by looking. */
+  /** `webhook-secret` of its configuration. Undefined: all webhooks are rejected, and payments are found by polling. */
   readonly phoenixdWebhookSecret: string | undefined;
 }
 
@@ -41,7 +44,7 @@ export const phoenixd: BackendKind<PhoenixdSettings> = {
 
 export class PhoenixdBackend implements PaymentBackend {
   readonly name = phoenixd.name;
-  /** It looks up one payment by its hash at a time. */
+  /** phoenixd's API returns one payment at a time, by hash. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   private readonly authorization: string;
@@ -65,7 +68,7 @@ export class PhoenixdBackend implements PaymentBackend {
     const invoice = await this.call('POST', '/createinvoice', new URLSearchParams(params).toString());
     const { paymentHash, serialized } = invoice ?? {};
     if (!isHex32(paymentHash) || typeof serialized !== 'string') {
-      throw new UpstreamError('upstream_error', 'The Lightning node made no invoice');
+      throw new UpstreamError('upstream_error', 'The Lightning node did not create an invoice');
     }
     return { reference: paymentHash, destination: { kind: 'bolt11', value: serialized }, paymentHash };
   }
@@ -78,7 +81,7 @@ export class PhoenixdBackend implements PaymentBackend {
     });
   }
 
-  /** Its web hooks name what was paid. */
+  /** Payments are reported by webhooks. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
     return createEmptySubscription(signal);
   }
@@ -96,7 +99,7 @@ export class PhoenixdBackend implements PaymentBackend {
     return this.http.close();
   }
 
-  /** @returns undefined when there is none */
+  /** @returns undefined if phoenixd responds with 404 */
   private async call(method: 'GET' | 'POST', path: string, form?: string) {
     const { authorization } = this;
     const headers = { authorization, ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}) };
@@ -107,12 +110,15 @@ export class PhoenixdBackend implements PaymentBackend {
   }
 }
 
-/** What the customer paid, and what phoenixd kept of it. More than was asked for is credited as far as it arrived. */
+/**
+ * Returns the payment of the customer, with bought liquidity as a fee. Of an overpayment, only the received part is
+ * credited.
+ */
 function toPayment(reference: string, payment: Readonly<Record<string, unknown>>): BackendPayment {
   const { requestedSat, receivedSat, completedAt } = payment;
   const hasIntegers = [requestedSat, receivedSat, completedAt].every(Number.isSafeInteger);
   if (!hasIntegers || Number(requestedSat) < 0 || Number(completedAt) <= 0 || Number(completedAt) > 1e14) {
-    throw new UpstreamError('upstream_error', 'The Lightning node reported a payment that cannot be read');
+    throw new UpstreamError('upstream_error', 'The Lightning node reported an unreadable payment');
   }
   const [requested, received] = [requestedSat, receivedSat].map((sat) => BigInt(sat as number) * MSAT_PER_SAT) as [
     bigint,

@@ -29,7 +29,7 @@ const request = (node: PhoenixdBackend) =>
     confirmations: 0,
   });
 
-/** A payment as phoenixd prints it. */
+/** A payment in the format of phoenixd. */
 const paid = (more: object = {}) => ({
   type: 'incoming_payment',
   subType: 'lightning',
@@ -51,7 +51,7 @@ const PAYMENT = {
   receivedAt: '2026-11-20T12:00:00.123Z',
 };
 
-describe('a node that is there', () => {
+describe('a phoenixd node', () => {
   async function start(conf: object = {}) {
     const sandbox = await startSandbox({ port: 0 });
     opened.defer(() => sandbox.close());
@@ -62,7 +62,7 @@ describe('a node that is there', () => {
     return { node: connect(`${sandbox.url}/phoenixd`, 'sandbox'), pay };
   }
 
-  test('makes an invoice, and is found to be paid', async () => {
+  test('creates an invoice, and reports its payment', async () => {
     const { node, pay } = await start();
     const { reference, destination } = await request(node);
     expect(await node.fetchPayments([reference])).toEqual([]);
@@ -72,7 +72,7 @@ describe('a node that is there', () => {
     expect(payment).not.toHaveProperty('fees');
   });
 
-  test('credits the customer in full for what it keeps as a fee', async () => {
+  test('reports the full payment and the deducted fee', async () => {
     const { node, pay } = await start({ liquidity_fee_sat: 400 });
     const { reference, destination } = await request(node);
     await pay(destination.value);
@@ -84,7 +84,7 @@ describe('a node that is there', () => {
     ['once', 1, true],
     ['twice', 2, true],
     ['forged', 1, false],
-  ])('names what is paid in web hooks, also %s', async (report, count, isBelieved) => {
+  ])('sends webhooks that name the payment, accepted only if valid: %s', async (report, count, isBelieved) => {
     const hooks = new StubServer();
     opened.defer(() => hooks.close());
     const { promise: enough, resolve } = Promise.withResolvers<void>();
@@ -101,7 +101,7 @@ describe('a node that is there', () => {
   });
 });
 
-describe('a web hook', () => {
+describe('a phoenixd webhook', () => {
   const node = () => connect('http://127.0.0.1:1');
   const hook = (body: string, signature?: string) => ({
     headers: signature === undefined ? {} : { 'x-phoenix-signature': signature },
@@ -110,7 +110,7 @@ describe('a web hook', () => {
   const signed = (body: string, secret = 'hook') => hook(body, createHmac('sha256', secret).update(body).digest('hex'));
   const BODY = JSON.stringify({ type: 'payment_received', amountSat: 1500, paymentHash: HASH });
 
-  test('is believed with the signature over its bytes, and with no other', () => {
+  test('is accepted only with the signature of its exact bytes', () => {
     const { headers, body } = signed(BODY);
     expect(node().parseWebhook({ headers, body })).toEqual([HASH]);
     for (let i = 0; i < body.length; i++) {
@@ -122,31 +122,31 @@ describe('a web hook', () => {
 
   test.each([
     ['no signature', hook(BODY)],
-    ['half a signature', hook(BODY, 'ab')],
-    ['something else as a signature', hook(BODY, 'x'.repeat(64))],
-    ['the signature of somebody else', signed(BODY, 'other')],
+    ['an incomplete signature', hook(BODY, 'ab')],
+    ['a signature that is not hexadecimal', hook(BODY, 'x'.repeat(64))],
+    ['the signature of another secret', signed(BODY, 'other')],
     ['two signatures', { headers: { 'x-phoenix-signature': ['a', 'b'] }, body: Buffer.from(BODY) }],
-  ])('with %s is nobody’s', (_, sent) => {
+  ])('is rejected with %s', (_, sent) => {
     expect(node().parseWebhook(sent)).toBeUndefined();
   });
 
   test.each([
-    ['what is no JSON', 'hello'],
+    ['invalid JSON', 'hello'],
     ['another event', '{"type":"payment_sent"}'],
     ['no hash', '{"type":"payment_received"}'],
     ['null', 'null'],
-  ])('of %s names nothing', (_, body) => {
+  ])('with %s names no payment', (_, body) => {
     expect(node().parseWebhook(signed(body))).toEqual([]);
   });
 
-  test('is never believed where no secret is configured, also not one signed with nothing', () => {
+  test('is rejected if no secret is configured', () => {
     const open = new PhoenixdBackend('http://127.0.0.1:1', 'hush', undefined);
     opened.defer(() => open.close());
     expect(open.parseWebhook(signed(BODY))).toBeUndefined();
   });
 });
 
-describe('a node that answers something else', () => {
+describe('a phoenixd node with prepared responses', () => {
   let server: StubServer;
   async function start(answer: unknown, status = 200): Promise<PhoenixdBackend> {
     const own = new StubServer();
@@ -156,7 +156,7 @@ describe('a node that answers something else', () => {
     return connect(await server.listen());
   }
 
-  test('is asked with a form, and the password', async () => {
+  test('receives a form and the password', async () => {
     await request(await start({ amountSat: 1500, paymentHash: HASH, serialized: 'lnbcrt1' }));
     const asked = server.requests[0];
     expect([asked?.line, asked?.headers.authorization]).toEqual(['POST /createinvoice', 'Basic Omh1c2g=']);
@@ -169,18 +169,18 @@ describe('a node that answers something else', () => {
   });
 
   test.each([{}, { paymentHash: HASH }, { paymentHash: 'fb', serialized: 'lnbcrt1' }, 'null'])(
-    'makes no invoice: %j',
+    'fails to create a payment with the response %j',
     async (made) => {
       await expect(request(await start(made))).rejects.toMatchObject({ code: 'upstream_error' });
     },
   );
 
   test.each([
-    ['as much as was asked for', {}, PAYMENT],
-    ['more', { receivedSat: 2000 }, { ...PAYMENT, units: 2_000_000n }],
-    ['less than nothing, after a purchase of liquidity', { receivedSat: -500, fees: 9_000_000 }, PAYMENT],
-    ['less, and fees that others have paid before', { receivedSat: 1400, fees: 9_000_000 }, PAYMENT],
-  ])('has received %s', async (_, more, payment) => {
+    ['the requested amount', {}, PAYMENT],
+    ['a larger amount', { receivedSat: 2000 }, { ...PAYMENT, units: 2_000_000n }],
+    ['a negative amount after a purchase of liquidity', { receivedSat: -500, fees: 9_000_000 }, PAYMENT],
+    ['a smaller amount, with fees paid before', { receivedSat: 1400, fees: 9_000_000 }, PAYMENT],
+  ])('reports payment and fees so that their difference is the received amount: %s', async (_, more, payment) => {
     const found = await (await start(paid(more))).fetchPayments([HASH]);
     expect(found).toMatchObject([payment]);
     const kept = found[0]?.fees?.reduce((sum, { units }) => sum + units, 0n) ?? 0n;
@@ -189,26 +189,26 @@ describe('a node that answers something else', () => {
   });
 
   test.each([[{ isPaid: false, completedAt: undefined }], [{ isPaid: undefined }], [{ isPaid: 'yes' }]])(
-    'has received nothing: %j',
+    'has no payment for an unpaid invoice: %j',
     async (more) => {
       expect(await (await start(paid(more))).fetchPayments([HASH])).toEqual([]);
     },
   );
 
-  test('does not know the payment', async () => {
+  test('has no payment for an unknown invoice', async () => {
     expect(await (await start('Not found', 404)).fetchPayments([HASH])).toEqual([]);
   });
 
   test.each([
     ['of another invoice', { paymentHash: '00'.repeat(32) }],
-    ['of no invoice', { paymentHash: undefined }],
+    ['without an invoice', { paymentHash: undefined }],
     ['without an amount', { receivedSat: undefined }],
-    ['of a part of a satoshi', { receivedSat: 1.5 }],
-    ['of an unknown amount', { requestedSat: undefined }],
-    ['for less than nothing', { requestedSat: -1 }],
+    ['with a fractional amount', { receivedSat: 1.5 }],
+    ['without a requested amount', { requestedSat: undefined }],
+    ['with a negative requested amount', { requestedSat: -1 }],
     ['without a time', { completedAt: undefined }],
-    ['at a time that is none', { completedAt: 1e16 }],
-  ])('is believed no payment %s', async (_, more) => {
+    ['with an implausible time', { completedAt: 1e16 }],
+  ])('fails for a payment %s', async (_, more) => {
     const node = await start(paid(more));
     await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
   });

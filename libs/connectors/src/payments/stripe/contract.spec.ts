@@ -30,7 +30,7 @@ paymentBackendContract('Stripe', CARD, async () => {
   };
 });
 
-/** A key of a test account of Stripe's: then only what needs no payment is tried. */
+/** The key of a Stripe test account. With it, only tests that need no payment run. */
 const { STRIPE_TEST_KEY: stripeKey } = process.env;
 if (stripeKey) {
   const stripeUrl = 'https://api.stripe.com';

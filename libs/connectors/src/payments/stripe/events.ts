@@ -1,13 +1,13 @@
-/** What Stripe's events are about. Nothing else of them is read. */
+/** Finds the subject of Stripe events. Nothing else of an event is used. */
 import type { Stripe } from 'stripe';
 
-/** The events after which something may have to be credited, taken back or given again. */
+/** The types of events after which something may have to be credited, reversed or restored. */
 export const EVENT_TYPES: readonly string[] = [
   'checkout.session.completed',
   'checkout.session.async_payment_succeeded',
   'checkout.session.async_payment_failed',
   'checkout.session.expired',
-  'charge.updated', // its fee is known
+  'charge.updated', // the fee has become known
   'charge.refunded',
   'charge.refund.updated',
   'refund.created',
@@ -20,7 +20,7 @@ export const EVENT_TYPES: readonly string[] = [
   'charge.dispute.funds_reinstated',
 ];
 
-/** The session, or the payment behind one. */
+/** The id of a session, or of the payment intent of one. Empty for other events. */
 export interface StripeEventSubject {
   readonly session?: string;
   readonly intent?: string;

@@ -1,8 +1,9 @@
 /**
- * Payments by card through Stripe Checkout: a page of Stripe's, of which we see only what was paid. A reference is the id
- * of a Checkout Session, and so is the id of its payment: a session is paid once. What a web hook or the list of events
- * says is never believed; the session is read again with our key.
- * Facts from Stripe's API reference and its guide to fulfilment (API version of the library).
+ * Card payments through Stripe Checkout, a page of Stripe. A session is paid once, so the id of the Checkout Session is
+ * both the reference and the id of the payment. Webhooks and the list of events are only hints: the session is always
+ * fetched again with the operator's key.
+ *
+ * Sources: Stripe's API reference and its guide to fulfilment, for the API version of the library.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Stripe } from 'stripe';
@@ -26,25 +27,29 @@ import {
 import { StripeHttpClient } from './stripe-http-client.ts';
 
 const TIMEOUT_MS = 10_000;
-/** Stripe takes sessions of half an hour to a day. A top-up that expires sooner is credited all the same. */
+/**
+ * Stripe accepts session lifetimes from 30 minutes to 24 hours. A session may outlive its top-up and is still credited.
+ */
 const MIN_SESSION_SECONDS = 31 * 60;
 const MAX_SESSION_SECONDS = 24 * 3600 - 60;
 const EVENT_POLL_INTERVAL_MS = 2_000;
-/** A process that was away for longer finds the rest by looking. */
+/** How far back events are read after the start. Payments before that are found by polling. */
 const EVENT_LOOKBACK_SECONDS = 3_600;
 const EVENT_PAGE_SIZE = 100;
 const MAX_EVENTS = 1_000;
-/** The library takes a while to load: a process that has nothing to do with it yet starts without. */
+/**
+ * How long a subscription waits for the first call, so that the slow loading of the library does not delay the start.
+ */
 const IDLE_MS = 30_000;
 const EXPANDED_FIELDS = ['payment_intent.latest_charge.balance_transaction', 'payment_intent.latest_charge.refunds'];
 const MAX_PAGE_SIZE = 100;
 
 export interface StripeSettings {
-  /** A secret key or a restricted one; undefined: none takes cards. */
+  /** A secret or restricted key; undefined: card payments are not configured. */
   readonly stripeKey: string | undefined;
   /** Address of the API, without the `/v1`. */
   readonly stripeUrl: string;
-  /** Undefined: web hooks are not believed. */
+  /** Undefined: all webhooks are rejected. */
   readonly stripeWebhookSecret: string | undefined;
 }
 
@@ -67,7 +72,7 @@ export class StripeBackend implements PaymentBackend {
   }
 
   async createPayment({ topupId, units, memo, expirySeconds, returnUrl }: PaymentRequest): Promise<CreatedPayment> {
-    if (returnUrl === undefined) throw new Error('a customer who is sent to Stripe needs a page to come back to');
+    if (returnUrl === undefined) throw new Error('a Stripe session requires a return URL');
     const seconds = Math.min(Math.max(expirySeconds, MIN_SESSION_SECONDS), MAX_SESSION_SECONDS);
     const cents = Number(units);
     const metadata = { topup: topupId, cents: units.toString() };
@@ -120,7 +125,7 @@ export class StripeBackend implements PaymentBackend {
     try {
       event = webhooks.constructEvent(body, signature, secret);
     } catch {
-      return undefined; // signed by somebody else, or too long ago, or no JSON
+      return undefined; // another signature, too old, or invalid JSON
     }
     return this.findSessions([parseStripeEvent(event)]);
   }
@@ -131,14 +136,14 @@ export class StripeBackend implements PaymentBackend {
 
   private async fetchPayment(reference: string): Promise<readonly BackendPayment[]> {
     const session = await this.find((api) => api.checkout.sessions.retrieve(reference, { expand: EXPANDED_FIELDS }));
-    if (!session) return []; // of another account than that of our key, which the operator has changed
+    if (!session) return []; // created with another Stripe account: the operator has changed the key
     const paid = mapImplausibleErrors(() => parseSessionPayment(session, reference));
     if (!paid) return isProcessing(session) ? [toPendingPayment(session, reference)] : [];
     const [refunds, disputes] = [await this.fetchRefunds(paid), await this.fetchDisputes(paid)];
     return mapImplausibleErrors(() => [paid.withChanges(refunds, disputes)]);
   }
 
-  /** With what each has moved; the session itself has only the first few. */
+  /** Fetches all refunds with their balance transactions. The session itself has only the first few refunds. */
   private async fetchRefunds({ intent, hasRefunds }: PaidSession): Promise<readonly Stripe.Refund[]> {
     if (!hasRefunds) return [];
     const params = { payment_intent: intent, limit: MAX_PAGE_SIZE, expand: ['data.balance_transaction'] };
@@ -151,15 +156,15 @@ export class StripeBackend implements PaymentBackend {
     return this.call((api) => api.disputes.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
   }
 
-  /** Newest first. Where the position is not known any more, those since the start are asked for again. */
+  /** Returns the events after `last`, or since `since` if `last` is undefined; newest first. */
   private async fetchEventsAfter(last: string | undefined, since: number): Promise<readonly Stripe.Event[]> {
     const from = last === undefined ? { created: { gte: since } } : { ending_before: last };
     const params = { types: [...EVENT_TYPES], limit: EVENT_PAGE_SIZE, ...from };
     const events = await this.call((api) => api.events.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
-    return last === undefined ? events : events.toReversed(); // the library turns what it pages backwards
+    return last === undefined ? events : events.toReversed(); // the library reverses backward pages
   }
 
-  /** The sessions that events are about, each once. One that is about a charge names its payment, by which it is found. */
+  /** Returns the ids of the sessions of events, each once. The session of a charge is found by its payment intent. */
   private async findSessions(reported: readonly StripeEventSubject[]): Promise<readonly string[]> {
     const sessions = new Set(reported.flatMap(({ session }) => (session === undefined ? [] : [session])));
     const intents = new Set(reported.flatMap(({ intent }) => (intent === undefined ? [] : [intent])));
@@ -180,7 +185,7 @@ export class StripeBackend implements PaymentBackend {
     }
   }
 
-  /** @returns undefined where Stripe does not know what was asked for */
+  /** @returns undefined if Stripe responds with 404 */
   private async find<T>(request: (api: Stripe) => Promise<T>): Promise<T | undefined> {
     try {
       return await this.call(request);
@@ -202,7 +207,7 @@ export class StripeBackend implements PaymentBackend {
   }
 }
 
-/** It was asked for, and may be paid or not: nobody is credited for it yet. */
+/** The payment can still succeed or fail, so it is not credited yet. */
 function toPendingPayment({ amount_total, created }: Stripe.Checkout.Session, reference: string): BackendPayment {
   const receivedAt = new Date(created * 1000).toISOString();
   return { reference, id: reference, units: BigInt(amount_total ?? 0), confirmations: 'pending', receivedAt };
@@ -211,7 +216,7 @@ function toPendingPayment({ amount_total, created }: Stripe.Checkout.Session, re
 /** @throws ImplausibleStripeResponseError */
 function getPageUrl({ url }: Stripe.Checkout.Session): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
-  throw new ImplausibleStripeResponseError('has no page to pay on');
+  throw new ImplausibleStripeResponseError('has no payment page');
 }
 
 function mapImplausibleErrors<T>(read: () => T): T {
@@ -219,19 +224,21 @@ function mapImplausibleErrors<T>(read: () => T): T {
     return read();
   } catch (error) {
     if (!(error instanceof ImplausibleStripeResponseError)) throw error;
-    throw new UpstreamError('upstream_error', `What Stripe answered ${error.message}`);
+    throw new UpstreamError('upstream_error', `Stripe's response ${error.message}`);
   }
 }
 
-/** Nothing of the library's error goes on but its kind: it has what was sent and answered. */
+/**
+ * Drops everything but type, code, status and request id: the library's error contains the request and the response.
+ */
 function toStripeError(error: unknown): Error {
   const { type, statusCode, code, requestId } = error as Partial<Stripe.errors.StripeError>;
   if (error instanceof UpstreamError) return error;
-  // The library trips over what is built otherwise than it expects, and says so in words that repeat the answer.
-  if (typeof type !== 'string') return new UpstreamError('upstream_error', 'Stripe sent an answer that cannot be read');
+  // The library fails on unexpected formats with an error that quotes the response.
+  if (typeof type !== 'string') return new UpstreamError('upstream_error', 'Stripe sent an unreadable response');
   if (statusCode === undefined) return new UpstreamError('upstream_unavailable', 'Stripe cannot be reached');
   const summary = [type, code].filter((value) => typeof value === 'string').join(', ');
-  // Its id is not in the words: what many requests meet is one alarm.
+  // The id of the request is not part of the message, so that errors of many requests are reported as one.
   const details = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };
-  return new UpstreamError('upstream_error', `Stripe answered with status ${statusCode} (${summary})`, details);
+  return new UpstreamError('upstream_error', `Stripe responded with status ${statusCode} (${summary})`, details);
 }

@@ -1,7 +1,7 @@
 /**
- * What Stripe says of a session: what was paid, what Stripe kept, what was taken back. Amounts are in cents. What was paid
- * otherwise than was asked for (a discount, a tax, another currency) is refused: somebody changed the account's settings
- * or the session, and a person must look.
+ * Parses Stripe's sessions: payments, fees, refunds and disputes. Amounts are in cents. A session that was paid with
+ * other terms than requested (a discount, a tax, another currency) is rejected: someone has changed the session or the
+ * settings of the Stripe account, and the operator must check it.
  */
 import type { Stripe } from 'stripe';
 import type { BackendPayment } from '#application';
@@ -9,49 +9,47 @@ import type { PaymentAdjustment } from '#domain';
 
 const CURRENCY = 'usd';
 
-/** An answer that cannot be true. The message goes on: what Stripe answered … */
+/** An implausible response. The message continues "Stripe's response …". */
 export class ImplausibleStripeResponseError extends Error {}
 
-/** What a session was made with. */
 export interface RequestedSession {
   readonly topupId: string;
   readonly units: bigint;
 }
 
-/** A session that is paid. */
 export interface PaidSession {
-  /** The payment intent. */
+  /** Id of the payment intent. */
   readonly intent: string;
   readonly hasRefunds: boolean;
   readonly isDisputed: boolean;
   withChanges(refunds: readonly Stripe.Refund[], disputes: readonly Stripe.Dispute[]): BackendPayment;
 }
 
-/** @throws ImplausibleStripeResponseError unless the session is for exactly what was asked for */
+/** @throws ImplausibleStripeResponseError unless the session has exactly the requested terms */
 export function assertSessionMatches(session: Stripe.Checkout.Session, { topupId, units }: RequestedSession): void {
   const { client_reference_id, metadata, mode } = session;
   requireExactAmount(session);
   const isForTopup = client_reference_id === topupId && metadata?.topup === topupId && mode === 'payment';
   if (!isForTopup || metadata?.cents !== units.toString())
-    throw new ImplausibleStripeResponseError('is a session for something else than was asked');
+    throw new ImplausibleStripeResponseError('is a session with other terms than requested');
 }
 
-/** The customer has done what there is to do, and the money has not come: it takes days with some ways to pay. */
+/** Whether the customer has finished but the money has not arrived. This takes days with some payment methods. */
 export function isProcessing({ status, payment_status, payment_intent }: Stripe.Checkout.Session): boolean {
   const intent = getExpanded(payment_intent);
   return status === 'complete' && payment_status === 'unpaid' && intent?.status === 'processing';
 }
 
 /**
- * @returns undefined while it is not paid
- * @throws ImplausibleStripeResponseError when it was paid otherwise than was asked for
+ * @returns undefined while the session is not paid
+ * @throws ImplausibleStripeResponseError if it was paid with other terms than requested
  */
 export function parseSessionPayment(session: Stripe.Checkout.Session, reference: string): PaidSession | undefined {
-  if (session.id !== reference) throw new ImplausibleStripeResponseError('is another session than was asked for');
+  if (session.id !== reference) throw new ImplausibleStripeResponseError('is a different session than requested');
   if (session.payment_status === 'unpaid') return undefined;
   const intent = getExpanded(session.payment_intent);
   const charge = getExpanded(intent?.latest_charge);
-  if (charge?.refunded && !isExact(session)) return undefined; // a person has looked, and given it back
+  if (charge?.refunded && !isExact(session)) return undefined; // an operator has checked and refunded it
   const cents = requireExactAmount(session);
   const isPaidInFull =
     session.payment_status === 'paid' &&
@@ -60,7 +58,7 @@ export function parseSessionPayment(session: Stripe.Checkout.Session, reference:
     charge.currency === CURRENCY &&
     charge.paid;
   if (!isPaidInFull)
-    throw new ImplausibleStripeResponseError(`says of ${reference} that it is paid, and not with what was asked for`);
+    throw new ImplausibleStripeResponseError(`reports ${reference} as paid, but not with the requested amount`);
   const payment: BackendPayment = {
     ...{ reference, id: reference, units: BigInt(cents), confirmations: 'final' },
     receivedAt: new Date(charge.created * 1000).toISOString(),
@@ -76,7 +74,7 @@ export function parseSessionPayment(session: Stripe.Checkout.Session, reference:
         ...disputes.flatMap((dispute) => dispute.balance_transactions),
       ];
       const fees = booked.flatMap((transaction) => (transaction ? toFees(transaction) : []));
-      // Lists are newest first, and a time is in whole seconds.
+      // Lists are newest first. Times are in seconds, so the order of equal times must come from the reversed lists.
       const dated = [
         ...refunds.toReversed().map(toRefundChanges),
         ...disputes.toReversed().map(toDisputeChanges),
@@ -87,13 +85,11 @@ export function parseSessionPayment(session: Stripe.Checkout.Session, reference:
   };
 }
 
-/** @returns what is to be paid for the session, which nothing was added to and nothing taken from @throws ImplausibleStripeResponseError */
+/** Returns the total in cents. @throws ImplausibleStripeResponseError if it is not exactly the requested amount */
 function requireExactAmount(session: Stripe.Checkout.Session): number {
   const { amount_total, currency, id } = session;
   if (amount_total !== null && isExact(session)) return amount_total;
-  throw new ImplausibleStripeResponseError(
-    `says of ${id} that it is for ${amount_total} ${currency}, which nobody asked for`,
-  );
+  throw new ImplausibleStripeResponseError(`reports ${id} with ${amount_total} ${currency}, which was not requested`);
 }
 
 function isExact(session: Stripe.Checkout.Session): boolean {
@@ -109,18 +105,18 @@ interface DatedChange {
 
 const compareByTime = (one: DatedChange, other: DatedChange) => one.at - other.at;
 
-/** What a person refunds may fail later: then the customer has the credit again. */
+/** A refund can fail later: then the reversed credit is restored. */
 function toRefundChanges({ id, amount, status, currency, created: at }: Stripe.Refund): readonly DatedChange[] {
-  if (status === 'requires_action') return []; // nothing has moved
-  if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`says of ${id} that it is in another currency`);
+  if (status === 'requires_action') return []; // no money has moved
+  if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`reports ${id} in another currency`);
   const reversal: DatedChange = { at, change: { id, units: BigInt(-amount), why: 'refunded' } };
   if (status !== 'failed' && status !== 'canceled') return [reversal];
   return [reversal, { at, change: { id: `${id}:${status}`, units: BigInt(amount), why: `refund ${status}` } }];
 }
 
-/** Money moves when a dispute begins, and again when it is won; while it is only an inquiry, none does. */
+/** Money moves when a dispute starts and when it is won. An inquiry moves no money. */
 function toDisputeChanges({ id, balance_transactions, currency, amount }: Stripe.Dispute): readonly DatedChange[] {
-  if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`says of ${id} that it is in another currency`);
+  if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`reports ${id} in another currency`);
   return balance_transactions
     .filter((transaction) => transaction.amount !== 0)
     .map((transaction) => {
@@ -131,7 +127,7 @@ function toDisputeChanges({ id, balance_transactions, currency, amount }: Stripe
     });
 }
 
-/** In an account that is kept in another currency, at the rate that Stripe booked it with; a part of a cent is one. */
+/** Fees in another currency are converted at the exchange rate of the transaction and rounded up to a cent. */
 function toFees({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly PaymentAdjustment[] {
   const cents = currency === CURRENCY ? fee : exchange_rate ? Math.ceil(fee / exchange_rate) : 0;
   return cents === 0 ? [] : [{ id, units: BigInt(cents), why: `Stripe, ${type ?? 'fee'}` }];

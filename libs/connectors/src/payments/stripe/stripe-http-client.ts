@@ -1,4 +1,4 @@
-/** The way to Stripe of its own library, which would read an answer without an end until the process has no memory left. */
+/** HTTP client for Stripe's library. The library's own client reads responses without a size limit. */
 import type { Stripe } from 'stripe';
 import { BackendHttp, type BackendResponse } from '../backend-http.ts';
 
@@ -8,7 +8,7 @@ type Response = Awaited<ReturnType<Client['makeRequest']>>;
 export class StripeHttpClient implements Client {
   private readonly http: BackendHttp;
 
-  /** @param url address of the API, of which only the host counts: the library knows the paths */
+  /** @param url address of the API; only its origin is used, because the library has the paths */
   constructor(url: string) {
     this.http = new BackendHttp('Stripe', new URL(url).origin);
   }
@@ -17,7 +17,7 @@ export class StripeHttpClient implements Client {
     return 'undici';
   }
 
-  /** @throws UpstreamError, or a `TimeoutError`; the library takes both for a connection that failed */
+  /** @throws UpstreamError, or a `TimeoutError`; the library treats both as a failed connection */
   async makeRequest(
     ...[, , path, method, headers, sent, , timeout]: Parameters<Client['makeRequest']>
   ): Promise<Response> {
@@ -41,17 +41,20 @@ function toResponse({ status, headers, text }: BackendResponse): Response {
   return {
     getStatusCode: () => status,
     getHeaders: () => headers as ReturnType<Response['getHeaders']>,
-    getRawResponse: () => ({}), // the library writes the id of the request into it
+    getRawResponse: () => ({}), // the library adds the id of the request to this object
     toStream: () => {
-      throw new Error('nothing of Stripe is read as a stream');
+      throw new Error('streams of Stripe are not supported');
     },
     toJSON: async () => parseObject(text),
   };
 }
 
-/** The library writes into what it takes for an object, where nothing catches. @throws SyntaxError, which it does catch */
+/**
+ * Returns only objects, because the library assigns fields to the result outside of any `try` block.
+ * @throws SyntaxError for other values, which the library catches
+ */
 function parseObject(text: string): object {
   const read: unknown = JSON.parse(text);
   if (typeof read === 'object' && read !== null) return read;
-  throw new SyntaxError('this is no object');
+  throw new SyntaxError('not an object');
 }

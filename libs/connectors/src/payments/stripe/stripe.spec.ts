@@ -28,7 +28,7 @@ function connect(stripeUrl: string, stripeWebhookSecret: string | undefined = SE
   return account;
 }
 
-/** @returns the address of a Stripe that answers so */
+/** Returns the address of a fake Stripe with this handler. */
 async function start(answer: StubHandler): Promise<string> {
   const server = new StubServer();
   opened.defer(() => server.close());
@@ -60,7 +60,7 @@ async function act(session: string, what: string, more: object = {}): Promise<re
 
 type Act = string | readonly [what: string, more: object];
 
-/** A session to which all of this has happened. */
+/** Creates a session and performs the actions on it. */
 async function sessionWith(...acts: readonly Act[]): Promise<string> {
   const { reference } = await backend.createPayment(asking());
   for (const each of acts) await (typeof each === 'string' ? act(reference, each) : act(reference, ...each));
@@ -70,8 +70,8 @@ async function sessionWith(...acts: readonly Act[]): Promise<string> {
 const changes = (all: readonly { readonly units: bigint; readonly why: string }[] = []) =>
   all.map(({ units, why }) => [Number(units), why]);
 
-describe('a request', () => {
-  test('is a session of exactly that amount, under our id', async () => {
+describe('a payment request', () => {
+  test('creates a session with exactly the requested amount and the id of the top-up', async () => {
     const { reference, destination } = await backend.createPayment(asking({ topupId: 'mine' }));
     expect(destination).toEqual({ kind: 'page', value: `${sandbox.url}/stripe/pay/${reference}` });
     const api = new Stripe(KEY, { host: '127.0.0.1', port: new URL(sandbox.url).port, protocol: 'http' });
@@ -82,7 +82,7 @@ describe('a request', () => {
     });
   });
 
-  test('whose answer is lost is repeated as it was, and is the same session', async () => {
+  test('is repeated with the same idempotency key if its response is lost, and creates only one session', async () => {
     const made: unknown[] = [];
     const forgetful = await start(async (response, { url, method = '', headers }, body) => {
       const answer = await fetch(`${sandbox.url}${url}`, { method, headers: headers as Record<string, string>, body });
@@ -94,24 +94,24 @@ describe('a request', () => {
     expect(made).toEqual([reference, reference]);
   });
 
-  test('is for no less than Stripe takes', async () => {
+  test('with a short expiry uses the minimum lifetime of a session', async () => {
     await expect(backend.createPayment(asking({ expirySeconds: 60 }))).resolves.toMatchObject({
       destination: { kind: 'page' },
     });
   });
 });
 
-describe('what has come', () => {
+describe('the payment of a session', () => {
   test.each<[what: string, acts: readonly Act[], found: readonly unknown[]]>([
-    ['nothing', [], []],
-    ['nothing, of a session that expired', ['expire'], []],
-    ['nothing, of what was paid otherwise than asked and given back', [['pay', { total: 2_000 }], 'refund'], []],
-    ['what is under way', ['pay_later'], ['pending', [], []]],
-    ['nothing, of what failed', ['pay_later', 'fail'], []],
-    ['what was paid at once', ['pay'], ['final', [[103, 'Stripe, fee']], []]],
-    ['what was paid later', ['pay_later', 'succeed'], ['final', [[103, 'Stripe, fee']], []]],
+    ['an unpaid session', [], []],
+    ['an expired session', ['expire'], []],
+    ['a refunded payment of another amount', [['pay', { total: 2_000 }], 'refund'], []],
+    ['a pending payment', ['pay_later'], ['pending', [], []]],
+    ['a failed payment', ['pay_later', 'fail'], []],
+    ['an immediate payment', ['pay'], ['final', [[103, 'Stripe, fee']], []]],
+    ['a delayed payment', ['pay_later', 'succeed'], ['final', [[103, 'Stripe, fee']], []]],
     [
-      'what was refunded in parts',
+      'a payment that was refunded in parts',
       ['pay', ['refund', { amount: 1_000 }], 'refund'],
       [
         'final',
@@ -123,7 +123,7 @@ describe('what has come', () => {
       ],
     ],
     [
-      'a dispute that was won',
+      'a won dispute',
       ['pay', 'dispute', 'win'],
       [
         'final',
@@ -138,7 +138,7 @@ describe('what has come', () => {
       ],
     ],
     [
-      'a dispute that was lost, after a refund',
+      'a lost dispute after a refund',
       ['pay', ['refund', { amount: 500 }], 'dispute', 'lose'],
       [
         'final',
@@ -153,7 +153,7 @@ describe('what has come', () => {
       ],
     ],
     [
-      'the fee of an account in another currency, at its rate',
+      'an account in another currency, with converted fees',
       [['pay', { settled_in: 'eur' }], 'dispute'],
       [
         'final',
@@ -164,16 +164,16 @@ describe('what has come', () => {
         [[-2_500, 'disputed']],
       ],
     ],
-  ])('is %s', async (_, acts, found) => {
+  ])('is reported correctly for %s', async (_, acts, found) => {
     const reference = await sessionWith(...acts);
     const [payment] = await backend.fetchPayments([reference]);
     const shown = payment && [payment.confirmations, changes(payment.fees), changes(payment.reversals)];
     expect(shown ?? []).toEqual(found);
     if (payment) expect([payment.id, payment.reference, payment.units]).toEqual([reference, reference, 2_500n]);
-    expect(await backend.fetchPayments([reference])).toEqual(payment ? [payment] : []); // each under the same id again
+    expect(await backend.fetchPayments([reference])).toEqual(payment ? [payment] : []); // with the same ids
   });
 
-  test('is given again where a refund fails', async () => {
+  test('is restored if its refund fails', async () => {
     const reference = await sessionWith('pay');
     const [created] = await act(reference, 'refund', { amount: 1_000 });
     const refund = created?.data.object.id;
@@ -186,20 +186,20 @@ describe('what has come', () => {
   });
 
   test.each([
-    ['less', 2_000],
-    ['more', 3_000],
-    ['nothing', 0],
-  ])('is refused where %s was paid than was asked for, as after a discount or a tax', async (_, total) => {
+    ['lower', 2_000],
+    ['higher', 3_000],
+    ['zero', 0],
+  ])('is rejected if its total is %s, as after a discount or a tax', async (_, total) => {
     const reference = await sessionWith(['pay', { total }]);
-    await expect(backend.fetchPayments([reference])).rejects.toThrow(`is for ${total} usd, which nobody asked for`);
+    await expect(backend.fetchPayments([reference])).rejects.toThrow(`with ${total} usd, which was not requested`);
   });
 
-  test('is not known of a session of another account', async () => {
+  test('does not exist for a session of another Stripe account', async () => {
     expect(await backend.fetchPayments(['cs_test_no'])).toEqual([]);
   });
 });
 
-describe('a web hook', () => {
+describe('a Stripe webhook', () => {
   const event = (type: string, object: object) => ({ id: 'evt_1', object: 'event', type, data: { object } });
   async function notified(what: object, { secret = SECRET, timestamp = Math.floor(Date.now() / 1000) } = {}) {
     const payload = JSON.stringify(what);
@@ -208,14 +208,14 @@ describe('a web hook', () => {
   }
 
   test.each(['completed', 'async_payment_succeeded', 'async_payment_failed', 'expired'])(
-    'about a session that is %s names it',
+    'about a session (%s) names the session',
     async (what) => {
       expect(await notified(event(`checkout.session.${what}`, { id: 'cs_1' }))).toEqual(['cs_1']);
     },
   );
 
   test.each(['charge.refunded', 'refund.failed', 'charge.dispute.created', 'charge.dispute.funds_reinstated'])(
-    'of %s names the session behind the payment',
+    'of type %s names the session of the payment',
     async (type) => {
       const reference = await sessionWith('pay', 'dispute');
       const api = new Stripe(KEY, { host: '127.0.0.1', port: new URL(sandbox.url).port, protocol: 'http' });
@@ -226,22 +226,22 @@ describe('a web hook', () => {
   );
 
   test.each([
-    ['of another kind', event('customer.created', { id: 'cus_1' })],
-    ['about nothing', event('charge.refunded', {})],
-    ['about something odd', event('checkout.session.completed', { id: { $ne: 1 } })],
+    ['of another type', event('customer.created', { id: 'cus_1' })],
+    ['with an empty object', event('charge.refunded', {})],
+    ['with an invalid session id', event('checkout.session.completed', { id: { $ne: 1 } })],
     ['without data', { type: 'checkout.session.completed' }],
-  ])('%s names none', async (_, what) => {
+  ])('%s names no session', async (_, what) => {
     expect(await notified(what)).toEqual([]);
   });
 
   test.each([
     ['signed with another secret', { secret: 'whsec_other' }],
     ['signed more than five minutes ago', { timestamp: Math.floor(Date.now() / 1000) - 301 }],
-  ])('%s is not believed', async (_, how) => {
+  ])('%s is rejected', async (_, how) => {
     expect(await notified(event('checkout.session.completed', { id: 'cs_1' }), how)).toBeUndefined();
   });
 
-  test('with a flipped bit, without a signature or without our secret is not believed', async () => {
+  test('is rejected with a changed body, without a signature, and without a configured secret', async () => {
     const payload = JSON.stringify(event('checkout.session.completed', { id: 'cs_1' }));
     const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: SECRET });
     const body = Buffer.from(payload);
@@ -254,8 +254,8 @@ describe('a web hook', () => {
   });
 });
 
-describe('hints', () => {
-  test('come from the list of events, each session once, also those of payments', async () => {
+describe('a subscription', () => {
+  test('yields the sessions of all events, each once, including events about payments', async () => {
     const refunded = await sessionWith('pay', 'refund');
     const paid = await sessionWith('pay');
     const stop = new AbortController();
@@ -268,10 +268,10 @@ describe('hints', () => {
   });
 });
 
-/** A Stripe that answers everything with this. */
+/** A fake Stripe that sends this response to every request. */
 const answering = async (status: number, body: string) => connect(await start(respondWithJson(body, status)));
 
-describe('a Stripe that is mistaken or lies', () => {
+describe('an implausible response of Stripe', () => {
   const charge = { id: 'ch_1', amount_captured: 2_500, currency: 'usd', paid: true, created: 1, disputed: false };
   const intent = { id: 'pi_1', amount_received: 2_500, latest_charge: charge };
   const truth = {
@@ -282,7 +282,7 @@ describe('a Stripe that is mistaken or lies', () => {
   const told = (more: object) => answering(200, JSON.stringify({ ...truth, ...more }));
   const asked = asking({ topupId: 'mine' });
 
-  test('is believed where all of it fits together', async () => {
+  test('is accepted once its contradiction is removed', async () => {
     expect((await (await told({})).createPayment(asked)).reference).toBe('cs_1');
     expect(await (await told({})).fetchPayments(['cs_1'])).toMatchObject([
       { id: 'cs_1', units: 2_500n, confirmations: 'final' },
@@ -290,51 +290,51 @@ describe('a Stripe that is mistaken or lies', () => {
   });
 
   test.each([
-    ['for somebody else', { client_reference_id: 'other' }],
+    ['for another top-up', { client_reference_id: 'other' }],
     ['for another amount', { amount_total: 2_400, amount_subtotal: 2_400, metadata: { topup: 'mine', cents: '2400' } }],
     ['with a discount', { amount_total: 2_400 }],
     ['in another currency', { currency: 'eur' }],
-    ['that is converted', { currency_conversion: { source_currency: 'eur' } }],
-    ['that saves a card', { mode: 'setup' }],
+    ['with a currency conversion', { currency_conversion: { source_currency: 'eur' } }],
+    ['with another mode', { mode: 'setup' }],
     ['without a page', { url: null }],
-    ['with a page that is a script', { url: 'javascript:alert(1)' }],
-  ])('makes no session %s', async (_, lie) => {
-    await expect((await told(lie)).createPayment(asked)).rejects.toThrow('What Stripe answered');
+    ['with a script instead of a page', { url: 'javascript:alert(1)' }],
+  ])('creates no session %s', async (_, lie) => {
+    await expect((await told(lie)).createPayment(asked)).rejects.toThrow("Stripe's response");
   });
 
   test.each([
     ['of another session', { id: 'cs_2' }],
-    ['of nothing', { payment_status: 'no_payment_required', payment_intent: null }],
-    ['of less', { payment_intent: { ...intent, amount_received: 2_499 } }],
-    ['of less than was captured', { payment_intent: { ...intent, latest_charge: { ...charge, amount_captured: 1 } } }],
+    ['without an amount', { payment_status: 'no_payment_required', payment_intent: null }],
+    ['of a smaller amount', { payment_intent: { ...intent, amount_received: 2_499 } }],
+    ['with a smaller capture', { payment_intent: { ...intent, latest_charge: { ...charge, amount_captured: 1 } } }],
     ['in another currency', { payment_intent: { ...intent, latest_charge: { ...charge, currency: 'eur' } } }],
     ['that failed', { payment_intent: { ...intent, latest_charge: { ...charge, paid: false } } }],
     ['without a charge', { payment_intent: { ...intent, latest_charge: null } }],
-  ])('has no payment %s credited', async (_, lie) => {
-    await expect((await told(lie)).fetchPayments(['cs_1'])).rejects.toThrow('What Stripe answered');
+  ])('does not credit a payment %s', async (_, lie) => {
+    await expect((await told(lie)).fetchPayments(['cs_1'])).rejects.toThrow("Stripe's response");
   });
 
-  test('has no payment credited whose disputes are no list', async () => {
+  test('does not credit a payment whose disputes are not a list', async () => {
     const account = await told({ payment_intent: { ...intent, latest_charge: { ...charge, disputed: true } } });
     await expect(account.fetchPayments(['cs_1'])).rejects.toMatchObject({
-      message: 'Stripe sent an answer that cannot be read',
+      message: 'Stripe sent an unreadable response',
     });
   });
 });
 
-describe('what goes wrong', () => {
+describe('a failed call to Stripe', () => {
   const REFUSED = JSON.stringify({
     error: { type: 'invalid_request_error', message: `Invalid API Key provided: ${KEY}` },
   });
 
   test.each([
-    ['a key that Stripe does not know', 401, REFUSED, 'Stripe answered with status 401 (StripeAuthenticationError)'],
-    ['too many requests', 429, REFUSED, 'Stripe answered with status 429 (StripeRateLimitError)'],
-    ['no JSON', 200, '<html>', 'Stripe cannot be reached'],
-    ['nothing', 200, 'null', 'Stripe cannot be reached'],
-    ['an error that is none', 200, `{"error":5,"key":"${KEY}"}`, 'Stripe sent an answer that cannot be read'],
-    ['another place', 302, '', 'Stripe cannot be reached'],
-  ])('such as %s is a failure that names it, and no secret', async (_, status, body, message) => {
+    ['an unknown key', 401, REFUSED, 'Stripe responded with status 401 (StripeAuthenticationError)'],
+    ['too many requests', 429, REFUSED, 'Stripe responded with status 429 (StripeRateLimitError)'],
+    ['invalid JSON', 200, '<html>', 'Stripe cannot be reached'],
+    ['null', 200, 'null', 'Stripe cannot be reached'],
+    ['an invalid error object', 200, `{"error":5,"key":"${KEY}"}`, 'Stripe sent an unreadable response'],
+    ['a redirect', 302, '', 'Stripe cannot be reached'],
+  ])('because of %s has an error with the reason and without secrets', async (_, status, body, message) => {
     const account = await answering(status, body);
     const error = await account.fetchPayments(['cs_1']).catch((failure: unknown) => failure);
     expect(error).toMatchObject({ name: 'UpstreamError', message });
@@ -342,7 +342,7 @@ describe('what goes wrong', () => {
     expect(inspect(error, { depth: 20 })).not.toContain(KEY);
   });
 
-  test('such as an answer without an end is a failure, and is not read to it', async () => {
+  test('with an endless response fails, and stops reading', async () => {
     let sent = 0;
     const endless = await start((response) => {
       const more = () => {
@@ -355,7 +355,7 @@ describe('what goes wrong', () => {
     expect(sent).toBeLessThan(40);
   });
 
-  test('such as an answer that drips is waited for no longer than any other', async () => {
+  test('with a response that arrives byte by byte fails after the timeout', async () => {
     const dripping = await start((response) => {
       const timer = setInterval(() => response.write(' '), 5);
       response.on('close', () => clearInterval(timer));
@@ -366,7 +366,7 @@ describe('what goes wrong', () => {
     await expect(asked).rejects.toMatchObject({ name: 'TimeoutError' });
   });
 
-  test('such as nobody there is a failure', async () => {
+  test('to an unreachable server fails', async () => {
     await expect(connect('http://127.0.0.1:1').fetchPayments(['cs_1'])).rejects.toThrow('Stripe cannot be reached');
   });
 });

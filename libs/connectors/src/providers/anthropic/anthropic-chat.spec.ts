@@ -68,13 +68,13 @@ async function stream(content: string, more?: object): Promise<Streamed> {
 const deltas = ({ chunks }: Streamed, field: string): string =>
   chunks.map(({ choices }) => choices[0].delta[field] ?? '').join('');
 
-/** Tokens of the directive and of the format, as the sandbox counts them. */
+/** Input tokens are those of the directive and of the message format, as the sandbox counts them. */
 const usage = (input: number, output: number, more: object = {}) => {
   return { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0, ...more };
 };
 
-describe('an answer in one piece', () => {
-  test('is a chat completion under our identity', async () => {
+describe('a non-streaming response', () => {
+  test('is a chat completion with our identity', async () => {
     const { body, usage: used, getDeliveredText: deliveredText } = await whole('[[sandbox text=Yes]]');
     expect(body).toEqual({
       ...identity,
@@ -94,13 +94,13 @@ describe('an answer in one piece', () => {
     expect(deliveredText()).toBe('Yes');
   });
 
-  test.each(['claude-opus-4-7', 'claude-opus-4-6'])('of %s has its reasoning', async (model) => {
+  test.each(['claude-opus-4-7', 'claude-opus-4-6'])('includes the reasoning of %s', async (model) => {
     const more = { model, temperature: 0.5, top_k: 3, reasoning: { effort: 'high' } };
     const { body } = await whole('[[sandbox text=Yes reasoning=3]]', more);
     expect(body.choices).toMatchObject([{ message: { content: 'Yes', reasoning: 'every coin that' } }]);
   });
 
-  test.each([true, false])('shows no reasoning where none is wanted, streamed: %s', async (streamed) => {
+  test.each([true, false])('has no reasoning if the request excludes it, streamed: %s', async (streamed) => {
     const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
     const answer = await chat.chat({ ...call, stream: streamed, withoutReasoning: true });
     let text = answer.kind === 'complete' ? JSON.stringify(answer.body) : '';
@@ -115,7 +115,7 @@ describe('an answer in one piece', () => {
     expect(answer.getDeliveredText()).toBe('every coin thatYes');
   });
 
-  test('has its reasoning, and the tokens of it apart', async () => {
+  test('includes the reasoning and reports its tokens separately', async () => {
     const more = { reasoning: { max_tokens: 1_024 } };
     const { body, usage: used } = await whole('[[sandbox text=Yes reasoning=3]]', more);
     const details = [{ type: 'reasoning.text', text: 'every coin that', signature: expect.any(String) }];
@@ -125,24 +125,24 @@ describe('an answer in one piece', () => {
     expect(used).toMatchObject({ output: 1, reasoning: 3 });
   });
 
-  test('is cut by the limit', async () => {
+  test('ends at the output limit', async () => {
     const { body } = await whole('[[sandbox tokens=9]]', { max_completion_tokens: 2 });
     expect(body.choices).toMatchObject([{ finish_reason: 'length' }]);
   });
 
-  test('reports what was cached, in a class of its own', async () => {
+  test('reports cached tokens separately', async () => {
     expect((await whole('[[sandbox fault=cached]]')).usage).toEqual(usage(8, 16, { cacheRead: 7 }));
   });
 
-  test('that reports zero has cost nothing, and one that reports nothing has to be counted', async () => {
+  test('has a usage of zero if zero is reported, and no usage if none is reported', async () => {
     expect((await whole('[[sandbox fault=zero]]')).usage).toEqual(usage(0, 0));
     expect((await whole('[[sandbox fault=no_usage]]')).usage).toBeUndefined();
   });
 
   test.each([
-    ['cut', 'upstream_error', 'broke off'],
+    ['cut', 'upstream_error', 'ended the response early'],
     ['malformed', 'upstream_error', 'not a message'],
-  ])('with the fault %s may be invoiced as far as it came', async (fault, code, words) => {
+  ])('reports the received text after the fault %s, since it may be invoiced', async (fault, code, words) => {
     const failure = {
       code,
       message: expect.stringContaining(words),
@@ -153,7 +153,7 @@ describe('an answer in one piece', () => {
 });
 
 describe('a stream', () => {
-  test('is one of chat completion chunks under our identity, and its usage is exact', async () => {
+  test('consists of chat completion chunks with our identity, and reports the exact usage', async () => {
     const streamed = await stream('[[sandbox tokens=8 chunks=3]]');
     expect(streamed.failure).toBeUndefined();
     expect(streamed.chunks).toHaveLength(1 + 3 + 1);
@@ -164,22 +164,22 @@ describe('a stream', () => {
     expect(streamed.answer.getDeliveredText()).toBe('every coin that comes in is counted twice');
   });
 
-  test('has its reasoning before its words', async () => {
+  test('has the reasoning before the text', async () => {
     const streamed = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning: { effort: 'medium' } });
     expect([deltas(streamed, 'reasoning'), deltas(streamed, 'content')]).toEqual(['every coin that', 'Yes']);
     expect(streamed.answer.usage()).toMatchObject({ output: 1, reasoning: 3 });
   });
 
-  test('reports what was cached, zero, or nothing', async () => {
+  test('reports cached tokens, zero tokens or no usage', async () => {
     expect((await stream('[[sandbox fault=cached]]')).answer.usage()).toEqual(usage(8, 16, { cacheRead: 7 }));
     expect((await stream('[[sandbox fault=zero]]')).answer.usage()).toEqual(usage(0, 0));
     expect((await stream('[[sandbox fault=no_usage]]')).answer.usage()).toBeUndefined();
   });
 
   test.each([
-    ['cut', 'The upstream broke off the answer'],
-    ['error', 'The upstream broke off the answer'],
-  ])('with the fault %s fails after what was delivered, without a usage', async (fault, message) => {
+    ['cut', 'The provider ended the response early'],
+    ['error', 'The provider ended the response early'],
+  ])('fails after the delivered text with the fault %s, without a usage', async (fault, message) => {
     const streamed = await stream(`[[sandbox tokens=8 chunks=8 fault=${fault}]]`);
     expect(streamed.failure).toMatchObject({ code: 'upstream_error', message });
     expect(streamed.answer.usage()).toBeUndefined();
@@ -192,7 +192,7 @@ describe('a tool', () => {
   const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
   const called = { name: 'weather', arguments: '{"city":"Zürich"}' };
 
-  test('is called, and its result goes back', async () => {
+  test('is called, and its result is sent back', async () => {
     const content = '[[sandbox tool=weather]]';
     const { body } = await whole(content, { tools });
     const [choice] = body.choices as { message: { tool_calls: { id: string }[] }; finish_reason: string }[];
@@ -205,7 +205,7 @@ describe('a tool', () => {
     expect(next.body.choices).toMatchObject([{ finish_reason: 'stop' }]);
   });
 
-  test('is called in a stream, piece by piece', async () => {
+  test('is called in chunks of a stream', async () => {
     const streamed = await stream('[[sandbox tool=any chunks=3]]', { tools, tool_choice: 'auto' });
     const pieces = streamed.chunks.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
     expect(pieces[0]).toEqual({
@@ -222,44 +222,44 @@ describe('a tool', () => {
     ['required', 'tool_calls'],
     [{ type: 'function', function: { name: 'weather' } }, 'tool_calls'],
     ['none', 'stop'],
-  ])('is chosen as the request says: %j', async (tool_choice, reason) => {
+  ])('is called or not as tool_choice requires: %j', async (tool_choice, reason) => {
     const { body } = await whole('Hello', { tools, tool_choice, parallel_tool_calls: false });
     expect(body.choices).toMatchObject([{ finish_reason: reason }]);
   });
 });
 
-describe('a refusal', () => {
+describe('a failed call', () => {
   test.each([
     [
       '400',
       { code: 'invalid_request', status: 400, publicMessage: expect.stringContaining('as the sandbox was instructed') },
     ],
     ['429', { code: 'rate_limited', status: 429, retryAfterSeconds: 1 }],
-    ['500', { code: 'upstream_error', status: 500, message: 'The upstream answered with status 500' }],
+    ['500', { code: 'upstream_error', status: 500, message: 'The provider responded with status 500' }],
     ['overloaded', { code: 'upstream_unavailable', status: 529 }],
     ['refuse', { code: 'upstream_unavailable', status: undefined }],
-  ])('by %s is a failure, in a stream as well', async (fault, failure) => {
+  ])('with %s has the same error whether or not it is streamed', async (fault, failure) => {
     await expect(whole(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, deliveredText: undefined });
     await expect(stream(`[[sandbox fault=${fault}]]`)).rejects.toMatchObject({ ...failure, deliveredText: undefined });
   });
 
-  test('of a stream by silence is a timeout once it has begun, and before only when all time is up', async () => {
+  test('times out if its stream becomes idle, but not before the first output', async () => {
     const { failure } = await stream('[[sandbox tokens=2 chunk_delay=1000]]');
     expect(failure).toMatchObject({ code: 'timeout' });
     const { chunks } = await stream('[[sandbox tokens=2 latency=1000]]');
     expect(chunks.at(-1).choices[0].finish_reason).toBe('stop');
   });
 
-  test('of a stream by an event that is no JSON comes before anything was passed on', async () => {
+  test('ends before anything is forwarded if its first event is not JSON', async () => {
     await expect(stream('[[sandbox fault=malformed]]')).rejects.toMatchObject({ code: 'upstream_error' });
   });
 
-  test('is made here for what Anthropic cannot do', async () => {
+  test('is not sent to Anthropic if a parameter is unsupported', async () => {
     await expect(whole('Hello', { n: 2 })).rejects.toMatchObject({ code: 'invalid_request', status: undefined });
   });
 });
 
-describe('an empty account of ours', () => {
+describe('an empty account of the operator', () => {
   let server: Server;
   let broke: ReturnType<typeof createAnthropicProvider>;
   beforeAll(async () => {
@@ -274,7 +274,7 @@ describe('an empty account of ours', () => {
     server.close();
   });
 
-  test('is not reported to the caller as a fault of the request', async () => {
+  test('is not reported to the caller as an invalid request', async () => {
     const failure = { code: 'upstream_error', status: 400, message: expect.not.stringContaining('credit') };
     await expect(broke.chat(callOf('Hello'))).rejects.toMatchObject(failure);
   });

@@ -14,16 +14,16 @@ import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
 import { AnthropicSearchTranslator } from './search-events.ts';
 
-/** The last version that takes `temperature`, `top_p` and `top_k`, which OpenAI's clients send. */
+/** The latest version that accepts `temperature`, `top_p` and `top_k`, which OpenAI's clients send. */
 export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
-/** Anthropic wants a limit always; without one the answer may be as long as the smallest of its models makes it. */
+/** Anthropic requires an output limit. This default is the maximum output of the smallest of its models. */
 const DEFAULT_MAX_TOKENS = 64_000;
-/** Anthropic's own status for what others answer with 503. */
+/** Anthropic's status for an overload; other providers use 503. */
 const OVERLOADED_STATUS = 529;
 
-/** Chats in Anthropic's Messages. */
+/** Chat completions through Anthropic's Messages API. */
 export class AnthropicChat {
-  /** @param defaultMaxTokens output tokens at most where the request names no limit */
+  /** @param defaultMaxTokens output limit of a request that specifies none */
   constructor(
     private readonly endpoint: JsonHttpClient,
     private readonly defaultMaxTokens = DEFAULT_MAX_TOKENS,
@@ -48,7 +48,7 @@ export class AnthropicChat {
   }
 }
 
-/** What was said otherwise than the caller has; nothing for nothing. */
+/** Returns the sampling parameters that are sent with another value than the caller's; undefined if there are none. */
 function findChangedSampling(body: JsonObject, request: JsonObject): AppliedSampling | undefined {
   const fields = (['temperature', 'top_p'] as const).filter(
     (field) => (body[field] ?? null) !== null && body[field] !== request[field],
@@ -60,17 +60,17 @@ function findChangedSampling(body: JsonObject, request: JsonObject): AppliedSamp
 export function toAnthropicError(status: number, headers: Headers, text: string): UpstreamError {
   if (status === OVERLOADED_STATUS) {
     const { retryAfterSeconds } = toUpstreamErrorFromResponse(status, headers, text);
-    return new UpstreamError('upstream_unavailable', 'The upstream is overloaded; try again later', {
+    return new UpstreamError('upstream_unavailable', 'The provider is overloaded; retry later', {
       status,
       retryAfterSeconds,
     });
   }
   const failure = toUpstreamErrorFromResponse(status, headers, text);
-  // Our own account with Anthropic is empty, which is reported as if the request were wrong. That is not the caller's business.
+  // Anthropic reports an empty account of the operator as an invalid request.
   if (status === 400 && /credit balance/i.test(failure.upstreamMessage ?? '')) {
-    return new UpstreamError('upstream_error', 'The upstream does not serve us', { status });
+    return new UpstreamError('upstream_error', 'The provider does not serve this gateway', { status });
   }
-  // Anthropic has no word for it, only this sentence.
+  // Anthropic has no error code for this case, only this message.
   if (!/prompt is too long/i.test(failure.upstreamMessage ?? '')) return failure;
   return failure.withDetails({ upstreamCode: 'context_length_exceeded' });
 }

@@ -1,6 +1,6 @@
-/** What an answer consists of, in Anthropic's words and in OpenAI's. */
+/** The content blocks of Anthropic's responses and their equivalents in OpenAI's API. */
 
-/** A content block of an answer. Of Anthropic's own tools only the web search is among them. */
+/** A content block of a response. Of the tools that Anthropic runs, only the web search is used. */
 export type AnthropicContentBlock =
   | { readonly type: 'text'; readonly text: string; readonly citations?: readonly Citation[] | null }
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature?: string }
@@ -9,14 +9,14 @@ export type AnthropicContentBlock =
   | { readonly type: 'server_tool_use'; readonly id: string; readonly name: string; readonly input: unknown }
   | SearchResultBlock;
 
-/** What a search has found: a list of pages, or an error, which is not invoiced. */
+/** The result of a search: `content` is a list of pages, or an error, which is not invoiced. */
 export interface SearchResultBlock {
   readonly type: 'web_search_tool_result';
   readonly tool_use_id: string;
   readonly content: unknown;
 }
 
-/** A page that a text is taken from; of other kinds only the type is known. */
+/** The source of a text. Only citations of search results have a URL and a title. */
 export interface Citation {
   readonly type: string;
   readonly url?: string;
@@ -33,15 +33,15 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ['refusal', 'content_filter'],
 ]);
 
-/** OpenAI's finish reason; one that is not known ends an answer as any other. */
+/** Returns OpenAI's finish reason; `stop` for an unknown stop reason. */
 export function toFinishReason(stopReason: string): string {
   return FINISH_REASONS.get(stopReason) ?? 'stop';
 }
 
-/** The name that OpenRouter's clients know the format by, and send it back with. */
+/** OpenRouter's name of the format, which its clients send back together with the reasoning. */
 export const REASONING_FORMAT = 'anthropic-claude-v1';
 
-/** Thinking with its signature, which the caller must send back for Anthropic to go on with a tool's result. */
+/** Returns thinking with its signature. Anthropic requires both together with the results of tool calls. */
 export function toReasoningDetail(
   index: number,
   block: Extract<AnthropicContentBlock, { type: 'thinking' | 'redacted_thinking' }>,
@@ -57,7 +57,7 @@ export function toReasoningDetail(
     : { type: 'reasoning.encrypted', data: block.data, format: REASONING_FORMAT, index };
 }
 
-/** Sources as OpenAI's clients know them: where in the answer they stand. `content` is OpenRouter's addition. */
+/** Returns OpenAI's annotations for a range of the text. Their `content` is an addition of OpenRouter. */
 export function toAnnotations(citations: readonly Citation[], start: number, end: number): readonly object[] {
   return citations
     .filter(({ type, url }) => type === 'web_search_result_location' && typeof url === 'string')

@@ -1,4 +1,4 @@
-/** What is read of a chat request in OpenAI's shape. */
+/** The fields of a chat request in OpenAI's format that are translated for Anthropic. */
 
 import { type Reasoning, UpstreamError } from '#application';
 import { type JsonObject } from '#kernel';
@@ -21,14 +21,14 @@ export interface ChatRequestBody extends JsonObject {
   readonly reasoning?: Reasoning;
 }
 
-/** What the caller must have and Anthropic cannot give. */
+/** For a parameter that Anthropic does not support and that must not be ignored. */
 export function unsupportedError(message: string): UpstreamError {
   return new UpstreamError('invalid_request', message);
 }
 
 /**
- * A mark for Anthropic's cache, as OpenRouter's clients set it. Always of the short life: the long one costs more than
- * what is charged for a cache write.
+ * Returns Anthropic's `cache_control` for one that OpenRouter's clients set. The lifetime is always the short one,
+ * because a long one costs more than the gateway charges for a cache write.
  */
 export function toCacheControl(mark: unknown): JsonObject {
   return typeof mark === 'object' && mark !== null ? { cache_control: { type: 'ephemeral' } } : {};

@@ -1,14 +1,15 @@
 import { type JsonObject } from '#kernel';
 
-/** Where a schema has one more, a list of more, or more by name. */
+/** Keywords whose value is a schema, a list of schemas, or a map of schemas. */
 const SUBSCHEMA_KEYWORDS = ['items', 'not', 'additionalProperties'];
 const SUBSCHEMA_LIST_KEYWORDS = ['anyOf', 'oneOf', 'allOf', 'prefixItems'];
 const SUBSCHEMA_MAP_KEYWORDS = ['properties', '$defs', 'definitions'];
 
 /**
- * The schema with every object closed. OpenAI demands that only of strict ones; Anthropic demands it of all
- * (`'additionalProperties' must be explicitly set to false`), and what a closed one allows an open one allows too. Objects
- * whose further properties have a schema stay as they are: closed they would be empty.
+ * Sets `additionalProperties: false` on every object of a schema. OpenAI requires this only for strict schemas,
+ * Anthropic for all (`'additionalProperties' must be explicitly set to false`). A closed schema never allows more than
+ * the original one. Objects whose `additionalProperties` is a schema do not change, since they are maps and would only
+ * allow an empty object.
  */
 export function closeSchema(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema;

@@ -1,4 +1,4 @@
-/** OpenAI's messages as Anthropic's turns. */
+/** Translates OpenAI's messages to Anthropic's turns. */
 import { type JsonObject } from '#kernel';
 import { REASONING_FORMAT } from './blocks.ts';
 import { toCacheControl, unsupportedError } from './body.ts';
@@ -9,8 +9,8 @@ export interface ConversationTurn {
 }
 
 /**
- * System messages stand apart, wherever they stood. Messages of one side that follow each other are one turn: so all
- * results of the tools that were called at once come back together, as Anthropic demands.
+ * Separates all system messages, and merges consecutive messages of the same role into one turn. Anthropic requires
+ * that the results of parallel tool calls are in one turn.
  */
 export function toConversation(sent: readonly JsonObject[]): {
   readonly system: JsonObject[];
@@ -38,14 +38,14 @@ export function toConversation(sent: readonly JsonObject[]): {
   return { system, messages: turns };
 }
 
-/** What the assistant said: its thoughts, if the caller kept them, its words, and the calls it made. */
+/** Returns the blocks in Anthropic's order: thinking that the client has stored, then text, then tool calls. */
 function toAssistantBlocks({ content, reasoning_details, tool_calls }: JsonObject): JsonObject[] {
   return [...toThinkingBlocks(reasoning_details), ...toBlocks(content), ...toArray(tool_calls).map(toToolUse)];
 }
 
 function toThinkingBlocks(details: unknown): JsonObject[] {
   return toArray(details).flatMap(({ type, text, signature, data, format }): JsonObject[] => {
-    // Anthropic refuses what another vendor has signed.
+    // Anthropic rejects reasoning with the signature of another provider.
     if (typeof format === 'string' && format !== REASONING_FORMAT) return [];
     if (type === 'reasoning.text' && signature) return [{ type: 'thinking', thinking: text ?? '', signature }];
     return type === 'reasoning.encrypted' && data ? [{ type: 'redacted_thinking', data }] : [];
@@ -61,7 +61,7 @@ function parseToolInput(text: unknown): unknown {
   try {
     return JSON.parse(String(text ?? '').trim() || '{}');
   } catch {
-    throw unsupportedError('The arguments of a tool call are not JSON');
+    throw unsupportedError('The arguments of a tool call must be JSON');
   }
 }
 
@@ -77,7 +77,7 @@ function toToolResult({ tool_call_id, content, is_error, cache_control }: JsonOb
   };
 }
 
-/** Ids that other vendors made may have characters that Anthropic does not allow. */
+/** Ids of other providers may have characters that Anthropic does not allow. */
 function toToolId(id: unknown): string {
   return String(id).replace(/[^a-zA-Z0-9_-]/g, '_');
 }
@@ -98,25 +98,25 @@ function partToBlocks(part: JsonObject): JsonObject[] {
     case 'file':
       return [{ type: 'document', ...toDocument(part.file), ...toCacheControl(part.cache_control) }];
     default:
-      throw unsupportedError(`This model takes text, images and files, not a part of type "${part.type}"`);
+      throw unsupportedError(`Content parts of the type "${part.type}" are not supported by this model`);
   }
 }
 
-/** Anthropic refuses a text without characters. */
+/** Leaves out empty text, which Anthropic rejects. */
 function toTextBlocks(value: unknown): JsonObject[] {
   return typeof value === 'string' && value !== '' ? [{ type: 'text', text: value }] : [];
 }
 
 function toImageSource(value: unknown): JsonObject {
   const { url } = (typeof value === 'string' ? { url: value } : (value ?? {})) as JsonObject;
-  return parseSource(url) ?? throwUnsupported('An image must be a data: URL in base64, or an http(s) URL');
+  return parseSource(url) ?? throwUnsupported('image_url must be a base64 data: URL or an http or https URL');
 }
 
 function toDocument(value: unknown): JsonObject {
   const { file_data, filename } = (value ?? {}) as JsonObject;
   const from =
     decodePlainText(parseSource(file_data)) ??
-    throwUnsupported('A file must be given as file_data: a data: URL in base64, or an http(s) URL');
+    throwUnsupported('file_data must be a base64 data: URL or an http or https URL');
   return { source: from, ...(typeof filename === 'string' ? { title: filename } : {}) };
 }
 
@@ -128,7 +128,7 @@ function parseSource(url: unknown): JsonObject | undefined {
   return head ? { type: 'base64', media_type: head[1]?.toLowerCase(), data: url.slice(comma + 1) } : undefined;
 }
 
-/** A document of plain text is given as it reads; in base64 Anthropic takes PDF only. */
+/** Decodes a plain text document, because Anthropic accepts only PDF documents in base64. */
 function decodePlainText(from: JsonObject | undefined): JsonObject | undefined {
   if (from?.media_type !== 'text/plain') return from;
   return { type: 'text', media_type: 'text/plain', data: Buffer.from(String(from.data), 'base64').toString('utf8') };

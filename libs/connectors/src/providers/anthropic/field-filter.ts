@@ -1,7 +1,7 @@
 /**
- * What goes to vendors that speak Anthropic's Messages. Not listed, since it would change what is billed: `service_tier`,
- * `inference_geo`, `speed`, `container`, `mcp_servers`, and the life of a mark for the cache.
- * https://docs.claude.com/en/api/messages
+ * The fields that are sent to providers with Anthropic's Messages API (https://docs.claude.com/en/api/messages). Fields
+ * that change the price are not listed: `service_tier`, `inference_geo`, `speed`, `container`, `mcp_servers` and the
+ * lifetime of `cache_control`.
  */
 import { allowAny, allowByType, allowEach, allowFields } from '../../http/field-filter.ts';
 import { SEARCH_TOOL_TYPE } from './searches.ts';
@@ -27,7 +27,7 @@ const result = allowFields({
   cache_control: mark,
 });
 
-/** Tools of the caller's have no type; of Anthropic's own there is the search that we have a price for. */
+/** The caller's tools have no type. Of Anthropic's own tools only the web search is priced. */
 const tool = allowByType(
   'Tools',
   {

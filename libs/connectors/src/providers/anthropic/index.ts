@@ -3,7 +3,7 @@ import type { ProviderClient } from '../provider.ts';
 import { ANTHROPIC_HEADERS, AnthropicChat, toAnthropicError } from './anthropic-chat.ts';
 import { messagesFilter } from './field-filter.ts';
 
-/** A vendor that speaks Anthropic's Messages, at an address without `/v1`. */
+/** A provider with Anthropic's Messages API. The base URL does not include `/v1`. */
 export function createAnthropicProvider({ http, credential }: ProviderClient) {
   const headers = { ...ANTHROPIC_HEADERS, 'x-api-key': credential };
   const chat = new AnthropicChat(

@@ -29,7 +29,7 @@ interface Translated {
   readonly failure: unknown;
 }
 
-/** What becomes of a body, in pieces of so many bytes. */
+/** Translates a body in chunks of `size` bytes. */
 function translate(body: string, size = Number.POSITIVE_INFINITY): Translated {
   const events = new AnthropicEventTranslator(identity);
   const bytes = Buffer.from(body);
@@ -84,13 +84,13 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
     'Héllo "😀"\n',
   ],
   [
-    'a text that begins with its block',
+    'text in the start of its block',
     [start(), open(0, { type: 'text', text: 'A' }), text('B'), close(0), end('max_tokens'), stop],
     [role, { content: 'A' }, { content: 'B' }, 'length'],
     'AB',
   ],
   [
-    'words, and two calls of tools',
+    'text and two tool calls',
     [
       start(),
       open(0, { type: 'text', text: '' }),
@@ -120,13 +120,13 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
     'Waitweather{"city": "Zürich"}time{"zone":"CET"}',
   ],
   [
-    'a call without arguments, which are an empty object',
+    'a call without arguments, with an empty object',
     [start(), open(0, tool('toolu_1', 'now')), json('', 0), close(0), end('tool_use'), stop],
     [role, toolCall(0, 'toolu_1', 'now'), args(0, '{}'), 'tool_calls'],
     'now',
   ],
   [
-    'thinking with its signature, hidden thinking, and text',
+    'thinking with its signature, redacted thinking and text',
     [
       start(),
       open(0, { type: 'thinking', thinking: '', signature: '' }),
@@ -155,9 +155,9 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
     ],
     'Hm, "ü"Yes',
   ],
-  ['a refusal without words', [start(), end('refusal'), stop], [role, 'content_filter'], ''],
+  ['a refusal without text', [start(), end('refusal'), stop], [role, 'content_filter'], ''],
   [
-    'citations, which have no place',
+    'citations, which are left out',
     [
       start(),
       open(0, { type: 'text', text: '' }),
@@ -172,7 +172,7 @@ const VECTORS: [string, { type: string }[], unknown[], string][] = [
   ],
 ];
 
-test('the word of the caller that ended an answer is named with its end', () => {
+test('the stop sequence that ended a completion is reported with its finish reason', () => {
   const ended = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'Ü"' }, usage: {} };
   const out: string[] = [];
   new AnthropicEventTranslator(identity).accept(Buffer.from([start(), ended, stop].map(printed).join('')), (piece) => {
@@ -182,7 +182,7 @@ test('the word of the caller that ended an answer is named with its end', () => 
   expect(last.choices).toEqual([{ index: 0, delta: {}, finish_reason: 'stop', stop_sequence: 'Ü"' }]);
 });
 
-describe('a stream of Anthropic becomes one of OpenAI', () => {
+describe('a stream of Anthropic is translated to OpenAI’s chunks', () => {
   test.each(VECTORS)('%s', (_, events, chunks, delivered) => {
     const translated = translate(events.map(printed).join(''));
     expect(translated.failure).toBeUndefined();
@@ -191,7 +191,7 @@ describe('a stream of Anthropic becomes one of OpenAI', () => {
     expect(translated.events.isEnded).toBe(true);
   });
 
-  test.each([1, 7, 64])('wherever its pieces end: at every %p bytes', (size) => {
+  test.each([1, 7, 64])('at any chunk boundary: every %p bytes', (size) => {
     for (const [, events, chunks, delivered] of VECTORS) {
       const translated = translate(events.map(printed).join(''), size);
       expect(translated.chunks).toEqual(chunks);
@@ -199,7 +199,7 @@ describe('a stream of Anthropic becomes one of OpenAI', () => {
     }
   });
 
-  test('however its JSON is printed: spaced, in another order, padded, with other line ends', () => {
+  test('for any JSON format: with spaces, in another order, padded, with other line ends', () => {
     const [, events, chunks] = VECTORS[0] as (typeof VECTORS)[number];
     const spaced = events.map((event) => `data: ${JSON.stringify(event, null, 1).replaceAll('\n', '')}\r\n\r\n`);
     const turned = events.map((event) =>
@@ -210,13 +210,13 @@ describe('a stream of Anthropic becomes one of OpenAI', () => {
     for (const body of [spaced, turned, padded, escaped]) expect(translate(body.join('')).chunks).toEqual(chunks);
   });
 
-  test('however long a piece is', () => {
+  test('with deltas of more than a megabyte', () => {
     const long = 'a"\n'.repeat(500_000);
     const body = [start(), open(0, { type: 'text', text: '' }), text(long), end('end_turn'), stop];
     expect(translate(body.map(printed).join('')).events.getDeliveredText()).toBe(long);
   });
 
-  test('whatever comes behind its end is not read', () => {
+  test('without anything that follows its end', () => {
     const [, events, chunks] = VECTORS[0] as (typeof VECTORS)[number];
     expect(translate(`${events.map(printed).join('')}data: nonsense\n\n`)).toMatchObject({
       chunks,
@@ -229,53 +229,53 @@ describe('the usage', () => {
   const usage = { input_tokens: 12, cache_read_input_tokens: 100, output_tokens: 1 };
   const known = { input: 12, cacheRead: 100, cacheWrite: 0, output: 5, reasoning: 0 };
 
-  test('is what start and end report together', () => {
+  test('is merged from the reports at the start and at the end', () => {
     const { events } = translate([start(usage), end('end_turn'), stop].map(printed).join(''));
     expect(events.usage()).toEqual(known);
   });
 
-  test('is not known before the end, whose output alone is true', () => {
+  test('is undefined before the end, because the earlier output tokens are preliminary', () => {
     const { events } = translate([start(usage), open(0, { type: 'text', text: '' }), text('A')].map(printed).join(''));
     expect(events.usage()).toBeUndefined();
     expect(events.getDeliveredText()).toBe('A');
   });
 
-  test('is not known where it is not reported', () => {
+  test('is undefined if it is not reported', () => {
     const silent = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
     expect(translate([start(), silent, stop].map(printed).join('')).events.usage()).toBeUndefined();
   });
 });
 
-describe('a stream that goes wrong', () => {
+describe('a stream that fails', () => {
   const opening = [start(), open(0, { type: 'text', text: '' })].map(printed).join('');
   const error = (type: string) => printed({ type: 'error', error: { type, message: 'So it is' } } as { type: string });
 
   test.each([
-    ['overloaded_error', 'upstream_error', 'The upstream broke off the answer'],
-    ['api_error', 'upstream_error', 'The upstream broke off the answer'],
-    ['constructor', 'upstream_error', 'The upstream broke off the answer'],
-    ['rate_limit_error', 'rate_limited', 'The upstream is limiting requests; try again later'],
-    ['timeout_error', 'timeout', 'The upstream took too long'],
-  ])('by %s is a failure with the code %s, in our words, after what came before', (type, code, message) => {
+    ['overloaded_error', 'upstream_error', 'The provider ended the response early'],
+    ['api_error', 'upstream_error', 'The provider ended the response early'],
+    ['constructor', 'upstream_error', 'The provider ended the response early'],
+    ['rate_limit_error', 'rate_limited', 'The provider is limiting requests; retry later'],
+    ['timeout_error', 'timeout', 'The provider took too long to respond'],
+  ])('reports %s with the code %s and our message, after the text that was received before', (type, code, message) => {
     const { chunks, failure } = translate(opening + printed(text('A')) + error(type));
     expect(chunks).toEqual([role, { content: 'A' }]);
     expect(failure).toBeInstanceOf(UpstreamError);
     expect(failure).toMatchObject({ code, message, publicMessage: message });
   });
 
-  test('before its first word has passed nothing on, so that it can be asked for again', () => {
+  test('has forwarded nothing if it fails before its first output, so that it can be retried', () => {
     expect(translate(opening + printed(ping) + error('overloaded_error')).chunks).toEqual([]);
   });
 
   test.each([
     ['is not JSON', 'data: {"type":"content_block_de\n\n', 'not JSON'],
-    ['is missing', '', 'before the answer was complete'],
-  ])('whose next event %s is a failure', (_, more, words) => {
+    ['is missing', '', 'before the response was complete'],
+  ])('has the code upstream_error if its next event %s', (_, more, words) => {
     const { failure } = translate(opening + printed(text('A')) + more);
     expect(failure).toMatchObject({ code: 'upstream_error', message: expect.stringContaining(words) });
   });
 
-  test('is complete when its reason to end has come, if only the last event is missing', () => {
+  test('is complete after its stop reason if only the last event is missing', () => {
     expect(translate(opening + printed(end('end_turn'))).failure).toBeUndefined();
   });
 });

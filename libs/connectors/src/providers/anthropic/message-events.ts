@@ -1,6 +1,6 @@
 /**
- * Anthropic's server-sent events on their way through, as OpenAI's chunks. Pieces of text, thinking and arguments, which
- * are nearly all that comes, are not parsed: the string goes from one JSON to the other as it stands.
+ * Translates Anthropic's server-sent events to OpenAI's chunks. Deltas of text, thinking and arguments, which are
+ * nearly all events, are not parsed: their JSON string is copied unchanged.
  */
 import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -10,14 +10,14 @@ import { EventTranslator } from '../../http/stream-relay.ts';
 import { type AnthropicContentBlock, type Citation, toFinishReason, toReasoningDetail } from './blocks.ts';
 import { mergeAnthropicUsage, parseAnthropicUsage } from './usage.ts';
 
-/** A piece of content as Anthropic prints it, with the padding that hides its size; any other print is parsed. */
+/** A content delta as Anthropic serialises it, with the padding that hides its size. Any other format is parsed. */
 const CONTENT_DELTA =
   /^\{"type":"content_block_delta","index":(\d+),"delta":\{"type":"(?:text|thinking|input_json)_delta","(text|thinking|partial_json)":"([^"\\]*(?:\\.[^"\\]*)*)"\s*\}\s*\}$/;
 
-/** Characters of an event that is matched; a pattern has no stack for the longest ones. */
+/** Longer events are parsed instead of matched, because the pattern could exhaust the stack of the regex engine. */
 const MAX_MATCHED_CHARACTERS = 64 * 1024;
 
-/** What an error within a stream means; every other one is the upstream's own trouble. */
+/** Errors within a stream that have their own code. All others are reported as `upstream_error`. */
 const STREAM_ERRORS: ReadonlyMap<unknown, readonly [FailureCode, string]> = new Map([
   ['rate_limit_error', ['rate_limited', MESSAGE_RATE_LIMITED]],
   ['timeout_error', ['timeout', MESSAGE_TIMEOUT]],
@@ -37,17 +37,17 @@ export interface AnthropicEvent {
     readonly signature?: string;
     readonly citation?: Citation;
     readonly stop_reason?: string | null;
-    /** The caller's word that ended the answer; OpenAI's clients do not look for it. */
+    /** The stop sequence of the caller that ended the completion. OpenAI's API has no such field. */
     readonly stop_sequence?: string | null;
   };
   readonly usage?: unknown;
   readonly error?: { readonly type?: unknown; readonly message?: unknown };
 }
 
-/** A block that has started. Texts are the inside of JSON strings, in Latin-1 as they came. */
+/** A block that has started. Its texts are the content of JSON strings, in Latin-1 as received. */
 interface OpenBlock {
   readonly start: AnthropicContentBlock;
-  /** Which tool call of the answer, or which piece of its reasoning, this is. */
+  /** Index among the tool calls, or among the reasoning blocks, of the completion. */
   readonly at: number;
   text: string;
   signature: string;
@@ -58,7 +58,7 @@ export class AnthropicEventTranslator extends EventTranslator {
   private readonly blocks = new Map<number, OpenBlock>();
   private hasSentRole = false;
   private deliveredJson = '';
-  /** Characters of it that were not passed on. */
+  /** Characters of `deliveredJson` that were not forwarded. */
   private hiddenLength = 0;
   private callCount = 0;
   private reasoningBlocks = 0;
@@ -66,7 +66,7 @@ export class AnthropicEventTranslator extends EventTranslator {
   private reportedUsage: Usage | undefined;
   private upstreamId: string | undefined;
 
-  /** @param hidesReasoning nothing of the model's thoughts is passed on */
+  /** @param hidesReasoning whether the model's reasoning is left out */
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
@@ -76,7 +76,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     this.head = `${toLatin1Json(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
   }
 
-  /** Known from the end: the figure for the output at the start is preliminary. */
+  /** Undefined until the end, because the output tokens at the start are preliminary. */
   usage(): Usage | undefined {
     return this.reportedUsage;
   }
@@ -89,7 +89,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     try {
       return JSON.parse(`"${Buffer.from(this.deliveredJson, 'latin1').toString('utf8')}"`);
     } catch {
-      return this.deliveredJson; // not quite JSON, and good enough for counting
+      return this.deliveredJson; // invalid JSON, but sufficient for counting
     }
   }
 
@@ -132,11 +132,11 @@ export class AnthropicEventTranslator extends EventTranslator {
       case 'error':
         throw toStreamError(error);
       default:
-        return ''; // `ping`, and what may be added: clients must expect it
+        return ''; // `ping`, and types that Anthropic may add later
     }
   }
 
-  /** Takes what is known at the end of what was used. */
+  /** @param usage reported at the end of the stream */
   protected recordUsage(usage: unknown): void {
     this.reportedUsage = parseAnthropicUsage(mergeAnthropicUsage(this.usageAtStart, usage)) ?? this.reportedUsage;
   }
@@ -167,7 +167,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     );
   }
 
-  /** @param text the inside of a JSON string */
+  /** @param text the content of a JSON string */
   protected handleContent(index: number, kind: AnthropicBlockKind, text: string): string {
     const block = this.blocks.get(index);
     if (text === '') return '';
@@ -188,7 +188,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     this.blocks.delete(index);
     if (!block) return '';
     const { start, at, text, signature } = block;
-    // A tool without arguments is called with no piece at all, and OpenAI's clients parse what they have got.
+    // A call without arguments has no delta, but OpenAI's clients expect JSON.
     if (start.type === 'tool_use')
       return text === '' ? this.toArgumentsChunk(at, escapeJsonText(JSON.stringify(start.input ?? {}))) : '';
     if (this.hidesReasoning) return '';
@@ -202,7 +202,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.formatChunk(`{"reasoning_details":[${detail.replace('"text":""', () => `"text":"${text}"`)}]}`);
   }
 
-  /** A chunk with something that no block has said. */
+  /** Returns a chunk with any other delta. */
   protected toDeltaChunk(delta: object): string {
     return this.formatChunk(toLatin1Json(delta));
   }
@@ -213,7 +213,10 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.formatChunk('{}', `"${toFinishReason(stopReason)}"${stopSequenceField}`);
   }
 
-  /** The first one is preceded by the role: not sooner, so that an upstream that fails before it can be asked again. */
+  /**
+   * Sends the role only with the first chunk of content: if the provider fails before, nothing was forwarded and the
+   * call can be retried.
+   */
   private formatChunk(delta: string, finish = 'null'): string {
     const chunk = formatSseEvent(`${this.head}${delta},"finish_reason":${finish}}]}`);
     if (this.hasSentRole) return chunk;
@@ -226,7 +229,7 @@ function toLatin1Json(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('latin1');
 }
 
-/** A text as it stands between the quotes of JSON. */
+/** Returns the text as the content of a JSON string, without quotes. */
 function escapeJsonText(text = ''): string {
   return toLatin1Json(text).slice(1, -1);
 }
@@ -235,11 +238,11 @@ function parseEvent(json: string): AnthropicEvent {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as AnthropicEvent;
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', { cause });
   }
 }
 
 function toStreamError(error: AnthropicEvent['error']): UpstreamError {
-  const [code, message] = STREAM_ERRORS.get(error?.type) ?? ['upstream_error', 'The upstream broke off the answer'];
+  const [code, message] = STREAM_ERRORS.get(error?.type) ?? ['upstream_error', 'The provider ended the response early'];
   return new UpstreamError(code, message);
 }

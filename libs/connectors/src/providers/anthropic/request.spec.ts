@@ -16,31 +16,31 @@ const call = (id: string, args = '{"city":"Ur"}') => {
 const use = (id: string, input: object = { city: 'Ur' }) => ({ type: 'tool_use', id, name: 'weather', input });
 const result = (id: string, content: unknown = 'sunny') => ({ type: 'tool_result', tool_use_id: id, content });
 
-describe('a request in the words of Anthropic', () => {
-  test('has what it must have, and nothing that was not said', () => {
+describe('a request to Anthropic', () => {
+  test('has the required fields, and no optional ones by default', () => {
     expect(translated({})).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, messages: [said] });
   });
 
   test.each<[string, JsonObject, JsonObject]>([
-    ['the limit', { max_completion_tokens: 7 }, { max_tokens: 7 }],
-    ['the limit by its old name', { max_tokens: 7 }, { max_tokens: 7 }],
+    ['the output limit', { max_completion_tokens: 7 }, { max_tokens: 7 }],
+    ['the output limit of the legacy field', { max_tokens: 7 }, { max_tokens: 7 }],
     ['the temperature', { temperature: 0 }, { temperature: 0 }],
-    ['a temperature that Anthropic does not have', { temperature: 1.7 }, { temperature: 1 }],
+    ['the maximum temperature for a higher one', { temperature: 1.7 }, { temperature: 1 }],
     ['top_p and top_k', { top_p: 0.9, top_k: 40 }, { top_p: 0.9, top_k: 40 }],
-    ['a temperature rather than top_p', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5 }],
-    ['one stop', { stop: 'END' }, { stop_sequences: ['END'] }],
-    ['several stops', { stop: ['a', 'b'] }, { stop_sequences: ['a', 'b'] }],
+    ['the temperature without top_p if both are set', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5 }],
+    ['one stop sequence', { stop: 'END' }, { stop_sequences: ['END'] }],
+    ['several stop sequences', { stop: ['a', 'b'] }, { stop_sequences: ['a', 'b'] }],
     ['the user', { user: 'u-1' }, { metadata: { user_id: 'u-1' } }],
     [
-      'a schema of the answer',
+      'the output schema',
       {
         response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema: { type: 'object' } } },
       },
       { output_config: { format: { type: 'json_schema', schema: { type: 'object', additionalProperties: false } } } },
     ],
-    ['what is null as if it were not there', { temperature: null, stop: null, tools: null, n: null, user: null }, {}],
+    ['no field for a parameter that is null', { temperature: null, stop: null, tools: null, n: null, user: null }, {}],
     [
-      'nothing that only OpenAI knows',
+      'no field for parameters that only OpenAI supports',
       { seed: 1, logit_bias: {}, n: 1, stream_options: {}, response_format: { type: 'json_object' } },
       {},
     ],
@@ -68,20 +68,20 @@ describe('a request in the words of Anthropic', () => {
       { parallel_tool_calls: false, tool_choice: 'required' },
       { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
     ],
-    ['as many as it likes', { parallel_tool_calls: true }, {}],
-  ])('offers tools: %s', (_, more, expected) => {
+    ['parallel calls', { parallel_tool_calls: true }, {}],
+  ])('has tools with their choice: %s', (_, more, expected) => {
     const tools = [{ name: 'weather', input_schema: { type: 'object' } }];
     expect(translated({ tools: [weather], ...more })).toEqual({ ...translated({}), tools, ...expected });
   });
 
-  test('describes tools, and binds the strict ones', () => {
+  test('has the descriptions of tools, and marks the strict ones', () => {
     const declared = { name: 'now', description: 'The time', strict: true };
     expect(translated({ tools: [{ type: 'function', function: declared }] }).tools).toEqual([
       { ...declared, input_schema: { type: 'object', properties: {} } },
     ]);
   });
 
-  test('makes no choice where there are no tools', () => {
+  test('has no tool choice without tools', () => {
     expect(translated({ tool_choice: 'auto', parallel_tool_calls: false, tools: [] })).toEqual(translated({}));
   });
 });
@@ -89,7 +89,7 @@ describe('a request in the words of Anthropic', () => {
 describe('a conversation', () => {
   test.each<[string, JsonObject[], JsonObject]>([
     [
-      'system and developer messages stand apart, wherever they stood',
+      'system and developer messages are separated',
       [{ role: 'system', content: 'A' }, hello, { role: 'developer', content: [{ type: 'text', text: 'B' }] }],
       {
         system: [
@@ -100,7 +100,7 @@ describe('a conversation', () => {
       },
     ],
     [
-      'messages of one side that follow each other are one turn',
+      'consecutive messages of one role are one turn',
       [hello, { role: 'user', content: 'You' }, { role: 'assistant', content: 'Hi' }],
       {
         messages: [
@@ -110,7 +110,7 @@ describe('a conversation', () => {
       },
     ],
     [
-      'results of tools come back together, before what the user says next',
+      'the results of parallel tool calls are in one turn, before the next user message',
       [
         hello,
         { role: 'assistant', content: 'Wait', tool_calls: [call('call_1'), call('call_2', '')] },
@@ -130,7 +130,7 @@ describe('a conversation', () => {
       },
     ],
     [
-      'a result says that the tool has failed',
+      'a tool result can be an error',
       [
         hello,
         { role: 'assistant', content: null, tool_calls: [call('call_1')] },
@@ -145,7 +145,7 @@ describe('a conversation', () => {
       },
     ],
     [
-      'ids of other vendors are written as Anthropic allows',
+      'ids of other providers are converted to characters that Anthropic allows',
       [
         { role: 'assistant', content: null, tool_calls: [call('functions.weather:0')] },
         { role: 'tool', tool_call_id: 'functions.weather:0', content: 'sunny' },
@@ -158,7 +158,7 @@ describe('a conversation', () => {
       },
     ],
     [
-      'thoughts that the caller kept come first',
+      'reasoning that the client has stored comes first',
       [
         {
           role: 'assistant',
@@ -200,7 +200,7 @@ describe('a conversation', () => {
       { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
     ],
     [
-      'an image elsewhere',
+      'an image by URL',
       { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
       { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } },
     ],
@@ -210,13 +210,13 @@ describe('a conversation', () => {
       { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' }, title: 'a.pdf' },
     ],
     [
-      'a file of plain text, as it reads',
+      'a plain text file, decoded',
       { type: 'file', file: { file_data: 'data:text/plain;charset=utf-8;base64,SGk=' } },
       { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Hi' } },
     ],
     ['a refusal', { type: 'refusal', refusal: 'No' }, { type: 'text', text: 'No' }],
     [
-      'a mark for the cache, with the short life that is priced',
+      'cache_control, with the short lifetime that is priced',
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } },
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } },
     ],
@@ -232,38 +232,38 @@ describe('thinking', () => {
   const limit = { max_completion_tokens: 10_000 };
 
   test.each<[string, JsonObject, unknown]>([
-    ['is not asked for by itself', limit, undefined],
+    ['is off by default', limit, undefined],
     [
-      'takes the part of the limit that the effort names',
+      'has a budget that is the share of the limit for the effort',
       { ...limit, reasoning: { effort: 'medium' } },
       enabled(5_000),
     ],
-    ['has the largest budget at most', { ...limit, reasoning: { effort: 'max' } }, enabled(9_500)],
-    ['may only be switched on', { ...limit, reasoning: { enabled: true } }, enabled(5_000)],
-    ['has the smallest budget at least', { ...limit, reasoning: { effort: 'minimal' } }, enabled(1_024)],
-    ['may be given in tokens', { ...limit, reasoning: { max_tokens: 2_000 } }, enabled(2_000)],
-    ['leaves something for the answer', { ...limit, reasoning: { max_tokens: 20_000 } }, enabled(9_999)],
+    ['has at most the largest budget', { ...limit, reasoning: { effort: 'max' } }, enabled(9_500)],
+    ['can be enabled without an effort', { ...limit, reasoning: { enabled: true } }, enabled(5_000)],
+    ['has at least the smallest budget', { ...limit, reasoning: { effort: 'minimal' } }, enabled(1_024)],
+    ['can have a budget in tokens', { ...limit, reasoning: { max_tokens: 2_000 } }, enabled(2_000)],
+    ['leaves tokens for the completion', { ...limit, reasoning: { max_tokens: 20_000 } }, enabled(9_999)],
     [
-      'may be hidden',
+      'can be hidden',
       { ...limit, reasoning: { max_tokens: 2_000, exclude: true } },
       { ...enabled(2_000), display: 'omitted' },
     ],
-    ['is off where it is switched off', { ...limit, reasoning: { enabled: false, max_tokens: 2_000 } }, undefined],
-    ['is off where it may take no tokens', { ...limit, reasoning: { max_tokens: 0 } }, undefined],
-    ['is off where it is only to be hidden', { ...limit, reasoning: { exclude: true } }, undefined],
-    ['is off where the effort is none', { ...limit, reasoning: { effort: 'none' } }, undefined],
+    ['is off if it is disabled', { ...limit, reasoning: { enabled: false, max_tokens: 2_000 } }, undefined],
+    ['is off with a budget of zero', { ...limit, reasoning: { max_tokens: 0 } }, undefined],
+    ['is off if it is only hidden', { ...limit, reasoning: { exclude: true } }, undefined],
+    ['is off if the effort is none', { ...limit, reasoning: { effort: 'none' } }, undefined],
     [
-      'is off where the limit is too small for it',
+      'is off if the output limit is too small',
       { max_completion_tokens: 1_024, reasoning: { effort: 'high' } },
       undefined,
     ],
     [
-      'is off where a tool must be called',
+      'is off if a tool must be called',
       { ...limit, reasoning: { effort: 'high' }, tools: [weather], tool_choice: 'required' },
       undefined,
     ],
     [
-      'is off where the thoughts before a tool call are lost',
+      'is off if the thinking before a tool call is missing',
       {
         ...limit,
         reasoning: { effort: 'high' },
@@ -279,7 +279,7 @@ describe('thinking', () => {
     expect(translated(body).thinking).toEqual(thinking);
   });
 
-  test('goes on with the result of a tool where the thoughts were kept', () => {
+  test('stays on with a tool result if the thinking before the call is included', () => {
     const reasoning_details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
     const messages = [
       hello,
@@ -289,13 +289,13 @@ describe('thinking', () => {
     expect(translated({ ...limit, reasoning: { effort: 'low' }, messages }).thinking).toEqual(enabled(2_000));
   });
 
-  test('leaves no choice of sampling', () => {
+  test('excludes sampling parameters', () => {
     const request = translated({ ...limit, reasoning: { effort: 'low' }, temperature: 0, top_p: 0.5, top_k: 3 });
     expect([request.temperature, request.top_p, request.top_k]).toEqual([undefined, undefined, undefined]);
   });
 });
 
-describe('thinking of models that decide by themselves how long', () => {
+describe('adaptive thinking', () => {
   const models = [
     'claude-opus-4-7',
     'claude-opus-4-7-20260416',
@@ -312,28 +312,28 @@ describe('thinking of models that decide by themselves how long', () => {
   const limit = { max_completion_tokens: 10_000 };
   const thinking = { type: 'adaptive', display: 'summarized' };
 
-  test.each(models)('is adaptive for %s, which takes no budget', (model) => {
+  test.each(models)('is used for %s, which accepts no budget', (model) => {
     expect(translated({ ...limit, model, reasoning: { effort: 'low' } }).thinking).toEqual(thinking);
   });
 
-  test.each(older)('has a budget for %s', (model) => {
+  test.each(older)('is not used for %s, which has a budget', (model) => {
     const request = translated({ ...limit, model, reasoning: { effort: 'low' } });
     expect([request.thinking, request.output_config]).toEqual([{ type: 'enabled', budget_tokens: 2_000 }, undefined]);
   });
 
   test.each<[string, JsonObject, JsonObject]>([
-    ['is not asked for by itself', {}, {}],
-    ['has the effort of the word', { effort: 'xhigh' }, { thinking, output_config: { effort: 'xhigh' } }],
-    ['has the highest', { effort: 'max' }, { thinking, output_config: { effort: 'max' } }],
-    ['has no lower one than low', { effort: 'minimal' }, { thinking, output_config: { effort: 'low' } }],
-    ['has a few tokens’ effort', { max_tokens: 1_000 }, { thinking, output_config: { effort: 'low' } }],
-    ['has half the tokens’ effort', { max_tokens: 5_000 }, { thinking, output_config: { effort: 'medium' } }],
-    ['has many tokens’ effort', { max_tokens: 9_000 }, { thinking, output_config: { effort: 'high' } }],
-    ['may only be switched on', { enabled: true }, { thinking, output_config: { effort: 'medium' } }],
-    ['is off', { enabled: false }, {}],
-    ['is off where the effort is none', { effort: 'none' }, {}],
+    ['is off by default', {}, {}],
+    ['has the requested effort', { effort: 'xhigh' }, { thinking, output_config: { effort: 'xhigh' } }],
+    ['has the maximum effort', { effort: 'max' }, { thinking, output_config: { effort: 'max' } }],
+    ['has at least a low effort', { effort: 'minimal' }, { thinking, output_config: { effort: 'low' } }],
+    ['maps a small budget to low', { max_tokens: 1_000 }, { thinking, output_config: { effort: 'low' } }],
+    ['maps half the limit to medium', { max_tokens: 5_000 }, { thinking, output_config: { effort: 'medium' } }],
+    ['maps a large budget to high', { max_tokens: 9_000 }, { thinking, output_config: { effort: 'high' } }],
+    ['can be enabled without an effort', { enabled: true }, { thinking, output_config: { effort: 'medium' } }],
+    ['is off if it is disabled', { enabled: false }, {}],
+    ['is off if the effort is none', { effort: 'none' }, {}],
     [
-      'may be hidden',
+      'can be hidden',
       { effort: 'high', exclude: true },
       { thinking: { ...thinking, display: 'omitted' }, output_config: { effort: 'high' } },
     ],
@@ -345,7 +345,7 @@ describe('thinking of models that decide by themselves how long', () => {
     });
   });
 
-  test('stands beside a schema of the answer', () => {
+  test('can be combined with an output schema', () => {
     const schema = { type: 'object', additionalProperties: false };
     const response_format = { type: 'json_schema', json_schema: { schema } };
     const { output_config } = translated({ model: 'claude-opus-4-7', response_format, reasoning: { effort: 'low' } });
@@ -353,7 +353,7 @@ describe('thinking of models that decide by themselves how long', () => {
   });
 });
 
-test('a schema whose objects are open, as OpenAI takes it, is closed, as Anthropic demands it', () => {
+test('an output schema is closed as Anthropic requires, although OpenAI allows open objects', () => {
   const place = (more: object) => ({ type: 'object', properties: { type: { type: 'string' } }, ...more });
   const numbers = { type: 'object', additionalProperties: { type: 'integer' } };
   const schemaOf = (more: object) => ({
@@ -372,28 +372,28 @@ test('a schema whose objects are open, as OpenAI takes it, is closed, as Anthrop
   }
 });
 
-describe('what Anthropic cannot do is refused', () => {
+describe('a parameter that Anthropic does not support is rejected:', () => {
   test.each<[string, JsonObject]>([
     ['several choices', { n: 2 }],
-    ['sound', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }],
+    ['audio', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }],
     [
-      'a file that is kept at OpenAI',
+      'a file that is stored at OpenAI',
       { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'f' } }] }] },
     ],
     [
-      'an image by another scheme',
+      'an image with another URL scheme',
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'ftp://a' } }] }] },
     ],
-    ['tools of OpenAI', { tools: [{ type: 'custom', custom: {} }] }],
+    ['custom tools of OpenAI', { tools: [{ type: 'custom', custom: {} }] }],
     ['a choice of several tools', { tools: [weather], tool_choice: { type: 'allowed_tools' } }],
-    ['arguments that are no JSON', { messages: [{ role: 'assistant', tool_calls: [call('a', '{')] }] }],
+    ['arguments that are not JSON', { messages: [{ role: 'assistant', tool_calls: [call('a', '{')] }] }],
   ])('%s', (_, body) => {
     expect(() => translated(body)).toThrow(UpstreamError);
     expect(() => translated(body)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });
 });
 
-describe('a search of the web by Anthropic', () => {
+describe('Anthropic’s web search', () => {
   const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
   const searching = (body: JsonObject, more: object = {}) =>
     toMessagesRequest({ ...asked, ...body }, 4_096, { ...search, ...more });
@@ -402,7 +402,7 @@ describe('a search of the web by Anthropic', () => {
   test.each<[string, JsonObject, object, JsonObject]>([
     ['is a tool', {}, {}, { tools: [tool] }],
     [
-      'stands beside others',
+      'is added to other tools',
       { tools: [weather], tool_choice: 'auto' },
       {},
       {
@@ -410,16 +410,11 @@ describe('a search of the web by Anthropic', () => {
         tool_choice: { type: 'auto' },
       },
     ],
-    ['within domains', {}, { includeDomains: ['a.b'] }, { tools: [{ ...tool, allowed_domains: ['a.b'] }] }],
-    ['outside of domains', {}, { excludeDomains: ['a.b'] }, { tools: [{ ...tool, blocked_domains: ['a.b'] }] }],
+    ['can be limited to domains', {}, { includeDomains: ['a.b'] }, { tools: [{ ...tool, allowed_domains: ['a.b'] }] }],
+    ['can exclude domains', {}, { excludeDomains: ['a.b'] }, { tools: [{ ...tool, blocked_domains: ['a.b'] }] }],
+    ['can be forced', {}, { isRequired: true }, { tools: [tool], tool_choice: { type: 'tool', name: 'web_search' } }],
     [
-      'before the answer',
-      {},
-      { isRequired: true },
-      { tools: [tool], tool_choice: { type: 'tool', name: 'web_search' } },
-    ],
-    [
-      'before the answer, asked of a model that thinks',
+      'is required by the system message if the model thinks',
       { reasoning: { max_tokens: 2_000 } },
       { isRequired: true },
       {

@@ -1,4 +1,4 @@
-/** OpenAI's chat request in the words of Anthropic's Messages. What they have no word for is left out. */
+/** Translates OpenAI's chat request to Anthropic's Messages API. Parameters without an equivalent are left out. */
 
 import type { NativeSearch } from '#application';
 import { type JsonObject } from '#kernel';
@@ -9,22 +9,23 @@ import { SEARCH_TOOL_TYPE, WEB_SEARCH } from './searches.ts';
 import { isAdaptive, toThinking } from './thinking.ts';
 
 /**
- * @param search what Anthropic may search the web for, if it may
- * @throws UpstreamError with `invalid_request` for what the caller must have and Anthropic cannot give
+ * @param search options of Anthropic's web search; undefined if the model must not search
+ * @throws UpstreamError with `invalid_request` for a parameter that Anthropic does not support and that must not be
+ * ignored
  */
 export function toMessagesRequest(
   body: ChatRequestBody,
   defaultMaxTokens: number,
   search?: NativeSearch,
 ): Record<string, unknown> {
-  if ((body.n ?? 1) !== 1) throw unsupportedError('This model gives one choice only: n must be 1');
+  if ((body.n ?? 1) !== 1) throw unsupportedError('n must be 1: this model returns one choice only');
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
   const { system, messages } = toConversation(body.messages ?? []);
   const tools = [...(body.tools ?? []).map(toAnthropicTool), ...(search ? [toSearchTool(search)] : [])];
   const requestedChoice = tools.length === 0 ? undefined : toToolChoice(body.tool_choice, body.parallel_tool_calls);
   const isToolForced = requestedChoice?.type === 'any' || requestedChoice?.type === 'tool';
   const { thinking, effort } = toThinking(body, { maxTokens, isToolForced, messages });
-  // A model that thinks cannot be forced to search: then its instructions say so.
+  // With thinking, a tool call cannot be forced, so the system message requires the search.
   const choice = search?.isRequired && !thinking ? { type: 'tool', name: WEB_SEARCH } : requestedChoice;
   if (search?.isRequired && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
   const format = toOutputFormat(body.response_format);
@@ -43,7 +44,9 @@ export function toMessagesRequest(
   };
 }
 
-/** Anthropic's temperature ends at 1, newer models refuse it together with top_p, and thinking leaves no choice. */
+/**
+ * Anthropic's maximum temperature is 1. Newer models reject temperature and top_p together; thinking allows neither.
+ */
 function toSampling({ temperature, top_p, top_k }: ChatRequestBody, isSamplingFixed: boolean): JsonObject {
   if (isSamplingFixed) return {};
   const toOptionalField = (name: string, value: number | null | undefined) =>
@@ -55,7 +58,7 @@ function toSampling({ temperature, top_p, top_k }: ChatRequestBody, isSamplingFi
 
 function toAnthropicTool({ type, function: declared, cache_control }: JsonObject): JsonObject {
   if (type !== 'function' || typeof declared !== 'object' || declared === null) {
-    throw unsupportedError(`This model knows tools of type "function" only, not "${type}"`);
+    throw unsupportedError(`Tools of the type "${type}" are not supported by this model; use "function"`);
   }
   const { name, description, parameters, strict } = declared as JsonObject;
   return {
@@ -86,13 +89,16 @@ function toToolChoice(choice: unknown, parallel: boolean | null | undefined): To
   if (choice === 'required') return { type: 'any', ...one };
   if (typeof choice === 'object' && choice !== null) {
     const { type, function: target } = choice as { type?: unknown; function?: { name?: unknown } };
-    if (type !== 'function') throw unsupportedError(`This model cannot choose tools by "${type}"`);
+    if (type !== 'function') throw unsupportedError(`tool_choice of the type "${type}" is not supported by this model`);
     return { type: 'tool', name: target?.name, ...one };
   }
   return parallel === false || choice === 'auto' ? { type: 'auto', ...one } : undefined;
 }
 
-/** A schema binds the answer. For `json_object` there is no word: OpenAI wants it said in the messages anyway. */
+/**
+ * Anthropic has no equivalent of `json_object`. It is ignored, because OpenAI requires that the messages mention JSON
+ * anyway.
+ */
 function toOutputFormat(format: JsonObject | null | undefined): JsonObject | undefined {
   if (format?.type !== 'json_schema') return undefined;
   const { schema } = (format.json_schema ?? {}) as JsonObject;

@@ -1,4 +1,4 @@
-/** An answer of Anthropic's in one piece, as OpenAI's `chat.completion`. */
+/** Translates Anthropic's non-streaming response to OpenAI's `chat.completion`. */
 import { type Completion, type CompletionIdentity, UpstreamError } from '#application';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
@@ -14,13 +14,13 @@ interface AnthropicMessage {
 }
 
 interface CompletionOptions {
-  /** Nothing of the model's thoughts is in the answer. */
+  /** Leaves the model's reasoning out of the completion. */
   readonly withoutReasoning?: boolean;
-  /** Anthropic was to search the web. */
+  /** Whether Anthropic's web search was enabled. */
   readonly hasSearched?: boolean;
 }
 
-/** @throws UpstreamError when the body is no message */
+/** @throws UpstreamError if `text` is not a message */
 export function parseAnthropicCompletion(
   text: string,
   identity: CompletionIdentity,
@@ -50,14 +50,14 @@ function parseMessage(text: string): AnthropicMessage {
   let message: Partial<AnthropicMessage> | null = null;
   try {
     message = JSON.parse(text);
-  } catch {} // judged with everything else that is not an answer
+  } catch {} // reported below, like any other unexpected response
   if (!Array.isArray(message?.content) || typeof message.stop_reason !== 'string') {
     const details = {
       status: 200,
       deliveredText: extractGeneratedText(text),
       vendorId: parseProviderRequestId(message),
     };
-    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a message', details);
+    throw new UpstreamError('upstream_error', 'The provider sent a response that is not a message', details);
   }
   return message as AnthropicMessage;
 }
@@ -85,7 +85,7 @@ function toAssistantMessage(content: readonly AnthropicContentBlock[]) {
   };
 }
 
-/** Each text's sources, by where it stands among all texts. */
+/** Returns the sources of each text block, with the position of the block in the complete text. */
 function collectAnnotations(content: readonly AnthropicContentBlock[]): readonly object[] {
   let length = 0;
   return content.flatMap((block) => {

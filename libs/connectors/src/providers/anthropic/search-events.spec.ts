@@ -24,7 +24,7 @@ const source = (start_index: number, end_index: number) => ({
   url_citation: { url: 'https://a.example', title: 'A', content: 'a', start_index, end_index },
 });
 
-/** An answer that says something, searches twice, of which once in vain, and goes on. */
+/** A completion with text before and after two searches, one of which fails. */
 const content = [
   { type: 'text', text: 'Señor, ' },
   { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: '"Ur"' } },
@@ -68,7 +68,7 @@ function streamed(reported: object | undefined): string {
   );
 }
 
-/** Deltas, finish reasons and searches in the order in which they are passed on. */
+/** Returns deltas, finish reasons and searches in the order in which they are forwarded. */
 function translate(body: string, size: number) {
   const events = new AnthropicSearchTranslator(identity);
   const translated: unknown[] = [];
@@ -89,8 +89,8 @@ function translate(body: string, size: number) {
   return { translated, events };
 }
 
-describe('an answer with searches of Anthropic’s own', () => {
-  test.each([1, 7, 100_000])('comes with its searches where they stand, in pieces of %d bytes', (size) => {
+describe('a completion with Anthropic’s web search', () => {
+  test.each([1, 7, 100_000])('has its searches in their positions, in chunks of %d bytes', (size) => {
     const { translated, events } = translate(streamed(usage), size);
     expect(translated).toEqual([
       { role: 'assistant', content: '' },
@@ -111,7 +111,7 @@ describe('an answer with searches of Anthropic’s own', () => {
     expect(events.usage()).toMatchObject({ input: 9, output: 5 });
   });
 
-  test('has the same in one piece', () => {
+  test('has the same content if it is not streamed', () => {
     const message = JSON.stringify({ content, stop_reason: 'tool_use', usage });
     const { body, searches } = parseAnthropicCompletion(message, identity, { hasSearched: true });
     expect(searches).toEqual({ statuses: notes, invoiced: 1 });
@@ -120,13 +120,13 @@ describe('an answer with searches of Anthropic’s own', () => {
     expect(said).toMatchObject({ tool_calls: [{ function: { name: 'book' } }] });
   });
 
-  test('is invoiced for what was found where it does not say', () => {
+  test('counts the successful searches if it reports no number', () => {
     expect(translate(streamed({ output_tokens: 5 }), 100).events.invoiced).toBe(1);
     const message = JSON.stringify({ content, stop_reason: 'end_turn' });
     expect(parseAnthropicCompletion(message, identity, { hasSearched: true }).searches?.invoiced).toBe(1);
   });
 
-  test('takes a reported zero for a zero', () => {
+  test('counts no search if it reports zero', () => {
     const none = { ...usage, server_tool_use: { web_search_requests: 0 } };
     expect(translate(streamed(none), 100).events.invoiced).toBe(0);
   });

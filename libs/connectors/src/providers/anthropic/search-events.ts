@@ -4,15 +4,15 @@ import { type AnthropicContentBlock, type Citation, toAnnotations } from './bloc
 import { type AnthropicBlockKind, type AnthropicEvent, AnthropicEventTranslator } from './message-events.ts';
 import { SearchTracker, WEB_SEARCH } from './searches.ts';
 
-/** A block that is looked into: the query of a search, or a text with its sources. */
+/** A block whose content is needed: the query of a search, or a text with its sources. */
 interface TrackedBlock {
   readonly start: AnthropicContentBlock;
-  /** The inside of a JSON string, in Latin-1. */
+  /** The content of a JSON string, in Latin-1. */
   text: string;
   readonly citations: Citation[];
 }
 
-/** The events of an answer that Anthropic may search the web for: with its searches, and its sources as annotations. */
+/** Translates a completion with Anthropic's web search: forwards its searches, and its sources as annotations. */
 export class AnthropicSearchTranslator extends AnthropicEventTranslator {
   private readonly searches = new SearchTracker();
   private readonly trackedBlocks = new Map<number, TrackedBlock>();
@@ -24,7 +24,7 @@ export class AnthropicSearchTranslator extends AnthropicEventTranslator {
     return this.searches.invoiced;
   }
 
-  /** A search is passed on where it stands between the events. */
+  /** Forwards each search at its position between the events. */
   protected override translateEvents(events: readonly string[], forward: ForwardEvents): void {
     for (const event of events) {
       super.translateEvents([event], forward);
@@ -77,7 +77,7 @@ export class AnthropicSearchTranslator extends AnthropicEventTranslator {
   }
 }
 
-/** The text that stands so between the quotes of JSON, in Latin-1. */
+/** @param text the content of a JSON string, in Latin-1 */
 function unescapeJsonText(text: string): string {
   try {
     return JSON.parse(`"${Buffer.from(text, 'latin1').toString('utf8')}"`);

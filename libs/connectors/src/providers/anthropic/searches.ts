@@ -1,14 +1,14 @@
-/** Searches that Anthropic makes by itself: as they stand in an answer, and as they are reported. */
+/** Web searches that Anthropic runs while it generates a completion. */
 import type { SearchStatus } from '#application';
 import { parseTokenCount } from '../../http/parse-reported.ts';
 import type { SearchResultBlock } from './blocks.ts';
 
-/** The name of Anthropic's tool; no other tool of a request may have it. */
+/** The name of Anthropic's search tool; no other tool of a request may have this name. */
 export const WEB_SEARCH = 'web_search';
 /** https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool */
 export const SEARCH_TOOL_TYPE = 'web_search_20250305';
 
-/** The searches of one answer, in the order in which they started. */
+/** Tracks the searches of one completion. */
 export class SearchTracker {
   private readonly started = new Map<string, SearchStatus>();
   private readonly ended: SearchStatus[] = [];
@@ -35,7 +35,7 @@ export class SearchTracker {
     return ended;
   }
 
-  /** Takes a usage that may say how many searches are invoiced. */
+  /** Records the invoiced searches of a usage, if it reports them. */
   recordUsage(usage: unknown): void {
     const { server_tool_use: serverToolUse } = (usage ?? {}) as {
       server_tool_use?: { web_search_requests?: unknown } | null;
@@ -47,7 +47,7 @@ export class SearchTracker {
     return this.ended;
   }
 
-  /** As reported, or else as many as have found something: those that fail are not invoiced. */
+  /** The reported number, or else the number of successful searches: failed ones are not invoiced. */
   get invoiced(): number {
     return this.reported ?? this.ended.filter(({ state }) => state === 'completed').length;
   }

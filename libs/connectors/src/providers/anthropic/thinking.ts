@@ -1,4 +1,4 @@
-/** How a model is to think, from the caller's reasoning settings. */
+/** Converts the caller's reasoning settings to Anthropic's thinking parameters. */
 
 import type { Reasoning } from '#application';
 import { type JsonObject } from '#kernel';
@@ -7,26 +7,29 @@ import type { ChatRequestBody } from './body.ts';
 
 /** Anthropic's smallest budget. */
 const MIN_BUDGET_TOKENS = 1_024;
-/** `claude-opus-4-7` and its dated snapshots; names of the former order have no version here, and are older. */
+/** Matches `claude-opus-4-7` and its dated snapshots. Older models, such as `claude-3-7-sonnet`, do not match. */
 const VERSION = /^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-\d{8})?$/;
-/** Models from this version on decide by themselves how long they think, and refuse budgets and sampling. */
+/** Models from this version on choose the length of their reasoning, and reject budgets and sampling parameters. */
 const MIN_ADAPTIVE_VERSION = { major: 4, minor: 7 };
 
 interface ThinkingContext {
   readonly maxTokens: number;
-  /** Whether the model must call a tool: Anthropic does not let it think about that. */
+  /** Whether the model must call a tool, which Anthropic does not allow together with thinking. */
   readonly isToolForced: boolean;
   readonly messages: readonly { readonly role: string; readonly content: readonly { readonly type?: unknown }[] }[];
 }
 
 export interface Thinking {
-  /** Undefined where the model is not to think, or cannot. */
+  /** Undefined if the model must not or cannot think. */
   readonly thinking?: JsonObject;
-  /** For `output_config`. */
+  /** Sent in `output_config`. */
   readonly effort?: string;
 }
 
-/** https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking */
+/**
+ * Whether a model has adaptive thinking instead of a budget:
+ * https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
+ */
 export function isAdaptive(model: unknown): boolean {
   const [, major, minor = '0'] = VERSION.exec(String(model)) ?? [];
   if (major === undefined) return false;
@@ -42,13 +45,13 @@ export function toThinking(body: ChatRequestBody, { maxTokens, isToolForced, mes
   const hidden = settings.exclude === true;
   if (isAdaptive(body.model)) return toAdaptiveThinking(settings, maxTokens, hidden);
   const requestedBudget = resolveBudgetTokens(settings, maxTokens);
-  // The budget is part of the limit, and must leave something for the answer.
+  // The budget is part of the output limit and must leave tokens for the completion.
   if (requestedBudget === undefined || maxTokens <= MIN_BUDGET_TOKENS || isWithinToolUse(messages)) return {};
   const budget = Math.min(Math.max(Math.floor(requestedBudget), MIN_BUDGET_TOKENS), maxTokens - 1);
   return { thinking: { type: 'enabled', budget_tokens: budget, ...(hidden ? { display: 'omitted' } : {}) } };
 }
 
-/** These models show nothing of their thoughts by themselves. Anthropic's scale begins at `low`. */
+/** By default these models do not return their reasoning. Anthropic's lowest effort is `low`. */
 function toAdaptiveThinking(settings: Reasoning, maxTokens: number, hidden: boolean): Thinking {
   const effort = resolveEffort(settings, maxTokens);
   if (effort === undefined || effort === 'none') return {};
@@ -57,8 +60,8 @@ function toAdaptiveThinking(settings: Reasoning, maxTokens: number, hidden: bool
 }
 
 /**
- * A model that thinks wants its thoughts back with the results of its tools. Most clients do not keep them; then it goes
- * on without thinking, which is better than being refused.
+ * Whether the messages end with tool results but lack the thinking before the tool calls. Anthropic would reject such a
+ * request with thinking enabled. Most clients do not store the thinking, so it is disabled instead.
  */
 function isWithinToolUse(messages: ThinkingContext['messages']): boolean {
   const has = (at: number, ...types: string[]) =>

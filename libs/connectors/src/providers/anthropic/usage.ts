@@ -10,9 +10,9 @@ interface AnthropicUsage {
 }
 
 /**
- * Anthropic's usage as disjoint classes: there `input_tokens` are those that were neither read from the cache nor
- * written to it, while `output_tokens` include the thinking. An explicit zero is a value; undefined means that nothing
- * usable was reported.
+ * Converts Anthropic's usage to disjoint units. `input_tokens` are those that were neither read from the cache nor
+ * written to it; `output_tokens` include the thinking.
+ * @returns undefined if no valid usage was reported; a reported zero is valid
  */
 export function parseAnthropicUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
@@ -31,8 +31,8 @@ export function parseAnthropicUsage(reported: unknown): Usage | undefined {
 }
 
 /**
- * The usage of a stream, which is reported twice: all of the input at its start, and everything that is known at its end,
- * in sums that run on. The end may leave out what has not changed, also by a null.
+ * Merges the two usage reports of a stream: the input at its start, and cumulative totals at its end. The second report
+ * may omit values that have not changed, or report them as null.
  */
 export function mergeAnthropicUsage(atStart: unknown, atEnd: unknown): unknown {
   const reportedFields = Object.entries(atEnd ?? {}).filter(([, value]) => value !== null && value !== undefined);

@@ -1,9 +1,9 @@
-/** How much to reason, in words and in tokens. */
+/** Converts reasoning settings between effort levels and token budgets. */
 import type { Reasoning } from '#application';
 
 type Effort = 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
 
-/** Parts of the output limit, as OpenRouter takes them: https://openrouter.ai/docs/use-cases/reasoning-tokens */
+/** Shares of the output limit, as OpenRouter defines them: https://openrouter.ai/docs/use-cases/reasoning-tokens */
 const EFFORT_SHARES: Readonly<Record<Effort, number>> = {
   minimal: 0.1,
   low: 0.2,
@@ -12,12 +12,15 @@ const EFFORT_SHARES: Readonly<Record<Effort, number>> = {
   xhigh: 0.95,
   max: 0.95,
 };
-/** Words that every model with efforts knows. */
+/** Effort levels that every model with efforts supports. */
 const COMMON_EFFORTS = ['low', 'medium', 'high'] as const;
-/** What tokens are a part of where a request has no limit. */
+/** The output limit, in tokens, of a request that specifies none. */
 const DEFAULT_LIMIT = 32_000;
 
-/** The effort for reasoning settings: for tokens, the effort whose share of the limit is nearest; undefined for no settings. */
+/**
+ * Returns the effort for reasoning settings. A token budget becomes the effort whose share of the limit is nearest.
+ * @returns undefined if there are no settings
+ */
 export function resolveEffort(settings: Reasoning, limit = DEFAULT_LIMIT): Effort | 'none' | undefined {
   const { effort, max_tokens, enabled } = settings;
   if (enabled === false || max_tokens === 0) return 'none';
@@ -25,7 +28,7 @@ export function resolveEffort(settings: Reasoning, limit = DEFAULT_LIMIT): Effor
   return effort ?? (enabled === true ? 'medium' : undefined);
 }
 
-/** Tokens for reasoning settings; undefined when there are none, or they switch reasoning off. */
+/** Returns the token budget for reasoning settings; undefined if there are none or they disable reasoning. */
 export function resolveBudgetTokens(settings: Reasoning, limit: number): number | undefined {
   const { max_tokens, enabled } = settings;
   if (max_tokens !== undefined && max_tokens > 0 && enabled !== false) return max_tokens;

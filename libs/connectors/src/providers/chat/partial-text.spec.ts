@@ -22,11 +22,11 @@ test.each<[string, string]>([
   ['{"id":"chatcmpl-1","created":17', ''],
   ['<html>Bad gateway</html>', ''],
   ['', ''],
-])('the words in %s are %j', (text, words) => {
+])('the generated text in %s is %j', (text, words) => {
   expect(extractGeneratedText(text)).toBe(words);
 });
 
-test('words may be long', () => {
+test('the generated text can be several megabytes long', () => {
   const long = 'a "word" \\ '.repeat(500_000);
   expect(extractGeneratedText(JSON.stringify({ content: long }).slice(0, -2))).toBe(long);
 });

@@ -1,16 +1,16 @@
-/** Where the chat protocols put what a model has generated. Calls of Anthropic's tools are objects, and are left out. */
+/** Fields with generated text in the chat protocols. Anthropic's tool calls are objects and are not included. */
 const GENERATED =
   /"(?:content|text|thinking|reasoning|reasoning_content|refusal|arguments)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)/gs;
 
 /**
- * What a model has generated of an answer in one piece that broke off, or cannot be understood: it may be invoiced, the
- * JSON around it is not.
+ * Extracts the generated text from a non-streaming response that is incomplete or invalid. The provider may invoice
+ * this text, but not the JSON around it.
  */
 export function extractGeneratedText(text: string): string {
   return Array.from(text.matchAll(GENERATED), ([, escaped = '']) => unescapeJson(escaped)).join('');
 }
 
-/** It may end in the middle of an escape. */
+/** Returns the input unchanged if it ends within an escape sequence. */
 function unescapeJson(escaped: string): string {
   try {
     return JSON.parse(`"${escaped}"`);

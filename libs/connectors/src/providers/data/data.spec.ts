@@ -50,7 +50,7 @@ function ask(answer: StubHandler, more?: Partial<DataCall>, place?: CredentialLo
 async function failing(answer: StubHandler, more?: Partial<DataCall>): Promise<UpstreamError> {
   return ask(answer, more).then(
     () => {
-      throw new Error('it was answered');
+      throw new Error('the call succeeded');
     },
     (failure: UpstreamError) => failure,
   );
@@ -75,8 +75,8 @@ const sends =
     next();
   };
 
-describe('a vendor is sent', () => {
-  test('the body, the headers of the entry and its credential, and nothing else', async () => {
+describe('a data lookup', () => {
+  test('sends only the body, the headers of its catalogue entry and the credential', async () => {
     await ask(respondWithJson({}), { headers: { 'x-fields': 'name' } });
     const [asked] = server.requests;
     expect([asked?.line, asked?.body]).toEqual(['POST /search', '{"q":"coin"}']);
@@ -90,7 +90,7 @@ describe('a vendor is sent', () => {
     [{ in: 'query', name: 'key' }, `&key=${encodeURIComponent(SECRET)}`, {}],
     [{ in: 'header', name: 'x-api-key' }, '', { 'x-api-key': SECRET }],
     [{ in: 'header', name: 'authorization', prefix: 'Token ' }, '', { authorization: `Token ${SECRET}` }],
-  ])('its credential where it wants it: %j', async (place, search, headers) => {
+  ])('sends the credential in the configured location: %j', async (place, search, headers) => {
     const query = [
       ['a', 'b&c=d'],
       ['a', 'ü #'],
@@ -102,22 +102,22 @@ describe('a vendor is sent', () => {
     expect(server.requests[0]?.body).toBe('');
   });
 
-  test('its own, where it does other things as well', async () => {
+  test('sends the credential as the protocol of a provider with other capabilities defines it', async () => {
     server.handler = respondWithJson({ results: [] });
     await createExaProvider({ http, credential: SECRET }).data(call());
     expect(server.requests[0]?.headers['x-api-key']).toBe(SECRET);
   });
 });
 
-describe('an answer', () => {
-  test('comes as it was written, with its id', async () => {
+describe('a response', () => {
+  test('is returned unchanged, with its id', async () => {
     const written = '{ "requestId": "e-1",\n "big": 12345678901234567890, "text": "ü\\n" }';
     const answer = await ask(respondWithJson(written));
     expect([answer.kind, answer.status, answer.vendorId]).toEqual(['data', 200, 'e-1']);
     expect((await bytesOf(answer)).toString()).toBe(written);
   });
 
-  test('that is a file comes piece by piece', async () => {
+  test('is returned in chunks if it is a file', async () => {
     const bytes = Buffer.from(Array.from({ length: 9_000 }, (_, i) => i % 251));
     const answer = await ask(
       sends('image/tiff', bytes.subarray(0, 10), bytes.subarray(10, 11), bytes.subarray(11)),
@@ -127,7 +127,7 @@ describe('an answer', () => {
     expect(await bytesOf(answer)).toEqual(bytes);
   });
 
-  test('that is a large file is fetched no faster than it is taken', async () => {
+  test('is read no faster than it is consumed if it is a large file', async () => {
     const [pieces, size] = [1_024, 64 * 1024];
     let sent = 0;
     const source = function* () {
@@ -144,24 +144,24 @@ describe('an answer', () => {
   });
 
   test.each<[string, StubHandler, Partial<DataCall>]>([
-    ['no JSON', sends('text/html', '<html>'), {}],
-    ['nothing', sends('application/json'), {}],
-    ['more than is read', sends('application/json', `"${'x'.repeat(9 * 1024 * 1024)}"`), {}],
-    ['no file', respondWithJson({ error: 'x' }), file],
-    ['a page of ours', sends('image/svg+xml', '<svg onload="alert(1)"/>'), file],
+    ['invalid JSON', sends('text/html', '<html>'), {}],
+    ['an empty body', sends('application/json'), {}],
+    ['a body above the limit', sends('application/json', `"${'x'.repeat(9 * 1024 * 1024)}"`), {}],
+    ['JSON instead of a file', respondWithJson({ error: 'x' }), file],
+    ['a file that a browser would execute', sends('image/svg+xml', '<svg onload="alert(1)"/>'), file],
     [
-      'half of it',
+      'half a body',
       (response) => void response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy()),
       {},
     ],
-    ['no answer at all', (response) => void response.destroy(), {}],
-    ['no answer to a GET', (response) => void response.destroy(), get],
-  ])('of %s may be invoiced', async (_, answer, more) => {
+    ['a closed connection', (response) => void response.destroy(), {}],
+    ['a closed connection after a GET', (response) => void response.destroy(), get],
+  ])('fails as a request that may be invoiced: %s', async (_, answer, more) => {
     expect(await failing(answer, more)).toMatchObject({ deliveredText: '' });
   });
 });
 
-describe('a refusal', () => {
+describe('an error response', () => {
   test.each<[number, unknown, string, string | RegExp]>([
     [400, { error: { message: 'pageSize is too large' } }, 'invalid_request', 'pageSize is too large'],
     [422, { detail: [{ loc: ['body'], msg: 'field required' }] }, 'invalid_request', 'field required'],
@@ -171,10 +171,15 @@ describe('a refusal', () => {
       'invalid_request',
       /No records/,
     ],
-    [404, '<html>', 'invalid_request', /nothing/],
-    [400, { error: { status: 'INVALID', message: 'API key not valid.' } }, 'upstream_error', 'The upstream refused us'],
-    [422, { detail: 'Insufficient balance of acme' }, 'upstream_error', 'The upstream refused us'],
-    [404, { message: 'Your API key of acme has no credits' }, 'invalid_request', 'The upstream has found nothing'],
+    [404, '<html>', 'invalid_request', /no results/],
+    [
+      400,
+      { error: { status: 'INVALID', message: 'API key not valid.' } },
+      'upstream_error',
+      'The provider does not serve this gateway',
+    ],
+    [422, { detail: 'Insufficient balance of acme' }, 'upstream_error', 'The provider does not serve this gateway'],
+    [404, { message: 'Your API key of acme has no credits' }, 'invalid_request', 'The provider found no results'],
     [404, '{"message": "half \\ud800 of it"}', 'invalid_request', 'half \ufffd of it'],
     [401, { message: 'No' }, 'upstream_error', /status 401/],
     [402, { message: 'Pay' }, 'upstream_error', /status 402/],
@@ -182,42 +187,42 @@ describe('a refusal', () => {
     [302, {}, 'upstream_error', /status 302/],
     [429, {}, 'rate_limited', /limiting/],
     [500, {}, 'upstream_error', /status 500/],
-    [503, {}, 'upstream_unavailable', /does not serve/],
+    [503, {}, 'upstream_unavailable', /unavailable/],
     [504, {}, 'timeout', /too long/],
     [400, { errors: [{ details: 'x'.repeat(5_000) }] }, 'invalid_request', /^x{499}…$/],
-  ])('%d %j is %s', async (status, body, code, message) => {
+  ])('%d with %j is reported as %s', async (status, body, code, message) => {
     const failure = await failing(respondWithJson(body as object, status));
     expect(failure).toMatchObject({ code, status, deliveredText: undefined });
     expect(failure.publicMessage).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
   });
 
   test.each<[string, object | string]>([
-    ['as it is', { message: `What is ${SECRET}?` }],
-    ['with its slashes escaped', `{"message": "What is ${SECRET.replaceAll('/', '\\/')}?"}`],
-    ['with its signs escaped', '{"message": "What is sk-live\\u002F7F\\u002bq8Z\\u003dsecret?"}'],
-  ])('does not repeat our credential %s', async (_, body) => {
+    ['unescaped', { message: `What is ${SECRET}?` }],
+    ['with escaped slashes', `{"message": "What is ${SECRET.replaceAll('/', '\\/')}?"}`],
+    ['with escaped punctuation', '{"message": "What is sk-live\\u002F7F\\u002bq8Z\\u003dsecret?"}'],
+  ])('never repeats the credential %s', async (_, body) => {
     const failure = await failing(respondWithJson(body, 422));
     expect(failure.publicMessage).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
   });
 });
 
 const ECHOES: readonly [string, string][] = [
-  ['as it is', SECRET],
-  ['in an address', encodeURIComponent(SECRET)],
-  ['in an address, in lower case', 'sk-live%2f7F%2bq8Z%3dsecret'],
+  ['unencoded', SECRET],
+  ['percent-encoded', encodeURIComponent(SECRET)],
+  ['percent-encoded in lower case', 'sk-live%2f7F%2bq8Z%3dsecret'],
   ['in hexadecimal', Buffer.from(SECRET).toString('hex')],
-  ['in Base64', Buffer.from(SECRET).toString('base64')],
-  ['in Base64 behind a name', Buffer.from(`user:${SECRET}`).toString('base64')],
-  ['in Base64 of addresses', Buffer.from(`${SECRET}:x`).toString('base64url')],
+  ['in base64', Buffer.from(SECRET).toString('base64')],
+  ['in base64 after a name', Buffer.from(`user:${SECRET}`).toString('base64')],
+  ['in base64url', Buffer.from(`${SECRET}:x`).toString('base64url')],
 ];
 
-describe('our credential does not come back', () => {
+describe('the credential of the operator is masked', () => {
   const secretPart = (text: string) => ECHOES.some(([, each]) => text.includes(each)) || text.includes('live/7F');
 
   test.each([
     ...ECHOES,
-    ['with its slashes escaped', SECRET.replaceAll('/', '\\/')],
-    ['with its signs escaped', 'sk-live\\u002F7F\\u002bq8Z\\u003dsecret'],
+    ['with escaped slashes', SECRET.replaceAll('/', '\\/')],
+    ['with escaped punctuation', 'sk-live\\u002F7F\\u002bq8Z\\u003dsecret'],
   ])('in JSON, %s', async (_, echo) => {
     const answer = await ask(respondWithJson(`{"next": "https://v.example/?key=${echo}", "n": 1}`));
     const text = (await bytesOf(answer)).toString();
@@ -226,7 +231,7 @@ describe('our credential does not come back', () => {
     expect(JSON.parse(text).n).toBe(1);
   });
 
-  test.each(ECHOES)('in a file, %s, wherever its pieces end', async (_, echo) => {
+  test.each(ECHOES)('in a file, %s, at any chunk boundary', async (_, echo) => {
     const whole = Buffer.from(`\x00head ${echo} tail ${echo}\xff`, 'latin1');
     for (let at = 1; at < whole.length; at += 5) {
       const answer = await ask(sends('application/octet-stream', whole.subarray(0, at), whole.subarray(at)), file);
@@ -235,12 +240,12 @@ describe('our credential does not come back', () => {
     }
   });
 
-  test('in the id of an answer, which facts keep', async () => {
+  test('in the id of a response, which events store', async () => {
     const answer = await ask((response) => response.writeHead(200, { 'x-request-id': `of-${SECRET}` }).end('{}'));
     expect(answer.vendorId).toBe(`of-${'*'.repeat(SECRET.length)}`);
   });
 
-  test('and a word that is no secret is left alone', () => {
+  test('only if it is long enough to be secret', () => {
     expect(new CredentialRedactor('sandbox').redactText('a sandbox')).toBe('a sandbox');
   });
 });

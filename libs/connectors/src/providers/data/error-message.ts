@@ -1,14 +1,14 @@
-/** What a vendor of data means by a status that is no success. */
+/** Error responses of data providers. */
 
 import { UpstreamError } from '#application';
 import { type JsonObject } from '#kernel';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
-/** A vendor's words about our account with it, which it may put behind any status. */
+/** Matches messages about the operator's account at the provider, which can have any status. */
 const ACCOUNT_ERROR =
   /api[ _-]?key|access[ _-]?token|unauthori[sz]ed|credential|subscription|(out of|insufficient|no) credits|insufficient (balance|funds)|\b(plan|usage)[ _-]limit|\bquota\b/i;
-/** Where vendors put their words. */
+/** Fields in which providers put their messages. */
 const FIELDS = ['message', 'error', 'errors', 'detail', 'details', 'error_message', 'msg', 'title', 'description'];
 const MAX_DEPTH = 4;
 
@@ -17,10 +17,10 @@ export function toDataError(status: number, headers: ResponseHeaders, text: stri
   const isAccountError = ACCOUNT_ERROR.test(text) || ACCOUNT_ERROR.test(message ?? '');
   if (status === 404) {
     const details = isAccountError ? {} : { upstreamMessage: message };
-    return new UpstreamError('invalid_request', 'The upstream has found nothing', { status, ...details });
+    return new UpstreamError('invalid_request', 'The provider found no results', { status, ...details });
   }
   if (isAccountError && (status === 400 || status === 422))
-    return new UpstreamError('upstream_error', 'The upstream refused us', { status });
+    return new UpstreamError('upstream_error', 'The provider does not serve this gateway', { status });
   return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: message });
 }
 
@@ -32,7 +32,7 @@ function parseMessage(text: string): string | undefined {
   }
 }
 
-/** The first text in a field that is meant for one. */
+/** Finds the first non-empty string in these fields, down to `depth` levels. */
 function findText(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
   if (typeof value !== 'object' || value === null || depth === 0) return undefined;

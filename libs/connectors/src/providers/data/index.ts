@@ -1,4 +1,4 @@
-/** Vendors that sell data: what each is asked, and where, is said by the entries of the catalogue. */
+/** Data providers. The entries of the catalogue specify their paths and parameters. */
 import { type DataCall, type DataResponse, type Provider, UpstreamError } from '#application';
 import { parseNonEmptyText, parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
@@ -7,9 +7,9 @@ import type { CredentialRedactor } from '../../http/redaction.ts';
 import type { CredentialLocation, ProviderClient, ProviderConfig } from '../provider.ts';
 import { toDataError } from './error-message.ts';
 
-/** Answers are parsed and may be kept: a hundred pages of text are less. */
+/** Responses are parsed and may be stored. A hundred pages of text are smaller than this. */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
-/** What no browser takes for a page of ours. */
+/** Media types that a browser does not display as a page of the gateway's origin. */
 const FILE_MEDIA_TYPES = /^(image\/(?!svg)[\w.+-]+|video\/[\w.+-]+|application\/octet-stream)\s*(;|$)/i;
 const BEARER_CREDENTIAL: CredentialLocation = { in: 'header', name: 'authorization', prefix: 'Bearer ' };
 
@@ -17,14 +17,14 @@ export function createDataProvider(client: ProviderClient, { credential = BEARER
   return { data: createDataLookup(client, credential), close: () => client.http.close() } satisfies Provider;
 }
 
-/** Lookups of a vendor, which may do other things as well. @param location where it wants its credential */
+/** Creates the data lookup of any provider. The second parameter specifies where the credential is sent. */
 export function createDataLookup(
   { http, credential }: ProviderClient,
   { in: location, name, prefix = '' }: CredentialLocation,
 ): NonNullable<Provider['data']> {
   const secret = [name, prefix + credential] as const;
   return (call) => {
-    // Of two, a vendor might take the other.
+    // A second parameter with this name might be used instead of the operator's credential.
     const getOtherParameters = () =>
       call.query.filter(([parameterName]) => parameterName.toLowerCase() !== name.toLowerCase());
     const query = location === 'query' ? [...getOtherParameters(), secret] : call.query;
@@ -63,8 +63,8 @@ async function toFileDataResponse(
       bytes: redaction.redactChunks(response.chunks()),
       vendorId: providerRequestId,
     };
-  await response.bytes(0).catch(() => {}); // hangs up
-  throw toUnusableResponseError('The upstream sent something else than a file', status, providerRequestId);
+  await response.bytes(0).catch(() => {}); // closes the connection
+  throw toUnusableResponseError('The provider sent something other than a file', status, providerRequestId);
 }
 
 async function toJsonDataResponse(
@@ -81,11 +81,11 @@ async function toJsonDataResponse(
     const value: unknown = JSON.parse(bytes.toString());
     return { kind: 'data', status, bytes, value, vendorId: providerRequestId ?? findRequestId(value) };
   } catch {
-    throw toUnusableResponseError('The upstream answered with what is no JSON', status, providerRequestId);
+    throw toUnusableResponseError('The provider sent a response that is not JSON', status, providerRequestId);
   }
 }
 
-/** It has answered, and will invoice that. */
+/** `deliveredText` is set, because the provider has responded and will invoice the request. */
 function toUnusableResponseError(
   message: string,
   status: number,

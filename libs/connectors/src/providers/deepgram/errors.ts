@@ -1,19 +1,18 @@
-/** What Deepgram says when it refuses or fails: https://developers.deepgram.com/docs/errors */
+/** Error responses of Deepgram: https://developers.deepgram.com/docs/errors */
 import type { UpstreamError } from '#application';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
-/** @returns the vendor's id of an answer */
+/** Returns Deepgram's id of a response. */
 export function getRequestId(headers: ResponseHeaders): string | undefined {
   const id = headers['dg-request-id'];
   return parseProviderRequestId({ id });
 }
 
-/** An answer of Deepgram's with a status that is no success. */
 export function toDeepgramError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const providerRequestId = getRequestId(headers);
-  // Where it cannot read a file it says so with a status of its own.
+  // Deepgram responds with 415 if it cannot read the file.
   const effectiveStatus = status === 415 ? 400 : status;
   return toUpstreamErrorFromStatus(effectiveStatus, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({
     status,
@@ -21,7 +20,7 @@ export function toDeepgramError(status: number, headers: ResponseHeaders, body: 
   });
 }
 
-/** In `{ err_code, err_msg }`, in `{ category, message, details }`, or as they are. */
+/** The body is `{ err_code, err_msg }`, `{ category, message, details }`, or plain text. */
 function parseErrorMessage(body: string): string | undefined {
   try {
     const { err_msg, details, message } = JSON.parse(body) as Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@ import type { ProviderClient } from '../provider.ts';
 import { transcribe } from './listen.ts';
 import { speak } from './speak.ts';
 
-/** Speech in both directions. */
+/** Deepgram's transcription and speech. */
 export function createDeepgramProvider({ http, credential }: ProviderClient) {
   const headers = { authorization: `Token ${credential}` };
   return {

@@ -10,7 +10,9 @@ import {
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { getRequestId, toDeepgramError } from './errors.ts';
 
-/** All that the price depends on is said, so that no default of the vendor's, or of the account's, can change it. */
+/**
+ * Every option that affects the price is sent, so that no default of Deepgram or of the account can change the price.
+ */
 const PRICED_OPTIONS = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };
 
 export async function transcribe(
@@ -46,7 +48,7 @@ function parseTranscript(body: unknown, id: string | undefined): Transcript {
   const [channel] = Array.isArray(results?.channels) ? results.channels : [];
   const [alternative] = Array.isArray(channel?.alternatives) ? channel.alternatives : [];
   if (typeof alternative?.transcript !== 'string')
-    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
+    throw new UpstreamError('upstream_error', 'The provider sent a response that is not a transcript', {
       status: 200,
       deliveredText: '',
       vendorId: providerRequestId,

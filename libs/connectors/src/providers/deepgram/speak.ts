@@ -5,7 +5,7 @@ import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toSpeechAudio } from '../../http/speech-response.ts';
 import { getRequestId, toDeepgramError } from './errors.ts';
 
-/** By OpenAI's names of formats. */
+/** By OpenAI's name of the format; others are generated as MP3. */
 const FORMATS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   mp3: { encoding: 'mp3' },
   opus: { encoding: 'opus', container: 'ogg' },
@@ -17,7 +17,7 @@ const FORMATS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 const MIN_SPEED = 0.7;
 const MAX_SPEED = 1.5;
 
-/** The voice is the model. */
+/** Deepgram has one model per voice, so the voice is sent as the model. */
 export async function speak(
   http: ProviderHttp,
   headers: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ export async function speak(
   });
 }
 
-/** Only English voices have it. */
+/** Only English voices support a speed. */
 function toSpeedParameter(voice: string, { speed }: SpeechCall['parameters']): Record<string, string> {
   if (speed === undefined || !voice.endsWith('-en')) return {};
   return { speed: String(Math.min(Math.max(Number(speed), MIN_SPEED), MAX_SPEED)) };

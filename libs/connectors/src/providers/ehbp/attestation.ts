@@ -1,4 +1,4 @@
-/** The evidence of an enclave, as it gives it: whoever encrypts for it judges it. */
+/** Fetches the attestation of an enclave unverified: the client that encrypts for the enclave verifies it. */
 import { UpstreamError } from '#application';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
@@ -17,11 +17,11 @@ export async function fetchAttestation(
     signal,
     mapErrorResponse: (status, headers) =>
       status < 500 && status !== 429
-        ? new UpstreamError('upstream_error', 'The enclave gives no attestation', { status })
+        ? new UpstreamError('upstream_error', 'The enclave did not return an attestation', { status })
         : toUpstreamErrorFromStatus(status, headers),
   });
   const bundle = parseJsonObject(await response.bytes(MAX_BYTES));
-  if (bundle === undefined) throw new UpstreamError('upstream_error', 'The enclave gives no attestation');
+  if (bundle === undefined) throw new UpstreamError('upstream_error', 'The enclave did not return an attestation');
   return bundle;
 }
 

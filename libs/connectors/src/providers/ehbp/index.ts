@@ -1,7 +1,7 @@
 /**
- * Enclaves: chats that are encrypted for them (Encrypted HTTP Body Protocol,
- * https://github.com/tinfoilsh/encrypted-http-body-protocol), and the evidence of what they are. Usage is reported as
- * Tinfoil does: `X-Tinfoil-Usage-Metrics`, a header or, behind a stream, a trailer.
+ * Enclaves: chats that are encrypted for an enclave (Encrypted HTTP Body Protocol,
+ * https://github.com/tinfoilsh/encrypted-http-body-protocol), and attestations. Usage is reported in Tinfoil's
+ * `X-Tinfoil-Usage-Metrics`: a header, or a trailer after a stream.
  */
 import type { Provider } from '#application';
 import type { ProviderClient } from '../provider.ts';

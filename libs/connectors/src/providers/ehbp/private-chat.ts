@@ -1,4 +1,6 @@
-/** One encrypted chat. Nothing that an enclave says in plain text is passed on: it may be what the user wrote. */
+/**
+ * Sends an encrypted chat. Unencrypted text of an enclave is never forwarded, since it may repeat the user's prompt.
+ */
 import {
   type EncryptedChunk,
   EncryptedErrorResponse,
@@ -22,11 +24,13 @@ import type { ProviderHttp } from '../../http/provider-http.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 const USAGE_HEADER = 'x-tinfoil-usage-metrics';
-/** Such as `prompt=67,completion=42,total=109`. */
+/** For example `prompt=67,completion=42,total=109`. */
 const USAGE_TEXT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
-/** Such as `chatcmpl-` and a number in hexadecimal: it is kept for ever, and no word fits into it. */
+/**
+ * For example `chatcmpl-` and hexadecimal digits. Ids are stored permanently, so the format leaves no space for text.
+ */
 const PROVIDER_REQUEST_ID = /^(req_|chatcmpl-)?[0-9a-f-]{8,64}$/;
-const MESSAGE_REQUEST_REJECTED = 'The enclave refused the request';
+const MESSAGE_REQUEST_REJECTED = 'The enclave rejected the request';
 
 /** @throws EncryptedErrorResponse, UpstreamError */
 export async function sendPrivateChat(
@@ -60,8 +64,8 @@ export async function sendPrivateChat(
   const { headers } = response;
   const nonce = getHeader(headers, RESPONSE_NONCE_HEADER);
   if (response.status !== 200 || nonce === undefined || !isHeaderValue(nonce)) {
-    await response.bytes(0).catch(() => {}); // hangs up
-    throw new UpstreamError('upstream_error', 'The enclave did not encrypt its answer', { deliveredText: '' });
+    await response.bytes(0).catch(() => {}); // closes the connection
+    throw new UpstreamError('upstream_error', 'The enclave did not encrypt its response', { deliveredText: '' });
   }
   const usageText = parseUsageText(getHeader(headers, USAGE_HEADER));
   const getTrailer = () => parseUsageText(getHeader(response.trailers(), USAGE_HEADER));
@@ -74,7 +78,7 @@ export async function sendPrivateChat(
   };
 }
 
-/** @throws UpstreamError also when it ends in the middle of a frame, and when a frame is longer than there are any */
+/** @throws UpstreamError, also if the body ends within a frame or a frame is too long */
 async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
   const sizes = new FrameSizeReader();
   for await (const bytes of chunks) {
@@ -82,10 +86,13 @@ async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncItera
     const frames = sizes.add(bytes).map((size) => Math.max(size - TAG_BYTES, 0));
     yield { bytes, frameSizes: frames, missingBytes: sizes.missingBytes };
   }
-  if (!sizes.isAtFrameBoundary) throw new UpstreamError('upstream_error', 'The enclave broke off its answer');
+  if (!sizes.isAtFrameBoundary) throw new UpstreamError('upstream_error', 'The enclave ended its response early');
 }
 
-/** An enclave that has had all of a request has begun with it, unless it refused; any other has not. */
+/**
+ * Marks a failure without a response as delivered if the complete request was sent. Otherwise the enclave cannot have
+ * started to process and bill the request.
+ */
 function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamError {
   if (failure.status !== undefined || failure.isUnsent) return failure;
   return failure.withDetails({ deliveredText: isSent ? '' : undefined });
@@ -94,7 +101,7 @@ function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamErr
 function mapErrorResponse(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
   const nonce = getHeader(headers, RESPONSE_NONCE_HEADER);
   const isError = status >= 400 && status <= 599;
-  // Its 404 is not about a model of ours, and its 401 not about a key of the client's.
+  // The enclave's 404 does not concern models of the catalogue, and its 401 does not concern the client's key.
   const failure =
     status === 404
       ? new UpstreamError('upstream_error', MESSAGE_REQUEST_REJECTED, { status })
@@ -118,14 +125,14 @@ function isKeyConfigProblem(text: string): boolean {
   }
 }
 
-/** What is passed on says no more than how the answer comes. */
+/** Reduces the content type to streamed or not, so that it carries no other information. */
 function getMediaType(headers: ResponseHeaders): EncryptedResponseHead['mediaType'] {
   return /^text\/event-stream\b/i.test(getHeader(headers, 'content-type') ?? '')
     ? 'text/event-stream'
     : 'application/json';
 }
 
-/** A report in a form that can be passed on: it is the enclave's, and no one's text. */
+/** Returns the usage report only if it has the expected format, so that it cannot carry other text. */
 function parseUsageText(text: string | undefined): string | undefined {
   return text !== undefined && USAGE_TEXT.test(text) ? text : undefined;
 }

@@ -1,23 +1,22 @@
-/** What ElevenLabs says when it refuses or fails: https://elevenlabs.io/docs/eleven-api/resources/errors */
+/** Error responses of ElevenLabs: https://elevenlabs.io/docs/eleven-api/resources/errors */
 import type { UpstreamError } from '#application';
 import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
-/** @returns the vendor's id of an answer */
+/** Returns ElevenLabs' id of a response. */
 export function getRequestId(headers: ResponseHeaders): string | undefined {
   const id = headers['request-id'];
   return parseProviderRequestId({ id });
 }
 
-/** An answer of ElevenLabs' with a status that is no success. */
 export function toElevenLabsError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   return toUpstreamErrorFromStatus(status, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({
     vendorId: getRequestId(headers),
   });
 }
 
-/** `detail` is a text, an object with a message, or a list of what is wrong with which field. */
+/** `detail` is a string, an object with a message, or a list of errors by field. */
 function parseErrorMessage(body: string): string | undefined {
   try {
     const { detail } = JSON.parse(body) as { readonly detail?: unknown };

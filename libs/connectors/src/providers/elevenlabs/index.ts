@@ -6,9 +6,9 @@ import { toSpeechAudio } from '../../http/speech-response.ts';
 import type { ProviderClient } from '../provider.ts';
 import { getRequestId, toElevenLabsError } from './errors.ts';
 
-/** It says at its beginning how long it is, so it comes in one piece. */
+/** The header of a WAV file has its length, so this format is not streamed. */
 const WAV = 'wav_24000';
-/** By OpenAI's names; what is not there is made as MP3. */
+/** By OpenAI's name of the format; others are generated as MP3. */
 const FORMATS: Readonly<Record<string, string>> = {
   mp3: 'mp3_44100_128',
   opus: 'opus_48000_128',
@@ -17,7 +17,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 const MIN_SPEED = 0.7;
 const MAX_SPEED = 1.2;
-/** Speaks the language of the text, and refuses to be told one. */
+/** Models that detect the language of the text and reject a language code. */
 const MODELS_WITHOUT_LANGUAGE: ReadonlySet<string> = new Set(['eleven_multilingual_v2']);
 
 export function createElevenLabsProvider({ http, credential }: ProviderClient) {

@@ -6,7 +6,7 @@ import { UpstreamError } from '#application';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { ExaSearch, searchRequestFilter } from './exa-search.ts';
 
-/** For answers that do not come. The others have as much time as in service, however busy the machine is. */
+/** Timeout for responses that never arrive. Other searches have the normal timeout, even if the host is busy. */
 const SHORT_MS = 300;
 
 let server: Server;
@@ -37,7 +37,7 @@ const sends =
     response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 
-test('results have a title and a text, whatever comes', async () => {
+test('every result has a title and a text, even if Exa returns none', async () => {
   const results = [
     { url: 'https://a.example', title: 'A', text: 'words' },
     { url: 'https://b.example' },
@@ -59,33 +59,33 @@ async function fails(searching: Promise<unknown>, code: string, message: RegExp)
 
 describe('a search that fails', () => {
   test.each<[string, RequestListener, string, RegExp]>([
-    ['a refusal, which is our affair', sends(400, { error: 'query' }), 'upstream_error', /web search refused/],
+    ['a rejection as a gateway error', sends(400, { error: 'query' }), 'upstream_error', /web search rejected/],
     ['too many requests', sends(429, {}), 'rate_limited', /limiting/],
-    ['trouble', sends(500, {}), 'upstream_error', /status 500/],
-    ['overload', sends(503, {}), 'upstream_unavailable', /does not serve/],
-    ['no JSON', sends(200, '<html>'), 'upstream_error', /no results/],
+    ['a server error', sends(500, {}), 'upstream_error', /status 500/],
+    ['overload', sends(503, {}), 'upstream_unavailable', /unavailable/],
+    ['invalid JSON', sends(200, '<html>'), 'upstream_error', /no results/],
     ['null', sends(200, null), 'upstream_error', /no results/],
-    ['no list', sends(200, { results: 'none' }), 'upstream_error', /no results/],
-    ['a hang-up', ({ socket }) => void socket.destroy(), 'upstream_unavailable', /web search cannot be reached/],
-  ])('by %s', async (_, listener, code, message) => {
+    ['results that are not a list', sends(200, { results: 'none' }), 'upstream_error', /no results/],
+    ['a disconnect', ({ socket }) => void socket.destroy(), 'upstream_unavailable', /web search cannot be reached/],
+  ])('reports %s', async (_, listener, code, message) => {
     answer = listener;
     await fails(search(), code, message);
   });
 
   test.each<[string, RequestListener, string, RegExp]>([
-    ['silence', () => {}, 'upstream_unavailable', /web search cannot be reached/],
+    ['no response', () => {}, 'upstream_unavailable', /web search cannot be reached/],
     [
-      'an answer without end',
+      'an endless response',
       (_, response) => void response.writeHead(200).write('{"results":['),
       'upstream_error',
-      /broke off/,
+      /ended the response early/,
     ],
-  ])('by %s is not waited for', async (_, listener, code, message) => {
+  ])('ends at its timeout after %s', async (_, listener, code, message) => {
     answer = listener;
     await fails(search(undefined, hasty), code, message);
   });
 
-  test('because it is called off says why it was', async () => {
+  test('reports the reason if it is aborted', async () => {
     answer = () => {};
     const abort = new AbortController();
     const searching = search(abort.signal).catch((error) => error);

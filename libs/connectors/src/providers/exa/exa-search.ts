@@ -9,10 +9,10 @@ import { allowAny, allowFields } from '../../http/field-filter.ts';
 import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 
-/** A search takes a second or two; an answer waits for it. */
+/** A search takes one or two seconds, and the completion waits for it. */
 const TIMEOUT_MS = 15_000;
 
-/** Summaries, highlights, subpages and live crawling are billed besides. */
+/** Other options (summaries, highlights, subpages, live crawling) are billed additionally. */
 export const searchRequestFilter = allowFields({
   query: allowAny,
   type: allowAny,
@@ -68,9 +68,9 @@ function parseResponse(text: string): ExaResponse {
   let response: Partial<ExaResponse> | null = null;
   try {
     response = JSON.parse(text);
-  } catch {} // judged with everything else that is no answer
+  } catch {} // reported below, like any other unexpected response
   if (Array.isArray(response?.results)) return response as ExaResponse;
-  throw new UpstreamError('upstream_error', 'The web search sent no results', {
+  throw new UpstreamError('upstream_error', 'The web search returned no results', {
     vendorId: parseProviderRequestId({ id: response?.requestId }),
   });
 }
@@ -85,11 +85,11 @@ function toResults({ results }: ExaResponse): readonly SearchResult[] {
     }));
 }
 
-/** A search that is refused is our affair: the caller's words are not at fault. */
+/** A rejected search is an error of the gateway, which wrote the request, and not of the caller. */
 function toSearchError(failure: UpstreamError): UpstreamError {
   const { code, status } = failure;
   if (code === 'invalid_request') {
-    return new UpstreamError('upstream_error', 'The web search refused the request', { cause: failure });
+    return new UpstreamError('upstream_error', 'The web search rejected the request', { cause: failure });
   }
   if (code !== 'upstream_unavailable' || status !== undefined) return failure;
   return new UpstreamError(code, 'The web search cannot be reached', { cause: failure });

@@ -1,33 +1,33 @@
-/** What fal says when it refuses or fails: https://docs.fal.ai/model-apis/errors */
+/** Error responses of fal: https://docs.fal.ai/model-apis/errors */
 import { UpstreamError } from '#application';
 import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 
-/** What is wrong with one field: `{ loc: ["body", "prompt"], msg, type }`. */
+/** The error of one field: `{ loc: ["body", "prompt"], msg, type }`. */
 interface FalErrorDetail {
   readonly loc?: unknown;
   readonly msg?: unknown;
   readonly type?: unknown;
 }
 
-/** About the content, not about the request's form. */
+/** Error types that concern the content and not the format of the request. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['content_policy_violation', 'no_media_generated']);
-/** The house's account, its credential and its balance: nothing that the caller could mend. */
+/** Errors of the operator's account, credential or balance, which the caller cannot fix. */
 const ACCOUNT_ERROR_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
-/** Fields that the caller knows by other names are not named to him. */
+/** Fields that have the same name in the gateway's API. Others are not reported to the caller. */
 const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
 
-/** An answer of fal's with a status that is no success. */
 export function toFalError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const details = { status, ...parseRetryAfter(headers) };
   if (status === 429)
-    return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', details);
-  if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', details);
+    return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
+  if (status === 408 || status === 504)
+    return new UpstreamError('timeout', 'The provider took too long to respond', details);
   if (ACCOUNT_ERROR_STATUSES.has(status) || status === 503)
-    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', details);
+    return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', details);
   if (status === 400 || status === 422) return toInputError(body, details);
-  return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, details);
+  return new UpstreamError('upstream_error', `The provider responded with status ${status}`, details);
 }
 
 function toInputError(body: string, details: { readonly status: number }): UpstreamError {

@@ -1,4 +1,4 @@
-/** Images of fal's queue: https://docs.fal.ai/model-apis */
+/** Image generation through fal's queue: https://docs.fal.ai/model-apis */
 import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import { Base64File } from '../../http/json-with-files.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
@@ -6,7 +6,7 @@ import type { FalQueue } from './queue.ts';
 
 const DEFAULT_NAMES = { size: 'aspect_ratio' };
 
-/** Most models say how many; one that makes a single picture is not asked. */
+/** Not sent for a single image, because some models do not have this field. */
 const COUNT_FIELD = 'num_images';
 
 export class FalImages {
@@ -37,7 +37,7 @@ export class FalImages {
   }
 }
 
-/** Models that edit take a list where they have another name for it, and else one picture. */
+/** A separate editing model accepts a list of images; any other model accepts one image. */
 function toImageFields(image: Blob, isList: boolean) {
   const url = new Base64File(image, `data:${image.type};base64,`);
   return isList ? { image_urls: [url] } : { image_url: url };
@@ -49,7 +49,7 @@ interface Result {
   readonly has_nsfw_concepts?: unknown;
 }
 
-/** A picture that fal finds indecent is handed over black, and is billed. */
+/** An image that fal flags as NSFW is returned black and is billed. It is counted but not delivered. */
 function toGeneratedImages(result: unknown, providerRequestId: string): GeneratedImages {
   const { images, image, has_nsfw_concepts: flags } = (result ?? {}) as Result;
   const all: readonly unknown[] = Array.isArray(images) ? images : image === undefined ? [] : [image];
@@ -59,8 +59,12 @@ function toGeneratedImages(result: unknown, providerRequestId: string): Generate
   if (files.length > 0) return { files, usage, vendorId: providerRequestId };
   const details = { usage, vendorId: providerRequestId };
   if (all.some((_, i) => isFiltered(i)))
-    throw new UpstreamError('content_policy_violation', 'What was made is against the rules of the vendor', details);
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', {
+    throw new UpstreamError(
+      'content_policy_violation',
+      'The result violates the content policy of the provider',
+      details,
+    );
+  throw new UpstreamError('upstream_error', 'The provider responded without an image', {
     ...details,
     deliveredText: '',
   });

@@ -1,4 +1,4 @@
-/** Against the simulated fal, which speaks its protocol. */
+/** Runs against the simulated fal of the sandbox. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -43,7 +43,7 @@ async function fateOf(directive: string) {
   return videos.getStatus(reference, signal);
 }
 
-test('a video is pending until it is made, and is then at an address', async () => {
+test('a video is pending until it is generated, and then has a URL', async () => {
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(vendorId).toMatch(/^[\w-]{36}$/);
   expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });
@@ -55,11 +55,11 @@ test('a video is pending until it is made, and is then at an address', async () 
 test.each([
   ['policy', 'content_policy_violation', 'perhaps'],
   ['error', 'upstream_error', 'no'],
-])('one that comes to nothing by %s fails', async (fault, code, invoiced) => {
+])('a video with the fault %s fails', async (fault, code, invoiced) => {
   expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
 });
 
-test('what it has surely not taken has a status, or was not sent; an answer that is lost has neither', async () => {
+test('a rejected submission has a status or was not sent; a lost response has neither', async () => {
   await expect(videos.submit(order('fault=429'))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
   await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, isUnsent: false });
   const nobody = at('http://127.0.0.1:9/fal');
@@ -67,7 +67,7 @@ test('what it has surely not taken has a status, or was not sent; an answer that
   await nobody.close();
 });
 
-test('places to look at it that no fact has room for are none', async () => {
+test('a submission fails if its URLs are too long for an event', async () => {
   const liar = new StubServer();
   const lying = at(await liar.listen());
   const status_url = `http://127.0.0.1/${'x'.repeat(2_000_000)}`;
@@ -82,12 +82,12 @@ test('places to look at it that no fact has room for are none', async () => {
   await liar.close();
 });
 
-test('an address that is not its own is never asked', async () => {
+test('a status URL outside of the queue is never requested', async () => {
   const elsewhere = 'http://127.0.0.1:9/status http://127.0.0.1:9/result';
   await expect(videos.getStatus(elsewhere, signal)).rejects.toMatchObject({ code: 'upstream_error' });
 });
 
-/** The first web hook of a video. */
+/** Submits a video and returns its first webhook. */
 async function hookOf(directive: string) {
   const heard = Promise.withResolvers<{ headers: IncomingHttpHeaders; body: Buffer }>();
   const server = createServer(async (request, response) => {
@@ -104,7 +104,7 @@ async function hookOf(directive: string) {
   return { hook, ...submitted };
 }
 
-test('a web hook that fal has signed names its video, and one that was forged, changed or is old does not', async () => {
+test('a webhook that fal has signed returns its video; a forged, changed or old webhook does not', async () => {
   const { hook, vendorId, reference } = await hookOf('latency=1');
   const told = await videos.parseWebhook?.(hook, MODEL);
   expect(told?.vendorId).toBe(vendorId);
@@ -125,11 +125,11 @@ test('a web hook that fal has signed names its video, and one that was forged, c
     );
     expect(await late.verifySignature(hook)).toBe(false);
   }
-  const { hook: forged } = await hookOf('fault=duplicate latency=50'); // the first of them comes from somebody else
+  const { hook: forged } = await hookOf('fault=duplicate latency=50'); // the first one is forged
   expect(await videos.parseWebhook?.(forged, MODEL)).toBeUndefined();
 });
 
-test('keys are asked for once, and for a hook that none of them fits once a minute', async () => {
+test('keys are fetched once, and at most once a minute for webhooks that no key has signed', async () => {
   let asked = 0;
   const server = createServer((_, response) => {
     asked++;

@@ -1,4 +1,4 @@
-/** Videos of fal's queue: https://docs.fal.ai/model-apis */
+/** Video generation through fal's queue: https://docs.fal.ai/model-apis */
 import {
   type ProviderWebhook,
   type SubmittedVideo,
@@ -12,7 +12,7 @@ import type { FalQueue } from './queue.ts';
 import type { FalWebhookVerifier } from './webhooks.ts';
 
 const DEFAULT_NAMES = { size: 'aspect_ratio', quality: 'resolution' };
-/** What became of a request, rather than of asking for it. */
+/** Statuses that describe the video request itself and not the poll. */
 const TERMINAL_STATUSES: ReadonlySet<number | undefined> = new Set([400, 422, 500]);
 const REQUEST_ID = /^[\w-]{1,100}$/;
 
@@ -55,13 +55,13 @@ export class FalVideos implements VideoProvider {
     } catch (error) {
       const failure = toUpstreamError(error);
       if (!TERMINAL_STATUSES.has(failure.status)) throw error;
-      // What fails is not billed; of what it has made and then kept back fal does not say.
+      // Failed requests are not billed. fal does not document whether it bills a video that it generated and withheld.
       const invoiced = failure.code === 'content_policy_violation' ? 'perhaps' : 'no';
       return { state: 'failed', code: failure.code, message: failure.message, invoiced };
     }
   }
 
-  /** All requests of a model are its application's, which is the beginning of its name. */
+  /** The queue's URLs contain only the application, which is the first two segments of the model's name. */
   async parseWebhook(webhook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
     if (!(await this.webhooks.verifySignature(webhook))) return undefined;
     const requestId = parseRequestId(webhook.body);
@@ -76,7 +76,7 @@ function toVideoStatus(result: unknown): VideoStatus {
   const url = video?.url;
   if (typeof url === 'string' && url !== '')
     return { state: 'made', usage: undefined, vendorId: undefined, file: { kind: 'address', url } };
-  const message = 'The upstream answered without a video';
+  const message = 'The provider responded without a video';
   return { state: 'failed', code: 'upstream_error', message, invoiced: 'perhaps' };
 }
 

@@ -6,10 +6,10 @@ import { FalQueue } from './queue.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
 
 const KEYS_PATH = '/.well-known/jwks.json';
-/** Where fal publishes what its web hooks are signed with; anybody else's queue has its keys below itself. */
+/** fal's public keys for webhook signatures. A queue with another base URL has its keys below that URL. */
 const FAL_KEYS_URL = `https://rest.fal.ai${KEYS_PATH}`;
 
-/** fal, at the address of its queue. */
+/** fal. The base URL is that of its queue. */
 export function createFalProvider({ http, credential }: ProviderClient, config: ProviderConfig) {
   const queue = new FalQueue(http, credential);
   const images = new FalImages(queue);

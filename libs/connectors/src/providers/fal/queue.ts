@@ -1,5 +1,5 @@
 /**
- * fal's queue: a request is handed over, asked for until it has ended, fetched, or called off.
+ * fal's queue: a request is submitted and polled until it has ended; then its result is fetched. It can be cancelled.
  * https://docs.fal.ai/model-apis/model-endpoints/queue
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,11 +11,13 @@ import { toFalError } from './errors.ts';
 const INITIAL_POLL_DELAY_MS = 250;
 const MAX_POLL_DELAY_MS = 5_000;
 const POLL_BACKOFF_FACTOR = 1.5;
-/** Looks do not all come at once where many were handed over at once: by so much of a pause it is shorter at most. */
+/**
+ * Pauses are shortened by a random share of up to this, so that requests submitted together are not polled together.
+ */
 const JITTER = 0.25;
 const CANCEL_TIMEOUT_MS = 10_000;
 
-/** A request that was handed over. fal says where it is asked for; these are addresses of its queue. */
+/** A submitted request, with the URLs of the queue that fal returned for it. */
 export interface QueuedRequest {
   readonly requestId: string;
   readonly statusUrl: string;
@@ -41,7 +43,9 @@ export class FalQueue {
     this.headers = { authorization: `Key ${credential}` };
   }
 
-  /** @throws UpstreamError; one without a `status` leaves it open whether it was taken */
+  /**
+   * @throws UpstreamError. Without `status` it is unknown whether fal accepted the request, unless `isUnsent` is set.
+   */
   async submit(
     model: string,
     input: Readonly<Record<string, unknown>>,
@@ -61,33 +65,33 @@ export class FalQueue {
     const { status_url: statusUrl, response_url: responseUrl, cancel_url: cancelUrl } = body ?? {};
     if (requestId !== undefined && isJobUrl(statusUrl) && isJobUrl(responseUrl) && isJobUrl(cancelUrl))
       return { requestId, statusUrl, responseUrl, cancelUrl };
-    throw new UpstreamError('upstream_error', 'The upstream does not say where its answer will be', {
+    throw new UpstreamError('upstream_error', 'The provider did not return a reference to the result', {
       ...(requestId === undefined ? {} : { vendorId: requestId }),
     });
   }
 
-  /** Changes nothing, and may be repeated. @throws UpstreamError */
+  /** Has no effect on the request and may be repeated. @throws UpstreamError */
   async fetchState({ statusUrl }: Pick<QueuedRequest, 'statusUrl'>, signal: AbortSignal): Promise<QueueState> {
     const body = (await this.get(statusUrl, signal)) as { readonly status?: unknown } | null;
     const state = STATES[String(body?.status)];
     if (state) return state;
-    throw new UpstreamError('upstream_error', 'The upstream does not say how far its answer is');
+    throw new UpstreamError('upstream_error', 'The provider did not return the status of the request');
   }
 
-  /** What has come of a request that has ended. @throws UpstreamError also when nothing has: that is not billed */
+  /** Returns the result of a request that has ended. @throws UpstreamError, also for a failed request */
   fetchResult({ responseUrl }: Pick<QueuedRequest, 'responseUrl'>, signal: AbortSignal): Promise<unknown> {
     return this.get(responseUrl, signal);
   }
 
-  /** Only what still waits is certain not to be made, and billed. */
+  /** Only a request that is still waiting is certain not to be processed and billed. */
   async cancel({ cancelUrl }: Pick<QueuedRequest, 'cancelUrl'>): Promise<void> {
     const signal = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
     await this.http.request(cancelUrl, { method: 'PUT', headers: this.headers, signal, mapErrorResponse: toFalError });
   }
 
   /**
-   * Waits for what comes of a request. When that is cut short it is called off.
-   * @throws UpstreamError whose `deliveredText` says that it may be billed although nothing came of it
+   * Waits for the result of a request. Cancels the request if `signal` is aborted.
+   * @throws UpstreamError with `deliveredText` if the request may be billed although there is no result
    */
   async waitForOutcome(queued: QueuedRequest, signal: AbortSignal): Promise<unknown> {
     const { requestId } = queued;
@@ -103,13 +107,13 @@ export class FalQueue {
     }
   }
 
-  /** It may have begun since it was last looked at. What is not known any more was waiting. */
+  /** Polls again, because the request may have started since the last poll. Falls back to the last known state. */
   private async cancelAndGetState(queued: QueuedRequest, last: QueueState): Promise<QueueState> {
-    await this.cancel(queued).catch(() => {}); // shows in the look
+    await this.cancel(queued).catch(() => {}); // the poll shows whether it worked
     return this.fetchState(queued, AbortSignal.timeout(CANCEL_TIMEOUT_MS)).catch(() => last);
   }
 
-  /** Being asked often costs it nothing, and a look that fails changes nothing: the deadline is the caller's. */
+  /** Polls are free and a failed poll is repeated, so only `signal` limits the time. */
   private async waitUntilEnded(queued: QueuedRequest, state: { last: QueueState }, signal: AbortSignal): Promise<void> {
     for (let pause = INITIAL_POLL_DELAY_MS; ; pause = Math.min(pause * POLL_BACKOFF_FACTOR, MAX_POLL_DELAY_MS)) {
       state.last = await this.fetchState(queued, signal).catch((error) => {
@@ -123,13 +127,13 @@ export class FalQueue {
     }
   }
 
-  /** The result is there, and was paid for: a connection that breaks is no reason to leave it. */
+  /** The result exists and is billed, so the fetch is retried after connection errors. */
   private async fetchResultWithRetries(queued: QueuedRequest, signal: AbortSignal): Promise<unknown> {
     for (let pause = INITIAL_POLL_DELAY_MS; ; pause = Math.min(pause * POLL_BACKOFF_FACTOR, MAX_POLL_DELAY_MS)) {
       try {
         return await this.fetchResult(queued, signal);
       } catch (error) {
-        if (!isTransient(toUpstreamError(error), signal, 502)) throw error; // 500 is what became of the request
+        if (!isTransient(toUpstreamError(error), signal, 502)) throw error; // 500 means that the request failed
       }
       await delay(pause, undefined, { signal }).catch(() => {
         throw toUpstreamError(signal.reason);
@@ -143,12 +147,12 @@ export class FalQueue {
   }
 }
 
-/** Whether asking again may help. @param from the least status that says nothing of the request itself */
+/** Whether a retry can help. @param from lowest status that does not describe the request itself */
 function isTransient({ code, status }: UpstreamError, { aborted }: AbortSignal, from: number): boolean {
   return !aborted && (code === 'rate_limited' || status === undefined || status >= from);
 }
 
-/** Facts keep where a job is looked at. */
+/** Limits the length, because events store the URLs of a job. */
 function isJobUrl(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]{1,1000}$/.test(value);
 }

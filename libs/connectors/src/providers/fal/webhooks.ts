@@ -1,25 +1,25 @@
-/** fal's web hooks: https://fal.ai/docs/model-apis/webhooks */
+/** Verification of fal's webhooks: https://fal.ai/docs/model-apis/webhooks */
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { getGlobalDispatcher } from 'undici';
 import { type ProviderWebhook, UpstreamError } from '#application';
 import { sendProviderRequest } from '../../http/provider-request.ts';
 
-/** fal says that keys are kept for a day at most. */
+/** fal's documentation allows keys to be cached for at most 24 hours. */
 const KEYS_MAX_AGE_MS = 12 * 60 * 60_000;
-/** Where no key fits there may be new ones: they are asked for again, but not for each hook that somebody forges. */
+/** If no key matches, fal may have new keys. This interval limits how often forged webhooks can cause a fetch. */
 const KEYS_REFETCH_INTERVAL_MS = 60_000;
 const KEYS_TIMEOUT_MS = 5_000;
 const MAX_KEYS = 16;
-/** Seconds that a hook may be old, or ahead. */
+/** Maximum difference between the timestamp of a webhook and the gateway's clock. */
 const TOLERANCE_SECONDS = 300;
 const SIGNATURE = /^[0-9a-f]{128}$/i;
 
-/** Checks who has signed a hook: Ed25519, with one of the keys that fal publishes. */
+/** Verifies the Ed25519 signature of a webhook with the keys that fal publishes. */
 export class FalWebhookVerifier {
   private keys: readonly KeyObject[] = [];
   private keysFetchedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param keysUrl where the keys are: nothing else is asked for them */
+  /** @param keysUrl the only URL from which keys are fetched */
   constructor(
     private readonly keysUrl: string,
     private readonly now: () => number = Date.now,
@@ -40,7 +40,7 @@ export class FalWebhookVerifier {
     return this.keys.some(isSignedBy);
   }
 
-  /** @throws UpstreamError when they cannot be had: the hook comes again */
+  /** @throws UpstreamError if the keys cannot be fetched; fal then repeats the webhook */
   private async fetchKeys(): Promise<void> {
     this.keysFetchedAt = this.now();
     const response = await sendProviderRequest(this.keysUrl, getGlobalDispatcher(), {
@@ -48,7 +48,7 @@ export class FalWebhookVerifier {
       headers: {},
       signal: AbortSignal.timeout(KEYS_TIMEOUT_MS),
       mapErrorResponse: (status) =>
-        new UpstreamError('upstream_error', `fal's keys cannot be had (${status})`, { status }),
+        new UpstreamError('upstream_error', `fal's webhook keys cannot be fetched: status ${status}`, { status }),
     });
     const { keys } = ((await response.json()) ?? {}) as { readonly keys?: unknown };
     this.keys = (Array.isArray(keys) ? keys.slice(0, MAX_KEYS) : []).flatMap(parseKey);

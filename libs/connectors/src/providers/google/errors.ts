@@ -1,4 +1,4 @@
-/** What Google says when it refuses or fails: https://ai.google.dev/gemini-api/docs/troubleshooting */
+/** Error responses of the Gemini API: https://ai.google.dev/gemini-api/docs/troubleshooting */
 import { UpstreamError } from '#application';
 import { MESSAGE_REJECTED } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
@@ -10,22 +10,22 @@ interface GoogleError {
   readonly details?: unknown;
 }
 
-/** An answer with a status that is no success. */
 export function toGoogleError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const error = parseError(body);
   const details = { status, ...parseRetryAfter(headers) };
   if (status === 429)
-    return new UpstreamError('rate_limited', 'The upstream is limiting requests; try again later', details);
-  if (status === 408 || status === 504) return new UpstreamError('timeout', 'The upstream took too long', details);
+    return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
+  if (status === 408 || status === 504)
+    return new UpstreamError('timeout', 'The provider took too long to respond', details);
   if (status === 401 || status === 403 || status === 503 || isAccountError(error))
-    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', details);
+    return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', details);
   if (status !== 400)
-    return new UpstreamError('upstream_error', `The upstream answered with status ${status}`, details);
+    return new UpstreamError('upstream_error', `The provider responded with status ${status}`, details);
   const messageDetails = typeof error.message === 'string' ? { upstreamMessage: error.message } : {};
   return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...details, ...messageDetails });
 }
 
-/** The house's key or its billing: nothing that the caller could mend. */
+/** Whether the error concerns the operator's API key or billing, which the caller cannot fix. */
 function isAccountError({ status, details }: GoogleError): boolean {
   if (status === 'FAILED_PRECONDITION' || status === 'PERMISSION_DENIED') return true;
   return Array.isArray(details) && details.some((detail) => detail?.reason === 'API_KEY_INVALID');

@@ -1,4 +1,4 @@
-/** Images of Gemini's models, one a call: https://ai.google.dev/gemini-api/docs/image-generation */
+/** Image generation with Gemini, one image per call: https://ai.google.dev/gemini-api/docs/image-generation */
 import { type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { MESSAGE_CONTENT_POLICY } from '../../http/json-http-client.ts';
@@ -10,7 +10,7 @@ import { toGoogleError } from './errors.ts';
 
 const DEFAULT_NAMES = { size: 'aspectRatio', resolution: 'imageSize' };
 
-/** Reasons to stop that are about what was asked for, or came of it. */
+/** Finish reasons that concern the content of the request or of the result. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set([
   ...['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'OTHER'],
   ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
@@ -47,7 +47,7 @@ function toInlineData(image: Blob) {
 }
 
 interface Part {
-  /** It is a draft of the model's, on the way to its answer. */
+  /** True for a draft that is not part of the result. */
   readonly thought?: unknown;
   readonly inlineData?: { readonly data?: unknown } | null;
 }
@@ -75,7 +75,7 @@ function toGeneratedImages(response: GeminiResponse | null): GeneratedImages {
   const blocked = response?.promptFeedback?.blockReason !== undefined;
   if (blocked || AGAINST_POLICY.has(candidate?.finishReason))
     throw new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, details);
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', {
+  throw new UpstreamError('upstream_error', 'The provider responded without an image', {
     ...details,
     deliveredText: '',
   });
@@ -89,7 +89,10 @@ interface GeminiUsage {
   readonly candidatesTokensDetails?: unknown;
 }
 
-/** Thoughts are beside the candidates, and are output as text is. Zero candidates are not mentioned. */
+/**
+ * Reasoning tokens are not included in the candidates' count, and are billed as text output. Gemini omits a candidates'
+ * count of zero.
+ */
 function parseUsage(usage: GeminiUsage | null | undefined): Usage | undefined {
   const prompt = parseTokenCount(usage?.promptTokenCount);
   if (usage === null || usage === undefined || prompt === undefined) return undefined;

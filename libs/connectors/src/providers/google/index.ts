@@ -3,7 +3,7 @@ import type { ProviderClient } from '../provider.ts';
 import { GeminiImages } from './gemini-images.ts';
 import { VeoVideos } from './veo-videos.ts';
 
-/** Google's Gemini API, at the address before `/v1beta`. */
+/** Google's Gemini API. The base URL is the part before `/v1beta`. */
 export function createGoogleProvider({ http, credential }: ProviderClient) {
   const headers = { 'x-goog-api-key': credential };
   const images = new GeminiImages(http, headers);

@@ -1,4 +1,4 @@
-/** Against the simulated Google, which speaks its protocol. */
+/** Runs against the simulated Gemini API of the sandbox. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
@@ -36,7 +36,7 @@ async function fateOf(directive: string) {
   return look;
 }
 
-test('a video is pending until it is made, and is then at an address that wants the key', async () => {
+test('a video is pending until it is generated, and then has a URL that requires the key', async () => {
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(reference).toBe(`models/veo-3.0-generate-001/operations/${vendorId}`);
   expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });
@@ -51,11 +51,11 @@ test.each([
   ['policy', 'content_policy_violation', 'perhaps'],
   ['fewer', 'upstream_error', 'perhaps'],
   ['error', 'upstream_error', 'no'],
-])('one that comes to nothing by %s fails', async (fault, code, invoiced) => {
+])('a video with the fault %s fails', async (fault, code, invoiced) => {
   expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
 });
 
-test('what it has surely not taken has a status; an answer that is lost has none', async () => {
+test('a rejected submission has a status; a lost response has none', async () => {
   await expect(videos.submit(order('fault=429'))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
   await expect(videos.submit(order('', { duration: '5' }))).rejects.toMatchObject({
     code: 'invalid_request',

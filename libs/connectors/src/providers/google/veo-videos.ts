@@ -1,4 +1,4 @@
-/** Google's Veo: https://ai.google.dev/gemini-api/docs/video */
+/** Video generation with Google's Veo: https://ai.google.dev/gemini-api/docs/video */
 import {
   type SubmittedVideo,
   UpstreamError,
@@ -29,7 +29,7 @@ interface Operation {
 
 interface GeneratedVideos {
   readonly generatedSamples?: readonly { readonly video?: { readonly uri?: unknown } }[];
-  /** Why it keeps back what it has made, or did not make it. */
+  /** Why a video was withheld or not generated. */
   readonly raiMediaFilteredReasons?: readonly unknown[];
 }
 
@@ -63,7 +63,7 @@ export class VeoVideos implements VideoProvider {
     const { name } = ((await response.json()) ?? {}) as { readonly name?: unknown };
     const [reference, providerRequestId] = OPERATION.exec(String(name)) ?? [];
     if (reference !== undefined && providerRequestId !== undefined) return { reference, vendorId: providerRequestId };
-    throw new UpstreamError('upstream_error', 'The upstream does not say where its answer will be');
+    throw new UpstreamError('upstream_error', 'The provider did not return a reference to the result');
   }
 
   async getStatus(reference: string, signal: AbortSignal): Promise<VideoStatus> {
@@ -85,7 +85,7 @@ export class VeoVideos implements VideoProvider {
     const isFiltered = Array.isArray(reasons) && reasons.length > 0;
     const [code, message] = isFiltered
       ? ['content_policy_violation', MESSAGE_CONTENT_POLICY]
-      : ['upstream_error', 'The upstream answered without a video'];
+      : ['upstream_error', 'The provider responded without a video'];
     return { state: 'failed', code, message, invoiced: 'perhaps' };
   }
 }
@@ -96,7 +96,7 @@ function toFailedStatus({ code }: NonNullable<Operation['error']>): VideoStatus 
   return {
     state: 'failed',
     code: isUpstreamError ? 'upstream_error' : 'invalid_request',
-    message: isUpstreamError ? 'The upstream could not make the video' : MESSAGE_REJECTED,
+    message: isUpstreamError ? 'The provider could not generate the video' : MESSAGE_REJECTED,
     invoiced: 'no',
   };
 }

@@ -4,7 +4,7 @@ import { ChatChunkTranslator } from './chat-chunks.ts';
 
 const identity = { id: 'gen-1', model: 'deepseek/deepseek-r1', provider: 'DeepInfra', created: 7 };
 
-/** The deltas that are passed on of those that come, and what is counted as delivered. */
+/** Returns the forwarded deltas, and the text that counts as delivered. */
 function translated(deltas: readonly object[], hidesReasoning: boolean) {
   const chunks = new ChatChunkTranslator(identity, hidesReasoning);
   let out = '';
@@ -12,7 +12,7 @@ function translated(deltas: readonly object[], hidesReasoning: boolean) {
     out += Buffer.from(events).toString();
   };
   for (const delta of deltas) {
-    // Python's JSON, with spaces, as many who copy OpenAI print it.
+    // Python's JSON format with spaces, which many OpenAI-compatible providers use.
     const json = `{"id": "up-1", "created": 1, "model": "theirs", "choices": [{"index": 0, "delta": ${JSON.stringify(delta)}}]}`;
     chunks.accept(Buffer.from(`data: ${json}\n\n`), pass);
   }
@@ -30,7 +30,7 @@ describe('the reasoning of a model', () => {
     ['DeepInfra', { reasoning_content: 'Hm – "' }, { reasoning: 'Hm – "' }],
     ['Groq', { reasoning: 'Hm – "', channel: 'analysis' }],
   ])(
-    'as %s reports it is passed on under one name, or not at all where it is not wanted',
+    'is forwarded under a single name when %s reports it, or left out if it is excluded',
     (_, thought, named = thought) => {
       const shown = translated([...spoken, thought], false);
       expect(shown.deltas).toEqual([...spoken, named]);
@@ -42,7 +42,7 @@ describe('the reasoning of a model', () => {
     },
   );
 
-  test('leaves alone what only speaks of it', () => {
+  test('is not confused with text that mentions its field names', () => {
     const words = [{ content: '"reasoning": is a word' }];
     expect(translated(words, true).deltas).toEqual(words);
     const others = [{ content: '{"reasoning_content": 1} is a field' }];
@@ -53,15 +53,15 @@ describe('the reasoning of a model', () => {
 test.each([
   ['before its choices', '"id":"up-1","model":"theirs","created":NOW,', ',"usage":null'],
   ['with a null among them', '"usage":null,"created":NOW,"model":"theirs","id":"up-1",', ''],
-  ['behind its choices', '', ',"created": NOW,"id":"up-1","model":"theirs","usage":null'],
+  ['after its choices', '', ',"created": NOW,"id":"up-1","model":"theirs","usage":null'],
 ])(
-  'a chunk with its names %s has ours, one time of all and no nulls, whether it begins as the first one or not',
+  'a chunk with its id, model and time %s gets our identity and no nulls, even if it starts unlike the first one',
   (_, before, behind) => {
     const chunks = new ChatChunkTranslator(identity);
     let out = '';
     for (const [i, first] of ['', '', '"tier":1,'].entries()) {
       const json = `{${first}${before}"choices":[{"index":0,"delta":{"content":"a \\"usage\\":null, $&"}}]${behind}}`;
-      // Some count the seconds of each chunk.
+      // Some providers update the time in each chunk.
       const now = json.replace('NOW', String(1_790_000_000 + Math.max(0, i - 1)));
       chunks.accept(Buffer.from(`data: ${now}\n\n`), (events) => {
         out += Buffer.from(events);
@@ -76,19 +76,19 @@ test.each([
 );
 
 test.each([
-  ['beside the choices', { error: { code: 502, message: 'Provider down' }, choices: [] }],
+  ['next to the choices', { error: { code: 502, message: 'Provider down' }, choices: [] }],
   ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: 'Provider down' } }] }],
-])('an error %s breaks off the answer, and is no end of it', (_, failing) => {
+])('an error %s fails the stream and does not complete it', (_, failing) => {
   const chunks = new ChatChunkTranslator(identity);
   const first = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
   chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});
   const error = Buffer.from(`data: ${JSON.stringify({ id: 'up-1', model: 'theirs', ...failing })}\n\n`);
   expect(() => chunks.accept(error, () => {})).toThrow(
-    new UpstreamError('upstream_error', 'The upstream broke off the answer'),
+    new UpstreamError('upstream_error', 'The provider ended the response early'),
   );
 });
 
-test('a chunk without a choice, as some upstreams begin with, is not passed on', () => {
+test('a chunk without a choice, which some providers send first, is not forwarded', () => {
   const chunks = new ChatChunkTranslator(identity);
   let out = '';
   const choice = { index: 0, delta: { content: 'Yes' } };

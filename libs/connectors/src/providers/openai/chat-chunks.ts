@@ -1,7 +1,7 @@
 /**
- * OpenAI's server-sent events on their way through: whole events are passed on as bytes, renamed to our identity, and
- * what the gateway needs to know is picked out as it passes. Only the first chunk and those that carry usage or an
- * error are parsed; in all others the two names are replaced in place.
+ * Relays OpenAI's server-sent events: complete events are forwarded as bytes with our identity, and the gateway
+ * collects what it needs to know. Only the first chunk, and chunks with usage or an error, are parsed. In all others
+ * the id, the model and the time are replaced in the text.
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -9,31 +9,31 @@ import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Characters of passed-on chunks that are kept as they are, for counting tokens if no usage comes. */
+/** Characters of forwarded chunks that are buffered, for counting tokens if no usage is reported. */
 const MAX_BUFFERED_CHARACTERS = 256 * 1024;
 
-/** Fields that OpenAI sends as null on every chunk, which strict clients refuse. */
+/** Fields that OpenAI sends as null in every chunk, and that strict clients reject. */
 const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|system_fingerprint)":\s*null/g;
-/** Looked for in every chunk: a pattern that is more than a text is found several times as fast as one. */
+/** Searched in every chunk. `\s*` makes the search several times as fast as for a plain string. */
 const ERROR = /"error"\s*:/;
 const USAGE = /"usage":\s*[^n\s]/;
 const FINISHED = /"finish_reason":\s*"/;
 const CHOICES = '"choices"';
-/** Fields that have a part of the reasoning, or that name it. */
+/** Fields with reasoning. */
 const REASONING = /"reasoning(?:_content|_details)?":/;
-/** Fields with what was generated. */
+/** Fields with generated text. */
 const TEXTS = /"(?:content|reasoning|reasoning_content|refusal|name|arguments)":\s*"((?:[^"\\]|\\.)*)"/g;
-/** A pattern has no stack for the longest texts. */
+/** Longer chunks are not matched, because the pattern could exhaust the stack of the regex engine. */
 const MAX_MATCHED_CHARACTERS = 64 * 1024;
-/** What some call the reasoning, and what all our clients know it by. */
+/** The name that some providers use for the reasoning, and the name that all clients of the gateway support. */
 const REASONING_CONTENT = '"reasoning_content":';
 const REASONING_NAME = '"reasoning":';
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
-/** Some count on while they answer. */
+/** Some providers increase this time while they generate. */
 const CREATED = /"created":\s*[^\s,}]+/;
 
-/** OpenAI reports an error beside the choices, a router in the one that failed. */
+/** OpenAI reports an error next to the choices, a router in the choice that failed. */
 export interface ErrorHolder {
   readonly error?: unknown;
 }
@@ -57,13 +57,13 @@ export interface Delta {
   readonly tool_calls?: unknown;
 }
 
-/** What is said of an error within an answer, whatever the upstream says. */
-export const MESSAGE_INTERRUPTED = 'The upstream broke off the answer';
+/** The message that callers get for an error within a response, instead of the provider's own message. */
+export const MESSAGE_INTERRUPTED = 'The provider ended the response early';
 
-/** What is in the chunks of one answer, each time at most once outside of texts, and what is sent instead. */
+/** Replacements in the chunks of one completion. Outside generated text, each `text` occurs at most once per chunk. */
 type Replacements = readonly (readonly [text: string | RegExp, instead: string])[];
 
-/** How a chunk begins, what is sent instead, and what is replaced in the rest of it. */
+/** The start of a chunk with its replacement, and the replacements in the rest of the chunk. */
 interface ChunkPrefix {
   readonly upstreamPrefix: string;
   readonly gatewayPrefix: string;
@@ -74,7 +74,10 @@ export class ChatChunkTranslator extends EventTranslator {
   private readonly idJson: string;
   private readonly modelJson: string;
   private readonly createdJson: string;
-  /** Any chunk, and one that begins as the first one does: so do nearly all, and only what is behind it is looked at. */
+  /**
+   * `genericPrefix` fits any chunk, `firstChunkPrefix` only chunks that start like the first one. Nearly all do, and
+   * then only the rest of the chunk has to be searched.
+   */
   private genericPrefix: ChunkPrefix | undefined;
   private firstChunkPrefix: ChunkPrefix | undefined;
   private reportedUsage: Usage | undefined;
@@ -83,11 +86,11 @@ export class ChatChunkTranslator extends EventTranslator {
   private bufferedSize = 0;
   private text = '';
   private hasVisibleText = false;
-  /** Bytes of text in so many of the kept chunks, and in all before them. */
+  /** Bytes of text in the first `measuredCount` buffered chunks, and in all chunks before the buffered ones. */
   private bytes = 0;
   private measuredCount = 0;
 
-  /** @param hidesReasoning nothing of the model's reasoning is passed on */
+  /** @param hidesReasoning whether the model's reasoning is left out */
   constructor(
     { id, model, provider, created }: CompletionIdentity,
     private readonly hidesReasoning = false,
@@ -122,7 +125,6 @@ export class ChatChunkTranslator extends EventTranslator {
     return this.hidesReasoning ? this.hasVisibleText : this.text !== '';
   }
 
-  /** What is passed on of one chunk. */
   protected translateEvent(json: string): string {
     if (!json.startsWith('{') || !json.endsWith('}')) throw notJsonError();
     const prefix = this.findPrefix(json);
@@ -159,7 +161,7 @@ export class ChatChunkTranslator extends EventTranslator {
     const failed = [chunk, ...(chunk.choices ?? [])].find(({ error }) => error);
     if (failed) throw new UpstreamError('upstream_error', MESSAGE_INTERRUPTED);
     this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
-    if (!chunk.choices?.length) return ''; // clients look into the first choice of every chunk
+    if (!chunk.choices?.length) return ''; // clients read the first choice of every chunk
     const { usage, ...rest } = chunk;
     const forwarded = usage ? decodeLatin1(Buffer.from(JSON.stringify(rest))) : json;
     this.buffer(forwarded);
@@ -191,7 +193,7 @@ export class ChatChunkTranslator extends EventTranslator {
     if (this.bufferedSize > MAX_BUFFERED_CHARACTERS) this.foldBuffered();
   }
 
-  /** Chunks are about ten times as long as their text. */
+  /** Replaces the buffered chunks with their text, which is about a tenth of their size. */
   private foldBuffered(): void {
     for (const json of this.buffered) {
       this.text += extractText(json);
@@ -223,29 +225,31 @@ function parse(json: string): Chunk {
 }
 
 function notJsonError(cause?: unknown): UpstreamError {
-  return new UpstreamError('upstream_error', 'The upstream sent a chunk that is not JSON', { cause });
+  return new UpstreamError('upstream_error', 'The provider sent a chunk that is not JSON', { cause });
 }
 
-/** A chunk without its reasoning. One that has nothing else goes on all the same: it shows that the model is at it. */
+/**
+ * Removes the reasoning of a chunk. An otherwise empty chunk is still forwarded: it shows that the model is working.
+ */
 function hideReasoning(json: string): string {
   const chunk = parse(json);
   const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: omitReasoning(choice.delta ?? {}) }));
   return decodeLatin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
 }
 
-/** A message with its reasoning under the one name that all our clients know. */
+/** Renames `reasoning_content` to `reasoning`, the name that all clients of the gateway support. */
 export function normalizeReasoningField(message: Delta): Delta {
   if (message.reasoning_content === undefined) return message;
   const { reasoning_content, ...rest } = message;
   return { reasoning: reasoning_content, ...rest };
 }
 
-/** A message, or a piece of one, without the text that the model reasoned with, whatever the upstream calls it. */
+/** Removes the reasoning from a message or a delta, whatever the provider calls it. */
 export function omitReasoning({ reasoning, reasoning_content, reasoning_details, ...rest }: Delta): Delta {
   return rest;
 }
 
-/** The text of a chunk that was passed on unread; one that cannot be read has none that could be counted. */
+/** Returns the generated text of a forwarded chunk; '' if the chunk is not valid JSON. */
 function extractText(json: string, part: (delta: Delta) => Delta = (delta) => delta): string {
   try {
     return (parse(json).choices ?? []).map(({ delta }) => (delta ? getGeneratedText(part(delta)) : '')).join('');
@@ -254,7 +258,7 @@ function extractText(json: string, part: (delta: Delta) => Delta = (delta) => de
   }
 }
 
-/** The generated text of a message or of a piece of one, tool calls included. */
+/** Returns the generated text of a message or a delta, including tool calls. */
 export function getGeneratedText({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
   const texts = [content, reasoning ?? reasoning_content, refusal].filter((text) => typeof text === 'string');
   return texts.join('') + (Array.isArray(tool_calls) ? tool_calls.map(getCallText).join('') : '');
@@ -267,7 +271,7 @@ function getCallText(
   return `${name}${args}`;
 }
 
-/** The bytes of the texts in a chunk, or a little more where they have escapes. */
+/** Returns an upper bound of the bytes of the texts in a chunk: escapes are counted as written. */
 function countTextBytes(json: string): number {
   if (json.length > MAX_MATCHED_CHARACTERS) return json.length;
   let bytes = 0;

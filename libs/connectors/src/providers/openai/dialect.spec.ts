@@ -3,7 +3,7 @@ import type { Reasoning } from '#application';
 import { readProviders } from '#catalogue';
 import { type Dialect, toDialect, toResponsesDialect } from './dialect.ts';
 
-/** As the vendors that are shipped speak it. */
+/** The dialects of the shipped providers. */
 const DIALECTS: Readonly<Record<string, Dialect>> = Object.fromEntries(
   readProviders().flatMap(({ slug, protocol, dialect = {} }) => (protocol === 'openai' ? [[slug, dialect]] : [])),
 );
@@ -11,29 +11,29 @@ const dialectOf = (slug: string) => DIALECTS[slug] as Dialect;
 
 const asked = { model: 'm', messages: [{ role: 'user', content: 'Hello' }] };
 
-describe('the limit of the output', () => {
+describe('the output limit', () => {
   test.each([
     ['openai', { max_completion_tokens: 7 }],
     ['groq', { max_completion_tokens: 7 }],
     ['openrouter', { max_tokens: 7 }],
     ['deepinfra', { max_tokens: 7 }],
-  ] as const)('goes to %s by one name', (upstream, limit) => {
+  ] as const)('is sent to %s by a single name', (upstream, limit) => {
     expect(toDialect({ ...asked, max_completion_tokens: 7 }, dialectOf(upstream))).toEqual({ ...asked, ...limit });
   });
 });
 
-describe('what tools have answered', () => {
+describe('tool results', () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
   const user = { role: 'user', content: 'Hello' };
   const tool = (tool_call_id: string, content: unknown) => ({ role: 'tool', tool_call_id, content });
   const sent = (messages: readonly object[]) => toDialect({ model: 'm', messages }, dialectOf('openai')).messages;
 
-  test('goes as it is where it is text', () => {
+  test('are sent unchanged if they are only text', () => {
     const messages = [user, tool('1', 'Yes'), tool('2', [{ type: 'text', text: 'No' }])];
     expect(sent(messages)).toBe(messages);
   });
 
-  test('and is no text is shown by the user behind all answers that stand together', () => {
+  test('have their other parts in a user message after all consecutive results', () => {
     const text = { type: 'text', text: 'Look' };
     const rest = 'The rest of this result follows.';
     const shown = [{ type: 'text', text: 'Of the result of the tool:' }, image];
@@ -49,7 +49,7 @@ describe('what tools have answered', () => {
   });
 });
 
-describe('how much to reason', () => {
+describe('reasoning settings', () => {
   const limit = { max_completion_tokens: 10_000 };
 
   test.each<[Reasoning, string | undefined]>([
@@ -70,7 +70,7 @@ describe('how much to reason', () => {
     [{ max_tokens: 70_000 }, 'high'],
     [{ exclude: true }, undefined],
     [{ exclude: true, effort: 'low' }, 'low'],
-  ])('as in %j goes to OpenAI as %s', (reasoning, effort) => {
+  ])('%j are sent to OpenAI as the effort %s', (reasoning, effort) => {
     const words = effort === undefined ? {} : { reasoning_effort: effort };
     expect(toDialect({ ...asked, ...limit, reasoning }, dialectOf('openai'))).toEqual({ ...asked, ...limit, ...words });
     expect(toDialect({ ...asked, ...limit, reasoning }, dialectOf('openrouter'))).toEqual({
@@ -80,17 +80,17 @@ describe('how much to reason', () => {
     });
   });
 
-  test('is a part of what answers usually have where the caller named no limit', () => {
+  test('use a default output limit for a token budget if the request has none', () => {
     const words = (max_tokens: number) => toDialect({ ...asked, reasoning: { max_tokens } }, dialectOf('openai'));
     expect([2_000, 16_000, 30_000].map((tokens) => words(tokens).reasoning_effort)).toEqual(['low', 'medium', 'high']);
   });
 });
 
-test.each(Object.entries(DIALECTS))('a plain request goes to %s as it is, uncopied', (_, dialect) => {
+test.each(Object.entries(DIALECTS))('a simple request is sent to %s unchanged and without a copy', (_, dialect) => {
   expect(toDialect(asked, dialect)).toBe(asked);
 });
 
-describe('a request for a response', () => {
+describe('a Responses request', () => {
   test.each([
     [
       { effort: 'low', summary: 'auto' },
@@ -103,7 +103,7 @@ describe('a request for a response', () => {
       { effort: 'none', summary: 'auto' },
     ],
     [{ exclude: true }, undefined],
-  ])('says how to reason in a word: %j', (reasoning, said) => {
+  ])('has an effort for the reasoning settings %j', (reasoning, said) => {
     const body = toResponsesDialect({ model: 'm', max_output_tokens: 800, reasoning });
     expect(body).toEqual({ model: 'm', max_output_tokens: 800, ...(said ? { reasoning: said } : {}) });
   });

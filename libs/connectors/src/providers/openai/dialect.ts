@@ -1,29 +1,33 @@
-/** Where vendors that speak OpenAI's chat completions differ. */
+/** Differences between providers with OpenAI's chat completions. */
 import type { Reasoning } from '#application';
 import { resolveEffort } from '../chat/effort.ts';
 
-/** How an upstream names a few parameters. Most that copy OpenAI know its former names. */
+/** How a provider names some parameters. Most OpenAI-compatible providers support OpenAI's former names. */
 export interface Dialect {
   /**
-   * The most output: OpenAI's former name, or its present one. Its models that reason refuse the former
-   * (https://platform.openai.com/docs/api-reference/chat/create), and to Groq it is deprecated
+   * The output limit: OpenAI's former name or its current one. OpenAI's reasoning models reject the former
+   * (https://platform.openai.com/docs/api-reference/chat/create), and Groq has deprecated it
    * (https://console.groq.com/docs/api-reference#chat-create).
    */
   readonly limit?: 'max_tokens' | 'max_completion_tokens';
-  /** How much to reason: OpenAI's word, or OpenRouter's object (https://openrouter.ai/docs/api-reference/parameters). */
+  /**
+   * The reasoning field: OpenAI's effort, or OpenRouter's object (https://openrouter.ai/docs/api-reference/parameters).
+   */
   readonly reasoning?: 'reasoning_effort' | 'reasoning';
-  /** Fields of a message that it knows beside role, content and calls of tools; `cache_control` also of their parts. */
+  /**
+   * Supported fields of a message besides role, content and tool calls. `cache_control` applies to parts and tools too.
+   */
   readonly messages?: readonly string[];
 }
 
-/** OpenAI's own. */
+/** The dialect of OpenAI itself. */
 export const OPENAI_DIALECT: Dialect = { limit: 'max_completion_tokens' };
 
 type Body = Readonly<Record<string, unknown>>;
 
 /**
- * A request with OpenAI's present name of the limit and OpenRouter's object for reasoning, in the words of an upstream;
- * itself, where nothing has to be said differently.
+ * Translates a request with OpenAI's current name of the output limit and OpenRouter's reasoning object to a provider's
+ * dialect. Returns the same object if nothing changes.
  */
 export function toDialect(
   request: Body,
@@ -46,8 +50,8 @@ export function toDialect(
 }
 
 /**
- * Tools answer with text alone in these chats (https://platform.openai.com/docs/api-reference/chat/create): what else they
- * have answered, an image or a file, the user shows behind the last of the answers that stand together.
+ * Tool results can only contain text (https://platform.openai.com/docs/api-reference/chat/create). Images and files of
+ * consecutive results are moved to a user message after the last of these results.
  */
 function withTextResults(body: Body): Body {
   const { messages } = body;
@@ -81,7 +85,7 @@ function hasNonTextResult(message: Body | null): boolean {
   return message.content.some((part: Body | null) => part?.type !== 'text');
 }
 
-/** A request for a response, whose reasoning is OpenRouter's object with a `summary`, in OpenAI's words. */
+/** Converts the reasoning of a Responses request from OpenRouter's object with a `summary` to OpenAI's format. */
 export function toResponsesDialect(body: Body): Body {
   if (body.reasoning === undefined) return body;
   const { reasoning, ...rest } = body;
@@ -96,7 +100,7 @@ function toReasoningEffort(settings: Reasoning, limit: number | undefined): Body
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
-/** OpenAI's scale ends at `xhigh`. */
+/** OpenAI's highest effort is `xhigh`. */
 function toOpenAiEffort(settings: Reasoning, limit: number | undefined): string | undefined {
   const effort = resolveEffort(settings, limit);
   return effort === 'max' ? 'xhigh' : effort;

@@ -5,7 +5,7 @@ import { createChatFilter, responsesFilter } from './field-filter.ts';
 const dialectOf = (vendor: string) => readProviders().find(({ slug }) => slug === vendor)?.dialect ?? {};
 const chat = (body: object, vendor = 'openai') => createChatFilter(dialectOf(vendor))({ model: 'm', ...body }, '');
 
-describe('a chat', () => {
+describe('a chat request', () => {
   test.each([
     ['service_tier', 'priority'],
     ['prediction', { type: 'content', content: 'x' }],
@@ -19,23 +19,23 @@ describe('a chat', () => {
     ['store', true],
     ['prompt_cache_retention', '24h'],
     ['functions', [{ name: 'f' }]],
-  ])('goes without %s, also where a catalogue lists it among the parameters of an endpoint', (name, value) => {
+  ])('is sent without %s, even if the catalogue lists it as a parameter of the endpoint', (name, value) => {
     for (const vendor of ['openai', 'openrouter', 'groq'])
       expect(chat({ [name]: value }, vendor)).toEqual({ model: 'm' });
   });
 
   test.each(['google/gemini-2.5-pro:online', 'm:ONLINE', 'm:free: online :beta'])(
-    'with the model %s is refused',
+    'is rejected for the model %s',
     (model) => {
-      expect(() => chat({ model })).toThrow(`The model "${model}" cannot be asked for`);
+      expect(() => chat({ model })).toThrow(`The model "${model}" cannot be requested`);
     },
   );
 
-  test.each(['m:free', 'online', 'vendor/online-7b', 'm:online2'])('with the model %s goes as it is', (model) => {
+  test.each(['m:free', 'online', 'vendor/online-7b', 'm:online2'])('is sent unchanged for the model %s', (model) => {
     expect(chat({ model })).toEqual({ model });
   });
 
-  test('has of a replayed answer what the vendor knows', () => {
+  test('has only the fields of a replayed message that the provider supports', () => {
     const replayed = {
       role: 'assistant',
       content: 'Hi',
@@ -55,7 +55,7 @@ describe('a chat', () => {
     expect(sentTo('openrouter')).toEqual({ ...known, cache_control: { type: 'ephemeral' } });
   });
 
-  test('marks parts and tools for the cache where the vendor knows that, and never for longer than is charged', () => {
+  test('has cache_control only for providers that support it, and without a lifetime', () => {
     const cache_control = { type: 'ephemeral', ttl: '1h' };
     const marked = {
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control }] }],
@@ -67,8 +67,8 @@ describe('a chat', () => {
   });
 });
 
-describe('a response', () => {
-  test('is never kept by the vendor, and has no tools but functions and the search', () => {
+describe('a Responses request', () => {
+  test('is never stored by the provider, and can have only functions and the web search as tools', () => {
     const sent = (body: object) => responsesFilter({ model: 'm', input: 'Hi', ...body }, '');
     expect(sent({ store: true, background: true, conversation: 'c', prompt: { id: 'p' } })).toEqual({
       model: 'm',

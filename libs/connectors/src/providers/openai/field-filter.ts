@@ -1,8 +1,9 @@
 /**
- * What goes to vendors that speak OpenAI's protocol. Not listed, since it would change what is billed: `service_tier`,
- * `prediction`, `audio` and any modality but text, `web_search_options`, `store`, `prompt_cache_retention`, and a router's
- * `plugins`, `models`, `route`, `transforms` and `preset`.
- * https://platform.openai.com/docs/api-reference/chat/create, https://openrouter.ai/docs/api-reference/parameters
+ * The fields that are sent to providers with OpenAI's protocol
+ * (https://platform.openai.com/docs/api-reference/chat/create, https://openrouter.ai/docs/api-reference/parameters).
+ * Fields that change the price are not listed: `service_tier`, `prediction`, `audio` and any modality except text,
+ * `web_search_options`, `store`, `prompt_cache_retention`, and the `plugins`, `models`, `route`, `transforms` and
+ * `preset` of a router.
  */
 import {
   allowAny,
@@ -22,16 +23,19 @@ function allowNames(names: readonly string[]): FieldFilters {
   return Object.fromEntries(names.map((name) => [name, allowAny]));
 }
 
-/** A mark for the cache. Its life is left out: the long one costs more than what is charged for it. */
+/** `cache_control` without its lifetime, because a long one costs more than the gateway charges for a cache write. */
 const mark = allowFields({ type: allowAny });
 
-/** A router searches when the name of the model says so, and bills for it; searches that we charge go another way. */
+/**
+ * A router searches the web, and bills the search, if the model's name has the suffix `:online`. The gateway does not
+ * use this suffix.
+ */
 const model: FieldFilter = (value, at) => {
   if (typeof value !== 'string' || !/:\s*online\s*(:|$)/i.test(value)) return value;
-  throw invalidRequest(`The model "${value}" cannot be asked for: ":online" is not for upstreams`, at);
+  throw invalidRequest(`The model "${value}" cannot be requested: providers do not accept ":online"`, at);
 };
 
-/** Routing, which a router takes from the caller; what it may cost is always said with it (`max_price`). */
+/** Routing preferences for a router. They always include a maximum price (`max_price`). */
 const routing = allowFields(
   allowNames([
     'order',
@@ -57,7 +61,7 @@ const CUSTOM = allowFields({
   format: allowFields({ type: allowAny, grammar: allowFields(GRAMMAR) }),
 });
 const NAMED = allowFields({ name: allowAny });
-/** What an answer must be like; a schema is whatever it is. */
+/** The output schema. Its content is sent unchanged. */
 const SCHEMA = { name: allowAny, description: allowAny, schema: allowAny, strict: allowAny };
 
 const ALLOWED = {
@@ -65,8 +69,8 @@ const ALLOWED = {
   custom: allowFields({ type: allowAny, custom: NAMED }),
 };
 
-/** Words, and objects that name a tool of the request. */
-const chatToolChoice = allowByType('Choices of tools', {
+/** Strings, and objects that name a tool of the request. */
+const chatToolChoice = allowByType('Tool choices', {
   ...ALLOWED,
   allowed_tools: allowFields({
     type: allowAny,
@@ -74,12 +78,12 @@ const chatToolChoice = allowByType('Choices of tools', {
   }),
 });
 
-/** A file in the request itself: how long others are is known to nobody, and they would be the house's. */
+/** Only files in the request itself. The size of other files is unknown, and ids refer to the operator's account. */
 const FILE_FIELDS = {
   filename: allowAny,
   file_data: allowAny,
   file_id: rejectField('Files by id'),
-  file_url: rejectField('Files by address'),
+  file_url: rejectField('Files by URL'),
 };
 const FILE = allowFields(FILE_FIELDS);
 
@@ -93,10 +97,10 @@ const SAMPLING = {
   stream: allowAny,
 };
 
-/** Fields of a message beside what every vendor knows, where nothing is said of the vendor. */
+/** Additional fields of a message for a provider whose dialect does not list them. */
 const DEFAULT_MESSAGE_FIELDS = ['name'];
 
-/** A request for a chat completion, in a vendor's dialect. */
+/** Filters a chat completion request in the dialect of a provider. */
 export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect): FieldFilter {
   const marked: FieldFilters = messages.includes('cache_control') ? { cache_control: mark } : {};
   const createPartFilter = (name: string, rule: FieldFilter) =>
@@ -154,7 +158,7 @@ export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect)
     response_format: allowFields({ type: allowAny, json_schema: allowFields(SCHEMA) }),
     tools: allowEach(tools),
     tool_choice: chatToolChoice,
-    modalities: allowValues('Answers', ['text']),
+    modalities: allowValues('Outputs', ['text']),
     reasoning: allowFields(allowNames(['effort', 'max_tokens', 'exclude', 'enabled'])),
     reasoning_effort: allowAny,
     verbosity: allowAny,
@@ -162,7 +166,7 @@ export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect)
   });
 }
 
-/** Nothing is kept there: we keep it. */
+/** Prevents the provider from storing responses; the gateway stores them itself. */
 const allowOnlyFalse: FieldFilter = (value) => (value === false ? value : undefined);
 
 const responsePart = allowByType('Content parts', {
@@ -174,7 +178,7 @@ const responsePart = allowByType('Content parts', {
   input_audio: allowFields({ type: allowAny, input_audio: allowFields({ data: allowAny, format: allowAny }) }),
 });
 
-/** What a tool has answered. */
+/** The result of a tool call. */
 const toolOutput = allowFields({ type: allowAny, call_id: allowAny, output: allowEach(responsePart) });
 const FUNCTION_CHOICE = allowFields({ type: allowAny, name: allowAny });
 const RESPONSE_CHOICES = {
@@ -183,7 +187,7 @@ const RESPONSE_CHOICES = {
   web_search: allowFields({ type: allowAny }),
 };
 
-/** A request for a response. The one tool of OpenAI's own is the search that we have a price for. */
+/** Filters a Responses request. Of OpenAI's own tools only the web search is priced. */
 export const responsesFilter = allowFields({
   ...SAMPLING,
   model,
@@ -234,7 +238,7 @@ export const responsesFilter = allowFields({
       }),
     }),
   ),
-  tool_choice: allowByType('Choices of tools', {
+  tool_choice: allowByType('Tool choices', {
     ...RESPONSE_CHOICES,
     allowed_tools: allowFields({
       type: allowAny,

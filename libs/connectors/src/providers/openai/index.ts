@@ -6,7 +6,7 @@ import { OpenAiChat } from './openai-chat.ts';
 import { OpenAiEmbeddings } from './openai-embeddings.ts';
 import { OpenAiImages } from './openai-images.ts';
 
-/** A vendor that speaks OpenAI's protocol, at an address up to and including `/v1`. */
+/** A provider with OpenAI's protocol. The base URL includes `/v1`. */
 export function createOpenAiProvider(
   { http, credential }: ProviderClient,
   { dialect = {} }: Pick<ProviderConfig, 'dialect'>,

@@ -1,6 +1,6 @@
 /**
- * OpenAI's speech and transcriptions: https://platform.openai.com/docs/api-reference/audio. Models that are billed by
- * characters and by the length of a recording; those that are billed by tokens of sound are not sold.
+ * OpenAI's speech and transcriptions: https://platform.openai.com/docs/api-reference/audio. Only models that are billed
+ * by characters or by the duration of a recording are supported, not those that are billed by audio tokens.
  */
 import { openAsBlob } from 'node:fs';
 import { FormData } from 'undici';
@@ -42,7 +42,7 @@ export async function synthesizeSpeech(
   return toSpeechAudio(response, { characters: undefined, vendorId: getRequestId(response.headers) });
 }
 
-/** The name of the file says what it is: that vendor judges by it. Words and segments cost nothing more. */
+/** OpenAI detects the format of a recording by its file name. Timestamps of words and segments are free. */
 export async function transcribe(
   http: ProviderHttp,
   headers: Headers,
@@ -80,11 +80,11 @@ interface OpenAiTranscription {
   readonly words?: unknown;
 }
 
-/** It bills whole seconds, which its `usage` says. */
+/** OpenAI bills full seconds, which `usage` reports. Without `usage` the duration is rounded up. */
 function parseTranscript(body: unknown, providerRequestId: string | undefined): Transcript {
   const { text, language, duration, usage, segments, words } = (body ?? {}) as OpenAiTranscription;
   if (typeof text !== 'string')
-    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is no transcript', {
+    throw new UpstreamError('upstream_error', 'The provider sent a response that is not a transcript', {
       status: 200,
       deliveredText: '',
       vendorId: providerRequestId,

@@ -5,7 +5,7 @@ import { UpstreamError } from '#application';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createOpenAiProvider } from './index.ts';
 
-/** What the upstream answers, whatever it is asked. */
+/** The response of the provider to any request. */
 let said: object = {};
 let answering = (response: ServerResponse): void => void response.end(JSON.stringify(said));
 let server: Server;
@@ -37,45 +37,45 @@ const error = { code: 502, message: 'Provider down' };
 const choice = (message: object, more: object = {}) => ({ index: 0, message, finish_reason: 'stop', ...more });
 
 test.each<[string, object, string | undefined]>([
-  ['an error beside the choices', { error, usage }, undefined],
+  ['an error next to the choices', { error, usage }, undefined],
   ['an error in a choice', { choices: [choice({ content: '' }, { error })], usage }, undefined],
   ['an error in a choice without a message', { choices: [{ index: 0, finish_reason: 'error', error }] }, undefined],
   ['an error in a choice that has started', { choices: [choice({ content: 'Yes, ' }, { error })], usage }, 'Yes, '],
-])('%s is no answer, and what was generated before it is reported', async (_, answer, delivered) => {
+])('%s fails the call with the text that was generated before', async (_, answer, delivered) => {
   said = answer;
   const failure = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) }).catch((thrown) => thrown);
   expect(failure).toBeInstanceOf(UpstreamError);
   expect(failure).toMatchObject({
     code: 'upstream_error',
-    publicMessage: 'The upstream broke off the answer',
+    publicMessage: 'The provider ended the response early',
     deliveredText: delivered,
   });
 });
 
 test.each([
   ['no choices', { choices: [], usage }],
-  ['a choice that is none', { choices: [null] }],
+  ['a choice that is null', { choices: [null] }],
   ['a choice without a message', { choices: [{ index: 0 }], usage }],
-])('%s are no answer', async (_, answer) => {
+])('a response with %s is rejected', async (_, answer) => {
   said = answer;
   const call = chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   await expect(call).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
 });
 
-test('reasoning has one name in an answer, whatever the upstream calls it', async () => {
+test('reasoning has one name in a completion, whatever the provider calls it', async () => {
   said = { choices: [choice({ content: 'Yes', reasoning_content: 'Hm' })], usage };
   const answer = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   expect(answer).toMatchObject({ body: { choices: [{ message: { content: 'Yes', reasoning: 'Hm' } }] } });
   expect(JSON.stringify(answer)).not.toContain('reasoning_content');
 });
 
-test('a choice without words is an answer', async () => {
+test('a choice without text is valid', async () => {
   said = { choices: [choice({ role: 'assistant', content: null })], usage };
   const answer = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   expect(answer.kind).toBe('complete');
 });
 
-test('a stream whose receiver fails at its beginning is not read on', async () => {
+test('a stream is aborted if its receiver fails at the start', async () => {
   const left = Promise.withResolvers<void>();
   const chunk = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
   answering = (response) => {

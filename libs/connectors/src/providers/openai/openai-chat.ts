@@ -17,7 +17,7 @@ import { ResponsesToChatTranslator, toChatCompletion } from './responses-chat.ts
 import { toResponsesRequest, withSearch } from './responses-request.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Chats in OpenAI's completions, and, where the catalogue says so, in its Responses. */
+/** Chats through OpenAI's chat completions, or through its Responses API if the catalogue specifies that. */
 export class OpenAiChat {
   constructor(
     private readonly completionsClient: JsonHttpClient,
@@ -25,7 +25,7 @@ export class OpenAiChat {
     private readonly dialect: Dialect,
   ) {}
 
-  /** Searches are had from Responses alone: an endpoint that speaks nothing else, or is to search, is asked in them. */
+  /** Uses the Responses API if the endpoint supports only that one, and for a web search, which needs that API. */
   async chat(call: ChatCall): Promise<Completion | CompletionStream> {
     const { protocols, search, stream, withoutReasoning, identity, signal } = call;
     if (search !== undefined || !protocols.includes('chat')) {
@@ -72,7 +72,7 @@ interface Choice {
   readonly message?: Delta;
 }
 
-/** Itself, where there is nothing to change. */
+/** Returns the same object if nothing changes. */
 function transformChoice(choice: Choice, change: (message: Delta) => Delta): Choice {
   const message = choice.message && change(choice.message);
   return message === choice.message ? choice : { ...choice, message };
@@ -87,11 +87,11 @@ function parseCompletionJson(text: string): CompletionJson {
   let completion: Partial<CompletionJson> | null = null;
   try {
     completion = JSON.parse(text);
-  } catch {} // judged with everything else that is not an answer
+  } catch {} // reported below, like any other unexpected response
   const choices: readonly unknown[] = Array.isArray(completion?.choices) ? completion.choices : [];
   const failed = [completion, ...choices].find(isFailing);
   if (failed) {
-    // Without a word it was not generated, and may be asked for again.
+    // Without any text nothing was generated, so the call can be retried.
     const delivered =
       choices.map((choice) => getGeneratedText((choice as Choice | null)?.message ?? {})).join('') || undefined;
     throw new UpstreamError('upstream_error', MESSAGE_INTERRUPTED, {
@@ -106,12 +106,12 @@ function parseCompletionJson(text: string): CompletionJson {
       deliveredText: extractGeneratedText(text),
       vendorId: parseProviderRequestId(completion),
     };
-    throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a chat completion', details);
+    throw new UpstreamError('upstream_error', 'The provider sent a response that is not a chat completion', details);
   }
   return completion as CompletionJson;
 }
 
-/** A router reports in the choice that the provider behind it failed: https://openrouter.ai/docs/api-reference/errors */
+/** A router reports the error of its own provider in the choice: https://openrouter.ai/docs/api-reference/errors */
 function isFailing(part: unknown): part is ErrorHolder {
   return Boolean((part as ErrorHolder | null)?.error);
 }

@@ -3,10 +3,10 @@ import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Everything in a text of JSON that opens, closes or hides something. */
+/** Matches the brackets and the strings of a JSON text. */
 const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 
-/** Embeddings by OpenAI's protocol. */
+/** Embeddings with OpenAI's protocol. */
 export class OpenAiEmbeddings {
   constructor(private readonly endpoint: JsonHttpClient) {}
 
@@ -31,11 +31,11 @@ function parse(text: string, count: number): { readonly data: readonly Embedding
   let response: { readonly data?: unknown; readonly usage?: unknown } | null = null;
   try {
     response = JSON.parse(text);
-  } catch {} // judged with everything else that is not an answer
+  } catch {} // reported below, like any other unexpected response
   const data = response?.data;
   if (Array.isArray(data) && data.length === count && data.every(isEmbedding)) return { ...response, data };
   const details = { status: 200, deliveredText: text };
-  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a list of embeddings', details);
+  throw new UpstreamError('upstream_error', 'The provider sent a response that is not a list of embeddings', details);
 }
 
 function isEmbedding(value: unknown): value is Embedding {
@@ -43,14 +43,16 @@ function isEmbedding(value: unknown): value is Embedding {
   return typeof vector === 'string' || Array.isArray(vector);
 }
 
-/** The text of the list; only upstreams that know one format and were asked for the other have it rewritten. */
+/**
+ * Returns the JSON of the list unchanged. It is rewritten only if the provider does not support the requested format.
+ */
 function toDataJson(text: string, data: readonly Embedding[], format: string): string {
   const expectedType = format === 'base64' ? 'string' : 'object';
   if (data.every(({ embedding }) => typeof embedding === expectedType)) return extractMember(text, 'data');
   return JSON.stringify(data.map((item) => ({ ...item, embedding: encodeVector(item.embedding, format) })));
 }
 
-/** Base64 is of little-endian 32-bit floats. */
+/** The base64 format encodes little-endian 32-bit floats. */
 function encodeVector(vector: string | readonly number[], format: string): string | readonly number[] {
   if (format === 'base64' && typeof vector !== 'string') {
     const bytes = Buffer.alloc(vector.length * 4);
@@ -64,7 +66,7 @@ function encodeVector(vector: string | readonly number[], format: string): strin
   return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(i * 4));
 }
 
-/** The list of the outermost object that has this name, as it is written in a text that is known to be JSON. */
+/** Returns the text of the array with this name in the outermost object. @param json valid JSON */
 function extractMember(json: string, name: string): string {
   let depth = 0;
   let start = -1;

@@ -1,4 +1,4 @@
-/** Images by OpenAI's protocol: https://platform.openai.com/docs/api-reference/images */
+/** Image generation with OpenAI's protocol: https://platform.openai.com/docs/api-reference/images */
 import { FormData } from 'undici';
 import { type GeneratedFile, type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -8,16 +8,16 @@ import type { ProviderHttp } from '../../http/provider-http.ts';
 import type { ProviderHttpResponse, ResponseHeaders } from '../../http/provider-request.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
 
-/** The request's words are against the vendor's rules, or what was made of them is. */
+/** The prompt or the generated image violates the provider's content policy. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['moderation_blocked', 'content_policy_violation']);
-/** The house's account: nothing that the caller could mend. */
+/** Errors of the operator's account, which the caller cannot fix. */
 const ACCOUNT_ERROR_CODES: ReadonlySet<unknown> = new Set([
   'insufficient_quota',
   'billing_hard_limit_reached',
   'billing_not_active',
 ]);
 
-/** Edits are what OpenAI calls everything that a picture is brought to. */
+/** OpenAI calls any generation from an input image an edit. */
 export class OpenAiImages {
   constructor(
     private readonly http: ProviderHttp,
@@ -68,7 +68,7 @@ function toGeneratedImages(body: unknown, { headers, status }: ProviderHttpRespo
   const usage = parseUsage(response.usage);
   if (files.length > 0) return { files, usage, vendorId: providerRequestId };
   const details = { status, usage, vendorId: providerRequestId, deliveredText: '' };
-  throw new UpstreamError('upstream_error', 'The upstream answered without an image', details);
+  throw new UpstreamError('upstream_error', 'The provider responded without an image', details);
 }
 
 function toFiles(entry: unknown): readonly GeneratedFile[] {
@@ -84,7 +84,7 @@ interface ReportedUsage {
   readonly output_tokens_details?: { readonly text_tokens?: unknown } | null;
 }
 
-/** Texts and pictures have prices of their own, in both directions. */
+/** Text and image tokens have different prices, for input and output. */
 function parseUsage(reported: unknown): Usage | undefined {
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = (reported ??
     {}) as ReportedUsage;
@@ -99,7 +99,7 @@ function toImageError(status: number, headers: ResponseHeaders, body: string): U
   const failure = toUpstreamErrorFromResponse(status, headers, body);
   const code = parseErrorCode(body);
   if (ACCOUNT_ERROR_CODES.has(code) || status === 401 || status === 403)
-    return new UpstreamError('upstream_unavailable', 'The upstream does not serve at present', { status });
+    return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
   return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, {
     status,

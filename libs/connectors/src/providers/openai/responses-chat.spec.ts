@@ -28,8 +28,8 @@ function deltas(events: readonly object[]) {
     .map((event) => JSON.parse(event.replace('data: ', '')).choices[0]);
 }
 
-describe('a response as a chat', () => {
-  test('has its words, its thoughts, its sources and its calls', () => {
+describe('a response that is translated to a chat completion', () => {
+  test('has its text, reasoning, sources and tool calls', () => {
     const said = (text: string) => ({ type: 'output_text', text, annotations: [ANNOTATION], logprobs: [LOGPROB] });
     const answer = whole({
       output: [
@@ -63,13 +63,13 @@ describe('a response as a chat', () => {
     [null, 'stop'],
     [{ reason: 'max_output_tokens' }, 'length'],
     [{ reason: 'content_filter' }, 'content_filter'],
-  ])('ends for a reason: %j', (incomplete_details, reason) => {
+  ])('has the finish reason for %j', (incomplete_details, reason) => {
     expect(choiceOf(whole({ incomplete_details }))?.finish_reason).toBe(reason);
     const [end] = deltas([{ type: 'response.completed', response: { incomplete_details } }]);
     expect(end).toMatchObject({ delta: { role: 'assistant', content: '' }, finish_reason: reason });
   });
 
-  test('comes in pieces', () => {
+  test('is streamed in chunks', () => {
     const at = { output_index: 0 };
     const call = (output_index: number) => ({
       type: 'response.output_item.added',
@@ -124,7 +124,7 @@ describe('a response as a chat', () => {
   });
 });
 
-describe('a chat request in the words of Responses', () => {
+describe('a chat request that is translated to the Responses API', () => {
   test('has its messages as items', () => {
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
     const { input } = toResponsesRequest({
@@ -164,7 +164,7 @@ describe('a chat request in the words of Responses', () => {
     ]);
   });
 
-  test('has its fields by their other names, and none that Responses do not know', () => {
+  test('has its parameters under the names of the Responses API, and none that this API does not support', () => {
     const parameters = { type: 'object' };
     const json_schema = { name: 's', schema: {}, strict: true };
     const asked = {
@@ -201,10 +201,10 @@ describe('a chat request in the words of Responses', () => {
   });
 });
 
-describe('a search of OpenAI’s own', () => {
+describe('OpenAI’s web search', () => {
   const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
 
-  test('is a tool beside the others, which is called so often at most', () => {
+  test('is an additional tool with a maximum number of calls', () => {
     const tools = [{ type: 'function', name: 'f' }];
     expect(withSearch({ tools, tool_choice: 'auto' }, search)).toEqual({
       tools: [...tools, { type: 'web_search' }],
@@ -220,7 +220,7 @@ describe('a search of OpenAI’s own', () => {
     expect(withSearch({}, undefined)).toEqual({});
   });
 
-  test('is invoiced when it has found something; looking into a page is not', () => {
+  test('is invoiced if it succeeds; opening a page is not invoiced', () => {
     const call = (status: string, action: object) => ({ type: 'web_search_call', id: 'ws_1', status, action });
     const output = [
       call('completed', { type: 'search', query: 'a' }),

@@ -1,4 +1,4 @@
-/** Answers of an endpoint that speaks Responses and nothing else, as those of a chat. */
+/** Translates responses of OpenAI's Responses API to chat completions. */
 
 import type { Completion, CompletionIdentity, SearchStatus } from '#application';
 import { type JsonObject } from '#kernel';
@@ -12,13 +12,13 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
 
 const NO_EVENTS = new Uint8Array();
 
-/** The events of a response as the chunks of a chat. */
+/** Translates the events of a response to chat completion chunks. */
 export class ResponsesToChatTranslator extends ResponsesEventTranslator {
   private readonly head: object;
-  /** Calls by the index of their item. */
+  /** The index of each tool call, by the index of its output item. */
   private readonly calls = new Map<unknown, number>();
   private hasSentRole = false;
-  /** Searches by the index of their item; a note of one stands between the events. */
+  /** The index of each search, by the index of its output item. */
   private readonly searches = new Map<unknown, number>();
   private pendingStatuses: SearchStatus[] = [];
 
@@ -47,7 +47,7 @@ export class ResponsesToChatTranslator extends ResponsesEventTranslator {
     return this.formatChunk({}, toFinishReason((response ?? {}) as JsonObject, this.calls.size > 0));
   }
 
-  /** What was searched for is known at its end. */
+  /** The query is known only at the end of a search, so both states are reported then. */
   private handleSearch({ type, item, output_index }: JsonObject): string {
     const at = this.searches.get(output_index) ?? this.searches.size;
     this.searches.set(output_index, at);
@@ -77,7 +77,7 @@ export class ResponsesToChatTranslator extends ResponsesEventTranslator {
   }
 
   private handleItemStart(item: JsonObject, at: unknown): JsonObject | undefined {
-    // Not every item that starts has a delta, and a client is sent an event as soon as anything has started.
+    // Not every item has deltas, but a client receives an event as soon as the first item starts.
     if (item.type !== 'function_call') return this.hasSentRole ? undefined : {};
     const index = this.calls.size;
     this.calls.set(at, index);
@@ -94,7 +94,7 @@ export class ResponsesToChatTranslator extends ResponsesEventTranslator {
   }
 }
 
-/** A response in one piece as a `chat.completion` with our identity. */
+/** Translates a non-streaming response to a `chat.completion` with our identity. */
 export function toChatCompletion(completion: Completion, identity: CompletionIdentity): Completion {
   const output = completion.body.output as readonly JsonObject[];
   const parts = output.flatMap(({ type, content }) => (type === 'message' ? toArray(content) : []));
@@ -124,7 +124,7 @@ export function toChatCompletion(completion: Completion, identity: CompletionIde
   return { ...completion, protocol: 'chat', body: { ...head, choices: [choice], system_fingerprint: null } };
 }
 
-/** Each part says where its sources stand in it; a chat has all parts in one. */
+/** Positions of sources are relative to their part in a response, and to the complete text in a chat. */
 function collectAnnotations(parts: readonly JsonObject[]): readonly object[] {
   let before = 0;
   return parts.flatMap(({ text, annotations }) => {

@@ -1,15 +1,15 @@
-/** A chat request in the words of Responses, for endpoints that speak nothing else. What they have no word for is left out. */
+/** Translates a chat request to the Responses API. Parameters without an equivalent are left out. */
 
 import { LOGPROBS_INCLUDE, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
 import { isJsonObject, type JsonObject } from '#kernel';
 
-/** Named and meant alike. */
+/** Parameters with the same name and meaning in both APIs. */
 const SHARED = ['model', 'temperature', 'top_p', 'user', 'metadata', 'parallel_tool_calls', 'top_logprobs'] as const;
 
-/** @throws UpstreamError with `invalid_request` for several choices, or one that is too short */
+/** @throws UpstreamError with `invalid_request` for several choices, or for an output limit below the minimum */
 export function toResponsesRequest(body: JsonObject): JsonObject {
   if ((body.n ?? 1) !== 1) {
-    throw new UpstreamError('invalid_request', 'This model gives one choice only: n must be 1');
+    throw new UpstreamError('invalid_request', 'n must be 1: this model returns one choice only');
   }
   const limit = body.max_completion_tokens ?? body.max_tokens;
   if (typeof limit === 'number' && limit < MIN_RESPONSES_OUTPUT_TOKENS) {
@@ -34,7 +34,7 @@ export function toResponsesRequest(body: JsonObject): JsonObject {
   });
 }
 
-/** https://platform.openai.com/docs/guides/tools-web-search: of tools of OpenAI's own there is only this one. */
+/** Adds OpenAI's web search to the tools: https://platform.openai.com/docs/guides/tools-web-search */
 export function withSearch(request: JsonObject, search: NativeSearch | undefined): JsonObject {
   if (search === undefined) return request;
   const { maxUses, isRequired, includeDomains, excludeDomains, location, isOffline } = search;
@@ -53,19 +53,19 @@ export function withSearch(request: JsonObject, search: NativeSearch | undefined
     ...request,
     tools: [...toArray(request.tools), tool],
     max_tool_calls: maxUses,
-    // OpenAI does not search with so little reasoning.
+    // OpenAI does not support the web search with minimal reasoning.
     ...(effort === 'minimal' ? { reasoning: { ...(request.reasoning as JsonObject), effort: 'low' } } : {}),
     ...(isRequired ? { tool_choice: { type: 'web_search' } } : withSearchAllowed(request.tool_choice)),
   };
 }
 
-/** A choice of certain tools names the search as well, or else OpenAI would not make it. */
+/** Adds the search to the allowed tools of a `tool_choice`; otherwise OpenAI would not search. */
 function withSearchAllowed(choice: unknown): JsonObject {
   if (!isJsonObject(choice) || choice.type !== 'allowed_tools' || !Array.isArray(choice.tools)) return {};
   return { tool_choice: { ...choice, tools: [...choice.tools, { type: 'web_search' }] } };
 }
 
-/** What the assistant said and what it called are items of their own. */
+/** The text and the tool calls of an assistant message become separate items. */
 function toItems({ role, content, refusal, tool_calls, tool_call_id }: JsonObject): readonly JsonObject[] {
   if (role === 'tool') return [{ type: 'function_call_output', call_id: tool_call_id, output: toToolOutput(content) }];
   if (role !== 'assistant') return [{ type: 'message', role, content: toParts(content, toUserPart) }];
@@ -86,7 +86,7 @@ function toParts(content: unknown, part: (part: JsonObject) => JsonObject): stri
   return typeof content === 'string' ? content : toArray(content).map(part);
 }
 
-/** Text where a tool has answered nothing else. */
+/** Returns a string if the tool has returned only text. */
 function toToolOutput(content: unknown): string | readonly JsonObject[] {
   const parts = toParts(content, toUserPart);
   const isPlain = typeof parts === 'string' || parts.every(({ type }) => type === 'input_text');
@@ -113,7 +113,7 @@ function toFormat(format: unknown): JsonObject | undefined {
   return isJsonObject(json_schema) ? { type, ...json_schema } : { type };
 }
 
-/** Chats nest what a function is; Responses do not. In a chat, arguments need not keep to the schema unless that is said. */
+/** Functions are nested objects only in chats. There, `strict` is false by default; in the Responses API it is true. */
 function flattenFunction({ type, function: definition, ...rest }: JsonObject): JsonObject {
   if (!isJsonObject(definition)) return { type, ...rest };
   return 'parameters' in definition ? { type, strict: false, ...definition } : { type, ...definition };

@@ -15,7 +15,7 @@ const CLASSES = { input: 5, cacheRead: 12, cacheWrite: 3, output: 5, reasoning: 
 const ended = (type: string, more: object = {}) => sse(`response.${type}`, { response: { usage: USAGE, ...more } });
 const BEGUN = sse('response.created', { response: { id: 'resp_theirs' } });
 
-/** What is passed on of a body that comes in pieces of so many bytes. */
+/** Translates a body in chunks of `size` bytes. */
 function read(body: string, size = 7) {
   const events = new ResponsesEventTranslator();
   const bytes = Buffer.from(body);
@@ -35,7 +35,7 @@ function read(body: string, size = 7) {
 }
 
 describe('events of a response', () => {
-  test.each([1, 3, 1_000])('that have output are passed on, wherever a piece ends (%p bytes)', (size) => {
+  test.each([1, 3, 1_000])('are forwarded at any chunk boundary if they have output (%p bytes)', (size) => {
     const { events, passed, failure } = read(BEGUN + DELTA + ended('completed', { output: [] }), size);
     expect(failure).toBeUndefined();
     expect(passed).toEqual([
@@ -45,7 +45,7 @@ describe('events of a response', () => {
     expect([events.usage(), events.getDeliveredText(), events.isEnded]).toEqual([CLASSES, 'Zürich 🏔', true]);
   });
 
-  test('may be of kinds that we do not know, as long as they are about an item', () => {
+  test('are forwarded even with an unknown type if they belong to an output item', () => {
     const known = sse('response.web_search_call.searching', { output_index: 0, item_id: 'ws_1' });
     const body = `: comment\n\n${known}${sse('response.queued', {})}${sse('keepalive', {})}${ended('completed')}`;
     expect(read(body).passed.map(({ type }) => type)).toEqual([
@@ -54,7 +54,7 @@ describe('events of a response', () => {
     ]);
   });
 
-  test('say why they end', () => {
+  test('include the reason why the response is incomplete', () => {
     const incomplete_details = { reason: 'content_filter' };
     const { passed } = read(ended('incomplete', { incomplete_details }));
     expect(passed).toMatchObject([{ type: 'response.incomplete', response: { incomplete_details } }]);
@@ -64,22 +64,22 @@ describe('events of a response', () => {
     [
       ended('failed', { error: { code: 'server_error', message: 'Oh' } }),
       'upstream_error',
-      'The upstream broke off the answer',
+      'The provider ended the response early',
     ],
     [
       ended('failed', { error: { code: 'rate_limit_exceeded', message: 'Slow' } }),
       'rate_limited',
-      'The upstream is limiting requests; try again later',
+      'The provider is limiting requests; retry later',
     ],
-    [ended('failed', { error: null }), 'upstream_error', 'The upstream broke off the answer'],
+    [ended('failed', { error: null }), 'upstream_error', 'The provider ended the response early'],
     [
       sse('error', { code: 'server_error', message: 'Ah', param: null }),
       'upstream_error',
-      'The upstream broke off the answer',
+      'The provider ended the response early',
     ],
-    ['data: {"type":\n\n', 'upstream_error', 'The upstream sent an event that is not JSON'],
-    ['', 'upstream_error', 'The upstream ended the stream before the answer was complete'],
-  ])('that report a failure break the answer off: %j', (last, code, message) => {
+    ['data: {"type":\n\n', 'upstream_error', 'The provider sent an event that is not JSON'],
+    ['', 'upstream_error', 'The provider ended the stream before the response was complete'],
+  ])('end the stream with an error if they report a failure: %j', (last, code, message) => {
     const { events, failure, passed } = read(DELTA + last);
     expect(failure).toBeInstanceOf(UpstreamError);
     expect(failure).toMatchObject({ code, message, publicMessage: message });
@@ -94,12 +94,12 @@ describe('events of a response', () => {
       { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
     ],
     [{ input_tokens: '3', output_tokens: 1 }, undefined],
-  ])('may have the usage %j', (usage, classes) => {
+  ])('can have the usage %j', (usage, classes) => {
     expect(read(ended('completed', { usage })).events.usage()).toEqual(classes);
   });
 });
 
-describe('a response in one piece', () => {
+describe('a non-streaming response', () => {
   const OUTPUT = [
     { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Hm' }] },
     {
@@ -112,16 +112,16 @@ describe('a response in one piece', () => {
     { type: 'function_call', name: 'f', arguments: '{}' },
   ];
 
-  test('has its usage and all that was generated', () => {
+  test('has its usage and all generated text', () => {
     const answer = parseResponsesCompletion(JSON.stringify({ status: 'completed', output: OUTPUT, usage: USAGE }));
     expect([answer.usage, answer.getDeliveredText(), answer.protocol]).toEqual([CLASSES, 'HmNo!f{}', 'responses']);
   });
 
-  test.each(['', 'null', '{"output":', '{}', '[]'])('is none: %j', (text) => {
+  test.each(['', 'null', '{"output":', '{}', '[]'])('is rejected if it is invalid: %j', (text) => {
     expect(() => parseResponsesCompletion(text)).toThrow(UpstreamError);
   });
 
-  test('that failed is a failure, and what came of it may be invoiced', () => {
+  test('is an error with the generated text if it failed, since the text may be invoiced', () => {
     const failed = (output: unknown) => JSON.stringify({ status: 'failed', error: { message: 'Oh' }, output });
     const failureOf = (text: string) => {
       try {
@@ -131,11 +131,11 @@ describe('a response in one piece', () => {
       }
     };
     expect(failureOf(failed([]))).toMatchObject({
-      publicMessage: 'The upstream broke off the answer',
+      publicMessage: 'The provider ended the response early',
       deliveredText: undefined,
     });
     expect(failureOf(failed(OUTPUT))).toMatchObject({
-      publicMessage: 'The upstream broke off the answer',
+      publicMessage: 'The provider ended the response early',
       deliveredText: 'HmNo!f{}',
     });
   });

@@ -1,6 +1,6 @@
 /**
- * OpenAI's Responses: events of the output, and answers in one piece, as the upstream makes them. What the response is
- * called, and how its events are numbered, is up to the caller.
+ * Responses of OpenAI's Responses API, streamed and non-streaming, without translation. The caller of this module sets
+ * the id of the response and the numbers of its events.
  */
 
 import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } from '#application';
@@ -13,7 +13,7 @@ import { extractGeneratedText } from '../chat/partial-text.ts';
 import { MESSAGE_INTERRUPTED } from './chat-chunks.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Fields in which what is generated is sent, piece by piece. */
+/** Events with chunks of generated text. */
 const DELTA_TYPES = new Set([
   'response.output_text.delta',
   'response.refusal.delta',
@@ -51,12 +51,12 @@ export class ResponsesEventTranslator extends EventTranslator {
     return this.generated.length > 0;
   }
 
-  /** How many searches OpenAI invoices. */
+  /** Number of searches that OpenAI invoices. */
   get invoiced(): number {
     return this.invoicedSearches.size;
   }
 
-  /** Events that have output are passed on as they are, and of the last one how it ended. */
+  /** Forwards events with output unchanged, and the last event reduced to its outcome. */
   protected translateEvent(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
@@ -79,12 +79,12 @@ export class ResponsesEventTranslator extends EventTranslator {
     this.bytes += Buffer.byteLength(text);
   }
 
-  /** What is passed on of an event that has output. @param json the event as it came, in Latin-1 */
+  /** Returns the event to forward for an event with output. @param json the event as received, in Latin-1 */
   protected translateOutput(_: JsonObject, json: string): string {
     return formatSseEvent(json);
   }
 
-  /** What is passed on of the last event. */
+  /** Returns the event to forward for the last event. */
   protected createFinalEvent({ type, response }: JsonObject): string {
     const { output, incomplete_details } = (response ?? {}) as JsonObject;
     return formatJsonEvent({ type, response: { object: 'response', output, incomplete_details } });
@@ -97,12 +97,12 @@ export class ResponsesEventTranslator extends EventTranslator {
   }
 }
 
-/** An event as bytes go, in Latin-1. */
+/** Formats an event as Latin-1 text, see `EventTranslator`. */
 export function formatJsonEvent(data: unknown): string {
   return formatSseEvent(decodeLatin1(Buffer.from(JSON.stringify(data))));
 }
 
-/** @throws UpstreamError when the body is no response, or reports a failure */
+/** @throws UpstreamError if `text` is not a response or reports a failure */
 export function parseResponsesCompletion(text: string): Completion {
   const response = parseResponse(text);
   const output = response.output as readonly JsonObject[];
@@ -121,12 +121,12 @@ export function parseResponsesCompletion(text: string): Completion {
   };
 }
 
-/** Only those that have found something; opening a page and looking through it cost nothing by themselves. */
+/** OpenAI invoices only successful searches; opening a page and finding text in it are free. */
 function isInvoicedSearch({ type, status, action }: JsonObject): boolean {
   return type === 'web_search_call' && status === 'completed' && ((action ?? {}) as JsonObject).type === 'search';
 }
 
-/** A search as it is reported; undefined for any other item. */
+/** Returns the status of a search; undefined for any other item. */
 export function toSearchStatus(item: JsonObject, at: number): SearchStatus | undefined {
   if (item.type !== 'web_search_call') return undefined;
   const { query, queries } = (item.action ?? {}) as JsonObject;
@@ -144,32 +144,32 @@ function parseResponse(text: string): JsonObject {
   let response: JsonObject | null = null;
   try {
     response = JSON.parse(text);
-  } catch {} // judged with everything else that is not a response
+  } catch {} // reported below, like any other unexpected response
   if (Array.isArray(response?.output)) return response;
   const details = {
     status: 200,
     deliveredText: extractGeneratedText(text),
     vendorId: parseProviderRequestId(response),
   };
-  throw new UpstreamError('upstream_error', 'The upstream sent an answer that is not a response', details);
+  throw new UpstreamError('upstream_error', 'The provider sent an invalid response object', details);
 }
 
 function parse(json: string): JsonObject {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8'));
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The upstream sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', { cause });
   }
 }
 
-/** @param details what had come of the answer, in one that is in one piece */
+/** @param details the received part of a non-streaming response */
 function toResponseError(error: unknown, details?: Pick<UpstreamError, 'deliveredText' | 'vendorId'>): UpstreamError {
   const { code } = (error ?? {}) as JsonObject;
   if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, details);
   return new UpstreamError('upstream_error', MESSAGE_INTERRUPTED, details);
 }
 
-/** The same classes as in a chat, by other names. */
+/** Converts a usage with the field names of the Responses API. */
 function parseResponsesUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = reported as JsonObject;
@@ -181,7 +181,7 @@ function parseResponsesUsage(reported: unknown): Usage | undefined {
   });
 }
 
-/** All text that was generated: words, calls and what may be read of the reasoning. */
+/** Returns all generated text: content, tool calls and visible reasoning. */
 function extractText(output: readonly JsonObject[]): string {
   return output
     .flatMap(({ content, summary, name, arguments: args, input }) => [

@@ -4,10 +4,10 @@ import { getQuantity, type Usage } from '#domain';
 import { type TokenCounts, toTokenUsage } from '#testing';
 import { parseOpenAiUsage } from './usage.ts';
 
-describe('usage is split into classes that have no token in common', () => {
+describe('OpenAI’s usage is converted to disjoint units', () => {
   test.each<[string, object, TokenCounts]>([
     [
-      'OpenAI: the cached tokens are some of the prompt, the reasoning tokens some of the completion',
+      'OpenAI: prompt tokens include cached tokens, completion tokens include reasoning tokens',
       {
         prompt_tokens: 2006,
         completion_tokens: 300,
@@ -23,7 +23,7 @@ describe('usage is split into classes that have no token in common', () => {
       [86, 1920, 0, 236, 64],
     ],
     [
-      'OpenAI, a model whose cache writes have a price: they are some of the prompt as well',
+      'OpenAI, a model with priced cache writes: prompt tokens include them as well',
       {
         prompt_tokens: 2600,
         completion_tokens: 300,
@@ -33,7 +33,7 @@ describe('usage is split into classes that have no token in common', () => {
       [200, 2000, 400, 300, 0],
     ],
     [
-      'OpenRouter: what it says about money is not believed',
+      'OpenRouter: reported costs are ignored',
       {
         prompt_tokens: 194,
         completion_tokens: 2,
@@ -51,7 +51,7 @@ describe('usage is split into classes that have no token in common', () => {
       [94, 0, 100, 2, 0],
     ],
     [
-      'OpenRouter, Anthropic behind it: all but a few tokens were written to the cache',
+      'OpenRouter with Anthropic: most tokens are cache writes',
       {
         prompt_tokens: 25_612,
         completion_tokens: 4,
@@ -60,7 +60,7 @@ describe('usage is split into classes that have no token in common', () => {
       [12, 0, 25_600, 4, 0],
     ],
     [
-      'DeepSeek: the cached tokens have a name of their own',
+      'DeepSeek: cached tokens have another name',
       {
         prompt_tokens: 1000,
         completion_tokens: 500,
@@ -72,7 +72,7 @@ describe('usage is split into classes that have no token in common', () => {
       [104, 896, 0, 50, 450],
     ],
     [
-      'DeepSeek under both names: once',
+      'DeepSeek: cached tokens with both names count once',
       {
         prompt_tokens: 1000,
         completion_tokens: 5,
@@ -81,7 +81,7 @@ describe('usage is split into classes that have no token in common', () => {
       },
       [104, 896, 0, 5, 0],
     ],
-    ['no more than the two sums', { prompt_tokens: 9, completion_tokens: 2 }, [9, 0, 0, 2, 0]],
+    ['only the two sums', { prompt_tokens: 9, completion_tokens: 2 }, [9, 0, 0, 2, 0]],
     [
       'details that are null',
       { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null, completion_tokens_details: null },
@@ -102,8 +102,8 @@ describe('usage is split into classes that have no token in common', () => {
   });
 });
 
-describe('what an upstream reports', () => {
-  test('as zero is a value, and not something that is missing', () => {
+describe('a reported usage', () => {
+  test('is valid if it is zero, and not taken for missing', () => {
     expect(parseOpenAiUsage({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual(
       toTokenUsage([0, 0, 0, 0, 0]),
     );
@@ -111,7 +111,7 @@ describe('what an upstream reports', () => {
   });
 
   test.each<[string, unknown]>([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
     ['a number', 12],
     ['text', '{"prompt_tokens":1,"completion_tokens":1}'],
@@ -122,15 +122,15 @@ describe('what an upstream reports', () => {
     ['no completion', { prompt_tokens: 9 }],
     ['a prompt that is null', { prompt_tokens: null, completion_tokens: 2 }],
     ['a completion that is null', { prompt_tokens: 9, completion_tokens: null }],
-    ['fewer than no tokens', { prompt_tokens: -1, completion_tokens: 2 }],
-    ['a part of a token', { prompt_tokens: 9, completion_tokens: 2.5 }],
+    ['a negative number of tokens', { prompt_tokens: -1, completion_tokens: 2 }],
+    ['a fraction of a token', { prompt_tokens: 9, completion_tokens: 2.5 }],
     ['a number as text', { prompt_tokens: '9', completion_tokens: '2' }],
     ['more than can be counted', { prompt_tokens: 1e300, completion_tokens: 2 }],
     ['more than any model can read', { prompt_tokens: 100_000_001, completion_tokens: 2 }],
-    ['a number beyond exactness', { prompt_tokens: 2 ** 53, completion_tokens: 2 }],
-    ['what JSON cannot say', { prompt_tokens: Number.NaN, completion_tokens: Number.POSITIVE_INFINITY }],
+    ['an integer that is not safe', { prompt_tokens: 2 ** 53, completion_tokens: 2 }],
+    ['numbers that JSON does not have', { prompt_tokens: Number.NaN, completion_tokens: Number.POSITIVE_INFINITY }],
     ['another protocol', { input_tokens: 9, output_tokens: 2 }],
-  ])('as %s is not usable, so tokens will be counted here', (_, reported) => {
+  ])('is invalid with %s, so that the gateway counts the tokens', (_, reported) => {
     expect(parseOpenAiUsage(reported)).toBeUndefined();
   });
 
@@ -151,12 +151,12 @@ describe('what an upstream reports', () => {
       { completion_tokens_details: { reasoning_tokens: 99 } },
       [10, 0, 0, 0, 5],
     ],
-  ])('as %s is cut to what the sum allows', (_, details, expected) => {
+  ])('is limited to its sums with %s', (_, details, expected) => {
     expect(parseOpenAiUsage({ prompt_tokens: 10, completion_tokens: 5, ...details })).toEqual(toTokenUsage(expected));
   });
 
   test.each([-1, 2.5, '3', Number.NaN, 1e300, true, [3], {}])(
-    'as details with %p tokens has none of these',
+    'has no tokens from its details if they are %p',
     (nonsense) => {
       const reported = {
         prompt_tokens: 10,
@@ -169,13 +169,13 @@ describe('what an upstream reports', () => {
     },
   );
 
-  test.each(['cached', 7, true, [1, 2]])('as details that are %p is read without them', (details) => {
+  test.each(['cached', 7, true, [1, 2]])('is valid if its details are %p', (details) => {
     const sums = { prompt_tokens: 10, completion_tokens: 5 };
     const reported = { ...sums, prompt_tokens_details: details, completion_tokens_details: details };
     expect(parseOpenAiUsage(reported)).toEqual(toTokenUsage([10, 0, 0, 5, 0]));
   });
 
-  test('never makes a token more or less than its two sums, whatever the details are', () => {
+  test('always adds up to its two sums, whatever the details are', () => {
     const tokens = fc.oneof(fc.nat({ max: 100_000_000 }), fc.nat({ max: 100 }));
     const anything = fc.oneof(tokens, fc.maxSafeNat(), fc.anything());
     const details = (...names: readonly string[]) =>

@@ -6,14 +6,14 @@ interface OpenAiUsage {
   readonly completion_tokens?: unknown;
   readonly prompt_tokens_details?: { readonly cached_tokens?: unknown; readonly cache_write_tokens?: unknown } | null;
   readonly completion_tokens_details?: { readonly reasoning_tokens?: unknown } | null;
-  /** DeepSeek's name for what OpenAI calls `cached_tokens`. */
+  /** DeepSeek's name of OpenAI's `cached_tokens`. */
   readonly prompt_cache_hit_tokens?: unknown;
 }
 
 /**
- * OpenAI's usage as disjoint classes: there `prompt_tokens` include those that were read from and written to the cache,
- * and `completion_tokens` the reasoning ones. An explicit zero is a value; undefined means that nothing usable was
- * reported.
+ * Converts OpenAI's usage to disjoint units. `prompt_tokens` include cache reads and cache writes; `completion_tokens`
+ * include the reasoning tokens.
+ * @returns undefined if no valid usage was reported; a reported zero is valid
  */
 export function parseOpenAiUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;

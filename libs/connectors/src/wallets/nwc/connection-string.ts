@@ -1,4 +1,7 @@
-/** Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>` (NIP-47). */
+/**
+ * Connection strings of Nostr Wallet Connect: `nostr+walletconnect://<public key>?relay=<address>&secret=<key>`
+ * (NIP-47).
+ */
 import { createECDH, ECDH } from 'node:crypto';
 import { InvalidRequestError } from '#application';
 import { isAllowedRelay } from './relay-connect.ts';
@@ -6,11 +9,11 @@ import { isAllowedRelay } from './relay-connect.ts';
 export const MAX_URL_LENGTH = 2_048;
 const MAX_RELAYS = 4;
 const MAX_RELAY_LENGTH = 256;
-/** As wallets write it, also without slashes. */
+/** The spellings that wallets use, also without slashes. */
 const SCHEME = /^nostr\+?walletconnect:(\/\/)?/i;
 const CURVE = 'secp256k1';
 const HEX_KEY = /^[0-9a-f]{64}$/;
-/** Below it are the ports of services that should not be talked to on a stranger's word. */
+/** Lower ports belong to well-known services, which must not be contacted at the request of a third party. */
 const FIRST_FREE_PORT = 1_024;
 
 export interface ConnectionString {
@@ -20,8 +23,8 @@ export interface ConnectionString {
 }
 
 /**
- * @param allowedRelays relays that may be anywhere, also without TLS
- * @throws InvalidRequestError which says what is wrong, and repeats nothing of it: it has a secret
+ * @param allowedRelays relays that may have private addresses and may be used without TLS
+ * @throws InvalidRequestError for an invalid string; its message quotes no part of the string, which contains a secret
  */
 export function parseConnectionString(text: string, allowedRelays: readonly string[]): ConnectionString {
   if (text.length > MAX_URL_LENGTH) throw invalidNwcUrl(`must have at most ${MAX_URL_LENGTH} characters`);
@@ -46,7 +49,7 @@ function parseRelay(text: string, allowedRelays: readonly string[]): string {
   if (protocol !== 'wss:') throw invalidNwcUrl('must name relays by addresses that start with wss://');
   if (username !== '' || password !== '' || hash !== '') throw invalidNwcUrl('must name relays by plain addresses');
   if (port !== '' && Number(port) < FIRST_FREE_PORT)
-    throw invalidNwcUrl(`must name relays at port 443, or from ${FIRST_FREE_PORT} on`);
+    throw invalidNwcUrl(`must name relays at port 443 or at a port from ${FIRST_FREE_PORT} on`);
   return href;
 }
 
@@ -55,7 +58,7 @@ function parseUrl(text: string): URL {
   return new URL(text);
 }
 
-/** A public key is the x coordinate of a point. */
+/** Whether the text is the x coordinate of a point on the curve. */
 function isPublicKey(pubkey: string): boolean {
   return succeeds(() => ECDH.convertKey(`02${pubkey}`, CURVE, 'hex'));
 }

@@ -1,4 +1,4 @@
-/** Relays and wallets of strangers, which say whatever they like. */
+/** Relays and wallets of third parties that send arbitrary messages. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -28,7 +28,7 @@ const response = (request: string, content: string, key?: Key) =>
   signed({ kind: RESPONSE, tags: [['e', request]], content }, key);
 const QUOTA = { error: { code: 'QUOTA_EXCEEDED', message: 'forged' } };
 
-/** What a relay does with a message of ours, beside `welcome` when it is connected to. */
+/** What a relay does for each kind of message from the client; `welcome` is called for each connection. */
 interface Lies {
   welcome?(client: WebSocket): void;
   info?(send: Send, subscription: string): void;
@@ -104,7 +104,7 @@ const connection = (): WalletConnection => ({
   encryption: 'nip44_v2',
 });
 
-/** What is heard until the wallet, which the relay lets speak at the end, has told the truth. */
+/** Returns the first response that is accepted: the relay sends the lie first, then the wallet's real response. */
 async function heardFrom(lie: NonNullable<Lies['request']>): Promise<WalletResponse> {
   lies.request = (send, name, event) => {
     lie(send, name, event);
@@ -120,8 +120,8 @@ async function gone(): Promise<void> {
   while (server.clients.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-describe('a relay that asks who we are', () => {
-  test('and ends the connection, or does not believe it, ends nothing of ours', async () => {
+describe('a relay that requires authentication', () => {
+  test('does not crash the process if it disconnects during authentication or rejects it', async () => {
     lies.welcome = (client) => client.send(JSON.stringify(['AUTH', 'challenge']));
     lies.authenticated = ({ client }) => client.terminate();
     lies.info = () => {};
@@ -131,7 +131,7 @@ describe('a relay that asks who we are', () => {
     await expect(wallets.connect(nameOf())).resolves.toMatchObject({ encryption: 'nip44_v2' });
   });
 
-  test('and says nothing before it knows is told, and asked again', async () => {
+  test('gets the authentication and then the subscription again', async () => {
     let known = false;
     lies.info = (send, name) => {
       if (known) {
@@ -154,7 +154,7 @@ describe('a relay that asks who we are', () => {
     ['an object', {}],
     ['a list', [[]]],
     ['60,000 characters', 'x'.repeat(60_000)],
-  ])('by %s is not told', async (_, what) => {
+  ])('with %s as the challenge gets no authentication', async (_, what) => {
     lies.welcome = (client) => client.send(JSON.stringify(['AUTH', what]));
     let told = 0;
     lies.authenticated = () => void told++;
@@ -163,10 +163,10 @@ describe('a relay that asks who we are', () => {
   });
 });
 
-describe('believed is only what the wallet has signed:', () => {
+describe('only events signed by the wallet are accepted:', () => {
   const PAID = { code: 'PAID' };
 
-  test('not what bears the id and the signature of something that it has signed', async () => {
+  test('an event with the id and signature of another event is ignored', async () => {
     const known = info();
     const shown = (...events: readonly NostrEvent[]) => {
       lies.info = (send, name) => {
@@ -177,19 +177,19 @@ describe('believed is only what the wallet has signed:', () => {
     shown(known);
     await wallets.connect(nameOf());
     shown({ ...known, tags: [], content: 'pay_invoice, of an older wallet' });
-    await expect(wallets.connect(nameOf())).rejects.toThrow('know nothing');
+    await expect(wallets.connect(nameOf())).rejects.toThrow('have no information');
     const { id, sig } = known;
     const forged = (request: string) => ({ ...response(request, sealed(QUOTA)), id, sig });
     expect(await heardFrom((send, name, event) => send('EVENT', name, forged(event.id)))).toEqual(PAID);
   });
 
-  test('also where another relay has shown the same id with a wrong signature', async () => {
+  test('a valid event is accepted after the same id with an invalid signature', async () => {
     const real = info();
     lies.info = (send, name) => {
       send('EVENT', name, { ...real, sig: '00'.repeat(64) });
       send('EOSE', name);
     };
-    await expect(wallets.connect(nameOf())).rejects.toThrow('know nothing');
+    await expect(wallets.connect(nameOf())).rejects.toThrow('have no information');
     lies.info = (send, name) => {
       send('EVENT', name, real);
       send('EOSE', name);
@@ -198,23 +198,23 @@ describe('believed is only what the wallet has signed:', () => {
   });
 
   test.each<[string, (request: NostrEvent, name: string) => unknown]>([
-    ['of somebody else', ({ id }) => response(id, sealed(QUOTA), STRANGER)],
+    ['signed by another key', ({ id }) => response(id, sealed(QUOTA), STRANGER)],
     ['for another request', () => response('ab'.repeat(32), sealed(QUOTA))],
-    ['for somebody else', ({ id }) => response(id, sealed(QUOTA, WALLET, STRANGER))],
+    ['encrypted for another key', ({ id }) => response(id, sealed(QUOTA, WALLET, STRANGER))],
     ['without encryption', ({ id }) => response(id, JSON.stringify(QUOTA))],
     ['of another kind', ({ id }) => signed({ kind: 1, tags: [['e', id]], content: sealed(QUOTA) })],
     ['with a changed tag', ({ id }) => ({ ...response('ab'.repeat(32), sealed(QUOTA)), tags: [['e', id]] })],
-    ['that is nested deeply', ({ id }) => response(id, sealed('x').replace(/^/, '['.repeat(30_000)))],
-    ['that is no answer', ({ id }) => response(id, sealed('paid'))],
-    ['with tags that are none', ({ id }) => ({ ...response(id, sealed(QUOTA)), tags: [['e', id], null, 7] })],
+    ['with deeply nested content', ({ id }) => response(id, sealed('x').replace(/^/, '['.repeat(30_000)))],
+    ['that is not an object', ({ id }) => response(id, sealed('paid'))],
+    ['with invalid tags', ({ id }) => ({ ...response(id, sealed(QUOTA)), tags: [['e', id], null, 7] })],
     ['without a signature', ({ id }) => ({ ...response(id, sealed(QUOTA)), sig: undefined })],
-    ['that is no event', () => null],
+    ['that is null', () => null],
     ['that is a list', () => [[[]]]],
-  ])('not an answer %s', async (_, lie) => {
+  ])('a response %s is ignored', async (_, lie) => {
     expect(await heardFrom((send, name, event) => send('EVENT', name, lie(event, name)))).toEqual(PAID);
   });
 
-  test('not what is said in another form', async () => {
+  test('messages in another format are ignored', async () => {
     const answer = await heardFrom((send, name) => {
       for (const text of ['', 'x', 'null', '7', '{}', '[]', '[[]]', '["EVENT"]', `["EVENT","${name}"]`, '["OK"]'])
         send.client.send(text);
@@ -227,14 +227,14 @@ describe('believed is only what the wallet has signed:', () => {
   });
 });
 
-describe('a relay that says too much', () => {
+describe('a relay that sends too much', () => {
   test.each<[string, (client: WebSocket) => void]>([
     ['in many messages', (client) => many(1_000, () => client.send('["NOTICE","x"]'))],
     ['in long messages', (client) => many(40, () => client.send(JSON.stringify(['NOTICE', 'x'.repeat(60_000)])))],
     ['in one message', (client) => client.send(Buffer.alloc(20_000_000))],
-    ['in pieces of a message', (client) => many(200, () => client.send('', { fin: false }))],
+    ['in message fragments', (client) => many(200, () => client.send('', { fin: false }))],
     ['in pings', (client) => many(1_000, () => client.ping())],
-  ])('%s is left', async (_, talk) => {
+  ])('%s is disconnected', async (_, talk) => {
     lies.welcome = talk;
     lies.info = () => {};
     await expect(wallets.connect(nameOf())).rejects.toMatchObject({ status: 400 });
@@ -242,7 +242,7 @@ describe('a relay that says too much', () => {
     expect(dialled).toBe(1);
   });
 
-  test('that the wallet has signed is heard in part: each signature takes a millisecond to check', async () => {
+  test('has only the signatures of the first events checked', async () => {
     const at = Math.floor(Date.now() / 1_000);
     const more = Array.from({ length: 20 }, (_, i) => info({ content: 'get_info', created_at: at + i }));
     lies.info = (send, name) => {
@@ -254,14 +254,14 @@ describe('a relay that says too much', () => {
   });
 });
 
-describe('a relay that ends the connection', () => {
-  test('at once is dialled once, and nothing was asked', async () => {
+describe('a relay that closes the connection', () => {
+  test('is not connected to again if it closes at once; the request then counts as not sent', async () => {
     lies.welcome = (client) => client.close();
     await expect(wallets.pay(connection(), 'lnbc1', () => {})).rejects.toThrow(WalletUnreachableError);
     expect(dialled).toBe(1);
   });
 
-  test('after it has taken the request is not dialled again', async () => {
+  test('is not connected to again if it closes after it has accepted the request', async () => {
     lies.request = (send, _, { id }) => {
       send('OK', id, true, '');
       send.client.close();
@@ -273,28 +273,28 @@ describe('a relay that ends the connection', () => {
   });
 });
 
-test('a relay that does not take the request may have passed it on', async () => {
+test('a request that a relay rejects may have been forwarded', async () => {
   lies.request = (send, _, { id }) => send('OK', id, false, 'blocked: no');
-  await expect(wallets.pay(connection(), 'lnbc1', () => {})).rejects.toThrow('no relay has said');
+  await expect(wallets.pay(connection(), 'lnbc1', () => {})).rejects.toThrow('no relay has confirmed');
 });
 
-test('a relay that does not let go is let go', async () => {
+test('a connection is closed even if the relay does not take part in the closing handshake', async () => {
   const { promise: closed, resolve } = Promise.withResolvers<number>();
   lies.info = (send, name) => {
     send('EVENT', name, info());
     send('EOSE', name);
     send.client.once('close', resolve);
-    send.client.pause(); // it reads nothing any more, so it answers no closing either
+    send.client.pause(); // it stops reading, so it does not take part in the closing handshake
     setTimeout(() => send.client.resume(), 100);
   };
   await wallets.connect(nameOf());
-  expect(await closed).toBe(1006); // not agreed
+  expect(await closed).toBe(1006); // abnormal closure
 });
 
 test.each([
-  ['nip44_v3', 'takes neither of the encryptions'],
-  ['', 'takes neither of the encryptions'],
-])('a wallet whose only encryption is "%s" is refused', async (scheme, why) => {
+  ['nip44_v3', 'supports neither nip44_v2 nor nip04'],
+  ['', 'supports neither nip44_v2 nor nip04'],
+])('a wallet whose only encryption is "%s" is rejected', async (scheme, why) => {
   lies.info = (send, name) => {
     send('EVENT', name, info({ tags: [['encryption', scheme]] }));
     send('EOSE', name);

@@ -1,7 +1,7 @@
 /**
- * One conversation with a wallet over its relays. NDK signs and encrypts. Its connections and its checks of signatures are not
- * used: it remembers for the whole process, by ids that a relay can make up, which signatures are right, and a relay that hangs
- * up at the wrong moment ends the process.
+ * One session with a wallet over its relays. NDK only signs and encrypts. NDK's connections are not used, because a
+ * relay that disconnects at a bad time can crash the process. NDK's signature checks are not used, because they cache
+ * valid signatures in the process by event id, and a relay can choose ids.
  */
 import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
@@ -14,21 +14,24 @@ import type { RelayConnectOptions } from './relay-connect.ts';
 const INFO_KIND = 13_194;
 const REQUEST_KIND = 23_194;
 const RESPONSE_KIND = 23_195;
-/** Until the first relay is connected, and until one has taken an event. */
+/** Maximum time until the first relay is connected. */
 const CONNECT_TIMEOUT_MS = 6_000;
-/** How long the others are waited for then: the wallet may listen to one of them alone. */
+/** How long the other relays are waited for after that: the wallet may be connected to only one of them. */
 const OTHER_RELAYS_TIMEOUT_MS = 1_500;
+/** Maximum time until a relay has accepted an event. */
 const ACCEPT_TIMEOUT_MS = 6_000;
-/** A relay says that it has understood a subscription; one that does not is written to all the same. */
+/** How long a relay may take to confirm a subscription. After that, the request is sent anyway. */
 const SUBSCRIBE_TIMEOUT_MS = 2_000;
 const INFO_TIMEOUT_MS = 5_000;
-/** Signatures that are checked for one subscription at one relay: each takes a millisecond, and one event is asked for. */
+/**
+ * Maximum number of signatures checked per subscription and relay. Each takes a millisecond, and one event is expected.
+ */
 const MAX_VERIFIED_EVENTS = 5;
 
-/** What a wallet publishes about itself. */
+/** The info event of a wallet (NIP-47). */
 export interface WalletInfo {
   readonly methods: readonly string[];
-  /** Undefined where it has none that is known here. */
+  /** Undefined if the wallet supports no known encryption. */
   readonly encryption: WalletConnection['encryption'] | undefined;
 }
 
@@ -51,23 +54,23 @@ export class NostrSession {
     for (const { connected } of this.relays) connected.catch((error: unknown) => this.recordFailure(error));
   }
 
-  /** @throws WalletUnreachableError when no relay can be connected to */
+  /** @throws WalletUnreachableError if no relay is reachable */
   async open(): Promise<void> {
     const connected = this.relays.map((relay) => relay.connected);
     try {
       await withTimeout(CONNECT_TIMEOUT_MS, Promise.any(connected));
       await withTimeout(OTHER_RELAYS_TIMEOUT_MS, Promise.allSettled(connected)).catch(() => {});
     } catch {
-      throw new WalletUnreachableError([...this.rejections].join('; ') || 'no relay of the wallet can be connected to');
+      throw new WalletUnreachableError([...this.rejections].join('; ') || 'no relay of the wallet is reachable');
     }
   }
 
-  /** @returns undefined when no relay has it */
+  /** @returns undefined if no relay has the info event */
   async fetchInfo(): Promise<WalletInfo | undefined> {
     const events: NostrEvent[] = [];
     const filter = { kinds: [INFO_KIND], authors: [this.wallet.pubkey], limit: 1 };
     const all = this.subscribe(filter, (event) => events.push(event));
-    await withTimeout(INFO_TIMEOUT_MS, Promise.all(all)).catch(() => {}); // then with what has come
+    await withTimeout(INFO_TIMEOUT_MS, Promise.all(all)).catch(() => {}); // after the timeout: use what has arrived
     const newest = events.toSorted((a, b) => b.created_at - a.created_at)[0];
     if (!newest) return undefined;
     const methods = newest.content.split(/[\s,]+/).filter((method) => method !== '');
@@ -75,9 +78,9 @@ export class NostrSession {
   }
 
   /**
-   * Sends a request, once, and returns when a relay has taken it.
-   * @param onResponse gets each response that the wallet has signed, until the session is closed
-   * @throws WalletUnreachableError when it has not left; Error when that is not known
+   * Sends a request once. Resolves when a relay has accepted it or the wallet has responded.
+   * @param onResponse called for each response that the wallet has signed, until the session is closed
+   * @throws WalletUnreachableError if the request was not sent; Error if it may have been sent
    */
   async send(
     { method, params }: { readonly method: string; readonly params: object },
@@ -96,9 +99,9 @@ export class NostrSession {
     await withTimeout(SUBSCRIBE_TIMEOUT_MS, Promise.all(subscribed)).catch(() => {});
     const publications = this.openRelays.map((relay) => relay.publish(event));
     if (publications.length === 0)
-      throw new WalletUnreachableError('every relay of the wallet has ended the connection');
+      throw new WalletUnreachableError('every relay of the wallet has closed the connection');
     const firstAccepted = withTimeout(ACCEPT_TIMEOUT_MS, Promise.any(publications)).catch(() => {
-      throw new Error('no relay has said that it took the request');
+      throw new Error('no relay has confirmed the request');
     });
     await Promise.race([firstResponse, firstAccepted]);
   }
@@ -108,14 +111,14 @@ export class NostrSession {
     for (const relay of this.relays) relay.close();
   }
 
-  /** Connections that are lost are not made again: what is asked for is asked again, and an answer is only a hint. */
+  /** Lost connections are not restored: callers repeat their requests, and a response is only a hint. */
   private get openRelays(): readonly NostrRelay[] {
     return this.relays.filter((relay) => relay.isOpen);
   }
 
   /**
-   * @param onEvent gets what the wallet has signed and the filter asks for
-   * @returns for each relay, when it has understood
+   * @param onEvent called for each event that matches the filter and has a valid signature of the wallet
+   * @returns a promise for each relay, which resolves when the relay has confirmed the subscription
    */
   private subscribe(filter: NostrFilter, onEvent: (event: NostrEvent) => unknown): readonly Promise<void>[] {
     return this.openRelays.map((relay) => {
@@ -127,7 +130,7 @@ export class NostrSession {
     });
   }
 
-  /** Only what we refuse is told: what a host answers to a stranger's wish is not the stranger's to know. */
+  /** Records only the gateway's own rejections. The third party that named a host must not learn how it responded. */
   private recordFailure(error: unknown): void {
     if (error instanceof PrivateAddressError) this.rejections.add(error.message);
   }
@@ -145,7 +148,7 @@ export class NostrSession {
     return event.rawEvent() as NostrEvent;
   }
 
-  /** @returns undefined for what cannot be decrypted, or is no object */
+  /** @returns undefined if the content cannot be decrypted or is not an object */
   private async decryptResponse({ content }: NostrEvent): Promise<Nip47Response | undefined> {
     try {
       const scheme = content.includes('?iv=') ? 'nip04' : 'nip44';
@@ -157,7 +160,7 @@ export class NostrSession {
   }
 }
 
-/** Its signature is not checked here. */
+/** Whether the event matches the filter. Does not check its signature. */
 function isMatchingEvent(event: unknown, { kinds, authors, '#e': requests }: NostrFilter): event is NostrEvent {
   if (typeof event !== 'object' || event === null) return false;
   const { kind, pubkey, tags } = event as Partial<Record<keyof NostrEvent, unknown>>;
@@ -166,7 +169,7 @@ function isMatchingEvent(event: unknown, { kinds, authors, '#e': requests }: Nos
   return !requests || tags.some((tag) => Array.isArray(tag) && tag[0] === 'e' && requests.includes(tag[1]));
 }
 
-/** Wallets that say nothing of it are old. */
+/** Wallets without an encryption tag are old and support only `nip04`. */
 function selectEncryption({ tags }: NostrEvent): WalletInfo['encryption'] {
   const tag = tags.find(([name]) => name === 'encryption');
   const schemes = (tag?.[1] ?? '').split(/[\s,]+/);
@@ -174,9 +177,9 @@ function selectEncryption({ tags }: NostrEvent): WalletInfo['encryption'] {
   return tag === undefined || schemes.includes('nip04') ? 'nip04' : undefined;
 }
 
-/** @throws Error when it takes longer */
+/** @throws Error after the timeout */
 function withTimeout<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`it took more than ${milliseconds} ms`)), milliseconds);
+  const timer = setTimeout(() => reject(new Error(`timeout after ${milliseconds} ms`)), milliseconds);
   return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,4 +1,4 @@
-/** Wallets over a real relay: Alby's wallet service, unmodified, in the sandbox. */
+/** Wallets over a real relay: Alby's unmodified wallet service in the sandbox. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { WalletResponse } from '#application';
 import { NwcWallets } from '#connectors';
@@ -39,9 +39,9 @@ async function answerTo(options: object): Promise<{ answer: WalletResponse; id: 
   return { answer, id };
 }
 
-describe('a wallet', () => {
+describe('a connected wallet', () => {
   test.each(['nip44_v2', 'nip04'])(
-    'is connected to with the encryption that it has (%s), and pays',
+    'is used with the encryption that it supports (%s), and pays',
     async (encryption) => {
       const { nwc_url = '' } = await make({ encryption });
       expect(await wallets.connect(nwc_url)).toMatchObject({ encryption });
@@ -51,7 +51,7 @@ describe('a wallet', () => {
     },
   );
 
-  test('is found on the one of its relays that works', async () => {
+  test('is reached through the only one of its relays that works', async () => {
     const { nwc_url = '', id = '' } = await make();
     const two = nwc_url.replace('?', `?relay=${encodeURIComponent('ws://127.0.0.1:1/')}&`);
     const wallet = await wallets.connect(two);
@@ -60,18 +60,18 @@ describe('a wallet', () => {
     await until(async () => (await call('GET', `/nwc/wallets/${id}`)).payments.length === 1);
   });
 
-  test('that refuses says why', async () => {
+  test('rejects a payment with a reason', async () => {
     expect((await answerTo({ mode: 'quota' })).answer).toEqual({
       code: 'QUOTA_EXCEEDED',
       why: 'The budget of this connection is used up',
     });
   });
 
-  test('is believed only what it has signed itself', async () => {
+  test('cannot be impersonated by responses with forged signatures', async () => {
     expect((await answerTo({ mode: 'forged', delay_ms: 0 })).answer).toEqual({ code: 'PAID' });
   });
 
-  test('that cannot be asked to pay, or is unknown, is refused with the reason', async () => {
+  test('is rejected with a reason if it is unknown or does not support payment requests', async () => {
     const { nwc_url = '' } = await make({ mode: 'no pay_invoice' });
     await expect(wallets.connect(nwc_url)).rejects.toMatchObject({
       status: 400,
@@ -83,13 +83,13 @@ describe('a wallet', () => {
     );
     await expect(wallets.connect(unknown)).rejects.toMatchObject({
       status: 400,
-      message: expect.stringContaining('know nothing'),
+      message: expect.stringContaining('have no information'),
     });
   });
 
-  test('whose relay drops the request was perhaps asked', async () => {
+  test('makes the payment fail if no relay confirms the request, which may have arrived anyway', async () => {
     const { nwc_url = '' } = await make({ mode: 'drops' });
     const wallet = await wallets.connect(nwc_url);
-    await expect(wallets.pay(wallet, await invoice(), () => {})).rejects.toThrow('no relay has said');
+    await expect(wallets.pay(wallet, await invoice(), () => {})).rejects.toThrow('no relay has confirmed');
   });
 });

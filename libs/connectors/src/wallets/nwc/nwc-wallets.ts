@@ -1,6 +1,6 @@
 /**
- * Wallets by Nostr Wallet Connect (NIP-47). For each request relays are connected to and left again, so that nothing
- * of one customer is shared with another.
+ * Wallets through Nostr Wallet Connect (NIP-47). Each request has its own connections to relays, so that customers
+ * share nothing.
  */
 
 import {
@@ -17,15 +17,15 @@ import { toWalletResponse } from './nip47.ts';
 import type { NostrSession, WalletInfo } from './nostr-session.ts';
 import type { RelayConnectOptions } from './relay-connect.ts';
 
-/** A wallet may take this long to find a route. */
+/** How long a response to a payment request is waited for. A wallet can take this long to find a route. */
 const RESPONSE_WAIT_MS = 120_000;
-/** Conversations in which an answer is waited for. Beyond them the oldest is left: an answer is only a hint. */
+/** Maximum number of sessions that wait for a response. Beyond it the oldest is closed: a response is only a hint. */
 const MAX_WAITING_SESSIONS = 256;
-/** Wallets that are asked at the same time what they can do: each may hold connections for seconds. */
+/** Maximum number of concurrent `connect` calls, because each can use connections for seconds. */
 const MAX_CONCURRENT_CONNECTS = 256;
 
 export interface NwcOptions {
-  /** Relays that may be anywhere, also without TLS. */
+  /** Relays that may have private addresses and may be used without TLS. */
   readonly allowedRelays: readonly string[];
   readonly resolve?: ResolveHostname;
 }
@@ -43,16 +43,18 @@ export class NwcWallets extends Wallets {
   async connect(url: string): Promise<WalletConnection> {
     const connection = parseConnectionString(url, this.connectOptions.allowedRelays);
     if (this.connectCount >= MAX_CONCURRENT_CONNECTS) {
-      throw new UpstreamError('rate_limited', 'Too many wallets are being connected', { retryAfterSeconds: 5 });
+      throw new UpstreamError('rate_limited', 'Too many wallets are being connected at the moment; retry later', {
+        retryAfterSeconds: 5,
+      });
     }
     this.connectCount++;
     const info = await this.fetchInfo(connection).finally(() => {
       this.connectCount--;
     });
-    if (!info) throw invalidNwcUrl('its relays know nothing of the wallet');
+    if (!info) throw invalidNwcUrl('its relays have no information about the wallet');
     if (!info.methods.includes('pay_invoice'))
-      throw invalidNwcUrl('the wallet does not let itself be asked to pay (pay_invoice)');
-    if (!info.encryption) throw invalidNwcUrl('the wallet takes neither of the encryptions nip44_v2 and nip04');
+      throw invalidNwcUrl('the wallet does not support payment requests (pay_invoice)');
+    if (!info.encryption) throw invalidNwcUrl('the wallet supports neither nip44_v2 nor nip04 encryption');
     return { ...connection, encryption: info.encryption };
   }
 
@@ -94,7 +96,7 @@ export class NwcWallets extends Wallets {
     }
   }
 
-  /** NDK is large, and most processes never speak to a wallet. */
+  /** Loads NDK only here, because it is large and most processes never use a wallet. */
   private async createSession(wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>): Promise<NostrSession> {
     const { NostrSession } = await import('./nostr-session.ts');
     return new NostrSession(wallet, this.connectOptions);

@@ -1,4 +1,4 @@
-/** WebSockets to relays that strangers name: dialled are only addresses that were checked, and what they send is bounded. */
+/** WebSockets to relays that third parties name. Addresses are checked before connecting, and messages are limited. */
 import type { ClientRequest } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
@@ -6,18 +6,19 @@ import { isPublicAddress, PrivateAddressError, resolvePublicAddresses } from '..
 import { isAllowedRelay, type RelayConnectOptions } from './relay-connect.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
-/** In how many pieces a message may come. */
+/** Maximum number of fragments of a message. */
 const MAX_FRAGMENTS = 64;
-/** Of one connection, pings with them: an info event, a handful of answers and what relays say about themselves. */
+/** Maximum frames of one connection, including pings. A session needs an info event and a few responses and notices. */
 const MAX_FRAMES = 200;
 const MAX_BYTES = 1024 * 1024;
 const HANDSHAKE_TIMEOUT_MS = 5_000;
-/** Answers before the answer (100 to 199): as many as one likes may come, and each is parsed. */
+/** Maximum number of informational responses (status 100 to 199). HTTP does not limit them, and each one is parsed. */
 const MAX_INTERIM_RESPONSES = 5;
 
 /**
- * A socket that gives at most so many messages, and then ends. What a name resolves to is looked up and checked once for
- * each connection, and that is what is dialled: between a check and another lookup the answer could change.
+ * A socket that closes itself when its limits are exceeded. A hostname is resolved and checked once for each
+ * connection, and exactly these addresses are used. A second lookup after the check could have another result (DNS
+ * rebinding).
  */
 export class RelaySocket {
   private readonly socket: WebSocket;
@@ -26,8 +27,8 @@ export class RelaySocket {
   private isEnded = false;
 
   /**
-   * @param handlers `onMessage` gets what the relay says, `onEnd` is called once, at the end or when there is no connection
-   * @throws PrivateAddressError, Error
+   * @param handlers `onMessage` gets each text message; `onEnd` is called once, even if the connection fails
+   * @throws PrivateAddressError for an address that is not allowed; Error for an invalid one
    */
   constructor(
     url: string,
@@ -55,10 +56,10 @@ export class RelaySocket {
   }
 
   send(text: string): void {
-    if (this.isOpen) this.socket.send(text, () => {}); // where it fails, `close` follows
+    if (this.isOpen) this.socket.send(text, () => {}); // after a failure, `close` follows
   }
 
-  /** At once: who waits for the other side to agree keeps the connection as long as it likes. */
+  /** Closes without a closing handshake, which the other side could delay. */
   close(): void {
     this.end();
   }
@@ -70,7 +71,7 @@ export class RelaySocket {
     this.handlers.onEnd(error);
   }
 
-  /** What has come already is given to us even after the end. */
+  /** Returns false after the end, because `ws` still emits messages that it has already received. */
   private acceptFrame({ length }: Buffer): boolean {
     if (this.isEnded) return false;
     this.frames++;
@@ -84,7 +85,7 @@ export class RelaySocket {
 function finishRequest(request: ClientRequest): void {
   let interim = 0;
   request.on('information', () => {
-    if (++interim > MAX_INTERIM_RESPONSES) request.destroy(new Error('the relay answers without end'));
+    if (++interim > MAX_INTERIM_RESPONSES) request.destroy(new Error('too many informational responses'));
   });
   request.end();
 }
@@ -100,9 +101,9 @@ function createSocketOptions(url: string, { resolve, allowedRelays }: RelayConne
   };
   if (isAllowedRelay(url, allowedRelays)) return limits;
   const { protocol, hostname } = new URL(url);
-  if (protocol !== 'wss:') throw new PrivateAddressError('a relay is reached by wss:// only');
+  if (protocol !== 'wss:') throw new PrivateAddressError('relays require wss://');
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(literal) && !isPublicAddress(literal)) throw new PrivateAddressError('its address is not a public one'); // never looked up
+  if (isIP(literal) && !isPublicAddress(literal)) throw new PrivateAddressError('the address is not public'); // literals are not resolved
   const lookup: LookupFunction = (_, options, done) => {
     resolvePublicAddresses(hostname, resolve).then(
       (addresses) => {
@@ -113,5 +114,5 @@ function createSocketOptions(url: string, { resolve, allowedRelays }: RelayConne
       (error: Error) => done(error, ''),
     );
   };
-  return { ...limits, lookup } as ClientOptions; // what it does not list goes to `net.connect`
+  return { ...limits, lookup } as ClientOptions; // other options are passed to `net.connect`
 }

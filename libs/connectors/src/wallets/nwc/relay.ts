@@ -1,11 +1,13 @@
-/** A relay, by NIP-01 and NIP-42. Whatever it says, nothing is thrown, and what makes no sense is not heard. */
+/**
+ * A client for one relay (NIP-01, NIP-42). No message of a relay can make it throw, and invalid messages are ignored.
+ */
 import { randomUUID } from 'node:crypto';
 import type { EventTemplate, NostrEvent } from 'nostr-tools/pure';
 import type { RelayConnectOptions } from './relay-connect.ts';
 import { RelaySocket } from './relay-socket.ts';
 
 const AUTH_KIND = 22_242;
-/** A relay says who it is asked by once, and perhaps once more. */
+/** Relays send one authentication challenge, sometimes two. Further ones are ignored. */
 const MAX_CHALLENGES = 2;
 const MAX_CHALLENGE_LENGTH = 1_024;
 
@@ -16,34 +18,34 @@ export interface NostrFilter {
   readonly limit?: number;
 }
 
-/** What a relay has been sent, and has not answered so far. */
+/** A sent message without a response so far. */
 interface PendingMessage {
   readonly message: string;
-  /** It is sent again when the relay knows who asks. */
+  /** The message is sent again after the authentication. */
   isAwaitingAuth: boolean;
   readonly resolve: (accepted: boolean) => void;
 }
 
 export class NostrRelay {
-  /** Resolved when it is connected to. @throws Error when that fails, or it is closed before */
+  /** Resolves when the connection is open. Rejects if it fails or is closed before. */
   readonly connected: Promise<void>;
   private readonly socket: RelaySocket | undefined;
-  /** By the names of subscriptions, and the ids of events. */
+  /** By subscription name or event id. */
   private readonly pendingMessages = new Map<string, PendingMessage>();
   private readonly listeners = new Map<string, (event: unknown) => void>();
   private challenges = 0;
   private isAuthenticated = false;
 
-  /** @param sign signs in the name of who asks */
+  /** @param sign signs an event with the client's key */
   constructor(
     private readonly url: string,
     connectOptions: RelayConnectOptions,
     private readonly sign: (template: EventTemplate) => Promise<NostrEvent>,
   ) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    promise.catch(() => {}); // who asks for it handles it
+    promise.catch(() => {}); // callers handle the rejection
     this.connected = promise;
-    const onEnd = (error = new Error('the relay has ended the connection')) => {
+    const onEnd = (error = new Error('the relay has closed the connection')) => {
       reject(error);
       for (const name of [...this.pendingMessages.keys()]) this.resolveSent(name, false);
     };
@@ -62,16 +64,16 @@ export class NostrRelay {
     return this.socket?.isOpen ?? false;
   }
 
-  /** @returns when the relay has sent what it has, or will send nothing */
+  /** Resolves when the relay has sent all stored events, or has ended the subscription. */
   async subscribe(filter: NostrFilter, onEvent: (event: unknown) => void): Promise<void> {
     const name = randomUUID();
     this.listeners.set(name, onEvent);
     await this.send(name, ['REQ', name, filter]);
   }
 
-  /** @throws Error when the relay does not take it */
+  /** @throws Error if the relay does not accept the event */
   async publish(event: NostrEvent): Promise<void> {
-    if (!(await this.send(event.id, ['EVENT', event]))) throw new Error('the relay has not taken it');
+    if (!(await this.send(event.id, ['EVENT', event]))) throw new Error('the relay has not accepted the event');
   }
 
   close(): void {
@@ -132,7 +134,7 @@ export class NostrRelay {
   }
 }
 
-/** @returns an empty list for what is none */
+/** Parses a JSON list. @returns an empty list for anything else */
 function parseList(text: string): readonly unknown[] {
   try {
     const read: unknown = JSON.parse(text);

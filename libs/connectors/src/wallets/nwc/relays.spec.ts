@@ -1,4 +1,4 @@
-/** Who names a relay must not choose where in our network we go. */
+/** The party that names a relay must not be able to direct connections into the private network. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -19,7 +19,7 @@ describe('a connection string', () => {
       .toUpperCase()
       .replace('NOSTR+WALLETCONNECT', 'nostr+walletconnect')
       .replace(/\?.*$/, '') + urlOf('wss://relay.example/v1?a=b').replace(/^[^?]*/, ''),
-  ])('is read: %s', (text) => {
+  ])('is parsed: %s', (text) => {
     expect(parseConnectionString(text, [])).toEqual({
       pubkey: PUBKEY,
       relays: ['wss://relay.example/v1?a=b'],
@@ -44,13 +44,13 @@ describe('a connection string', () => {
     [urlOf('wss://relay.example').replace(SECRET, '00'.repeat(32)), 'secret'],
     [urlOf('wss://relay.example').replace(SECRET, 'secret'), 'secret'],
     [urlOf('wss://relay.example') + 'x'.repeat(2_048), 'at most'],
-  ])('%s is refused, and not repeated', (text, why) => {
+  ])('is rejected without being quoted: %s', (text, why) => {
     const read = () => parseConnectionString(text, ['ws://127.0.0.1:3100/relay']);
     expect(read).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining(why) }));
     expect(read).not.toThrow(SECRET);
   });
 
-  test('may name a relay that is admitted, by its exact address', () => {
+  test('can name an allowed relay by its exact address', () => {
     const read = (relay: string) => parseConnectionString(urlOf(relay), ['ws://127.0.0.1:3100/relay']).relays;
     expect(read('ws://127.0.0.1:3100/relay')).toHaveLength(1);
     expect(() => read('ws://127.0.0.1:3100/other')).toThrow('wss://');
@@ -58,7 +58,7 @@ describe('a connection string', () => {
   });
 });
 
-test('a relay that only announces its answer is left', async () => {
+test('a relay that sends only informational responses is disconnected', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100));
@@ -100,25 +100,21 @@ describe('a relay', () => {
     '127.1',
     '10.1.2.3',
     '169.254.169.254',
-  ])('at %s is not dialled', async (host) => {
+  ])('at %s is not connected to', async (host) => {
     await expect(connect(`wss://${host}:${port}`, async () => ['127.0.0.1'])).rejects.toMatchObject({
       status: 400,
-      message: expect.stringContaining('not a public one'),
+      message: expect.stringContaining('is not public'),
     });
     expect(dialled).toBe(0);
   });
 
-  test('whose name leads to a private address is not dialled', async () => {
-    await expect(connect(`wss://relay.wallet.dev:${port}`, async () => ['127.0.0.1'])).rejects.toThrow(
-      'not a public one',
-    );
-    await expect(connect(`wss://localhost:${port}`, async () => ['8.8.8.8', '::1'])).rejects.toThrow(
-      'not a public one',
-    );
+  test('whose hostname resolves to a private address is not connected to', async () => {
+    await expect(connect(`wss://relay.wallet.dev:${port}`, async () => ['127.0.0.1'])).rejects.toThrow('is not public');
+    await expect(connect(`wss://localhost:${port}`, async () => ['8.8.8.8', '::1'])).rejects.toThrow('is not public');
     expect(dialled).toBe(0);
   });
 
-  test('is looked up once for each connection, so that no later answer is dialled', async () => {
+  test('is resolved only once for each connection, so a changed address is not connected to', async () => {
     let asked = 0;
     const changing = async () => {
       asked++;

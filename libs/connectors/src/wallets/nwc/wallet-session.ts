@@ -1,4 +1,4 @@
-/** Conversations with a wallet that answers at once: for what can be asked as often as one likes. */
+/** Sessions for repeatable requests to which a wallet responds at once. */
 import { type WalletConnection, WalletUnreachableError } from '#application';
 import { getNip47Result } from './nip47.ts';
 import type { RelayConnectOptions } from './relay-connect.ts';
@@ -8,10 +8,10 @@ const RESPONSE_TIMEOUT_MS = 15_000;
 export type SendWalletRequest = (method: string, params: object) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Connects to a wallet, asks it something, and leaves. NDK is large, and most processes never speak to a wallet: so it is
- * loaded here.
- * @param runSession its questions fail with Nip47Error as the wallet answers, or with Error when it does not in time
- * @throws WalletUnreachableError
+ * Opens a session with a wallet, runs requests and closes the session. NDK is loaded only here, because it is large and
+ * most processes never use a wallet.
+ * @param runSession its `send` rejects with Nip47Error for an error response, and with Error without a response in time
+ * @throws WalletUnreachableError if no relay has the wallet, or it supports no known encryption
  */
 export async function withWalletSession<T>(
   wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,
@@ -23,12 +23,12 @@ export async function withWalletSession<T>(
   try {
     await session.open();
     const info = await session.fetchInfo();
-    if (!info) throw new WalletUnreachableError('its relays know nothing of the wallet');
+    if (!info) throw new WalletUnreachableError('its relays have no information about the wallet');
     const { encryption } = info;
-    if (!encryption) throw new WalletUnreachableError('it takes no encryption that is known here');
+    if (!encryption) throw new WalletUnreachableError('it supports neither nip44_v2 nor nip04 encryption');
     return await runSession(async (method, params) => {
       const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof getNip47Result>[0]>();
-      const timer = setTimeout(() => reject(new Error('the wallet has not answered in time')), RESPONSE_TIMEOUT_MS);
+      const timer = setTimeout(() => reject(new Error('the wallet did not respond in time')), RESPONSE_TIMEOUT_MS);
       session.send({ method, params }, encryption, resolve).catch(reject);
       return getNip47Result(await promise.finally(() => clearTimeout(timer)));
     });

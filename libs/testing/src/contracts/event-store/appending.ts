@@ -14,7 +14,7 @@ const ROUNDS = 10;
 const CONTENDERS = 8;
 
 export function testAppends(subject: () => OpenedStore): void {
-  test('an append answers where its stream then ends', async () => {
+  test('an append returns the new head of its stream', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const first = await appendEvents(store, stream, NO_STREAM, createEvents(3));
@@ -25,11 +25,11 @@ export function testAppends(subject: () => OpenedStore): void {
   });
 
   test.each([
-    ['behind the end of the stream', 3, 0],
-    ['ahead of the end of the stream', 3, 3],
-    ['far ahead of it', 3, 1_000],
+    ['before the end of the stream', 3, 0],
+    ['after the end of the stream', 3, 3],
+    ['far after the end of the stream', 3, 1_000],
     ['of a stream that does not exist', 0, 0],
-    ['that says a stream does not exist, when it does', 3, NO_STREAM],
+    ['for an empty stream, if the stream has events', 3, NO_STREAM],
   ])('an append at a revision %s is stale and stores nothing', async (_, stored, expected) => {
     const { store } = subject();
     const stream = createStreamName(subject());
@@ -39,7 +39,7 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(getIds(await readAll(store, stream))).toEqual(getIds(events));
   });
 
-  test('the same ids at the same revision are one append, also when the stream has moved on', async () => {
+  test('repeating the same ids at the same revision is one append, even after later appends', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const [first, second] = [createEvents(3), createEvents(2)];
@@ -51,7 +51,7 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(getIds(await readAll(store, stream))).toEqual(getIds([...first, ...second]));
   });
 
-  test('the same ids that are sent twice at once are one append', async () => {
+  test('concurrent appends with the same ids are one append', async () => {
     const { store, openAnother } = subject();
     const other = openAnother();
     const streams = Array.from({ length: ROUNDS }, () => createStreamName(subject()));
@@ -77,15 +77,15 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(await readAll(store, stream)).toHaveLength(2);
   });
 
-  describe('all events of an append are stored or none', () => {
+  describe('an append stores none of its events', () => {
     const [a, b, c, x] = createEvents(4) as [ReturnType<typeof createEvent>, ...ReturnType<typeof createEvent>[]];
     test.each([
-      ['its beginning is stored already', NO_STREAM, [a, b, c]],
-      ['its beginning is the end of the stream', 0, [b, c]],
-      ['its first event is not what is stored', NO_STREAM, [x, b]],
-      ['its last event is not what is stored', NO_STREAM, [a, x]],
+      ['its first events are stored already', NO_STREAM, [a, b, c]],
+      ['its first event is the last one of the stream', 0, [b, c]],
+      ['its first event differs from the stored one', NO_STREAM, [x, b]],
+      ['its last event differs from the stored one', NO_STREAM, [a, x]],
       ['only its middle is stored', NO_STREAM, [x, b, c]],
-    ])('when %s', async (_, expected, events) => {
+    ])('if %s', async (_, expected, events) => {
       const { store } = subject();
       const stream = createStreamName(subject());
       await appendEvents(store, stream, NO_STREAM, [a, b] as never);
@@ -94,7 +94,7 @@ export function testAppends(subject: () => OpenedStore): void {
     });
   });
 
-  test('of concurrent appends at one revision exactly one wins', async () => {
+  test('exactly one of several concurrent appends at one revision succeeds', async () => {
     const { store, openAnother } = subject();
     const stores = [store, openAnother()];
     const stream = createStreamName(subject());
@@ -111,7 +111,7 @@ export function testAppends(subject: () => OpenedStore): void {
     await stores[1]?.close();
   });
 
-  test('a stale append harms no other that is sent with it', async () => {
+  test('a stale append does not affect concurrent appends', async () => {
     const { store } = subject();
     const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
     const results = await Promise.all([
@@ -124,8 +124,8 @@ export function testAppends(subject: () => OpenedStore): void {
 
   test.each([
     ['a bigint', { amount: 1n }],
-    ['nothing', undefined],
-  ])('an append with %s as data is refused, harms no other, and stores nothing', async (_, data) => {
+    ['undefined', undefined],
+  ])('rejects an append with %s as data, stores nothing of it and does not affect another append', async (_, data) => {
     const { store } = subject();
     const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
     const [rejected, accepted] = await Promise.allSettled([
@@ -137,12 +137,12 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(await store.readHead(stream)).toBeUndefined();
   });
 
-  describe('an append that is larger than the store takes is refused as such, and stores nothing', () => {
+  describe('an append above the size limit is rejected and stores nothing', () => {
     test.each([
-      ['by one fact', (bytes: number) => [createEvent('x'.repeat(bytes))]],
-      ['by its bytes, not its characters', (bytes: number) => [createEvent('€'.repeat(bytes / 3 + 1))]],
-      ['by all facts together', (bytes: number) => createEvents(20).map(() => createEvent('x'.repeat(bytes / 20)))],
-      ['by its metadata', (bytes: number) => [{ ...createEvent(), metadata: { actor: 'x'.repeat(bytes) } }]],
+      ['because of one event', (bytes: number) => [createEvent('x'.repeat(bytes))]],
+      ['because of its bytes, not its characters', (bytes: number) => [createEvent('€'.repeat(bytes / 3 + 1))]],
+      ['because of all events', (bytes: number) => createEvents(20).map(() => createEvent('x'.repeat(bytes / 20)))],
+      ['because of its metadata', (bytes: number) => [{ ...createEvent(), metadata: { actor: 'x'.repeat(bytes) } }]],
     ])('%s', async (_, tooMuch) => {
       const { store } = subject();
       const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
@@ -156,7 +156,7 @@ export function testAppends(subject: () => OpenedStore): void {
     });
   });
 
-  test('appends that are as large as the store takes are stored, also at the same time', async () => {
+  test('stores appends of the maximum size, also concurrently', async () => {
     const { store } = subject();
     const large = [createEvent('x'.repeat(store.maxAppendBytes - 200))];
     const streams = [createStreamName(subject()), createStreamName(subject()), createStreamName(subject())];
@@ -164,11 +164,11 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(heads).toMatchObject(streams.map(() => ({ revision: 0 })));
   });
 
-  test('an append of no event is refused', async () => {
+  test('rejects an append without events', async () => {
     await expect(subject().store.append(createStreamName(subject()), NO_STREAM, [])).rejects.toThrow(RangeError);
   });
 
-  test('an append to a stream that no follower would see is refused, and stores nothing', async () => {
+  test('rejects an append to a stream that no subscription includes, and stores nothing', async () => {
     const { store } = subject();
     const stream = `unlisted-${createStreamName(subject())}`;
     await expect(store.append(stream, NO_STREAM, createEvents(1))).rejects.toThrow(RangeError);

@@ -18,14 +18,14 @@ import {
 const APPENDERS = 8;
 const APPENDS_EACH = 200;
 const STREAMS_EACH = 4;
-/** Every so many appends one goes to a stream that all appenders share. */
+/** After this many appends to its own streams, each appender adds one to a stream that all appenders share. */
 const SHARED_EVERY = 10;
-/** Facts after which a restless follower leaves and comes back. */
+/** Number of events after which the reconnecting follower ends its subscription and starts another. */
 const RECONNECT_AFTER_EVENTS = 50;
 const MAX_ABORT_MS = 1_000;
 
 export function testSubscriptions(subject: () => OpenedStore): void {
-  test('follow gives what is there and what is appended later', async () => {
+  test('a subscription yields existing events and those that are appended later', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     const stream = createStreamName(subject());
@@ -39,7 +39,7 @@ export function testSubscriptions(subject: () => OpenedStore): void {
     expect(follower.events).toEqual(await readHistory(store, start));
   });
 
-  test('follow goes on behind a position, not at it', async () => {
+  test('a subscription starts after its position, not at it', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     const stream = createStreamName(subject());
@@ -59,7 +59,7 @@ export function testSubscriptions(subject: () => OpenedStore): void {
   });
 
   test(
-    'follow neither skips nor repeats a fact while many append',
+    'a subscription neither skips nor repeats an event during concurrent appends',
     async () => {
       const { store, openAnother } = subject();
       const stores = [store, openAnother(), openAnother()];
@@ -95,7 +95,7 @@ export function testSubscriptions(subject: () => OpenedStore): void {
     SLOW_MACHINE_MS,
   );
 
-  test('followers do not take from each other', async () => {
+  test('every subscription receives all events', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     const followers = Array.from({ length: 3 }, () => new Follower(store, start));
@@ -105,7 +105,7 @@ export function testSubscriptions(subject: () => OpenedStore): void {
     for (const { events } of followers) expect(events.map(({ revision }) => revision)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('an abort ends a follow promptly, also one that waits', async () => {
+  test('an abort promptly ends a subscription that waits for events', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     const follower = new Follower(store, start);
@@ -118,16 +118,16 @@ export function testSubscriptions(subject: () => OpenedStore): void {
     expect(follower.events).toHaveLength(1);
   });
 
-  test('a follow whose signal has already aborted gives nothing', async () => {
+  test('a subscription with an aborted signal yields nothing', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     await appendEvents(store, createStreamName(subject()), NO_STREAM, [createEvent()]);
     for await (const batch of store.subscribe(start, AbortSignal.abort()))
-      throw new Error(`gave ${batch.events.length} facts`);
+      throw new Error(`received ${batch.events.length} events`);
   });
 }
 
-/** Leaves every now and then, and comes back with the last position that it received. */
+/** Ends its subscription regularly, and starts another at the last position that it received. */
 class ReconnectingFollower {
   readonly events: StoredEvent[] = [];
   private position: bigint;
@@ -142,7 +142,7 @@ class ReconnectingFollower {
 
   waitForPosition(position: bigint): Promise<void> {
     this.target = position;
-    if (this.isDone()) this.controller.abort(); // it may be waiting for more
+    if (this.isDone()) this.controller.abort(); // it may be waiting for more events
     return this.done;
   }
 
@@ -167,7 +167,7 @@ class ReconnectingFollower {
   }
 }
 
-/** Appends to streams of its own, and now and then to one that it shares with others. Returns what was stored. */
+/** Appends to its own streams, and sometimes to a shared one. Returns the stored events. */
 async function appendRepeatedly(store: EventStore, openedStore: OpenedStore, shared: string) {
   const streams = Array.from({ length: STREAMS_EACH }, () => createStreamName(openedStore));
   const stored: { readonly id: string; readonly position: bigint }[] = [];

@@ -15,7 +15,7 @@ import {
   SLOW_MACHINE_MS,
 } from './subject.ts';
 
-/** More than a page of any adapter. */
+/** Longer than a page of any adapter. */
 const LONG_STREAM = 2_600;
 const STREAMS = 500;
 const APPENDS_EACH = 4;
@@ -30,7 +30,7 @@ const DELICATE = {
 };
 
 export function testReads(subject: () => OpenedStore): void {
-  test('events come back as they were', async () => {
+  test('returns events unchanged', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const events: NewEvent[] = [DELICATE, [], 'text', 0, null, { long: 'x'.repeat(100_000) }].map((data, i) => ({
@@ -60,7 +60,7 @@ export function testReads(subject: () => OpenedStore): void {
     ]);
   });
 
-  test('the end is the position of the last fact, whichever stream it is in', async () => {
+  test('the last position is that of the last event of any stream', async () => {
     const { store } = subject();
     for (let i = 0; i < 3; i++) {
       const { position } = await appendEvents(store, createStreamName(subject()), NO_STREAM, createEvents(2));
@@ -68,7 +68,7 @@ export function testReads(subject: () => OpenedStore): void {
     }
   });
 
-  test('read gives what is behind a revision, across pages', async () => {
+  test('reads the events after a revision, across pages', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const events = createEvents(LONG_STREAM);
@@ -82,7 +82,7 @@ export function testReads(subject: () => OpenedStore): void {
       expect(getIds(await readAll(store, stream, after))).toEqual(getIds(events.slice(after + 1)));
   });
 
-  test('a reader may stop early', async () => {
+  test('lets a reader stop early', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     await appendEvents(store, stream, NO_STREAM, createEvents(10));
@@ -94,7 +94,7 @@ export function testReads(subject: () => OpenedStore): void {
   });
 
   test(
-    'of thousands of appends to many streams at once each is stored, in one order for all',
+    'stores thousands of concurrent appends to many streams in one global order',
     async () => {
       const { store } = subject();
       const start = await readEndPosition(subject());
@@ -112,14 +112,14 @@ export function testReads(subject: () => OpenedStore): void {
       expect(new Set(getIds(history)).size).toBe(STREAMS * APPENDS_EACH * EVENTS_EACH);
       expect(history).toHaveLength(STREAMS * APPENDS_EACH * EVENTS_EACH);
       expect([isInStreamOrder(history), isAscending(history.map(({ position }) => position))]).toEqual([true, true]);
-      // An append answers with the position of its last event.
+      // An append returns the position of its last event.
       const last = history.filter(({ revision }) => revision % EVENTS_EACH === EVENTS_EACH - 1);
       expect(last.map(({ position }) => position)).toEqual(positions.sort((a, b) => (a < b ? -1 : 1)));
     },
     SLOW_MACHINE_MS,
   );
 
-  test('history gives what is behind a position, and says how far it has seen', async () => {
+  test('readAll yields the events after a position, and reports how far it has read', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     const stream = createStreamName(subject());
@@ -136,7 +136,7 @@ export function testReads(subject: () => OpenedStore): void {
     expect(lastPosition).toBeGreaterThanOrEqual(all.at(-1)?.position as bigint);
   });
 
-  test('history from the start has every fact of each stream once', async () => {
+  test('readAll from the start yields every event of each stream once', async () => {
     const { store, prefix } = subject();
     const last = await readEndPosition(subject());
     const history = await readHistory(store, START_POSITION);

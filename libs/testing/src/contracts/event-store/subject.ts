@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type EventStore, type NewEvent, NO_STREAM, type StoredEvent, type StreamHead } from '#kernel';
 
-/** What takes a second or two may take this on a machine that does other things as well. */
+/** Timeout for tests that take a second or two on an idle host. */
 export const SLOW_MACHINE_MS = 30_000;
 
 type Closable = EventStore & { close(): Promise<void> };
@@ -9,15 +9,15 @@ type Closable = EventStore & { close(): Promise<void> };
 /** A store under test. */
 export interface OpenedStore {
   readonly store: Closable & { readonly maxAppendBytes: number };
-  /** A further store on the same facts, as another process has it. */
+  /** Opens another store on the same events, as another process would. */
   openAnother(): Closable;
-  /** How the names of all streams begin that the store follows. */
+  /** Name prefix of the streams that subscriptions of the store include. */
   readonly prefix: string;
-  /** Closes what was opened, and leaves nothing behind. */
+  /** Closes the store and removes its data. */
   close(): Promise<void>;
 }
 
-/** A name that no other test uses. */
+/** Returns a name that no other test uses. */
 export function createStreamName({ prefix }: OpenedStore): string {
   return `${prefix}${randomUUID()}`;
 }
@@ -30,7 +30,7 @@ export function createEvents(count: number): NewEvent[] {
   return Array.from({ length: count }, (_, i) => createEvent({ i }));
 }
 
-/** Appends what must not be stale. */
+/** Appends events. @throws Error if the append is stale */
 export async function appendEvents(
   store: EventStore,
   stream: string,
@@ -42,7 +42,7 @@ export async function appendEvents(
   return head;
 }
 
-/** Where the log ends now, so that what follows is only what a test appends. */
+/** Returns the position of a new event, after which only the events of the test follow. */
 export async function readEndPosition(openedStore: OpenedStore): Promise<bigint> {
   return (await appendEvents(openedStore.store, createStreamName(openedStore), NO_STREAM, [createEvent()])).position;
 }
@@ -67,7 +67,7 @@ export function isAscending(values: readonly bigint[]): boolean {
   return values.every((value, i) => i === 0 || value > (values[i - 1] as bigint));
 }
 
-/** True when the facts of each stream come in the order of their revisions, from `first`, without a gap. */
+/** Whether the events of each stream are in the order of their revisions, from `first` on and without a gap. */
 export function isInStreamOrder(events: readonly StoredEvent[], first = 0): boolean {
   const next = new Map<string, number>();
   return events.every(({ stream, revision }) => {
@@ -77,7 +77,7 @@ export function isInStreamOrder(events: readonly StoredEvent[], first = 0): bool
   });
 }
 
-/** Follows in the background and keeps what comes, until it is stopped. */
+/** Subscribes in the background and collects events until it is stopped. */
 export class Follower {
   readonly events: StoredEvent[] = [];
   position: bigint;
@@ -98,7 +98,7 @@ export class Follower {
     });
   }
 
-  /** Resolves once everything up to `position` has come. */
+  /** Resolves when all events up to `position` have been received. */
   waitForPosition(position: bigint): Promise<void> {
     return this.waitUntil(() => this.position >= position);
   }
