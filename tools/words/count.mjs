@@ -6,15 +6,17 @@ export const METRICS = {
   identifiers: 'declared names that contain a private word',
   functions: 'functions named xOf or xIn, or by a bare participle, adjective or adverb',
   types: 'names shared by exported types',
-  texts: 'private words in comments and messages',
-  docs: 'private words in README.md and docs',
+  texts: 'private words in comments, messages and names of tests',
+  docs: 'private words in pages',
 };
 
 const isSpec = (file) => /\.spec\./.test(file);
 const isSource = (file) => /^(apps|libs|infra|tools)\//.test(file);
 const isProduct = (file) =>
   /^(apps|libs|infra)\//.test(file) && !/^(apps\/sandbox|libs\/testing)\//.test(file) && !isSpec(file);
-const isPage = (file) => file === 'README.md' || /^docs\/.*\.md$/.test(file);
+/** The word lists of this tool are not messages. */
+const hasMessages = (file) => isSource(file) && !file.startsWith('tools/words/') && !isSpec(file);
+const isPage = (file) => /\.md$/.test(file);
 const isCode = (file) => /\.(ts|mts|mjs)$/.test(file) && !file.endsWith('.d.ts');
 
 /**
@@ -52,11 +54,14 @@ class HitFinder {
     const locate = createLocator(text);
     for (const comment of comments)
       this.readText(file, text, { ...comment, metric: 'texts', nodeKind: 'comment', locate });
-    if (isProduct(file)) {
-      for (const string of strings)
-        if (isMessage(string) && !this.#glossary.isFixedString(string.text))
-          this.readText(file, text, { ...string, metric: 'texts', nodeKind: 'message', locate });
-    }
+    for (const string of strings)
+      if (string.isTitle || (hasMessages(file) && isMessage(string) && !this.#glossary.isFixedString(string.text)))
+        this.readText(file, text, {
+          ...string,
+          metric: 'texts',
+          nodeKind: string.isTitle ? 'title' : 'message',
+          locate,
+        });
     if (!isSource(file) || isSpec(file)) return;
     for (const declaration of declarations) this.#readDeclaration(file, declaration, locate);
   }

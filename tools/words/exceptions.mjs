@@ -1,6 +1,6 @@
-/** Names that are exempt from a metric, each with its reason. */
+/** Names, and words in texts, that are exempt from a metric, each with its reason. */
 
-const METRIC_BY_KIND = { identifier: 'identifiers', function: 'functions', type: 'types' };
+const METRIC_BY_KIND = { identifier: 'identifiers', function: 'functions', type: 'types', text: 'texts', page: 'docs' };
 
 /** @throws Error with the number of the line that is incomplete */
 export function readExceptions(table) {

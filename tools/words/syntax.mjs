@@ -4,6 +4,7 @@ import { parseSync } from '@swc/core';
 const FUNCTION_VALUES = new Set(['ArrowFunctionExpression', 'FunctionExpression']);
 const WRAPPERS = new Set(['ParenthesisExpression', 'TsAsExpression', 'TsSatisfiesExpression', 'TsConstAssertion']);
 const KEY_TYPES = new Set(['Pick', 'Omit', 'Extract', 'Exclude']);
+const TEST_FUNCTIONS = new Set(['describe', 'test', 'it']);
 const TYPE_KINDS = {
   ClassDeclaration: 'class',
   ClassExpression: 'class',
@@ -28,6 +29,7 @@ class SyntaxReader {
   comments = [];
   strings = [];
   #literals = [];
+  #titles = new Set();
   #text;
   #start = 0;
   #typeDepth = 0;
@@ -87,7 +89,7 @@ class SyntaxReader {
     switch (node.type) {
       case 'StringLiteral':
         this.#literals.push(node);
-        this.#addString(node, { isRest: false, isHead: false });
+        this.#addString(node, { isRest: false, isHead: false, isTitle: this.#titles.has(node) });
         return;
       case 'RegExpLiteral':
         this.#literals.push(node);
@@ -95,6 +97,9 @@ class SyntaxReader {
       case 'TemplateLiteral':
       case 'TsTemplateLiteralType':
         this.#readTemplate(node);
+        return;
+      case 'CallExpression':
+        if (isTestCall(node)) this.#titles.add(node.arguments[0]?.expression);
         return;
       case 'TsUnionType':
         if (this.#typeDepth > 0) this.#readUnion(node);
@@ -251,10 +256,11 @@ class SyntaxReader {
 
   #readTemplate(template) {
     const head = this.#slice(template.quasis[0]);
+    const isTitle = this.#titles.has(template);
     for (const [index, quasi] of template.quasis.entries()) {
       this.#literals.push(quasi);
       const isHead = index === 0 && template.quasis.length > 1;
-      this.#addString(quasi, { isRest: index > 0, isHead, head });
+      this.#addString(quasi, { isRest: index > 0, isHead, head, isTitle });
     }
   }
 
@@ -292,6 +298,14 @@ function isListOfKeys(node, key) {
   if (node.type === 'TsIndexedAccessType') return key === 'indexType';
   if (key !== 'typeParams' && key !== 'typeArguments') return false;
   return KEY_TYPES.has((node.typeName ?? node.expression)?.value);
+}
+
+/** `test('…')`, `test.only('…')` and `describe.each(rows)('…')`. */
+function isTestCall({ callee }) {
+  let target = callee;
+  while (target.type === 'MemberExpression' || target.type === 'CallExpression')
+    target = target.object ?? target.callee;
+  return target.type === 'Identifier' && TEST_FUNCTIONS.has(target.value);
 }
 
 function isFunctionValue(value) {

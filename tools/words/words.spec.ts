@@ -107,7 +107,7 @@ describe('declared names', () => {
     expect(listNames('identifiers', 'const asked = 1;', 'libs/domain/src/example.spec.ts')).toEqual([]);
   });
 
-  test('have their positions in UTF-16 units, also behind a comment that is not ASCII', () => {
+  test('have their positions in UTF-16 units, also after a comment that is not ASCII', () => {
     const text = '// ü € 𝒳\nconst s = "ß";\nconst x = 0, asked = 1;';
     expect(findIn(text)).toMatchObject([{ line: 3, offset: text.indexOf('asked'), name: 'asked' }]);
   });
@@ -182,19 +182,28 @@ describe('exported types', () => {
 });
 
 describe('texts', () => {
-  test('are comments, and messages of the product; strings that look like comments are none', () => {
+  test('are comments and messages; strings that resemble comments are not comments', () => {
     const text = `// facts\nconst a = '// facts here';\n/* \`facts\` */ const b = /[/*] facts/; f(\`facts \${a} told\`);`;
     expect(listNames('texts', text)).toEqual(['comment facts', 'message facts', 'message facts', 'message told']);
-    expect(listNames('texts', text, 'tools/example.ts')).toEqual(['comment facts']);
+    expect(listNames('texts', text, 'libs/example.spec.ts')).toEqual(['comment facts']);
   });
 
-  test('are no SQL', () => {
+  test('exclude SQL', () => {
     expect(listNames('texts', `f(\`select facts from \${table} where facts\`);`)).toEqual([]);
   });
 
-  test('are README.md and docs, without code', () => {
+  test('are names of tests, in every file', () => {
+    const text = `test('facts', f); describe.each(rows)('told %s', f); test.skip(\`asked \${a} told\`, f); run('facts told');`;
+    expect(listNames('texts', text, 'libs/a.spec.ts')).toEqual([
+      'title facts',
+      'title told',
+      'title asked',
+      'title told',
+    ]);
+  });
+
+  test('are pages, without code', () => {
     expect(listNames('docs', 'facts `facts` https://x.test/facts', 'docs/a.md')).toEqual(['page facts']);
-    expect(listNames('docs', 'facts', 'apps/sandbox/README.md')).toEqual([]);
   });
 });
 
