@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type IdempotencyClaim, Secrets } from '#application';
+import { eventStoreMigrations } from '#eventstore';
 import { migrate } from '#foundation';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { contentMigrations } from './content-migrations.ts';
@@ -150,6 +151,27 @@ describe('an idempotency key', () => {
     await kept.removeExpired();
     expect(await kept.find(old)).toBeUndefined();
     expect(await kept.find(young)).toBeDefined();
+  });
+
+  test('is removed after its expiry while another transaction appends events', async () => {
+    await migrate(database.url, eventStoreMigrations);
+    const claim = await claimed();
+    await expire(claim);
+    const writer = await pool.connect();
+    try {
+      await writer.query('begin');
+      await writer.query(
+        `insert into es.events (stream, revision, id, type, data, metadata)
+         values ('account-1', 0, gen_random_uuid(), 'AccountOpened', '{}', '{}')`,
+      );
+
+      await kept.removeExpired();
+
+      expect(await kept.find(claim)).toBeUndefined();
+    } finally {
+      await writer.query('rollback');
+      writer.release();
+    }
   });
 });
 

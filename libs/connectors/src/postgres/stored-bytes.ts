@@ -74,8 +74,11 @@ export const storedBytesMigrations = [
   },
 ] as const;
 
-/** Arbitrary number of the lock that lets only one process at a time remove expired rows. */
-const SWEEP_LOCK = 7_301_966;
+/**
+ * Number of the lock that lets only one process at a time remove expired rows. It is arbitrary, but must differ from
+ * that of the event store: with the number of appends, a removal would fail during an append and block all appends.
+ */
+const SWEEP_LOCK = 7_301_967;
 
 /** SQL condition: true if this process gets the lock for removing expired rows. */
 export const canRemoveSql = `(select pg_try_advisory_xact_lock(${SWEEP_LOCK}))`;
