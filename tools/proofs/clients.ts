@@ -83,7 +83,8 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
     return { outcome, exchanges, charged: await waitForCharges(cluster, customer, balance, completedCount) };
   } finally {
     await recorder.close();
-    await rm(homeDir, { recursive: true, force: true });
+    // A process that the client has left may still write for a moment.
+    await rm(homeDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 }
 
