@@ -108,7 +108,7 @@ export class ProofCluster {
     return started;
   }
 
-  /** Waits until all gateways have processed the events that were stored before, also those of earlier runs. */
+  /** Waits until all gateways are ready. The read models then include all earlier events, also of earlier runs. */
   async waitUntilReady(): Promise<void> {
     const deadline = performance.now() + READY_WITHIN_MS;
     for (const api of this.gateways)

@@ -23,10 +23,10 @@ const text = readFileSync('docker-compose.yml', 'utf8');
 const { services } = yaml.load(text) as { services: Record<string, Service> };
 const serviceOf = (name: string): Service => services[name] as Service;
 const mountedIn = ({ volumes }: Service) => volumes.map((volume) => volume.split(':') as [string, string, string?]);
-/** Replaces the variables of .env by a valid value. */
+/** Replaces each variable of .env with a valid value. */
 const filledIn = (value: string) => value.replaceAll(/\$\{\w+:[^}]*\}/g, '1f');
 
-/** The environment of the server. Each is an option of EventStoreDB 23.10 and 24.10 (`ClusterVNodeOptions.cs`). */
+/** The environment variables of the server: options of EventStoreDB 23.10 and 24.10 (`ClusterVNodeOptions.cs`). */
 const OPTIONS = [
   'EVENTSTORE_CERTIFICATE_FILE',
   'EVENTSTORE_CERTIFICATE_PRIVATE_KEY_FILE',
@@ -42,7 +42,7 @@ const OPTIONS = [
 describe('the EventStoreDB', () => {
   const server = serviceOf('eventstore');
 
-  test('has only variables that are its options, because it does not start with an unknown one', () => {
+  test('gets only environment variables that are its options, because the server rejects unknown options', () => {
     expect(server.env_file).toBeUndefined();
     expect(Object.keys(server.environment).sort()).toEqual(OPTIONS);
     const ours = Object.values(SETTINGS).map(({ variable }) => variable);
@@ -61,7 +61,7 @@ describe('the EventStoreDB', () => {
 describe.each(['gateway', 'projector', 'sagas'])('%s', (role) => {
   const { environment, depends_on: after, ...rest } = serviceOf(role);
 
-  test('connects to the EventStoreDB with TLS, as a user that was granted its rights before the start', () => {
+  test('connects to the EventStoreDB with TLS, as a user who was granted rights before the role starts', () => {
     const url = filledIn(environment.EVENTSTORE_URL as string);
     expect(parseEventStoreDbAddress(url)).toEqual({ nodes: [{ host: 'eventstore', port: 2113 }], usesTls: true });
     expect(environment.PLAINTEXT_STORES).toBe('postgres');
@@ -72,7 +72,7 @@ describe.each(['gateway', 'projector', 'sagas'])('%s', (role) => {
     expect(serviceOf('eventstore-grant').environment.EVENTSTORE_URL).toBe(environment.EVENTSTORE_URL);
   });
 
-  test('does not get the administrator’s password that is in .env', () => {
+  test('does not get the administrator’s password from .env', () => {
     expect(environment.STORE_ADMIN_PASSWORD).toBe('');
   });
 });
@@ -84,7 +84,7 @@ test('the command in docs/settings.md writes all variables that .env must have',
 });
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
-(hasOpenssl ? test : test.skip)('the certificates are created once, for the host name that roles connect to', () => {
+(hasOpenssl ? test : test.skip)('the script creates certificates once, for the host name that roles connect to', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'countinghouse-certificates-'));
   try {
     const [ca, node] = [path.join(directory, 'ca'), path.join(directory, 'node')];

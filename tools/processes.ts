@@ -14,15 +14,15 @@ export const root = path.resolve(import.meta.dirname, '../..');
 
 export interface StartedProcess {
   readonly pid: number;
-  /** The line of its output that reported its readiness. */
+  /** The line of output that reported that the process was ready. */
   readonly readyLine: string;
-  /** The most recent chunks of its standard output and standard error. */
+  /** The most recent chunks of standard output and standard error. */
   readonly outputChunks: readonly string[];
-  /** Ends it in an orderly way, with SIGTERM. */
+  /** Sends SIGTERM, on which the process shuts down gracefully. Resolves when it has ended. */
   stop(): Promise<void>;
-  /** Ends it immediately, with SIGKILL. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
-  /** Resolves when it has ended for any reason. */
+  /** Resolves when the process has ended for any reason. */
   readonly ended: Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export async function startProgram(
   };
 }
 
-/** Starts one of the built apps. The sandbox simulates every service without a setting, even if others are real. */
+/** Starts a built app. The sandbox simulates each external service that is not configured, even if others are real. */
 export function startApp(name: string, env: Record<string, string>, build = root): Promise<StartedProcess> {
   return startProgram(
     [process.execPath, `dist/apps/${name}/src/main.js`],

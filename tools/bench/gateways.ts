@@ -1,5 +1,6 @@
 /**
- * Compares the gateway, which has a durable ledger, with a bare pass-through and another gateway, in turns in one run.
+ * Compares the gateway, which has a durable ledger, with a bare pass-through and another gateway. One run measures
+ * them in turns.
  */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
@@ -15,7 +16,7 @@ import { type LoadMetric, measureInParallel, measureSequentially, type Target } 
 import { startPortkey } from './portkey.ts';
 
 const CONCURRENCIES = [1, 16, 64];
-/** Load on each candidate before it is measured, so that its code is compiled. */
+/** How long each candidate gets load before the measurement, so that V8 has compiled its code. */
 const WARMUP_SECONDS = 4;
 /**
  * Sixteen tokens: in a buffered response, as a stream without delays, and as a stream with a millisecond between
@@ -31,7 +32,7 @@ export type GatewayBenchMode = keyof typeof MODES;
 
 interface Candidate {
   readonly name: string;
-  /** Functions that return its process ids, by the name of the process. */
+  /** Functions that return the process ids of the candidate, by the name of the process. */
   readonly processes: Readonly<Record<string, () => readonly number[]>>;
   createTarget(mode: GatewayBenchMode): Target;
 }

@@ -88,7 +88,7 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
   }
 }
 
-/** Uses the write path of requests, so that the account also has snapshots, as in operation. */
+/** Uses the write path of requests, so that the account also has snapshots, as in production. */
 async function appendToOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
@@ -161,7 +161,7 @@ async function measureRequest(cluster: ProofCluster, customer: Customer): Promis
   return performance.now() - sentAt;
 }
 
-/** Measures both in turns, so that other load on the host affects both. */
+/** Measures the full and the empty store in turns, so that other load on the host affects both. */
 async function compareLatencies(
   clusters: readonly [ProofCluster, ProofCluster],
   customers: readonly [Customer, Customer],

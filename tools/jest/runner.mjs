@@ -1,6 +1,6 @@
 /**
  * Runs spec files in Node's own module loader instead of a separate realm per file. Imported modules are loaded,
- * compiled and optimized once per worker, not once per file, which halves the work. Two consequences: the state of
+ * compiled and optimised once per worker, not once per file, which halves the work. Two consequences: the state of
  * modules and globals outlives a spec file, and `jest --watch` does not reload changed modules.
  */
 import { createRequire, registerHooks } from 'node:module';

@@ -2,8 +2,9 @@
  * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: an attestation bundle is accepted unchanged and
  * rejected after any change. One at a time, the proof changes each bit of a real AMD report and its certificates up to
  * AMD's root, each byte of a real Sigstore bundle, and each byte of a complete bundle with test keys. Then it changes
- * bundles at random. All changes are rejected, and only `AttestationError` is thrown. With a file, the proof checks
- * whether that bundle is accepted at the given time with the pinned trust anchors, then changes its bytes.
+ * bundles at random. All changes outside of unverified locations are rejected, and only `AttestationError` is thrown.
+ * With a file, the proof checks whether that bundle is accepted at the given time with the pinned trust anchors, then
+ * changes its bytes.
  */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -91,8 +92,8 @@ async function proveReport(): Promise<void> {
   failed ||= !isAuthentic;
   print(`a real report of an AMD processor is ${isAuthentic ? '' : 'NOT '}accepted with AMD's pinned root`);
   const cases: readonly (readonly [string, Buffer, (changed: Buffer) => unknown])[] = [
-    ['its bits', report, (changed) => verifyReport(changed, chip, createAnchors(ark, ask))],
-    ["the bits of its chip's certificate", chip, (changed) => verifyReport(report, changed, createAnchors(ark, ask))],
+    ['the bits of the report', report, (changed) => verifyReport(changed, chip, createAnchors(ark, ask))],
+    ["the bits of the chip's certificate", chip, (changed) => verifyReport(report, changed, createAnchors(ark, ask))],
     ["the bits of AMD's certificate", ask, (changed) => verifyReport(report, chip, createAnchors(ark, changed))],
     ["the bits of AMD's root", ark, (changed) => verifyReport(report, chip, createAnchors(changed, ask))],
   ];

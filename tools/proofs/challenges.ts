@@ -1,6 +1,6 @@
 /**
  * `npm run prove:challenges [-- ROUNDS]`: payments for single requests (HTTP 402). One proof of payment is presented
- * 500 times at once, to one gateway and to three; it is served once. Gateways are killed with SIGKILL at different
+ * 500 times at once, to one gateway and to three: one request is served. Gateways are killed with SIGKILL at different
  * times between the claim of the proof and the response; every payer gets the response by retrying. The three clients
  * of `@getalby/lightning-tools` pay for every kind of request that can be paid for, and so does `mppx`, which is
  * installed for the proof. Afterwards the ledger verifies with a drift of 0.
@@ -18,7 +18,7 @@ import { runCommand } from './clients/run.ts';
 const PRESENTATIONS = 500;
 const ROUNDS = Number(process.argv[2] ?? 12);
 const PAYERS = 6;
-/** The latency of the provider, and the time from the first request within which a gateway is killed. */
+/** The latency of the provider, and the maximum time from the first request of a round until a gateway is killed. */
 const LATENCY_MS = 250;
 const KILLED_WITHIN_MS = 600;
 /** Includes the ten seconds for which a killed process must be stale before its holds are released. */
@@ -110,7 +110,7 @@ async function proveKills(): Promise<boolean> {
       );
       const proofs = await Promise.all(calls.map((call) => payForCall(other, cluster.sandbox, call)));
       const first = proofs.map(async ({ call, credential }, i) => {
-        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that the requests are at different steps
+        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that the kill hits each request at another step
         return presentProof(api, call, credential).catch(() => undefined);
       });
       await sleep((KILLED_WITHIN_MS * (round + 0.5)) / ROUNDS);
@@ -138,7 +138,7 @@ async function proveKills(): Promise<boolean> {
     }
     const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
     print(
-      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers have their response, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; providers were called ${bill.lines} times`,
+      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers got their response, the slowest ${(slowest / 1_000).toFixed(1)} s after the kill; providers were called ${bill.lines} times`,
     );
     for (const problem of new Set(problems)) print(`    ${problem}`);
     return completedCount === ROUNDS * PAYERS && problems.length === 0;

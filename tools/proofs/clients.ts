@@ -1,7 +1,7 @@
 /**
  * `npm run prove:clients [-- NAME…]`: runs third-party clients and agents, unmodified, against the build. Each runs a
- * tool and reads a stream; then the decrease of its account's balance is equal to the charges in its history, to the
- * last digit. Afterwards the ledger verifies with a drift of 0. clients/install.ts installs the clients for the proof.
+ * tool and reads a stream. The balance of its account falls by exactly the charges in its history, to the last digit.
+ * Afterwards the ledger verifies with a drift of 0. clients/install.ts installs the clients for the proof.
  */
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

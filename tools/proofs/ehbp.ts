@@ -1,8 +1,8 @@
 /**
- * `npm run prove:ehbp`: tests the encryption of private models with other implementations, in both directions. Clients
- * of our enclave through our gateway are the reference implementation in Go, OpenAI's client for Python over
- * tinfoil-ehbp, and npm's ehbp. The server of the Go implementation is the enclave for our proxy and gateway. Every
- * request is charged once, and the ledger verifies. The programs are built and installed for the proof.
+ * `npm run prove:ehbp`: tests the encryption of private models with other implementations, in both directions. The
+ * reference implementation in Go, OpenAI's client for Python over tinfoil-ehbp, and npm's ehbp call an enclave of the
+ * sandbox through the gateway. Then the proxy and the gateway call the server of the Go implementation as an enclave.
+ * Every request is charged once, and the ledger verifies. The programs are built and installed for the proof.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -80,7 +80,7 @@ async function checkPythonClient({ customer: { apiKey } }: Scene, front: Front):
   const env = { ...(process.env as Record<string, string>), FRONT_URL: front.url, API_KEY: apiKey };
   const command = [path.join(folder, 'venv/bin/python'), path.join(root, 'tools/proofs/ehbp/py_ehbp.py')];
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
-  const what = `OpenAI's client for Python over tinfoil-ehbp ${PYTHON['tinfoil-ehbp']}: complete, streaming, errors of both`;
+  const what = `OpenAI's client for Python over tinfoil-ehbp ${PYTHON['tinfoil-ehbp']}: complete, streaming, errors of enclave and gateway`;
   check(code === 0, code === 0 ? what : `${what}: ${output.trim().slice(-600)}`);
 }
 
@@ -101,7 +101,7 @@ async function checkNpmClient({ customer: { apiKey } }: Scene, front: Front): Pr
   );
 }
 
-/** Uses the Go server as the enclave: it decrypts the requests of our proxy and encrypts the responses for it. */
+/** Uses the Go server as the enclave: it decrypts the requests of the proxy and encrypts the responses. */
 async function checkGoServer({ go, cluster, customer }: Scene, directory: string): Promise<void> {
   const command = [path.join(go, 'server'), '-l', `127.0.0.1:${GO_PORT}`, '-i', path.join(directory, 'identity.json')];
   // The Go server reports on stderr that it is listening.
@@ -129,7 +129,7 @@ async function checkGoServer({ go, cluster, customer }: Scene, directory: string
     const completion = await client.chat.completions.create({ model: `private/${MODEL}`, messages });
     check(
       completion.choices[0]?.message.content === `Echo: ${text}`,
-      `the Go server returns ${text.length} bytes to our proxy without streaming`,
+      `the Go server returns ${text.length} bytes to the proxy without streaming`,
     );
     let streamed = '';
     for await (const chunk of await client.chat.completions.create({
@@ -147,7 +147,7 @@ async function checkGoServer({ go, cluster, customer }: Scene, directory: string
     const cost = Number((balance - (await waitUntilSettled(cluster, customer))).toFixed(9));
     check(
       cost === Number((2 * one).toFixed(9)),
-      `both are charged by the reported usage, with several tokens per event: ${cost} USD`,
+      `both requests are charged by the reported usage, with several tokens per event: ${cost} USD`,
     );
   } finally {
     await proxy.stop();

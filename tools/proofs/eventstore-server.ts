@@ -1,6 +1,6 @@
 /**
- * Kills and freezes the event store in proofs, if the settings specify how it is started and which processes it has. A
- * server that was running before continues afterwards; one that the proof has started is stopped.
+ * Kills and freezes the event store in proofs, if the settings specify its start command and the file with its process
+ * ids. Afterwards, a server that the proof has started is stopped; a server that was already running continues.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -63,7 +63,7 @@ export async function openServerToKill(): Promise<EventStoreServer | undefined> 
 
 export class EventStoreServer {
   /**
-   * Requests that overlapped with a freeze. `served` ones were sent before the freeze and have a complete response;
+   * Requests that overlapped with a freeze. Those in `served` were sent before the freeze and got a complete response:
    * they waited for their charge.
    */
   private readonly waited = { waiting: { requests: 0, maxWaitMs: 0 }, served: { requests: 0, maxWaitMs: 0 } };
@@ -89,7 +89,7 @@ export class EventStoreServer {
     return server;
   }
 
-  /** Kills one of its processes with SIGKILL and starts it again. Resolves when the store responds. */
+  /** Kills one process of the server with SIGKILL and starts it again. Resolves when the store responds. */
   async kill(): Promise<void> {
     const pid = this.one();
     process.kill(pid, 'SIGKILL');
@@ -98,12 +98,12 @@ export class EventStoreServer {
     await this.start(pid);
   }
 
-  /** Pauses one of its processes with SIGSTOP, which closes no connection. Resolves when the store responds again. */
+  /** Pauses one process of the server with SIGSTOP, which closes no connection. Resolves when the store responds. */
   async freeze(): Promise<void> {
     const pid = this.one();
     const frozen = { from: performance.now(), until: Number.POSITIVE_INFINITY };
     this.frozen.push(frozen);
-    // A separate shell continues the process even if this one ends.
+    // A separate shell continues the paused process even if the proof ends.
     const command = `kill -STOP ${pid} && sleep ${FROZEN_SECONDS}; kill -CONT ${pid}`;
     const [code] = await once(spawn('sh', ['-c', command], { stdio: 'ignore', detached: true }), 'exit');
     frozen.until = performance.now();
@@ -166,7 +166,7 @@ export class EventStoreServer {
     closeSync(to);
     child.unref();
     const failed = once(child, 'exit').then(([code]) => {
-      if (code === 0) return new Promise<never>(() => {}); // the server runs without it
+      if (code === 0) return new Promise<never>(() => {}); // the command has started the server and is not needed
       throw new Error(`PROVE_EVENTSTORE_START ended with ${code}: ${readFileSync(output, 'utf8').trim()}`);
     });
     failed.catch(() => {}); // a command that has become the server exits when it is killed later
@@ -201,7 +201,7 @@ export class EventStoreServer {
   }
 }
 
-/** Returns the ids in the file, also of processes that have ended. Returns none if the file does not exist. */
+/** Returns the ids in the file, also of processes that have ended; an empty array if the file does not exist. */
 function readProcessIds({ pidFile }: ServerSettings): readonly number[] {
   try {
     return readFileSync(pidFile, 'utf8')

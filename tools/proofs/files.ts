@@ -75,7 +75,10 @@ async function checkServing(directory: string): Promise<void> {
     check(file.status === 200 && bytes.length > 0, `an image of ${bytes.length} bytes is served from the bucket`);
     const part = await fetch(data[0].url, { headers: { range: 'bytes=0-9' } });
     const ten = Buffer.from(await part.arrayBuffer());
-    check(part.status === 206 && ten.equals(bytes.subarray(0, 10)), 'a range request returns its first ten bytes');
+    check(
+      part.status === 206 && ten.equals(bytes.subarray(0, 10)),
+      'a range request returns the first ten bytes of the image',
+    );
     const client = new S3Client({ endpoint, credentials, region: 'us-east-1', forcePathStyle: true });
     const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
     client.destroy();

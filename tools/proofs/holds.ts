@@ -10,7 +10,7 @@ import path from 'node:path';
 import { type Customer, ProofCluster } from '../cluster.ts';
 
 const MODEL = 'anthropic/claude-opus-4.7';
-/** Has the same prices. The first part of the proof does not affect the statistics of its response lengths. */
+/** Has the same prices as MODEL. The first part of the proof does not affect its statistics of response lengths. */
 const OTHER_MODEL = 'anthropic/claude-opus-4.6';
 /** Price of an output token, including the margin. */
 const USD_PER_TOKEN = 25e-6 * 1.055;

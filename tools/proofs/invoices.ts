@@ -1,6 +1,6 @@
 /**
- * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at an LND node and
- * a BTCPay Server whose polls are counted. Payments are credited within 3 s (p99) if the node or a webhook reports
+ * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at the LND
+ * node and the BTCPay Server of the sandbox. Payments are credited within 3 s (p99) if the node or a webhook reports
  * them, else within one polling cycle. Neither payment backend gets more polls per second than allowed. Afterwards the
  * ledger verifies with a drift of 0.
  */
@@ -25,7 +25,7 @@ const HINTED_WITHIN_MS = 3_000;
 /** Added to a polling cycle: for a cycle that has already started, and for the credit. */
 const MARGIN_MS = 5_000;
 const POLL_INTERVAL_MS = 25;
-/** The number of requests that may run at once. As many more than the rate allows can fall into one second. */
+/** The number of requests that may run at once. One second may have this many polls more than the rate allows. */
 const BURST = 16;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -103,7 +103,7 @@ async function createInvoices(api: string, customers: readonly Customer[]): Prom
   return invoices;
 }
 
-/** @returns milliseconds from the payment until its status is Settled; infinity if that takes far too long */
+/** @returns milliseconds from the payment until its status is Settled; infinity after more than 3 × `maxMs` */
 async function payAndWait(
   cluster: ProofCluster,
   invoice: Invoice,

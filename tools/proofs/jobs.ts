@@ -28,7 +28,7 @@ const MAX_CPU_SHARE = 0.01;
 const RESUMED_WITHIN_MS = 5_000;
 /** Long enough for all pending videos to become due. */
 const DOWNTIME_MS = 100_000;
-/** Their deadline of one minute, and the time to fetch them. */
+/** The deadline of videos, which is one minute in this proof, and the time to fetch their files. */
 const ENDED_WITHIN_MS = 150_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -1,8 +1,9 @@
 /**
  * `npm run prove:leases`: the leading projector and sagas are paused with SIGSTOP, which closes no connection. Standby
- * processes take over within 15 s. The paused ones continue and change nothing; then the new leaders are killed, and
- * the first ones take over again. The holds of a paused gateway are released within 25 s. When it continues, it ends
- * the responses without a charge and serves new requests. Afterwards the ledger verifies with a drift of 0.
+ * processes take over within 15 s. The paused processes continue and change nothing. Then the new leaders are killed,
+ * and the first leaders take over again. The holds of a paused gateway are released within 25 s. When the gateway
+ * continues, it ends the responses without a charge and serves new requests. Afterwards the ledger verifies with a
+ * drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,7 +45,7 @@ async function proveGateway(cluster: ProofCluster): Promise<boolean> {
   const { api } = JSON.parse(readyLine) as { api: string };
   const customer = await cluster.createCustomer(CREDIT_USD);
   const before = await cluster.fetchBalance(customer);
-  // The response costs more than the first hold. So the gateway must extend the hold, and then finds that it has ended.
+  // The response costs more than the first hold. So the gateway must extend the hold, and finds the hold ended.
   const content = '[[sandbox tokens=20000 chunk_delay=40]]';
   const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], stream: true };
   const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };

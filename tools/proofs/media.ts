@@ -2,8 +2,8 @@
  * `npm run prove:media`: real decoders (Debian's ffmpeg) open the output, and real encoders create the input. OpenAI's
  * client for Python generates images in every format, edits images, generates speech and transcribes recordings in all
  * formats; videos are generated as well. Every file is decoded to its end and subtitles are parsed. Recordings are
- * charged for their true length, no price exceeds its hold, and the ledger verifies with a drift of 0. Both programs
- * are installed for the proof.
+ * charged for their true length, no price exceeds its hold, and the ledger verifies with a drift of 0. The client
+ * and ffmpeg are installed for the proof.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -61,7 +61,7 @@ class Decoder {
     }
   }
 
-  /** Decodes a file to its end. @returns a description of its content @throws Error at its first fault */
+  /** Decodes a file to its end. @returns a description of its content @throws Error at the first decoding error */
   async open(directory: string, name: string): Promise<string> {
     const decode = ['ffmpeg', '-v', 'error', '-xerror', '-i', name];
     if (SUBTITLES.has(path.extname(name))) {

@@ -1,9 +1,10 @@
 /**
  * `npm run prove:money [-- monero] [lightning]`: receives payments with real software on private test networks.
  * Monero's node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules.
- * First the contract of payment backends runs against each. Then payments are exact, too low, too high, several, late,
- * never confirmed, locked by their payer, reversed by a reorganization, or made while the wallet server is down. Each
- * account ends with the paid amount, and the ledger verifies with a drift of 0.
+ * First the contract of payment backends runs against each network. Then the proof makes payments that are exact, too
+ * low, too high, in parts, late, never confirmed, locked by their payer, or reversed by a reorganisation. It also pays
+ * while the wallet server or the sagas are down. Each account ends with the paid amount, and the ledger verifies with a
+ * drift of 0.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,7 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 interface Network {
   readonly settings: Record<string, string>;
   readonly testSettings: Record<string, string>;
-  /** Returns the amount that the wallet itself reports as received, in piconero or satoshis. */
+  /** Returns the received amount, as the software of the network reports it, in piconero or satoshis. */
   getReceivedAmount(): Promise<bigint>;
 }
 

@@ -1,10 +1,10 @@
 /**
  * `npm run prove:pages`: a web page in a browser on the same host cannot spend money through the private proxy. In
  * Chromium, pages of another site, of another port, and of a name that is rebound to the proxy's port (DNS rebinding)
- * send every kind of request that a page can send, from images to preflighted requests. They do so as Chromium does,
- * and without the headers in which newer browsers report the origin of a request. No request reaches the gateway's paid
- * route. The same pages spend money through an unprotected proxy, and the user's own client spends through ours.
- * Chromium and its driver are installed for the proof.
+ * send every kind of request that a page can send, from images to preflighted requests. All attacks run with the
+ * headers of Chromium, and also without the headers in which newer browsers report the origin of a request. No request
+ * reaches the gateway's paid route. The same pages spend money through an unprotected proxy, and the user's own client
+ * spends money through the private proxy. Chromium and its driver are installed for the proof.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -253,7 +253,7 @@ class Proof {
           ([name, formFinds]) =>
             `${name} as ${formFinds.map(({ form, context }) => `${form} (${context})`).join(', ')}`,
         );
-      check(leaks.length === 0, `nothing in ${location}, ${formatMegabytes(bytes)}${formatList(leaks)}`);
+      check(leaks.length === 0, `no phrase is in ${location}, ${formatMegabytes(bytes)}${formatList(leaks)}`);
     }
   }
 

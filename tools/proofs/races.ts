@@ -24,7 +24,7 @@ const AFFORDABLE_REQUESTS = 210;
 /** A fault of the event store during a race. */
 interface Disturbance {
   readonly action: 'freeze' | 'kill';
-  /** The first half of the race: afterwards the balance may be used up. */
+  /** Half the duration of an undisturbed race; later, the balance may be used up. */
   readonly maxDelayMs: number;
 }
 
@@ -67,7 +67,7 @@ async function sendRequests(
   return (await Promise.all(Array.from({ length: requests }, isUnavailable))).filter(Boolean).length;
 }
 
-/** Retries requests that get 503, waits until nothing is held, and then tries to spend the remaining balance. */
+/** Sends all requests and retries those that get 503. Once nothing is held, spends the remaining balance. */
 async function sendUntilRejected(race: Race, disturbed: Promise<void>, responses: RaceResponses): Promise<void> {
   let retryCount = await sendRequests(race, REQUESTS, responses);
   await disturbed;

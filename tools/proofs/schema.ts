@@ -1,5 +1,5 @@
 /**
- * `npm run prove:schema`: Schemathesis generates valid and invalid requests from our `/openapi.json`, with a key that
+ * `npm run prove:schema`: Schemathesis generates valid and invalid requests from `/openapi.json`, with a key that
  * has money, with one that has none, and without a key. No response is a server error or has an undocumented status or
  * schema. With money, every operation succeeds at least once. Schemathesis is installed in `.proofs/` for the proof.
  */
@@ -54,8 +54,8 @@ const createAuthArguments = ({ apiKey, creditId }: Customer): readonly string[] 
 };
 
 /**
- * Loads the document and replaces its example ids by ids of existing objects, so that the examples succeed. Each
- * operation gets its own object, because some operations delete it.
+ * Loads the document and replaces its example ids with ids of existing objects, so that the examples succeed. Each
+ * operation gets its own object, because some operations delete their object.
  */
 async function loadDocument(cluster: ProofCluster, customer: Customer): Promise<Document> {
   const [api = ''] = cluster.gateways;
@@ -170,7 +170,7 @@ try {
   const runs: readonly (readonly [string, readonly string[]])[] = [
     ['funded', createAuthArguments(funded)],
     ['empty', createAuthArguments(empty)],
-    ['stranger', []],
+    ['anonymous', []],
   ];
   for (const [name, headers] of runs) if (!(await prove(name, api, document, headers))) process.exitCode = 1;
   if (!(await waitUntilAllEnded(cluster, funded))) process.exitCode = 1;

@@ -144,7 +144,7 @@ async function countUploads(dataDir: string): Promise<number> {
   return files.flat().length;
 }
 
-/** Kills a gateway during uploads. The next gateway must remove the files that it has left. */
+/** Kills a gateway during uploads. The next gateway must remove the files that the killed gateway left. */
 async function restart(cluster: ProofCluster, customer: Customer, form: Form): Promise<void> {
   const [api = ''] = cluster.gateways;
   const sent = Promise.allSettled(Array.from({ length: AT_ONCE }, () => upload(api, customer, form)));

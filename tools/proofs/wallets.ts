@@ -1,5 +1,5 @@
 /**
- * `npm run prove:wallets [-- MOMENTS]`: wallets of every mode are connected at once. While they are requested to pay, a
+ * `npm run prove:wallets [-- MOMENTS]`: wallets of every mode are connected at once. During their first payments, a
  * gateway or sagas process is killed (SIGKILL), or paused for longer than its lease (SIGSTOP, SIGCONT), at several
  * times. If a wallet can pay, exactly one payment is made and credited within 30 s after the last restart. No log
  * contains the secret of a wallet or a preimage. Then 500 concurrent charges that cross the threshold cause one
@@ -11,7 +11,7 @@ import path from 'node:path';
 import { type Customer, ProofCluster, post } from '../cluster.ts';
 
 const WITHIN_MS = 30_000;
-/** A lease lasts ten seconds. */
+/** Longer than a lease, which lasts ten seconds. */
 const STOPPED_MS = 12_000;
 const POLL_INTERVAL_MS = 20;
 const SETTLING_MS = 3_000;
@@ -163,7 +163,7 @@ class Proof {
     return (await (await fetch(`${this.cluster.sandbox}/nwc/wallets/${id}`)).json()) as never;
   }
 
-  /** Searches the logs of all roles, which include the most detailed level, for secrets. */
+  /** Searches the logs of all roles, at the most detailed level, for secrets. */
   searchLogs(): void {
     const roles = [...this.cluster.processes]
       .filter(([name]) => name !== 'sandbox')

@@ -2,7 +2,7 @@
 export interface Attack {
   /** Selects the attack on the command line, such as `held-connections`. */
   readonly name: string;
-  /** A few words for the table about what is done. */
+  /** A short description of the attack, for the table of results. */
   readonly description: string;
   /**
    * Runs the attack against its own processes, and ends them before it returns.

@@ -14,7 +14,7 @@ const EVENT_COUNT = Number(process.env.CATCH_UP_FACTS ?? 100_000);
 const ACCOUNTS = 500;
 const CUSTOMERS = 10;
 const FUNDS_USD = 1;
-/** The projector starts this long after the gateways. Earlier versions waited less for a missing projector. */
+/** How long the gateways run without a projector. It exceeds every timeout with which they wait for read models. */
 const PROJECTOR_START_DELAY_MS = 35_000;
 const POLL_INTERVAL_MS = 100;
 const NEW_ACCOUNT_EVERY_MS = 500;
@@ -180,7 +180,7 @@ class CatchUpRun {
       const { behind = {}, end = 0 } = checks.caught_up ?? {};
       if (response.ok) {
         this.readyAt.set(api, this.elapsed);
-        // All customers now: the keys of the last ones are in the last events that the read models applied.
+        // Checks all customers, because the keys of the last ones are in the last events of the history.
         for (const customer of this.customers) {
           if ((await this.sendChat(api, customer, 'existing keys at a ready gateway')) !== 200)
             this.violations.push('a ready gateway did not know a key');

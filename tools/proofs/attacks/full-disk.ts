@@ -11,9 +11,9 @@ import type { Attack, Finding } from './attack.ts';
 /** Sizes of the disks in MiB: for the database's data, and for its write-ahead log, which should have its own disk. */
 const [DATA, LOG] = [192, 1_200];
 const AT_ONCE = 8;
-/** Long enough to use up the free space within existing database files, after which the full disk has an effect. */
+/** Long enough to use up the free space within existing database files. Only then does the full disk have an effect. */
 const LOAD_MS = 20_000;
-/** How long before the end of the load the full disk must have had its effect. */
+/** Readiness with a full disk is measured this long before the load ends. */
 const LAST_MS = 1_000;
 const FUNDS_USD = 50;
 
@@ -124,7 +124,7 @@ async function mountTmpfs(mountPoint: string, mebibytes: number): Promise<string
 }
 
 /**
- * Moves the write-ahead log to its own disk. If PostgreSQL could not write its log, it would end, and so would roles.
+ * Moves the write-ahead log to its own disk. If PostgreSQL could not write its log, it would end, and all roles too.
  */
 async function moveLog(data: string): Promise<string> {
   await (await ProofCluster.start(data, 0)).stop();

@@ -23,7 +23,7 @@ const CHAT = { model: 'openai/gpt-5-mini' };
 /** Interval between the requests of other customers. It is constant, because latency is measured and not throughput. */
 const REQUEST_INTERVAL_MS = 20;
 const MEASURED_MS = 15_000;
-/** By then, idle connections, stalled uploads and full streams must have ended. The last are ended after a minute. */
+/** Idle connections, stalled uploads and full streams must end within this time. Full streams end after a minute. */
 const DISCONNECTED_WITHIN_MS = 130_000;
 const MAX_EXTRA_MB = 400;
 /** A p99 up to this value passes even if it is more than twice the baseline. */
@@ -125,7 +125,8 @@ async function countHeldConnections(workers: readonly Worker[]): Promise<number>
 }
 
 /**
- * Returns the 99th percentile of the time for small complete responses, in milliseconds. Failed requests are infinite.
+ * Returns the 99th percentile of the time for small complete responses, in milliseconds. A failed request counts as
+ * infinite.
  */
 async function measureP99Ms(api: string, { apiKey }: Customer, forMs: number): Promise<number> {
   const dispatcher = new Agent({ connections: 64 });

@@ -13,7 +13,7 @@ const RECORDS = Number(process.env.HISTORY_RECORDS ?? 2_000_000);
 const READERS = 30;
 const LOAD_MS = 15_000;
 const MAX_P99_MS = 50;
-/** One record in 2,000 has the model some/model. Only one record in all has the model rare/model. */
+/** One record in 2,000 has the model some/model. Only one record of each account has the model rare/model. */
 const RARE_MODEL_INTERVAL = 2_000;
 
 /** The requests of the readers: pages of the complete history, and the filters that are most expensive to evaluate. */
@@ -30,7 +30,7 @@ const READER_QUERIES = [
 ];
 const FIRST_PAGES = ['', 'all_keys=true', 'all_keys=true&model=openai/gpt-5-mini', 'all_keys=true&query_source=api'];
 
-/** Thirty readers request one account's millions of records without a pause; another account needs its own data. */
+/** Thirty readers request one account's millions of records without a pause. Another account requests its own. */
 export const history: Attack = {
   name: 'history',
   description: `${READERS} readers request one account's ${RECORDS / 1_000_000} million records, with all filters, while others request their balances`,

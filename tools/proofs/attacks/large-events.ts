@@ -9,7 +9,7 @@ const MODEL = 'openai/gpt-5-mini';
 const REJECTED_COUNT = 60;
 const SERVED_COUNT = 15;
 const ERROR_TEXT = 'x'.repeat(60_000);
-/** The limit of the event store for one append. Some events fit, but never those of all requests that end together. */
+/** The limit of the event store for one append. One event can fit; those of all requests together do not. */
 const MAX_APPEND_BYTES = 6_000;
 
 const COMPLETION = {

@@ -10,7 +10,7 @@ import { allocatePortNumbers } from '../money/ports.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const VERSION = '1.18.0-1+deb12u1';
-/** A gateway that has not ended by then has either started or is stuck. */
+/** A gateway that has not ended within this time has either started or is stuck. */
 const REFUSED_WITHIN_MS = 20_000;
 const LISTENS_WITHIN_MS = 5_000;
 const POLL_INTERVAL_MS = 20;

@@ -18,8 +18,8 @@ const ROLES = ['projector', 'sagas', 'gateway'] as const;
 const run = promisify(execFile);
 
 /**
- * Runs this build, an older build and this build again on one store. The older build is first this build without an
- * event type that was appended in the meantime, then the previous commit without changes.
+ * Runs this build, an older build and this build again on one store. The older build is first a copy of this build that
+ * does not know the type of a stored event, then the previous commit.
  */
 export const rollback: Attack = {
   name: 'rollback',
@@ -58,13 +58,13 @@ type Expected = Readonly<Record<string, () => Promise<boolean>>>;
 async function checkNewerEvent(cluster: ProofCluster, olderBuild: string): Promise<readonly string[]> {
   const [changed, other] = [await cluster.createCustomer(1), await cluster.createCustomer(1)];
   for (const customer of [changed, other]) await sendChat(cluster, customer);
-  await cluster.stopRole('projector'); // so that the read models of the older build do not include the event yet
+  await cluster.stopRole('projector'); // so that the read models do not include the event before the rollback
   await renameKey(cluster, changed);
   await switchBuild(olderBuild, cluster);
   const gateway = cluster.processes.get('gateway 1');
   const rolledBack = await listUnmetExpectations('rolled back', {
     'a chat of the account gets 503': async () => (await sendChat(cluster, changed)) === 503,
-    'its balance gets 503': async () => (await fetchBalance(cluster, changed)).status === 503,
+    'the balance of the account gets 503': async () => (await fetchBalance(cluster, changed)).status === 503,
     'another account is served': async () => (await sendChat(cluster, other)) === 200,
     'the balance of the other account is up to date': async () => {
       const { status, headers } = await fetchBalance(cluster, other);
@@ -86,7 +86,7 @@ async function checkNewerEvent(cluster: ProofCluster, olderBuild: string): Promi
     ...rolledBack,
     ...(await listUnmetExpectations('forward again', {
       'the account is served': async () => (await sendChat(cluster, changed)) === 200,
-      'its balance is available': async () => (await fetchBalance(cluster, changed)).status === 200,
+      'the balance of the account is available': async () => (await fetchBalance(cluster, changed)).status === 200,
       'drift is 0': async () => (await cluster.runLedger('verify')).output.endsWith('drift 0\n'),
     })),
   ];
@@ -108,7 +108,7 @@ async function checkBackAndForth(cluster: ProofCluster, before: string): Promise
     await switchBuild(build, cluster);
     const expected: Expected = {
       'the account is served': async () => (await sendChat(cluster, customer)) === 200,
-      'its balance is available': async () => (await fetchBalance(cluster, customer)).status === 200,
+      'the balance of the account is available': async () => (await fetchBalance(cluster, customer)).status === 200,
       'drift is 0': async () => (await cluster.runLedger('verify')).output.endsWith('drift 0\n'),
     };
     violations.push(...(await listUnmetExpectations(name, expected)));

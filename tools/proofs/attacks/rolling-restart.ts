@@ -10,7 +10,7 @@ const POLL_INTERVAL_MS = 1_000;
 /** Interval between the starts of requests, however long they take. */
 const REQUEST_INTERVAL_MS = 50;
 const BEFORE_AND_AFTER_MS = 2_000;
-/** Exceeds the lag at which earlier versions rejected requests. */
+/** The gateways must serve all requests even if the read models lag by this much. */
 const PROJECTOR_STALL_MS = 12_000;
 /** Every tenth response takes longer than the balancer needs to notice that a gateway stops. */
 const LONG_PROMPT = '[[sandbox tokens=20 chunks=20 chunk_delay=400]]';
@@ -167,7 +167,7 @@ class Balancer {
     this.agent.destroy();
   }
 
-  /** Polls all gateways at once: one that does not respond does not delay noticing that another one stops. */
+  /** Polls all gateways at once, so that a gateway that does not respond does not delay the poll of another one. */
   private async pollReadiness(): Promise<void> {
     const { gateways } = this.cluster;
     for (const staleApi of [...this.ready].filter((api) => !gateways.includes(api))) this.ready.delete(staleApi);

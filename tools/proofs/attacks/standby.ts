@@ -94,7 +94,7 @@ function isLeader(report: unknown): boolean {
   return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
 }
 
-/** A role whose connection is cut: nothing arrives at either end any more, and neither end is notified. */
+/** Runs a role behind a link that can be cut: data then arrives at neither end, and no end is notified. */
 async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   const networkLink = new DatabaseLink();
   return {
@@ -108,7 +108,7 @@ async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   };
 }
 
-/** A separate host whose network goes down. Returns none if this process is not allowed to create namespaces. */
+/** A separate host whose network goes down. Returns an empty array if namespaces are not permitted. */
 async function createNamespaceHosts(cluster: ProofCluster): Promise<readonly (readonly [string, RemoteHost])[]> {
   const { namespace, link, near, far } = HOST;
   const ip = (command: string) => execFileSync('ip', command.split(' '), { stdio: 'pipe' });
@@ -149,7 +149,7 @@ function startRemote(
   return startProgram(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
 }
 
-/** Forwards connections to a database until it is disconnected. */
+/** Forwards connections to a database, except while the link is disconnected. */
 class DatabaseLink {
   private readonly ends = new Set<Socket>();
   private readonly servers: ReturnType<typeof createServer>[] = [];
@@ -182,7 +182,7 @@ class DatabaseLink {
     this.isDisconnected = true;
   }
 
-  /** Forwards again. All earlier connections are closed, and what was sent while disconnected is lost. */
+  /** Forwards new connections. Earlier connections are closed, and data that was sent while disconnected is lost. */
   reconnect(): void {
     this.isDisconnected = false;
     for (const end of this.ends) end.destroy();

@@ -26,7 +26,7 @@ export function sendCall(
   return fetch(`${api}${path}`, { method, headers, ...(json ? { body: JSON.stringify(json) } : {}) });
 }
 
-/** Requests a challenge and pays it. @throws Error if the response has no challenge, or it cannot be paid */
+/** Requests a challenge and pays it. @throws Error if the response has no challenge, or the wallet cannot pay */
 export async function payForCall(api: string, sandbox: string, call: PayPerRequestCall): Promise<PaymentProof> {
   const response = await sendCall(api, call);
   const text = await response.text();

@@ -191,7 +191,10 @@ async function proveFollowing() {
   }
   lags.sort((one, other) => one - other);
   const [median, last] = [lags[FOLLOWED / 2], lags.at(-1)].map(Math.round);
-  check(last < 1_000, `the page follows the API after ${median} ms, at most ${last} ms, in ${FOLLOWED} payments`);
+  check(
+    last < 1_000,
+    `the page is updated ${median} ms (median) after the API, at most ${last} ms, in ${FOLLOWED} payments`,
+  );
 }
 
 async function proveHidden() {
@@ -227,7 +230,7 @@ async function proveKeyboard() {
     );
   }
   const expected = ['destination', 'Open in a wallet', 'Copy the invoice'];
-  check(focused.join() === expected.join(), `the keyboard reaches everything, with focus rings: ${focused.join(', ')}`);
+  check(focused.join() === expected.join(), `Tab reaches all controls, with focus rings: ${focused.join(', ')}`);
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Copied' }).waitFor();
   check(
@@ -253,7 +256,7 @@ async function proveWithoutScript() {
     displayedInvoice === invoice.lightning_invoice && wallet === `lightning:${displayedInvoice}`,
     'without scripts, the page displays the invoice',
   );
-  check(buttons === 0, 'without scripts, the page has no buttons, which would require one');
+  check(buttons === 0, 'without scripts, the page has no buttons, which would need a script');
   await page.screenshot({ path: path.join(SCREENSHOTS, 'without-script.png'), fullPage: true });
   await pay(invoice);
   await waitUntilSettled(invoice);

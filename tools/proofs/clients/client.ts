@@ -6,9 +6,9 @@ import type { Installable, Packages } from './install.ts';
 
 /** The environment in which a client runs. */
 export interface Stage {
-  /** The directory with its packages. */
+  /** The directory with the packages of the client. */
   readonly folder: string;
-  /** An empty directory: its home directory, which contains its working directory. */
+  /** The home directory of the client. It is empty before `command`; its folder `work` is the working directory. */
   readonly homeDir: string;
   /** The URL of the gateway, without a path. */
   readonly url: string;
@@ -24,7 +24,7 @@ export interface Client extends Installable {
   /** Whether the client calls a private model through the local proxy. */
   readonly isPrivate?: boolean;
   readonly name: string;
-  /** A few words for the documentation. */
+  /** A short description for the documentation. */
   readonly description: string;
   /** Prepares the home directory. @returns the command to run there */
   command(stage: Stage): Promise<Command>;

@@ -14,7 +14,7 @@ export interface ClientRunOutcome {
   readonly output: string;
 }
 
-/** A process that has left the process group may leave the output open. It is not waited for longer than this. */
+/** Maximum wait for the end of the output, which a process that has left the process group may keep open. */
 const CLOSED_WITHIN_MS = 2_000;
 
 export function runCommand(

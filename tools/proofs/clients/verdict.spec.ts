@@ -51,7 +51,7 @@ describe('a run of a client', () => {
     expect(listFaults({ ...well, ...more })).toEqual([expect.stringContaining(why)]);
   });
 
-  test('is summarized by its requests and charges', () => {
+  test('is summarised by its requests and charges', () => {
     expect(formatSummary(well)).toBe('2 × chat/completions (1 streamed, 1 after a tool); charged 0.01 USD');
   });
 });

@@ -7,7 +7,7 @@ import type { ClientRunOutcome } from './run.ts';
 
 /** Maximum length of an output or response in a fault, in characters. */
 const MAX_OUTPUT_LENGTH = 400;
-/** The status for requests of a WebSocket. Clients then continue without one. */
+/** The status with which the gateway rejects a WebSocket. Clients then continue with HTTP requests. */
 const NO_WEBSOCKET = 426;
 
 export interface ClientRun {

@@ -41,7 +41,7 @@ function toTrailers({ trailers }: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(trailers).map(([name, value]) => [name, value ?? '']));
 }
 
-/** @param port listened on at all loopback addresses; 0 for any free port of 127.0.0.1 */
+/** @param port the port on 127.0.0.1 and ::1; 0 for any free port on 127.0.0.1 alone */
 export async function startLoopbackServer(
   handleRequest: (request: IncomingMessage, response: ServerResponse) => void,
   port = 0,

@@ -1,5 +1,5 @@
 /**
- * The model server that the Go enclave calls. It repeats the prompt, as a stream or not, and reports the usage in the
+ * The model server that the Go enclave calls. It repeats the prompt, streaming or not, and reports the usage in the
  * header or trailer that the gateway reads. It receives only decrypted requests.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -11,15 +11,15 @@ import { MODEL } from './load.ts';
 
 const PRICE = 0.4025;
 const FUNDED = 21;
-/** A lease lasts ten seconds. */
+/** Longer than a lease, which lasts ten seconds. */
 const STOPPED_MS = 12_000;
-/** The hold of a request whose gateway was killed is released by then, so the request can be served again. */
+/** Within this time, the hold of a killed gateway's request is released, and the other gateway can serve it. */
 const RESPONSE_TIMEOUT_MS = 40_000;
 const POLL_INTERVAL_MS = 50;
 
 /**
  * Directives for the sandbox, and the statuses that a video may end with. In addition, a video may time out if a fault
- * interrupted its submission or the response was lost, unless a webhook resolves that.
+ * interrupted its submission or the response was lost, unless a webhook reports its outcome.
  */
 export const KINDS: readonly (readonly [directive: string, ends: readonly string[]])[] = [
   ['latency=100', ['completed']],
@@ -166,7 +166,7 @@ export class VideoKillProof {
       completed++;
       const { pathname, search } = new URL(video.data?.url ?? '');
       const file = Buffer.from(await (await fetch(`${this.observer}${pathname}${search}`)).arrayBuffer());
-      if (file.toString('latin1', 4, 8) !== 'ftyp') this.problems.push(`${directive}, ${when}: its file is not MP4`);
+      if (file.toString('latin1', 4, 8) !== 'ftyp') this.problems.push(`${directive}, ${when}: the file is not MP4`);
     }
     const { balance, held_usd } = await this.cluster.fetchBalance(customer);
     const due = Number((FUNDED - completed * PRICE).toFixed(6));
@@ -189,7 +189,7 @@ export class VideoKillProof {
     const unnamed = open.filter(({ vendorId }) => vendorId === undefined);
     const rest = missing.filter(({ id }) => !open.some(({ vendorId }) => vendorId === id));
     if (rest.length > unnamed.length)
-      this.problems.push(`${rest.length - unnamed.length} lines of the bill are not open`);
+      this.problems.push(`${rest.length - unnamed.length} lines of the bill are not listed as open costs`);
     for (const job of open) await this.closeJob(job, missing, rest);
     const closed = money.sum((await this.loadLedgerItems()).map((item) => money.parseJsonAmount(item.cost)));
     const after = billed - closed;

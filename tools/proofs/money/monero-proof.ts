@@ -87,13 +87,13 @@ async function proveReorganization(shop: Shop, network: MoneroNetwork): Promise<
   await network.mine(CONFIRMATIONS);
   await shop.expectStatus('the first of two payments, confirmed', surviving, 'Settled', 10);
   await shop.expectStatus('the second of two payments, confirmed', reversed, 'Settled', 10);
-  // Only ten blocks: a transaction is invalid if the outputs that it mixes with are less than ten blocks old.
+  // Undoes only ten blocks: a transaction is invalid if the outputs that it mixes with are less than ten blocks old.
   await network.undo(CONFIRMATIONS);
   await network.dropTransaction(txid);
   await network.mine(CONFIRMATIONS + 15);
   await shop.expectUnchanged('the payment that the new blocks include', surviving, 'Settled', 10);
   const stop = network.mineOn();
-  await shop.expectStatus('the payment that no block includes any more', reversed, 'Invalid', 0);
+  await shop.expectStatus('the payment that the new blocks do not include', reversed, 'Invalid', 0);
   await stop();
   await shop.expectUnchanged('the payment that the new blocks include', surviving, 'Settled', 10);
 }

@@ -5,7 +5,7 @@
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** Listens on its own port, which it replaces by the port of the proxy in all headers. */
+/** Listens on its own port, and replaces this port with the port of the proxy in all headers. */
 export interface PortRelay {
   readonly port: number;
   /** Returns the requests since the last call: method, path and status. */

@@ -38,7 +38,7 @@ export async function* readMemory(pid: number): AsyncGenerator<Buffer> {
   }
 }
 
-/** Lists spans of consecutive pages that were ever written. Most other pages are only reserved. */
+/** Lists spans of consecutive pages that are in memory or swapped out. Most other pages were never used. */
 async function* listSpans(pagemap: FileHandle, from: bigint, to: bigint): AsyncGenerator<Span> {
   const page = BigInt(PAGE_BYTES);
   for (let at = from; at < to; at += BigInt(MAX_SPAN_PAGES) * page) {

@@ -122,7 +122,7 @@ export class Scene {
     this.wires.gateways[i]?.setTargetPort(getApiPort(started));
   }
 
-  /** Waits until nothing is held any more. @returns false if that takes too long */
+  /** Waits until no money is held. @returns false if that takes too long */
   async waitUntilSettled(): Promise<boolean> {
     const deadline = performance.now() + ENDED_WITHIN_MS;
     while ((await this.cluster.fetchBalance(this.customer)).held_usd > 0) {

@@ -1,4 +1,4 @@
-"""LlamaIndex's client for services like OpenAI's: complete, streaming, with a tool."""
+"""LlamaIndex's client for services that are compatible with OpenAI: complete, streaming, with a tool."""
 
 import os
 
