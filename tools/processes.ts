@@ -96,7 +96,9 @@ export interface ProcessUsage {
   readonly megabytes: number;
 }
 
-/** Returns the CPU time so far and the current memory of processes. Pages that processes share are not counted. */
+/**
+ * Returns the CPU time so far and the current memory of processes. Pages of files and of shared memory are not counted.
+ */
 export function readProcessUsage(pids: readonly number[]): ProcessUsage {
   let ticks = 0;
   let pages = 0;

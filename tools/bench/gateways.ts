@@ -20,7 +20,7 @@ const CONCURRENCIES = [1, 16, 64];
 const WARMUP_SECONDS = 4;
 /**
  * Sixteen tokens: in a buffered response, as a stream without delays, and as a stream with a millisecond between
- * tokens, which no gateway can forward in fewer than sixteen chunks.
+ * tokens, which a gateway that does not buffer forwards in sixteen chunks.
  */
 const MODES = {
   buffered: '[[sandbox tokens=16]]',

@@ -2,9 +2,9 @@
  * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: an attestation bundle is accepted unchanged and
  * rejected after any change. One at a time, the proof changes each bit of a real AMD report and its certificates up to
  * AMD's root, each byte of a real Sigstore bundle, and each byte of a complete bundle with test keys. Then it changes
- * bundles at random. All changes outside of unverified locations are rejected, and only `AttestationError` is thrown.
- * With a file, the proof checks whether that bundle is accepted at the given time with the pinned trust anchors, then
- * changes its bytes.
+ * bundles at random. Changes outside of unverified locations are rejected; a random change may also have no effect.
+ * Only `AttestationError` is thrown. With a file, the proof checks whether that bundle is accepted at the given time
+ * with the pinned trust anchors, then changes its bytes.
  */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';

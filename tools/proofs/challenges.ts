@@ -1,9 +1,9 @@
 /**
  * `npm run prove:challenges [-- ROUNDS]`: payments for single requests (HTTP 402). One proof of payment is presented
  * 500 times at once, to one gateway and to three: one request is served. Gateways are killed with SIGKILL at different
- * times between the claim of the proof and the response; every payer gets the response by retrying. The three clients
- * of `@getalby/lightning-tools` pay for every kind of request that can be paid for, and so does `mppx`, which is
- * installed for the proof. Afterwards the ledger verifies with a drift of 0.
+ * times while proofs are presented; every payer gets the response by retrying. The three clients of
+ * `@getalby/lightning-tools` pay for every kind of request that can be paid for, and so does `mppx`, which is installed
+ * for the proof. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

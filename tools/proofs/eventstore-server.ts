@@ -50,7 +50,10 @@ export function readServerSettings(env: Readonly<Record<string, string | undefin
   return { url, start, pidFile };
 }
 
-/** Returns the server that is to be killed, if any. Ends the process with a message if the settings are invalid. */
+/**
+ * Returns the server that is to be killed, if any. Ends the process with a message if the settings are invalid or the
+ * server does not start.
+ */
 export async function openServerToKill(): Promise<EventStoreServer | undefined> {
   try {
     const settings = readServerSettings(process.env);

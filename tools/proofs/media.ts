@@ -116,7 +116,7 @@ async function prove(directory: string): Promise<boolean> {
   }
 }
 
-/** Checks that each recording was charged for 61 seconds, whatever its encoding is. */
+/** Checks that each recording was charged for 61 seconds, give or take one, whatever its encoding is. */
 async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${apiKey}` };
   const response = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });

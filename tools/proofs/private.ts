@@ -3,8 +3,9 @@
  * model. The proof sends 1,000 requests with unique phrases, in both protocols, with and without streaming: with tools,
  * errors, enclave faults, disconnecting clients, key changes, and killed gateways and proxies. Then it searches for
  * these phrases in many encodings: in network traffic, the gateways' memory and heaps, all logs, the rows and files of
- * the database, and the output of the ledger. Phrases in requests to ordinary models are found. Every request is
- * charged once, the ledger agrees with the enclaves' bill, and it verifies with a drift of 0.
+ * the database, and the output of the ledger. Phrases in requests to ordinary models are found. Every complete response
+ * is charged once, apart from a few whose gateway was killed before it charged them. The ledger agrees with the
+ * enclaves' bill, and it verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -132,7 +133,7 @@ class Proof {
     }
   }
 
-  /** Every request is served, although the key of the enclave changes repeatedly. */
+  /** Sends requests that must all be served, although the key of the enclave changes repeatedly. */
   private async sendPrivateChats(): Promise<void> {
     const before = (await fetchBill(this.scene.cluster.sandbox)).length;
     const loadRun = runLoad(REGULAR_KINDS, createLimit(SHARES.regular), this.phrases, this.urls);

@@ -92,7 +92,10 @@ class Proof {
 
   private readonly urls = new Map<Customer, string>();
 
-  /** Connects a wallet. If the first gateway ends before it responds, the same request is sent to the other one. */
+  /**
+   * Connects a wallet. If the first gateway does not respond with 200 in time, the same request is sent to the other
+   * one.
+   */
   private async connect({ customer }: MonitoredWallet): Promise<void> {
     const body = { nwc_url: this.urls.get(customer) };
     const [first = ''] = this.cluster.gateways;

@@ -112,7 +112,7 @@ function setCommonHeaders({ id }: FastifyRequest, reply: FastifyReply): void {
 
 /**
  * Returns an error for a request that is invalid on every route: one with a NUL in the URL, which PostgreSQL cannot
- * store in text, or without a Host header (RFC 9112, 3.2).
+ * store in text, or an HTTP/1.1 request without a Host header (RFC 9112, 3.2).
  */
 function findRequestError({ url, headers, raw }: FastifyRequest): Error | undefined {
   if (url.includes('%00')) return new BadRequestError('The URL must not contain a NUL character (%00)');
@@ -121,8 +121,8 @@ function findRequestError({ url, headers, raw }: FastifyRequest): Error | undefi
 }
 
 /**
- * Responds with 404 before the body is read. `after` waits until the CORS plugin has added its hook, which must run
- * first.
+ * Responds with 404 to unknown paths before the body is read. `after` waits until the CORS plugin has added its hook,
+ * which must run first.
  */
 function rejectUnknownPaths(fastify: FastifyInstance): void {
   fastify.after(() => {

@@ -5,7 +5,7 @@ import type { BillingEngine } from '#application';
 import type { ConnectionGuard, Settings } from '#foundation';
 import type { Readiness } from '#modules';
 
-/** How long connections may stay open after the last response. */
+/** How long connections may stay open after the last response or the shutdown timeout. */
 const CLOSE_DELAY_MS = 1_000;
 
 export interface ShutdownDependencies {
@@ -16,12 +16,12 @@ export interface ShutdownDependencies {
   readonly host: HttpAdapterHost;
 }
 
-/** Shuts the gateway down without failing the requests in flight. */
+/** Shuts the gateway down once the requests in flight have ended, at the latest after the shutdown timeout. */
 export class Shutdown implements BeforeApplicationShutdown {
   constructor(private readonly dependencies: ShutdownDependencies) {}
 
   /**
-   * Reports that the process is not ready, and serves for the drain delay until load balancers have noticed. Then
+   * Reports that the process is not ready, and serves for the drain delay, in which load balancers notice this. Then
    * accepts no new connections and finishes the running requests. Those still running after the shutdown timeout are
    * settled as they are.
    */

@@ -56,7 +56,7 @@ let database: TestDatabase;
 let root: pg.Client;
 let tap: Wiretap;
 let world: TestWorld;
-/** Added to the clock of the service. */
+/** Milliseconds that are added to the clock of the service. */
 let aheadMs = 0;
 const realTime = StoreClock.prototype.nowMs;
 
@@ -107,7 +107,7 @@ describe('the snapshot of an account', () => {
     (await select('select *, state::text as text from es.snapshots where stream = $1', [clients.account.stream]))[0] ??
     {};
 
-  test('has the version of the current codec; snapshots with another version are ignored', async () => {
+  test('has the version of the current codec, without which it would be ignored', async () => {
     expect((await read()).version).toBe(`${accountCodec.version} signed 1`);
   });
 
@@ -323,7 +323,7 @@ describe('stored names', () => {
     ['books.checkpoints', 'projection'],
     ['es.due', 'workflow', ['videos']],
     ['es.origin', 'first_fact'],
-  ])('are unchanged: %s', async (table, column, more = []) => {
+  ])('include none that the fixture lacks: %s', async (table, column, more = []) => {
     const known = new Set([...(await storedColumn(table, column)), ...more]);
     const rows = await select(`select distinct ${column} as name from ${table}`);
     expect(rows.map(({ name }) => name).filter((name) => !known.has(String(name)))).toEqual([]);

@@ -100,10 +100,10 @@ function parseCommand(positionals: readonly string[], options: { readonly [name 
 }
 
 /**
- * Runs a command of the finance command line, which checks the accounting data with the events as the only source.
+ * Runs a command of the finance command line, such as `verify` or `replay`.
  * @param args the arguments after `npm run ledger --`
  * @returns false if the command found a problem
- * @throws StartError with a message for the operator
+ * @throws Error with a message for the operator: StartError, or an error of `parseArgs`
  */
 export async function runLedgerCommand(
   args: string[],

@@ -95,7 +95,7 @@ async function verified(): Promise<readonly string[]> {
   return lines;
 }
 
-test('the events result in the read models of the first version', async () => {
+test('the events result in the trial balance, account balances and key usage of the first version', async () => {
   const { rows } = await pool.query('select account, sum(amount)::text as amount from journal group by account');
   expect(Object.fromEntries(rows.map(({ account, amount }) => [account, amount]))).toEqual(books.trialBalance);
   expect(await one('select count(*) from journal')).toBe(String(books.journalLines));
@@ -111,7 +111,7 @@ test('the read models verify with drift 0', async () => {
   expect(lines.at(-1)).toBe('drift 0');
 });
 
-test('the top-up workflow reads the events from the start and adds no credit twice', async () => {
+test('the top-up workflow reads the events from the start and causes no other events', async () => {
   await applied("select position as min from es.checkpoints where reader = 'topups'");
   await world.waitUntil(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
   const added = (await world.listEvents()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
@@ -182,7 +182,7 @@ describe('the master key of the first version', () => {
     expect(await one('select count(*) from es.master_keys')).toBe('1');
   });
 
-  test('can be replaced while gateways run; all accept the same API keys and charge a repeated request once', async () => {
+  test('can be replaced while gateways run: those with both share API keys and charge a repeat once', async () => {
     const widened = await world.addGateway({ masterKeys: [MASTER_KEY, other] });
     const switched = await world.addGateway({ masterKeys: [other, MASTER_KEY] });
     expect(await one('select count(*) from es.master_keys')).toBe('2');

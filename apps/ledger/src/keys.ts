@@ -5,7 +5,10 @@ import { openPool } from '#postgres';
 
 type Print = (line: string) => void;
 
-/** Lists the fingerprints of all master keys of this installation, and the number of API keys under each. */
+/**
+ * Lists the fingerprints of all master keys of this installation, and the number of API keys under each that are not
+ * revoked.
+ */
 export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {
   await withPool(databaseUrl, async (pool) => {
     const { rows } = await pool.query<{ key: string; active: string }>(

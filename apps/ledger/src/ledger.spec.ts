@@ -206,7 +206,7 @@ describe('replay', () => {
       [world.getAccountId(third), '10.5', '0'],
     ];
     expect(table(ended)).toEqual([
-      [`As of position ${funded.position}: ${facts.length} events, 3 accounts with money`],
+      [`As of position ${funded.position}: ${facts.length} events, 3 accounts with postings`],
       [''],
       ['account', 'available USD', 'held USD'],
       ...balances.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
@@ -245,7 +245,7 @@ describe('replay', () => {
 
   test('prints no accounts before the first event', async () => {
     const { code, lines } = await ledger('replay', '--until', '0');
-    expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 events, 0 accounts with money']);
+    expect([code, lines[0]]).toEqual([0, 'As of the beginning: 0 events, 0 accounts with postings']);
   });
 });
 
@@ -273,7 +273,7 @@ describe('challenges', () => {
 });
 
 describe('wallets', () => {
-  test('prints what each payment backend should hold, and totals of rates and fees by method', async () => {
+  test('prints what each payment backend should hold as of a position', async () => {
     const { code, lines } = await ledger('wallets', '--until', String(funded.position));
     const facts = (await world.listEvents()).filter(({ position }) => position <= funded.position);
     expect([code, ...lines.map((line) => line.split(/\s{2,}/))]).toEqual([
@@ -319,7 +319,7 @@ test('autotopup prints every step of an automatic top-up without the secret of t
   ]);
 });
 
-describe('an invalid call prints one sentence and exits with code 1:', () => {
+describe('an invalid call prints nothing and fails with a message of one line:', () => {
   const usage =
     'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | autotopup <account>';
   const until = '--until must be a position or an ISO 8601 time.';

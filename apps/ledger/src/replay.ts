@@ -2,7 +2,7 @@ import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
-/** Prints the balance of every account and the trial balance as of a position or a booking time. */
+/** Prints the balance of every account that has postings, and the trial balance as of a position or a booking time. */
 export async function replay(
   store: EventReader,
   until: string | undefined,
@@ -35,7 +35,7 @@ class LedgerBalances {
   }
 
   print(print: (line: string) => void): void {
-    print(`${this.extent}, ${this.customers.size} accounts with money`);
+    print(`${this.extent}, ${this.customers.size} accounts with postings`);
     print('');
     print(formatColumns('account', 'available USD', 'held USD'));
     for (const [customer, { available, held }] of [...this.customers].sort(([a], [b]) => (a < b ? -1 : 1))) {

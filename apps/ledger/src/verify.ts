@@ -111,14 +111,17 @@ function createSkipFilter(skipped: readonly SkippedEvent[]): SkipFilter {
   return (reader, position) => positions.get(reader)?.has(position) ?? false;
 }
 
-/** An unreadable event is reported when it is replayed, so it is not reported again as skipped. */
+/**
+ * Returns whether this build knows the type and version of a skipped event. An unknown one is reported when it is
+ * replayed, so its automatic skip is not reported again.
+ */
 function isReadable({ type, version }: SkippedEvent): boolean {
   return isKnownEvent(type, version, EVENT_SCHEMA);
 }
 
 function formatSkip({ reader, position, type, stream, why, by, at }: SkippedEvent): string {
   const eventText = `the event at position ${position}, a ${type} of ${stream}`;
-  return `${reader} has skipped ${eventText}: ${why} (${by ?? 'unknown to the build'}, ${at.toISOString()})`;
+  return `${reader} has skipped ${eventText}: ${why} (${by ?? 'automatically, because the build at that time could not read it'}, ${at.toISOString()})`;
 }
 
 /** Describes read models that still lag after the timeout. A running projector needs a moment for the latest events. */

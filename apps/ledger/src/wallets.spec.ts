@@ -149,7 +149,7 @@ describe('printWallets', () => {
     ]);
   });
 
-  test('prints no amounts before the first payment', async () => {
+  test('prints that it includes 0 events if there are none', async () => {
     expect((await report([]))[0]).toEqual(['As of the beginning: 0 events']);
   });
 

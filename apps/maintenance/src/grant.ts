@@ -6,7 +6,7 @@ import { StoreUnavailableError } from '#kernel';
 
 /** The administrator that every EventStoreDB has. */
 const ADMIN_USERNAME = 'admin';
-/** Maximum time for a server to start. */
+/** How long to retry while the server is unavailable, for instance because it is starting. */
 const GRANT_TIMEOUT_MS = 60_000;
 const RETRY_INTERVAL_MS = 1_000;
 

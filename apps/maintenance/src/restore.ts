@@ -10,15 +10,16 @@ import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
 
-/** Running roles hold locks on tables, so a restore fails after this time. */
+/** Maximum wait for the lock of a table. If a running role holds a conflicting lock for longer, the restore fails. */
 const TABLE_LOCK_TIMEOUT = '10s';
 /** Tables that may have rows, because a role was started before the restore. Their rows are deleted. */
 const CLEARED_TABLES = new Set(['es.master_keys']);
 
 /**
- * Restores a backup into empty databases, each in one transaction. Creates the tables in the format of the backup,
- * fills them, and then applies the newer migrations.
- * @throws StartError if the backup is invalid, was created by a newer version, or a database is not empty
+ * Restores a backup into empty databases. Creates the tables in the format of the backup, fills those of each database
+ * in one transaction, and then applies the newer migrations.
+ * @throws StartError if the backup is invalid, was created by a newer version, or a database is not empty or was
+ * created by a newer version than the backup
  */
 export async function restoreBackup(databases: readonly Database[], directory: string): Promise<Manifest> {
   const manifest = await checkBackup(directory);

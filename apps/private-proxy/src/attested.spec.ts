@@ -71,12 +71,12 @@ const entry = ['sigstoreBundle', 'verificationMaterial', 'tlogEntries', '0'];
 test.each<[what: string, bundle: () => object]>([
   ['a byte of its report was changed', () => withReport((report) => report.writeUInt8(1, 0x140))],
   [
-    'a byte of its signature was changed',
+    'a byte of the signature of its report was changed',
     () => withReport((report) => report.writeUInt8(report.readUInt8(0x2a0) ^ 1, 0x2a0)),
   ],
   ['its key was replaced in its report', () => withReport((report) => report.fill(7, 0x70, 0x90))],
   ['its key was replaced in its certificate', wished({ names: { hpke: Buffer.alloc(32, 7) } })],
-  ['a byte of its certificate chain was changed', () => flipped(enclave.createBundle(), ['vcek'], 300)],
+  ['a byte of the certificate of its chip was changed', () => flipped(enclave.createBundle(), ['vcek'], 300)],
   ['it runs other software', wished({ report: { measurement: Buffer.alloc(48, 7) } })],
   [
     'a byte of the signed statement was changed',

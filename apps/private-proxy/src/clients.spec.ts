@@ -201,7 +201,7 @@ describe('a failed request', () => {
     'refuse',
     '500',
     '429',
-  ])('is an error for every client and never a completion: %s', async (fault) => {
+  ])('is an error, and not a completion, for OpenAI’s and Anthropic’s clients: %s', async (fault) => {
     const asked = `[[sandbox tokens=8 fault=${fault}]]`;
     const whole = await refusalOf(openai.chat.completions.create(chat(asked, false)));
     expect(whole.status).toBeGreaterThanOrEqual(429);
@@ -232,7 +232,7 @@ describe('a failed request', () => {
     expect(await refusalOf(unknown)).toBeInstanceOf(OpenAI.NotFoundError);
   });
 
-  test('returns 402 for a response that is truncated because the money was used up, streamed or not', async () => {
+  test('reports that the money was used up during a response: with 402, or as an event of the stream', async () => {
     const asked = {
       model: 'private/kimi-k3',
       max_tokens: 9_000,

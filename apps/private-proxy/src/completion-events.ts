@@ -14,7 +14,7 @@ const DRAIN_TIMEOUT_MS = 5_000;
 
 /**
  * Collects a stream into a non-streaming completion.
- * @throws ProxyError if the stream is incomplete, too long, or contains an error
+ * @throws ProxyError if the stream is incomplete, too long, not a chat completion, or contains an error
  */
 export async function collectCompletion(bytes: AsyncIterable<Uint8Array>): Promise<JsonObject> {
   const chat = new ChatChunkCollector();
@@ -30,7 +30,8 @@ export async function collectCompletion(bytes: AsyncIterable<Uint8Array>): Promi
 
 /**
  * Yields the JSON chunks of a stream.
- * @throws ProxyError as `parseEvents` does, and if a chunk is an error of the enclave, or no chunk has choices
+ * @throws ProxyError as `parseEvents` does, and if a chunk contains an error of the enclave or invalid choices, or no
+ * chunk has choices
  */
 export async function* parseChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject> {
   let isChat = false;
@@ -109,7 +110,10 @@ function parseEvent(text: string): CompletionEvent {
   return { text, chunk };
 }
 
-/** Reads to the end, so that the gateway can finish normally. Errors are ignored, since the completion is complete. */
+/**
+ * Reads until the end or the timeout, so that the gateway can finish normally. Errors are ignored, since the completion
+ * is complete.
+ */
 async function drainRest(source: AsyncIterator<Uint8Array>): Promise<void> {
   const { promise: timeout, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS);

@@ -83,7 +83,7 @@ export class Enclaves {
 
   /**
    * Whether requests can be encrypted for attested enclaves: at least one is attested, and no enclave of a listed model
-   * is simulated or failed its last attestation.
+   * is simulated or failed its last attestation. Before the first list, enclaves of all models count.
    */
   get isAttested(): boolean {
     const modelIds = this.modelList?.models.map(({ id }) => id);
@@ -93,7 +93,10 @@ export class Enclaves {
     return relevantStates.length > 0 && relevantStates.every(({ enclave }) => enclave && !enclave.isSimulated);
   }
 
-  /** Attests the enclaves of listed models that are not attested yet. Never rejects: failures are in `getState`. */
+  /**
+   * Attests the enclaves of listed models, at most MAX_CACHED_ENCLAVES, that are not attested or whose attestation is
+   * too old. A call within ATTEST_ALL_INTERVAL_MS returns the earlier run. Never rejects: failures are in `getState`.
+   */
   attestAll(): Promise<void> {
     if (!this.attestationRun || !isFresh(this.attestationRun.at, ATTEST_ALL_INTERVAL_MS)) {
       this.attestationRun = { done: this.attestListedModels(), at: Date.now() };

@@ -79,7 +79,10 @@ export class Exchanges {
     return reply.type('application/json').send(json);
   }
 
-  /** Does not return the parsed body: it takes many times its bytes and must not be retained until the response. */
+  /**
+   * Does not return the parsed body: this takes many times the memory of its text, and must not be retained until the
+   * response.
+   */
   private async prepareRequest(
     request: FastifyRequest,
     plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,

@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from '#kernel';
 import { ProxyError, parseErrorBody, parseMoneyDetails, sanitizeForDisplay } from './proxy-error.ts';
 
 export const PRIVATE_MODEL_PREFIX = 'private/';
-/** Model id without the prefix. All of its characters are safe in a header and in a log. */
+/** Pattern of a model id, with or without the prefix. All of its characters are safe in a header and in a log. */
 export const MODEL_ID_PATTERN = /^[\w.:/-]{1,128}$/;
 
 const MAX_LIST_BYTES = 16 * 1024 * 1024;
@@ -24,7 +24,7 @@ const CHAT_TIMEOUT_MS = 15 * 60_000;
 
 /** For the history, which says why a response was interrupted. The caller is waiting for the error. */
 const HISTORY_TIMEOUT_MS = 1_500;
-/** The newest entries of the history. They include the request that has just ended. */
+/** The newest entries of the history. They normally include the request that has just ended. */
 const HISTORY_PATH = '/queries/history?page_count=20';
 
 /** Codes of errors without a connection: nothing was sent, so nothing was charged. */
@@ -103,7 +103,10 @@ export class GatewayClient {
     return this.fetchJson(path, MAX_BUNDLE_BYTES, { headers: isRefresh ? { 'cache-control': 'no-cache' } : {} });
   }
 
-  /** Returns the error code of a request from the gateway's history; undefined if that fails or takes too long. */
+  /**
+   * Returns the error code of a request from the gateway's history; undefined if it has none, or if that fails or takes
+   * too long.
+   */
   async findErrorCode(requestId: string, signal: AbortSignal): Promise<unknown> {
     try {
       const { data } = await this.fetchJson(HISTORY_PATH, MAX_HISTORY_BYTES, {
@@ -205,9 +208,9 @@ export class GatewayClient {
 }
 
 /**
- * Converts an error response of the gateway. Its status is retained, and its message as far as it can be displayed.
- * The response may also come from a load balancer in front of the gateway, for example after a timeout. The gateway may
- * then still be serving the request.
+ * Converts an error response of the gateway. An error status is retained, any other becomes 502. The message is
+ * retained as far as it can be displayed. The response may also come from a load balancer in front of the gateway, for
+ * example after a timeout. The gateway may then still be serving the request.
  * @param isPaid whether the request can be charged
  */
 export async function toProxyError(reply: GatewayResponse, isPaid = false): Promise<ProxyError> {

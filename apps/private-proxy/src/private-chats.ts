@@ -31,7 +31,7 @@ export class PrivateChats {
    * now, that key is attested and the chat is sent once more.
    * @param model without the prefix
    * @param request the chat as JSON
-   * @throws ProxyError if there is no response
+   * @throws ProxyError if there is no successful response
    */
   async send(model: string, request: Uint8Array, signal: AbortSignal): Promise<EnclaveResponse> {
     const firstEnclave = await this.enclaves.getEnclave(model);

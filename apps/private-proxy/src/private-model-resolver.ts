@@ -30,9 +30,9 @@ export class PrivateModelResolver {
 
   /**
    * A name with the prefix is used as it is. Any other name means the private model of that name if there is one, else
-   * the default model. Without a name and a default model, the only private model is used.
+   * the default model. If there is neither a name nor a default model, the only private model is used.
    * @returns the id without the prefix
-   * @throws ProxyError that lists the available models
+   * @throws ProxyError 400 or 404
    */
   private async resolveId(requested: unknown): Promise<string> {
     if (requested !== undefined && requested !== null && typeof requested !== 'string') {

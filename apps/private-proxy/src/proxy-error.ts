@@ -8,7 +8,7 @@ interface ProxyErrorDetails {
   /** The invalid field of the request. */
   readonly param?: string;
   readonly retryAfterSeconds?: number;
-  /** The request may have been served and charged. Clients must not retry it automatically: they could pay twice. */
+  /** Clients must not retry automatically: the request may have been charged, or a retry would fail as well. */
   readonly isFinal?: boolean;
   /** Set if there was not enough money. */
   readonly money?: MoneyDetails;
@@ -23,8 +23,8 @@ export interface MoneyDetails {
 }
 
 /**
- * A request got no response, or only a part of one. The message is only for the caller, because it may quote the
- * gateway or the enclave. The log gets the status and a code of the proxy or the gateway.
+ * A request was rejected, or got no response or only a part of one. The message is only for the caller, because it may
+ * quote the gateway or the enclave. The log gets the status and a code of the proxy or the gateway.
  */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';

@@ -158,7 +158,7 @@ describe('a new key of the enclave', () => {
     ]);
   });
 
-  test('is requested at most once per request', async () => {
+  test('is tried once per request; if it does not work either, the request fails', async () => {
     gateway.reject = sendKeyProblem;
     const before = gateway.requestLines.length;
     const { status, body } = await post('/v1/chat/completions', CHAT);
@@ -177,7 +177,7 @@ describe('a streamed completion', () => {
     expect(gateway.calls.at(-1)?.chat.stream_options).toEqual({ include_usage: true, extra: 1 });
   });
 
-  test('is collected for a non-streaming request: text, reasoning, tool calls and all other fields', async () => {
+  test('is collected for a non-streaming request: text, reasoning, tool calls and other fields', async () => {
     const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] });
     const choice = (more: object) => `data: ${JSON.stringify({ choices: [{ delta: {}, ...more }] })}\n\n`;
     gateway.reply = createEncryptedReply([
@@ -334,7 +334,7 @@ describe('a response of the gateway', () => {
     expect([own.body.error.message, own.headers.get('x-should-retry')]).toEqual(['The gateway says: busy', null]);
   });
 
-  test('includes the required and the available amount, and the request id', async () => {
+  test('reaches the caller with the required and the available amount, and with the request id', async () => {
     const message = 'Insufficient balance';
     const metadata = { required: '0.02', affordable: '0.001', other: 'x' };
     const said = { statusCode: 402, error: { message, metadata } };
@@ -354,7 +354,7 @@ describe('a response of the gateway', () => {
     ['a redirect', createPlaintextReply(307, '', { location: 'http://127.0.0.1:1/' })],
     ['a protocol switch', createPlaintextReply(101, '')],
     ['an invalid status', createPlaintextReply(999, { message: 'I am the gateway' })],
-  ])('is never forwarded as a completion if it is not encrypted: %s', async (_, refuse) => {
+  ])('is not forwarded as a completion if it is not encrypted: %s', async (_, refuse) => {
     gateway.reject = refuse;
     const { status, text } = await post('/v1/chat/completions', CHAT);
     expect(status).toBe(502);
@@ -373,7 +373,7 @@ describe('a response of the gateway', () => {
     });
   });
 
-  test('becomes a 502 if the gateway cannot be reached', async () => {
+  test('is replaced by a 502 if the gateway cannot be reached', async () => {
     const alone = await start({ PPQ_API_BASE: 'http://127.0.0.1:1' });
     const { status, body } = await post('/v1/chat/completions', CHAT, alone.url);
     expect({ status, code: body.error.code }).toEqual({ status: 502, code: 'gateway_unreachable' });
@@ -495,7 +495,7 @@ test('accepts a Host without the default port, and rejects a gateway URL that en
   expect(() => readProxySettings(settings)).toThrow('PPQ_API_BASE must be the URL of the gateway without /v1');
 });
 
-test('logs sizes, statuses and error codes, but no content', async () => {
+test('logs served requests and error codes, but no content', async () => {
   for (const path of ['/v1/chat/completions', '/v1/messages']) {
     for (const content of [PLANTED, { [PLANTED]: PLANTED }]) {
       gateway.reply = createEncryptedReply(createChatEvents(PLANTED));

@@ -16,7 +16,7 @@ export interface RequestLogFields {
   model?: string;
   /** Size of the chat before encryption. */
   requestBytes?: number;
-  /** Size of the response that the caller received. */
+  /** Bytes of the response that were handed to the connection; 0 for an error response. */
   responseBytes: number;
   /** Code of the error. */
   failed?: string;
@@ -33,7 +33,7 @@ export function sendProxyError(
   const failure = recordError(error, logFields);
   if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', failure.retryAfterSeconds);
   setRequestId(reply, protocol, logFields);
-  // OpenAI's and Anthropic's clients retry after a 5xx, but this request may have been charged.
+  // OpenAI's and Anthropic's clients retry after a 5xx, unless this header forbids it.
   if (failure.isFinal) reply.header('x-should-retry', 'false');
   return reply
     .code(failure.status)

@@ -78,7 +78,8 @@ export function readProxySettings(env: Environment): ProxySettings {
 }
 
 /**
- * Rejects an unencrypted connection over a network: it would reveal the API key, and which models are used when.
+ * Rejects a URL with a user, a query, a fragment or `/v1`. Also rejects an unencrypted connection over a network: it
+ * would reveal the API key, and which models are used when.
  */
 function toGatewaySetting(setting: Setting<string>): Setting<string> {
   return {
@@ -119,7 +120,7 @@ function toBooleanSetting(setting: Setting<string>): Setting<boolean> {
   return { ...setting, read: (env) => setting.read(env) === '1' };
 }
 
-/** Many programs read DEBUG, each with its own values, so any value except 0 and false enables it. */
+/** Many programs read DEBUG, each with its own values, so any value enables it, except 0, false and an empty one. */
 function createDebugSetting(variable: string, meaning: string): Setting<boolean> {
   return {
     variable,

@@ -28,7 +28,7 @@ function ask(content: string, more: Record<string, unknown> = {}, signal?: Abort
   return fetch(`${sandbox.url}/openai/v1/chat/completions`, request);
 }
 
-/** Sends a request and reads its response as far as it arrives. */
+/** Sends a request. Returns the text of its response, or a word for an interrupted or missing one. */
 async function asked(content: string, more?: Record<string, unknown>): Promise<string> {
   return ask(content, more).then(
     (response) => response.text().catch(() => 'broken off'),
@@ -107,13 +107,13 @@ describe('the bill', () => {
     expect(await lines()).toMatchObject([{ tokens: { input: 15, output: 16 }, fault: 'no_usage' }]);
   });
 
-  test('charges an interrupted stream for the input, the reasoning and the delivered chunks', async () => {
+  test('charges the output of an interrupted stream: its reasoning and the delivered chunks', async () => {
     await asked('[[sandbox tokens=12 reasoning=2 chunks=5 fault=cut]]', { stream: true });
     // 10 visible tokens in 5 chunks: 2 chunks were delivered
     expect(await lines()).toMatchObject([{ tokens: { output: 2 + 4 }, fault: 'cut' }]);
   });
 
-  test('charges an interrupted non-streaming response for half of its text', async () => {
+  test('charges an interrupted non-streaming response for its reasoning and half of its text', async () => {
     await asked('[[sandbox tokens=12 reasoning=2 fault=cut]]');
     expect(await lines()).toMatchObject([{ tokens: { output: 2 + 5 }, fault: 'cut' }]);
   });

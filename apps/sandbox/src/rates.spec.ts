@@ -68,7 +68,7 @@ describe('exchange rates', () => {
     expect((await coinbase('NOPE-USD')).status).toBe(404);
   });
 
-  test('fail at one source at a time and work again after the next change', async () => {
+  test('can fail at one source, and work there again after a true rate is set', async () => {
     await put({ kraken: null });
     expect([(await kraken()).status, (await coinbase()).status]).toEqual([503, 200]);
     await put({ btc_usd: '50000', coinbase: { LTC: null } });

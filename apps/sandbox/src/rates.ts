@@ -85,7 +85,7 @@ class SimulatedRates {
     return { ...quoteOverride, rate: this.calculateRate(source, coin) };
   }
 
-  /** Sets the true rate of a coin, removes its overrides, and clears the failure of sources for all coins. */
+  /** Sets the true rate of a coin and removes its overrides. Sources that were set to fail for all coins work again. */
   setTrueRate(coin: string, rate: bigint): void {
     this.trueRates.set(coin, rate);
     this.failing.clear();
@@ -208,8 +208,8 @@ function formatRate(rate: bigint, minDecimals: number): string {
 type Change = (prices: SimulatedRates) => void;
 
 /**
- * Parses the body of `PUT /rates`. `btc_usd` sets the true rate of bitcoin; the name of a source sets its override, for
- * bitcoin or by coin.
+ * Parses the body of `PUT /rates`. `<coin>_usd` sets the true rate of a coin. The name of a source sets its override: a
+ * rate for bitcoin, or an object of overrides by coin; `null` makes the source fail for all coins.
  * @throws HttpError 400
  */
 function parseChanges(body: Readonly<Record<string, unknown>>): readonly Change[] {

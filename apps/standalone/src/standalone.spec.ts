@@ -232,7 +232,7 @@ describe('the program that `npm start` runs', () => {
     expect(await postmaster()).toBeUndefined();
   });
 
-  test('has all data after a restart', async () => {
+  test('has its balance and all completed requests after a restart', async () => {
     program = await new Program().ready();
     await expectNothingLost();
     expect(await history()).toHaveLength(3);
@@ -322,7 +322,7 @@ describe('the program that `npm start` runs', () => {
     expect(lines).toContainEqual(expect.stringMatching(/charges computed again, 1 of them estimates$/));
   });
 
-  test('shuts down gracefully if npm receives a signal, even twice', async () => {
+  test('shuts down gracefully if npm receives two signals', async () => {
     const started = await new Program({}, NPM_START).ready();
     started.send('SIGTERM');
     started.send('SIGINT');

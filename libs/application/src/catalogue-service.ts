@@ -11,7 +11,7 @@ export interface ProviderAvailability {
   findUnavailableReason(upstream: string): string | undefined;
 }
 
-/** Enough for all proofs of payment: they refer to price lists of the last hours, and prices rarely change. */
+/** Enough for all proofs of payment: they refer to price lists of about the last day, and prices rarely change. */
 const MAX_CACHED_PRICE_LISTS = 8;
 
 /** Provides the catalogue that is in force, at current prices and at those of earlier price lists. */
@@ -59,7 +59,7 @@ export class CatalogueService {
 
   /**
    * Returns the catalogue for a payer: at current prices, or at those of the payer's price list.
-   * @throws StoreUnavailableError if the price list cannot be loaded
+   * @throws StoreUnavailableError if the price list cannot be loaded; Error if it was never published
    */
   async loadForPayer({ priceList }: { readonly priceList?: string | undefined }): Promise<Catalogue> {
     if (priceList === undefined) return this.current;
@@ -84,7 +84,7 @@ export class CatalogueService {
 /**
  * Returns the catalogue if its providers have all capabilities that it requires. A process knows only the providers
  * that the files had at its start.
- * @throws Error that names the model and the provider
+ * @throws Error that names the owner of the requirement, the capability and the provider
  */
 export function assertProvidersSupport(catalogue: Catalogue, providers: ProviderAvailability): Catalogue {
   const unmet = listRequirements(catalogue).find(

@@ -30,7 +30,7 @@ export abstract class Clock {
   }
 }
 
-/** The clock of this host: for tests, and for processes that do not share their event store. */
+/** The clock of this host: for tests and benchmarks, whose processes do not share their event store. */
 export class SystemClock extends Clock {
   nowMs(): number {
     return Date.now();

@@ -20,7 +20,7 @@ export type FailureCode =
   | 'answer_too_long'
   /** The provider could not be reached, or closed the connection before its response. */
   | 'upstream_unavailable'
-  /** The client disconnected, and reading the response to its end took too long. */
+  /** The client disconnected, and the response was not read to its end. */
   | 'client_disconnected'
   /** This process was stopped before the response was complete. */
   | 'shutdown'
@@ -130,7 +130,7 @@ export function toUpstreamError(error: unknown): UpstreamError {
 
 /**
  * The request is invalid, or what it requests does not exist or is not available. Thrown before money is held or a
- * provider is called, or after the provider of a data lookup found nothing.
+ * provider is called, or after the provider of a data lookup responded with 404 or 422.
  */
 export class InvalidRequestError extends Error {
   override readonly name = 'InvalidRequestError';

@@ -26,7 +26,7 @@ export abstract class RateLimiter {
   abstract isExceeded(key: RateLimitKey, subject: string): boolean;
 }
 
-/** The limit of an operation that costs nothing is exceeded. */
+/** The limit of an operation that costs nothing, or a storage quota, is exceeded. */
 export class TooManyRequestsError extends Error {
   override readonly name = 'TooManyRequestsError';
 

@@ -12,7 +12,7 @@ export class StorageQuota {
     private readonly isFunded: (accountId: string) => Promise<boolean>,
   ) {}
 
-  /** The quota that every account has, in bytes. */
+  /** The lowest quota that an account can have, in bytes. Below it, no account has to be read. */
   get minBytes(): number {
     return Math.min(UNFUNDED_BYTES, this.fundedBytes);
   }

@@ -62,7 +62,7 @@ export abstract class Accounts implements CommandRunner<AccountCommand, AccountE
   ): Promise<CommandOutcome<AccountEvent, AccountState>>;
 }
 
-/** `id` is the id of the challenge. */
+/** `id` is the id of the challenge's stream, see `toChallengeStreamId`. */
 export abstract class Challenges implements CommandRunner<ChallengeCommand, ChallengeEvent, ChallengeState> {
   abstract run(
     id: string,

@@ -1,6 +1,6 @@
 /**
  * Text of third parties: providers, payment backends, wallets, relays. It may name accounts, keys and hosts of the
- * operator, and repeat what it was sent. So no response, event or log line contains it unsanitised.
+ * operator, and repeat what it was sent. So no error response, event or log line contains it unsanitised.
  */
 
 /** Maximum length of third-party text in responses and events. */

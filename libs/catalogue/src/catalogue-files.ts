@@ -83,7 +83,7 @@ function resolveDataFile(directory: string, file: string): string {
   return existsSync(ownFile) ? ownFile : path.join(getShippedCatalogueDir(), file);
 }
 
-/** Returns a text that differs whenever a file was changed, added or removed. */
+/** Returns a text that differs if a file was added or removed, or has another modification time or size. */
 export function readCatalogueStamp(directory: string): string {
   return listCatalogueFiles(directory)
     .map((file) => {

@@ -201,7 +201,7 @@ describe('a data file is rejected with its path if it has', () => {
 describe('the shipped catalogue', () => {
   const catalogue = readCatalogue();
 
-  test('has the expected prices in USD per million tokens and per request', () => {
+  test('has the expected costs of some models in USD per million tokens and per request', () => {
     const units = ['input', 'cacheRead', 'cacheWrite', 'output', 'reasoning'] as const;
     const shown = ['openai/gpt-5-mini', 'openai/gpt-5.4-mini', 'openai/gpt-4o-mini', 'countinghouse/flat'];
     const prices = shown.flatMap((id) =>
@@ -228,7 +228,7 @@ describe('the shipped catalogue', () => {
     });
   });
 
-  test('sells the smallest usage of every model at a price above 0 that covers the cost, except free models', () => {
+  test('sells token-priced models at no less than their cost, which is 0 only for free models', () => {
     const isNamedFree = ({ id }: { readonly id: string }) => id.endsWith(':free');
     const free = catalogue.models.filter(isNamedFree);
     expect(free.length).toBeGreaterThanOrEqual(2);

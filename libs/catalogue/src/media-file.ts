@@ -190,7 +190,10 @@ export function assertConsistentMediaModel(model: MediaModelFile, location: Fiel
 
 const RATIO = /^[1-9]\d?:[1-9]\d?$/;
 
-/** Requires the same price at every endpoint, so that the published price does not depend on routing. */
+/**
+ * Checks the sizes, and requires the same price at every endpoint, so that the published price does not depend on
+ * routing.
+ */
 function assertConsistentImageModel({ choices = {}, endpoints }: MediaModelFile, location: FieldLocation): void {
   if (choices.size?.some((size) => !RATIO.test(size)))
     throw createDataFileError(withParent(location, 'choices', 'size'), 'must be ratios, such as 16:9');

@@ -52,7 +52,7 @@ test('converts a row to a valid catalogue entry with exact prices', () => {
   expect(lines[0]?.prices[0]).toMatchObject({ unit: 'input', per: 1_000_000, cost: '3000000000000' });
 });
 
-test('converts a price per request, and prices of less than a pico-USD per token exactly', () => {
+test('converts a price per request exactly, and small prices per token, also with an exponent', () => {
   const pricing = { prompt: '0.0000000375', completion: '1.5e-7', request: '0.005' };
   expect(imported(row({ pricing })).models[0]?.endpoints[0]).toMatchObject({
     usdPerMillionTokens: { input: '0.0375', output: '0.15' },
@@ -60,7 +60,7 @@ test('converts a price per request, and prices of less than a pico-USD per token
   });
 });
 
-test('converts prices of long inputs to tiers, and drops audio input that costs more than text', () => {
+test('converts prices of long inputs to tiers, and drops audio and video inputs if audio costs more than text', () => {
   const pricing = {
     ...{ prompt: '0.000001', completion: '0.00001', input_cache_read: '0.0000001', audio: '0.000002' },
     overrides: [

@@ -48,7 +48,7 @@ export interface OpenRouterImport {
 }
 
 /**
- * Converts all models that have a fixed price and text output.
+ * Converts the models with a public id, text output, and a fixed price that is not higher at certain times.
  * @param margin price divided by cost, as a decimal string
  * @throws Error if `list` is not a list of models
  */

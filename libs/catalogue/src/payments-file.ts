@@ -1,4 +1,7 @@
-/** Validates the data file of coins and payment methods. Adding a coin or a method requires no code. */
+/**
+ * Validates the data file of coins and payment methods. Adding a coin or a method that a payment backend already
+ * supports requires no code.
+ */
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
 import { money } from '#kernel';
 import {
@@ -27,7 +30,7 @@ const MAX_DECIMALS = 18;
 /** One week. Longer invoices would be risky, because a locked exchange rate is a free option for the customer. */
 const MAX_EXPIRY_MINUTES = 10_080;
 const MAX_BONUS_PERCENT = 100;
-/** No payment backend reports more confirmations. */
+/** Protects against typing errors: BTCPay waits for six at most, and 1,000 blocks of Bitcoin take a week. */
 const MAX_CONFIRMATIONS = 1_000;
 
 const rangeRule = (min: number, max: number): ValidationRule =>
@@ -40,7 +43,7 @@ const slug = predicateRule(
   (it) => typeof it === 'string' && /^[a-z0-9-]+$/.test(it),
 );
 const code = predicateRule(
-  'upper case letters and digits',
+  'upper case letters and digits, starting with a letter',
   (it) => typeof it === 'string' && /^[A-Z][A-Z0-9]*$/.test(it),
 );
 const namePair = predicateRule('two names', (it) => Array.isArray(it) && it.length === 2 && it.every(isText));
@@ -121,5 +124,8 @@ function assertRange({ min, max }: { min: string; max: string }, maxDecimals: nu
     const [minUnits, maxUnits] = [money.parseScaled(min, maxDecimals), money.parseScaled(max, maxDecimals)];
     if (minUnits > 0n && maxUnits >= minUnits) return;
   } catch {} // not a decimal
-  throw createDataFileError(location, 'must have a min above 0 and a max that is not below it');
+  throw createDataFileError(
+    location,
+    'must have a min above 0 and a max that is not below it, as decimals with at most as many places as the currency',
+  );
 }

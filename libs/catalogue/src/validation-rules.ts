@@ -67,7 +67,9 @@ export const anyObject = predicateRule(
   (it) => typeof it === 'object' && it !== null && !Array.isArray(it),
 );
 
-/** Requires all fields and rejects unknown ones, because a misspelt price would otherwise be no price. */
+/**
+ * Requires all fields without `optionalRule`, and rejects unknown ones: a misspelt price would otherwise be no price.
+ */
 export const objectRule =
   (fieldRules: Readonly<Record<string, ValidationRule>>): ValidationRule =>
   (value, location) => {

@@ -27,7 +27,7 @@ export interface ChargeItem extends Seller {
   /** The provider's id of its response, for finding the line of its invoice. */
   readonly vendorId?: string;
   readonly usage: Usage;
-  /** What the price depends on, as the response reported it. */
+  /** What the price depends on, such as the tier that the response reported. */
   readonly terms?: PriceTerms;
   /** The provider did not report the usage, so the gateway counted it. */
   readonly estimated: boolean;
@@ -88,7 +88,8 @@ export function toProviderRequestIdFields(vendorId: string | undefined): Pick<Ch
 
 /**
  * Returns a call with its cost and price, each rounded once. The price of an absorbed call is 0.
- * @throws UnpricedUnitError if no line of the tariff applies to a used unit
+ * @throws UnpricedUnitError if no line of the tariff applies to a used unit; RangeError for a quantity that is not a
+ *   natural number
  */
 export function toChargeItem(
   { of, provider, creditor, prices }: Tariff,

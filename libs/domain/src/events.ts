@@ -83,7 +83,7 @@ export type FundsHeld = Message<
   'FundsHeld',
   {
     readonly holdId: string;
-    /** The API key of the request; null if the account itself sent it. */
+    /** The API key of the request; null if the request was sent without one. */
     readonly keyId: string | null;
     readonly amount: Amount;
     /**

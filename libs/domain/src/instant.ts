@@ -7,7 +7,7 @@ const COMMON_ERA = /^(?!0000)\d{4}-/;
 
 /**
  * Parses an ISO 8601 date, or date and time, to an instant in UTC. A value without a time zone is read as UTC.
- * @returns undefined for any other value, and for a date that does not exist
+ * @returns undefined for any other value, for a date that does not exist, and outside the years 0001 to 9999
  */
 export function parseInstant(value: unknown): string | undefined {
   const [, date, time = '00:00', zone = 'Z'] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];

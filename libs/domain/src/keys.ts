@@ -64,7 +64,7 @@ export function toCounterId({ changes, window }: ApiKeyState): string {
   return `${changes}:${window}`;
 }
 
-/** Returns the key with the counters of the window that contains `at`. */
+/** Returns the key with the counters of the window that contains `at`, or of its current window if that is later. */
 export function advanceKeyWindow(key: ApiKeyState, at: Instant): ApiKeyState {
   const limitWindow = advanceWindow(at, key);
   return limitWindow === key ? key : { ...key, ...limitWindow, held: ZERO_USD };

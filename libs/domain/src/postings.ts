@@ -1,6 +1,7 @@
 /**
  * The double-entry postings of each event. The postings of an event sum to zero; a positive amount is a debit, a
- * negative one a credit. The journal, the trial balance and every balance are calculated from these postings only.
+ * negative one a credit. The journal, the trial balance and the balances of the read model are calculated from these
+ * postings only.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Charge, ChargeItem } from './charge.ts';
@@ -13,8 +14,9 @@ import { CHALLENGE, type DomainEvent } from './events.ts';
  * - `rates`: gains and losses from exchange rates between an invoice and its payment.
  * - `fees`: what payment backends deduct.
  *
- * The second part is the name of a provider, creditor, payment method, request type or additional service: `openai`,
- * `openrouter`, `btc-lightning`, `chat_completion`, `web_search`.
+ * Any other second part is the name of a provider, creditor, payment method, request type or additional service:
+ * `openai`, `openrouter`, `btc-lightning`, `chat_completion`, `web_search`. `revenue:late` belongs to absorbed charges,
+ * `revenue:unclaimed` to forfeited payments.
  */
 export type LedgerAccount =
   | 'customer:available'
@@ -47,7 +49,7 @@ export function toPostings(stream: string, event: DomainEvent): readonly Posting
   switch (event.type) {
     case 'CreditAdded':
     case 'CreditReversed': {
-      // A reversal has the postings of its credit, with negative amounts.
+      // A reversal has the same postings as a credit, with negative amounts if the customer loses them.
       const { method, amount, bonus } = event.data;
       const paid = money.parseJsonAmount(amount);
       const bonusAmount = money.parseJsonAmount(bonus);

@@ -1,6 +1,6 @@
 import { Rejection } from '#kernel';
 
-/** Every reason why a command is rejected. The HTTP edge maps each code to one error response. */
+/** Every reason why a command is rejected, except a lost lease. The HTTP edge maps each code to one error response. */
 export type RejectionCode =
   | 'account_exists'
   | 'account_not_found'

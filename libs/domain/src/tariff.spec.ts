@@ -216,7 +216,7 @@ describe('properties', () => {
       when: conditions,
     })
     .map(({ when, ...rest }): Price => ({ ...rest, cost: 0n, ...(when ? { when } : {}) }));
-  /** Each unit without a fallback has an unconditional price. */
+  /** Each of `units` that has no fallback has an unconditional price. */
   const anyPrices = fc
     .record({ lines: fc.array(anyLine, { maxLength: 8 }), input: rate, output: rate, image: rate })
     .map(({ lines, input, output, image }): Price[] => [
@@ -271,7 +271,7 @@ describe('properties', () => {
     );
   });
 
-  test('a charge is the sum of its items, and only the exact price of each item matches the price list', () => {
+  test('a charge is the sum of its items; the price list explains their prices, but no price higher by one', () => {
     const sold = { of: 'v/m', provider: 'v', creditor: 'router' };
     fc.assert(
       fc.property(anyPrices, fc.array(anyUsage, { maxLength: 4 }), anyTerms, (lines, usages, terms) => {

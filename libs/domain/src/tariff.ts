@@ -8,7 +8,7 @@ import { addMultiple, type MoneyFraction, roundUp, ZERO_FRACTION } from './fract
 import type { Amount } from './value-types.ts';
 
 /**
- * The units of usage. A unit with `of` falls back to the price of that unit if it has none of its own, and an upper
+ * The units of usage. A unit with `of` falls back to the price of that unit if none of its own applies, and an upper
  * bound of that unit covers it. To add a unit, add an entry here.
  */
 const UNITS = {
@@ -127,7 +127,7 @@ export function calculateMaxPrice(usage: Usage, prices: readonly Price[], terms:
 
 /**
  * Returns how many additional units the amount pays for at their maximum price, on top of the usage `beside`.
- * @returns -1 if the amount does not pay for that usage; `Number.MAX_SAFE_INTEGER` if the unit is free
+ * @returns -1 if the amount does not pay for that usage; at most `Number.MAX_SAFE_INTEGER`, also for a free unit
  * @throws UnpricedUnitError if the unit, or a unit of `beside`, could have no price
  */
 export function countAffordableUnits(
@@ -158,7 +158,7 @@ export function getQuantity(unit: Unit, usage: Usage): number {
   return UNIT_FAMILIES[unit].reduce((sum, member) => sum + (usage[member] ?? 0), 0);
 }
 
-/** Returns a usage as events store it, without zeros. @throws RangeError for a negative or fractional quantity */
+/** Returns a usage as events store it, without zeros. @throws RangeError for a quantity that is not a natural number */
 export function toUsageJson(usage: Usage): Usage {
   const json: Partial<Record<Unit, number>> = {};
   for (const unit of ALL_UNITS) {

@@ -26,7 +26,7 @@ beforeAll(async () => {
   keys = await generateKeys();
 });
 
-test('decrypts requests and responses in chunks of any size', async () => {
+test('decrypts requests, and responses in chunks of different sizes', async () => {
   const body = Buffer.alloc(200_000, 'the prompt, ');
   for (const cut of [1, 7, 65_536 + 20, body.length * 2]) {
     const { request, sealer } = await answered(body);
@@ -159,7 +159,7 @@ test('rejects a response with truncated, reordered, repeated, foreign or oversiz
   }
 });
 
-test('allocates no memory for an announced frame length', () => {
+test('does not allocate the announced length of a frame in advance', () => {
   const before = process.memoryUsage().arrayBuffers;
   const readers = Array.from({ length: 64 }, () => new FrameReader());
   for (const each of readers)
@@ -168,7 +168,7 @@ test('allocates no memory for an announced frame length', () => {
   expect(readers.some((each) => each.isAtFrameBoundary)).toBe(false);
 });
 
-test('rejects a request that is changed, truncated, empty or for another key, and sends no response', async () => {
+test('rejects a changed, truncated, empty or foreign request, and a response before any frame was opened', async () => {
   const body = Buffer.alloc(70_000, 'p');
   const { encapsulatedKey, frames } = await sealRequest(keys.publicKey, body);
   const wire = Buffer.concat(frames);

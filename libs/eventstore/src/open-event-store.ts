@@ -4,8 +4,9 @@ import { PostgresEventStore } from './postgres/postgres-event-store.ts';
 
 export interface ClosableEventStore extends EventStore {
   /**
-   * Checks that the store responds and grants the required rights.
-   * @throws StoreUnavailableError if the store does not respond; EventStoreAccessError if a right is missing
+   * Checks that the store responds. EventStoreDB: also that the user has the required rights.
+   * @throws StoreUnavailableError if the store does not respond, or if PostgreSQL rejects the read;
+   * EventStoreAccessError (EventStoreDB only) if a right is missing
    */
   check(): Promise<void>;
   /**

@@ -65,7 +65,7 @@ describe('a shared log', () => {
   const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
   const follow = (after: bigint) => log.subscribe(after, over.signal);
 
-  test('is read once for any number of subscribers', async () => {
+  test('is read once for several subscribers', async () => {
     source.grow(95);
     const followers = numbers(0, 6).map(() => follow(START_POSITION));
     const read = Promise.all(followers.map((each) => taken(each, 120)));
@@ -112,7 +112,7 @@ describe('a shared log', () => {
     expect(source.entriesRead).toBe(5);
   });
 
-  test('is no longer polled when its last subscriber has left or was aborted', async () => {
+  test('is no longer polled when all its subscribers were aborted', async () => {
     source.grow(1);
     const [left, aborted] = [follow(START_POSITION), follow(START_POSITION)];
     await taken(left, 1);

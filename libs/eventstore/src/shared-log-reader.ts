@@ -17,7 +17,7 @@ const MAX_CACHED_PAGES = 4;
 interface SharedPageRead {
   readonly page: Promise<LogPage>;
   readonly abortController: AbortController;
-  /** Subscribers that wait for the page or process it. */
+  /** Number of subscribers that wait for the page, or need it next. */
   readerCount: number;
   isDone: boolean;
 }

@@ -135,7 +135,7 @@ describe('connections', () => {
     expect(alarms).toEqual(['connection closed: it sent more than 16 requests before their responses']);
   });
 
-  test('may send a few requests before the responses, and any number in total', async () => {
+  test('may send eight requests before the responses, and many in total', async () => {
     const socket = await opened('127.0.0.1');
     let answers = 0;
     const answered = new Promise<void>((resolve) => {
@@ -165,7 +165,7 @@ describe('connections', () => {
     await closed;
   });
 
-  test('of a draining process are waited for, and each is closed after its response', async () => {
+  test('of a draining process are waited for, and closed after the response to a later request', async () => {
     const answers: ServerResponse[] = [];
     onRequest = (_, response) => void answers.push(response);
     const [asked, askedLater] = [await opened('127.0.0.1'), await opened('127.0.0.2')];

@@ -11,8 +11,8 @@ const RATE_WINDOW_MS = 15_000;
 /** A client that reads nothing for this time, plus the time for the buffered bytes at the minimum rate, is closed. */
 const MAX_UNREAD_MS = 60_000;
 /**
- * Maximum number of requests that a connection may send before their responses. No client sends that many, and each one
- * takes memory and time.
+ * Maximum number of requests that a connection may send before their responses. No ordinary client sends that many
+ * before it reads a response, and each waiting request takes memory and time.
  */
 const MAX_UNANSWERED = 16;
 /** How often a process that drains checks whether responses are still running. */
@@ -46,7 +46,10 @@ interface Connection {
   measuredRequest: IncomingMessage | undefined;
   measuredAt: number;
   bytesReadBefore: number;
-  /** Bytes that the client had read at the last change while bytes were waiting, and the time of that change. */
+  /**
+   * Number of bytes that were sent when it was last seen to change, -1 if no bytes were waiting; and the time of that
+   * change.
+   */
   flushedBytes: number;
   unreadSince: number;
 }
@@ -119,7 +122,10 @@ export class ConnectionGuard {
     return true;
   }
 
-  /** From now on every connection is closed after its response, so that the next request uses another one. */
+  /**
+   * From now on every connection is closed after the response to its next request, so that later requests use another
+   * one.
+   */
   startDraining(): void {
     this.isDraining = true;
   }
@@ -228,15 +234,18 @@ function isTooSlow(socket: Socket, connection: Connection, now: number): boolean
   return isMeasured && read - bytesReadBefore < (MIN_BYTES_PER_SECOND * elapsedMs) / 1_000;
 }
 
-/** Rejects a request in the same way as Node's server does after its request timeout. */
+/**
+ * Emits `clientError` as Node's server does after its request timeout. Closes the connection if the response has
+ * started or no listener handles the error.
+ */
 function rejectSlowRequest(socket: Socket, { server, response }: Connection): void {
   const error = Object.assign(new Error('The body arrives too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
   if (response?.headersSent || !server.emit('clientError', error, socket)) socket.destroy();
 }
 
 /**
- * Returns the unfinished responses of a connection before its next request. Responses finish in the order of their
- * requests, and few connections have more than one.
+ * Called when a request arrives: returns the responses to earlier requests of the connection that are not finished.
+ * Responses finish in the order of their requests, and few connections have more than one.
  */
 function listUnanswered({ response, unanswered: before }: Connection): readonly ServerResponse[] {
   if (!response || response.writableFinished) return NO_RESPONSES;

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { StartError } from './start-error.ts';
 
 /**
- * Creates the data directory if it does not exist. Only its owner may enter it.
+ * Creates the data directory if it does not exist, with access for its owner only. The mode of an existing one does not
+ * change.
  * @returns its absolute path
  * @throws StartError if the directory cannot be created
  */

@@ -131,7 +131,7 @@ describe('processes that compete for a lease', () => {
     expect(leader.problems).toEqual([]);
   });
 
-  test('replace a leader that loses its connection, and end its lease at once', async () => {
+  test('elect one leader again after a lost connection has ended the lease', async () => {
     const { leader, standby } = await leaderAndStandby();
     expect(await disconnect()).toBe(1);
     await until(() => !leader.leads());
@@ -139,7 +139,7 @@ describe('processes that compete for a lease', () => {
     expect([leader, standby].filter((each) => each.leads())).toHaveLength(1);
   });
 
-  test('let a leader that lost its connection stand by, and lead again when the other resigns', async () => {
+  test('have a leader and a standby after a lost connection; the standby leads when the leader resigns', async () => {
     const { leader, standby } = await leaderAndStandby();
     await disconnect();
     await until(() => !leader.leads());

@@ -34,8 +34,8 @@ function getMessageAndStack(error: Error) {
 
 /**
  * Redacts credentials as the last step before a line is written. The ids of the oldest accounts, random UUIDs of
- * version 4, are also their credit ids and so are credentials: only their first digits are logged, except for request
- * ids. API keys should never reach the log, but are redacted too.
+ * version 4, are also their credit ids and so are credentials: only their first digits are logged. Request ids of the
+ * same form are not redacted. API keys should never reach the log, but are redacted too.
  */
 export function redactCredentials(line: string): string {
   return line

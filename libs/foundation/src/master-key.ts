@@ -8,7 +8,7 @@ import { StartError } from './start-error.ts';
 /**
  * Returns the keys that protect all sealed and hashed secrets; the first one is for new secrets. They come from the
  * setting, or from a file in the data directory. Empty if neither exists.
- * @throws StartError if the file is invalid
+ * @throws StartError if the file is invalid, or the data directory cannot be created
  */
 export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
   const { masterKeys, dataDir } = settings;

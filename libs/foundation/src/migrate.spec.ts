@@ -25,7 +25,7 @@ test('applies no migrations at the start in command mode, and names the missing 
   await prepareDatabase(database.url, [FIRST], 'command');
 });
 
-test('waits for a long transaction without blocking other queries', async () => {
+test('waits for a long transaction without blocking other queries until its end', async () => {
   await reader.query('begin; select from wide');
   const migrating = migrate(database.url, [FIRST, SECOND]);
   const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'alter table wide%'

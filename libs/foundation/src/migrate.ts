@@ -25,7 +25,7 @@ export type MigrationMode = 'start' | 'command';
 
 /**
  * Applies the pending migrations, each in its own transaction. Safe if several processes start at once, and while
- * others are running: each attempt delays their queries by a fraction of a second at most.
+ * others are running: each attempt waits for locks, and so delays their queries, for a fraction of a second at most.
  * @throws StartError if a table is in use for too long
  */
 export async function migrate(

@@ -12,7 +12,7 @@ function complaint(env: Record<string, string>): string {
     expect(error).toBeInstanceOf(SettingError);
     return (error as Error).message;
   }
-  throw new Error('it was accepted');
+  throw new Error('the settings were accepted');
 }
 
 describe('without any setting', () => {
@@ -130,7 +130,7 @@ describe('a setting', () => {
     expect(readSettings({ [variable]: value })[name]).toEqual(meant);
   });
 
-  test('for the port of the sandbox changes the default addresses of all services', () => {
+  test('for the port of the sandbox changes the default addresses of simulated services', () => {
     const env = { SANDBOX_PORT: '4100', KRAKEN_URL: 'https://api.kraken.com' };
     expect(readSettings(env)).toMatchObject({
       lndUrl: 'http://127.0.0.1:4100/lnd',

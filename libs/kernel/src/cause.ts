@@ -15,7 +15,10 @@ export function createRootCause(actor: string, id: string): Cause {
   return { actor, correlationId: id, causationId: id };
 }
 
-/** Returns the cause of a reaction to an event. The reaction has the correlation id of that event. */
+/**
+ * Returns the cause of a reaction to an event. The reaction has the correlation id of that event or, if it has none,
+ * its id.
+ */
 export function createCauseFromEvent({ id, metadata }: Pick<StoredEvent, 'id' | 'metadata'>, actor: string): Cause {
   return { actor, correlationId: metadata.$correlationId ?? id, causationId: id };
 }

@@ -333,7 +333,7 @@ describe('a stream with an event that this build cannot read', () => {
   const known = { upcasters: { Added: [] }, revision: 1, skippable: new Set<string>() };
   const newer = { id: 'newer', type: 'Multiplied', data: { by: 2 }, metadata: {} };
 
-  test('rejects every command even if its state was cached, while other streams work', async () => {
+  test('rejects commands even if its state was cached, while other streams work', async () => {
     const store = new MemoryEventStore();
     const runner = runnerOn(withUpcasting(store, known));
     await runner.run('a', add(5));

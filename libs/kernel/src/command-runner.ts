@@ -9,8 +9,8 @@ export interface CommandRunner<Command extends Message, Event extends Message, S
    * Runs a command on the stream with this id.
    * @throws Rejection from `decide`; StoreUnavailableError if the store stays unavailable for some seconds;
    *   UnknownOutcomeError if the events may have been appended; UnknownEventError if the stream has events of a newer
-   *   build; AppendTooLargeError if the events of this one command are too large; any other error with which the store
-   *   rejects these events
+   *   build; AppendTooLargeError if the events of this one command are too large; any other error of `decide`, or with
+   *   which the store rejects these events
    */
   run(id: string, command: Command, cause: Cause): Promise<CommandOutcome<Event, State>>;
 }

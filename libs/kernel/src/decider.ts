@@ -4,7 +4,7 @@ import type { Message } from './message.ts';
  * The business rules of one category of streams, as pure functions.
  *
  * `decide` returns the events of a command, or `[]` if the command is already fulfilled. It throws a `Rejection` if the
- * command is not allowed. `evolve` never rejects an event, because the event has happened.
+ * command is not allowed. `evolve` throws no `Rejection`, because the event has happened.
  */
 export interface Decider<Command extends Message, State, Event extends Message> {
   getInitialState(): State;

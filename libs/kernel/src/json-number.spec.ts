@@ -15,7 +15,7 @@ describe('money as a JSON number', () => {
     );
   });
 
-  test.each([0n, 1n, 999_999n, 1_000_000n, 10n ** 15n - 1n, 10n ** 15n, -1n])('equals %s pico-USD', (amount) => {
+  test.each([0n, 1n, 999_999n, 1_000_000n, 10n ** 15n - 1n, 10n ** 15n, -1n])('is exact for %s pico-USD', (amount) => {
     expect(JSON.stringify(toUsdJsonNumber(toPicoUsd(amount)))).toBe(formatUsd(toPicoUsd(amount)));
   });
 });

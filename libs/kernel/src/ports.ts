@@ -50,7 +50,7 @@ export interface EventReader {
   subscribe(after: bigint, signal: AbortSignal): AsyncIterable<EventBatch>;
 }
 
-/** Appends events if the stream is at the expected revision. Only `CommandRunner` uses it. */
+/** Appends events if the stream is at the expected revision. Apart from tools, only `CommandRunner` uses it. */
 export interface EventAppender {
   /**
    * Appends all of `events` or none, if the stream ends at `expectedRevision` (`NO_STREAM` if it must not exist yet).
@@ -66,7 +66,10 @@ export interface EventAppender {
 /** Every adapter passes the same contract tests (`libs/testing/src/contracts/event-store.ts`). */
 export interface EventStore extends EventReader, EventAppender {}
 
-/** The store did not respond, so it is unknown whether an append was stored. */
+/**
+ * The store did not respond. If `append` throws it, the events may be stored. If a command throws it, nothing was
+ * stored, unless it is an UnknownOutcomeError.
+ */
 export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
 }

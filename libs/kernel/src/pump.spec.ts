@@ -64,7 +64,7 @@ describe('pump', () => {
     expect(seen).toEqual([0, 1, 2, 3]);
   });
 
-  test('reports each failure and waits longer after it', async () => {
+  test('reports each failure and waits twice as long after each further one', async () => {
     const store = await filled(1);
     const { sink, done } = collector(1, 3);
     const waits: number[] = [];

@@ -4,7 +4,8 @@ const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 5_000;
 
 /**
- * Receives the events of a pump. Delivery is at least once: a batch may be delivered again, so `apply` is idempotent.
+ * Receives the events of a pump. Delivery is at least once: a batch may be delivered again, so `apply` must be
+ * idempotent.
  */
 export interface EventSink {
   readonly name: string;

@@ -18,11 +18,13 @@ import { UnknownEventError } from './upcasting.ts';
 
 /** Maximum number of commands that are decided and appended together (group commit). */
 const MAX_GROUP_SIZE = 256;
-/** Maximum number of times that a group is decided, because another writer appended first. */
+/** Maximum number of times that a group is decided while other writers append first. */
 const MAX_CONFLICTS = 100;
-/** From this conflict on, a random delay prevents replicas on a busy stream from retrying in lockstep. */
+/**
+ * After this many conflicts, each further one is followed by a random delay, so that replicas do not retry in lockstep.
+ */
 const CONFLICTS_BEFORE_WAITING = 3;
-/** How long a group is retried before its callers get StoreUnavailableError: they get a result within five seconds. */
+/** How long a loaded group is retried before its callers get StoreUnavailableError. */
 const COMMAND_TIMEOUT_MS = 4_500;
 /** Minimum time for one append, even if conflicts have used up the timeout. */
 const MIN_ATTEMPT_TIMEOUT_MS = 200;
@@ -33,7 +35,9 @@ const MAX_RESEND_BACKOFF_MS = 500;
 /** Limits the number of events that are read when a stream is first used. */
 const EVENTS_PER_SNAPSHOT = 1_000;
 
-/** The result of a command: its events (`[]` if it was already fulfilled) and the head of its stream after them. */
+/**
+ * The result of a command: its events (`[]` if it was already fulfilled) and the head of its stream after its group.
+ */
 export interface CommandOutcome<Event, State = unknown> extends StreamHead {
   readonly events: readonly Event[];
   /** The state of the stream after these events. Responses can be built from it without waiting for read models. */

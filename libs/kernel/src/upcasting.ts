@@ -54,7 +54,8 @@ export function isKnownEvent(type: string, version: number, { upcasters }: Event
 }
 
 /**
- * Returns a text that changes whenever an event may be read differently. It is part of the version of stored states.
+ * Returns a text that changes with every new version of an event type and with `revision`. It is part of the version of
+ * stored states.
  */
 export function toSchemaFingerprint({ upcasters, revision }: EventSchema): string {
   const changed = Object.entries(upcasters).filter(([, chain]) => chain.length > 0);
@@ -63,7 +64,7 @@ export function toSchemaFingerprint({ upcasters, revision }: EventSchema): strin
 
 /**
  * Converts an event to the latest version of its type.
- * @throws UnknownEventError if its type is unknown or its version is newer
+ * @throws UnknownEventError if its type is unknown or its version is newer; any error of an upcaster
  */
 export function upcast(event: StoredEvent, { upcasters }: EventSchema): StoredEvent {
   const chain = findUpcasters(event.type, upcasters);

@@ -20,11 +20,11 @@ import {
 import type { StepOfKind, WorkflowDependencies } from './workflow-dependencies.ts';
 import { WorkflowStateCache } from './workflow-state-cache.ts';
 
-/** Maximum time until a due stream is found. Streams that this process has woken are found at once. */
+/** How often due streams are looked up. A stream that this process has woken is looked up at once. */
 const POLL_INTERVAL_MS = 250;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** How long recording the outcome of an effect is retried, even if the lease ends before. */
+/** How long recording the outcome of an effect is retried at least, even if the lease ends before. */
 const OUTCOME_TIMEOUT_MS = 15_000;
 /** Maximum number of streams that are processed concurrently. */
 const MAX_ACTIVE_STREAMS = 256;
@@ -69,7 +69,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   private readonly runningWork = new Set<Promise<void>>();
   private readonly waitingStreams: WaitingStreamIndex;
   private completedStreams: RescheduledStream[] = [];
-  /** More streams are due than there were free slots. */
+  /** More streams may be due than there were free slots. */
   private hasMoreDue = false;
   /** Texts of the errors that were reported since the last streams were started. */
   private readonly reportedErrors = new Set<string>();
@@ -256,7 +256,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     if (!effects) throw new Error(`workflow ${workflow.name} plans an effect but does not define effects`);
     this.assertLeaseHeld();
     const started = await this.runCommand(id, effects.createStartCommand(step, lease.token, dependencies.now()));
-    if (started.length === 0) return; // already started
+    if (started.length === 0) return; // already started, or no longer allowed
     this.assertLeaseHeld();
     this.detach(id, effects.maxDetached);
     const outcome = await dependencies.perform(step, id, lease.signal).then(
@@ -297,7 +297,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     }
   }
 
-  /** Loads a state. If an earlier process has started an effect, the outcome is recorded as unknown first. */
+  /** Loads a state. If an effect was started earlier without a recorded outcome, records that as unknown first. */
   private async loadState(id: string): Promise<State> {
     const { effects } = this.workflow;
     const state = await this.stateCache.read(id);

@@ -7,7 +7,7 @@ import { type EventReader, NO_STREAM } from './ports.ts';
 import type { Workflow, WorkflowStep } from './workflow.ts';
 
 /**
- * More than the streams that are polled in rotation: a smaller LRU cache would evict every state before its next poll.
+ * More than the streams that are polled in rotation: a smaller cache would evict every state before its next poll.
  * A state takes about 2 KB.
  */
 const MAX_CACHED_STATES = 50_000;
@@ -36,7 +36,7 @@ export class WorkflowStateCache<Command extends Message, State, Event extends Me
     this.outdated.add(id);
   }
 
-  /** Returns the cause of the next steps of a stream: its last event, with the correlation id of that event. */
+  /** Returns the cause of the next steps of a stream: its last event, or the workflow itself if no event is cached. */
   getCause(id: string): Cause {
     return this.states.get(id)?.cause ?? createRootCause(this.actor, id);
   }
@@ -72,7 +72,7 @@ export class WorkflowStateCache<Command extends Message, State, Event extends Me
   }
 
   private store(id: string, folded: CachedState<State>): void {
-    this.states.delete(id); // the map's order is the order of last use
+    this.states.delete(id); // the map's order is the order of the last reads of the streams
     this.states.set(id, folded);
     if (this.states.size <= MAX_CACHED_STATES) return;
     for (const oldest of this.states.keys()) {

@@ -97,7 +97,7 @@ describe('a workflow', () => {
     expect(rebuilt.shipped).toEqual(['a']);
   });
 
-  test('retries a failed stream with increasing delays while the other streams continue', async () => {
+  test('retries a failed stream while the other streams continue', async () => {
     const world = open();
     await world.orderParcel('bad');
     await world.orderParcel('good');
@@ -164,7 +164,7 @@ describe('a workflow', () => {
     });
   });
 
-  test('processes many streams concurrently', async () => {
+  test('performs the effects of more streams than it has slots, each once', async () => {
     const world = open();
     const ids = Array.from({ length: 300 }, (_, i) => `p${i}`);
     for (const id of ids) await world.orderParcel(id);
@@ -212,7 +212,7 @@ describe('an event of another category', () => {
       { id: `${deliveries++}`, type: 'StockDelivered', data: {}, metadata: {} },
     ]);
 
-  test.each([false, true])('makes a stream with a timer due (in another process: %s)', async (later) => {
+  test.each([false, true])('makes a stream with a timer due (stock before the event: %s)', async (later) => {
     const world = watching(open());
     world.stockAvailableAtMs = Number.POSITIVE_INFINITY;
     world.workflow = {
@@ -267,7 +267,7 @@ describe('a process that dies', () => {
   };
 
   test.each([false, true])(
-    'omits no step and repeats none, whichever action it dies at (after the action: %s)',
+    'ships once, or never if the outcome stays unknown, and appends no event twice (dies after its nth action: %s)',
     async (after) => {
       for (let n = 1; n <= 30; n++) {
         const world = open();

@@ -1,7 +1,7 @@
 /**
  * A workflow is a durable process. It has a decider with streams of its own, and a plan: the next steps, derived from
- * the state of a stream and the time. No other state exists. After a crash the steps are derived again, and the table
- * of timers can be rebuilt from the events.
+ * the state of a stream and the time. Everything else can be derived: after a crash the steps are planned again, and
+ * the table of timers can be rebuilt.
  */
 import type { Decider } from './decider.ts';
 import type { Message, StoredEvent } from './message.ts';
@@ -124,7 +124,10 @@ export interface DueStream {
   readonly woken: number;
   /** Failures in a row. */
   readonly failures: number;
-  /** Urgent: the stream was woken, or has failed at most a few times since. It is processed before routine polls. */
+  /**
+   * Urgent: the stream was woken as urgent, or its last run failed, but not too often in a row. It is processed before
+   * routine polls.
+   */
   readonly ahead: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Creates all connections to PostgreSQL, with limits so that no operation waits indefinitely. A lost host, a server
- * that hangs and a broken network link send no error. Without these limits both ends would retain a connection, and its
- * locks, for hours.
+ * Creates connections to PostgreSQL, by default with limits that prevent an operation from waiting indefinitely. A lost
+ * host, a server that hangs and a broken network link send no error. Without these limits both ends would retain a
+ * connection, and its locks, for hours.
  */
 import pg from 'pg';
 

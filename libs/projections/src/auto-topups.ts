@@ -168,7 +168,7 @@ export interface AutoTopupView {
         readonly topupId: string;
         readonly amount: PicoUsd;
         readonly state: AttemptState;
-        /** Number of payment requests sent to the wallet. */
+        /** Number of payment requests to the wallet, including those that could not be sent. */
         readonly requests: number;
         readonly at: string;
         readonly endedAt: string | null;
@@ -190,7 +190,10 @@ export async function readAutoTopup(pool: pg.Pool, accountId: string): Promise<A
   return rows[0] && toView(rows[0]);
 }
 
-/** Builds the view from the events of the account's stream, for callers that must not see a lagging read model. */
+/**
+ * Builds the view from the stream of the account's automatic top-ups, for callers that must not see a lagging read
+ * model.
+ */
 export function foldAutoTopup(events: readonly ProjectedEvent[]): AutoTopupView | undefined {
   const row = foldRow(autoTopups, events);
   return row && toView(row);

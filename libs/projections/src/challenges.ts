@@ -20,12 +20,12 @@ type ChallengeRow = {
   readonly units: string;
   readonly paid_units: string;
   readonly price: string;
-  /** Pico-USD. `available`, `held`, `charged` and `forfeited` add up to what was paid. */
+  /** Pico-USD. `available`, `held`, `charged` and `forfeited` add up to what was paid, less rounding. */
   readonly available: string;
   readonly held: string;
   readonly charged: string;
   readonly forfeited: string;
-  /** Number of times that its proof was accepted, and that a request was served and charged. */
+  /** Number of times that its proof was accepted, and that the request was served. */
   readonly claims: number;
   readonly served: number;
   readonly issued_at: string;

@@ -53,7 +53,10 @@ export interface HistoryPage {
   readonly searchedBackTo: string | null;
 }
 
-/** The requested page starts more than `MAX_HISTORY_SCAN` records after the closest cached page end. */
+/**
+ * The requested page starts more than `MAX_HISTORY_SCAN` records after the closest cached page end, or after the newest
+ * record if there is none.
+ */
 export class PageOutOfRangeError extends Error {
   override readonly name = 'PageOutOfRangeError';
 }

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('notifies the projector once for many waiting callers, also after its connection was replaced', async () => {
+test('notifies the projector once for many waiting callers, and again after its connection was lost', async () => {
   const { url: connectionString } = database;
   const pool = new pg.Pool({ connectionString, max: 2 });
   let heard = Promise.withResolvers<void>();

@@ -193,7 +193,7 @@ export interface MedianPrice {
   readonly sampleSize: number;
 }
 
-/** Returns the median price of a query by model, among the newest charged queries. */
+/** Returns the median price of a query by model, from the charged ones among the newest queries. */
 export async function readMedianPrices(pool: pg.Pool): Promise<ReadonlyMap<string, MedianPrice>> {
   const { rows } = await pool.query<{ model: string; price: string; sample: string }>(
     `select model, percentile_disc(0.5) within group (order by price) as price, count(*) as sample

@@ -404,7 +404,7 @@ describe('the query history', () => {
       expect(found.toSorted()).toEqual(ended.map((fact) => `${fact.data.holdId} ${paid(fact)}`).toSorted());
     }));
 
-  test('is sorted newest first in pages that cover all records', () =>
+  test('has the same records in the same order in pages, also after cached page ends', () =>
     afterwards(async ({ accounts }) => {
       for (const accountId of accounts.keys()) {
         const all = await everything(accountId);

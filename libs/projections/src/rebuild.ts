@@ -15,7 +15,9 @@ export interface RebuildOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Rebuilds a read model if an older build wrote its rows with another fold or skipped events that this build knows. */
+/**
+ * Rebuilds a read model if its rows have another version, or events were skipped as unknown that this build can read.
+ */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
   const client = createClient({ connectionString: options.databaseUrl, name: 'rebuild' });
   await client.connect();
@@ -34,7 +36,7 @@ export async function rebuildIfOutdated(projection: Projection, options: Rebuild
  * Events that were skipped before are applied if possible.
  * @returns the number of replayed events
  * @throws LeaseLostError if a writer with a higher token has the table; BlockedByEventError if an event cannot be
- *   applied
+ *   applied; the reason of `signal` once it has aborted
  */
 export async function rebuild(projection: Projection, options: RebuildOptions): Promise<number> {
   const { databaseUrl: connectionString, issueFencingToken } = options;

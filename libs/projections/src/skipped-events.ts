@@ -117,7 +117,7 @@ export function toSkippedJson(newer: readonly UnreadableEvent[]): string {
   return JSON.stringify(rows);
 }
 
-/** Whether an operator has approved skipping an event. */
+/** Whether an event is recorded as skipped: an operator has approved it, or a newer build wrote the event. */
 export async function isSkipApproved(pool: pg.Pool, reader: string, position: bigint): Promise<boolean> {
   const { rowCount } = await pool.query(
     'select from es.skipped where reader = $1 and position = $2 and mended_at is null',

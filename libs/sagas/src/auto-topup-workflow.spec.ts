@@ -335,7 +335,7 @@ const DEATHS = [
 ];
 
 test.each(DEATHS)(
-  'with a wallet that %s, a process that dies %s any action is replaced, and one payment arrives within 30 s',
+  'with a wallet that %s, a process that dies %s any action is replaced; 30 s later one payment has arrived',
   async (wallet, where) => {
     for (let n = 1, open = true; open; n++) {
       start();

@@ -142,7 +142,7 @@ class AutoTopupSteps {
     return (await backend.fetchPayments([invoice.reference])).length > 0 ? [] : createEndCommands('expired');
   }
 
-  /** Sends the payment request, unless the current state shows that the payment is no longer needed. */
+  /** Sends the payment request, unless the payment is no longer needed, or the wallet cannot be used. */
   private async pay(
     { attempt, request, topupId, invoice }: WalletPaymentEffect,
     accountId: string,

@@ -180,7 +180,7 @@ describe('a challenge', () => {
     expect((await facts())[1]).toMatchObject({ data: { by: 'backend', units: '14000' } });
   });
 
-  test('has its overpaid amount available, with and without a presented proof', async () => {
+  test('has its overpaid amount recorded once, with and without a presented proof', async () => {
     for (const shown of [true, false]) {
       start();
       await issue();
@@ -194,7 +194,7 @@ describe('a challenge', () => {
     }
   });
 
-  test('is credited in full if the backend deducts a fee, which the operator absorbs', async () => {
+  test('has a fee that the backend deducts recorded once', async () => {
     await issue();
     watch();
     await use();

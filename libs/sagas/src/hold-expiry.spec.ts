@@ -174,7 +174,7 @@ describe('a hold', () => {
     },
   );
 
-  test('is not ended while the clock is unreliable, but as soon as it is reliable again', async () => {
+  test('is not ended while the clock is unreliable, but within a second after it is reliable again', async () => {
     await accountWith('h1');
     let isSure = false;
     const clock: HoldExpiryPorts['clock'] = Object.create(time, { isReliable: { value: () => isSure } });

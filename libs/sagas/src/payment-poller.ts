@@ -13,16 +13,16 @@ interface QueuedPoll {
 }
 
 /**
- * Polls one payment backend in batches, with at most `perSecond` requests per second. Urgent references go before
- * regular ones. If a batch fails, each of its references is polled alone after all others, because one bad reference
- * must not prevent the credits of the rest.
+ * Polls one payment backend in batches, with at most `perSecond` requests per second on average. Urgent references go
+ * before regular ones. If a batch fails because of its content, each of its references is polled alone after all
+ * others, because one bad reference must not prevent the credits of the rest.
  */
 export class PaymentPoller {
   private readonly urgentPolls: QueuedPoll[] = [];
   private readonly regularPolls: QueuedPoll[] = [];
   private readonly singlePolls: QueuedPoll[] = [];
   private running = 0;
-  /** The error with which polls fail during a back-off; undefined while the backend is available. */
+  /** The error with which polls fail during a back-off, and after the lease has ended; otherwise undefined. */
   private unavailableReason: unknown;
 
   constructor(
@@ -53,8 +53,8 @@ export class PaymentPoller {
   }
 
   /**
-   * Sends batches while there are free slots. A request occupies its slot long enough that all slots together stay
-   * below the rate limit.
+   * Sends batches while there are free slots. A request occupies its slot long enough that all slots together respect
+   * the rate limit on average.
    */
   private startBatches(): void {
     while (this.running < MAX_CONCURRENT_BATCHES) {

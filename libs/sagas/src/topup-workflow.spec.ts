@@ -578,7 +578,7 @@ describe('polling', () => {
     expect(await typesOf('bad')).toEqual(PAID);
   });
 
-  test('backs off while it fails, to at least one poll per minute', async () => {
+  test('backs off while it fails, but still polls within two minutes', async () => {
     await issue('aa');
     node.broken.add('aa');
     books.watch();

@@ -542,7 +542,7 @@ describe('in a process that does not die', () => {
     expect(after.unexplained).toBe(open === 0 ? 0n : parseUsd(COST));
   });
 
-  test('a job appends seven events, regardless of the number of polls', async () => {
+  test('a job that is polled for 50 s appends seven events', async () => {
     behaviour = { made: 50 };
     await request();
     work();

@@ -72,7 +72,7 @@ export const busyLog: Attack = {
 interface FollowerMetrics {
   readonly eventCount: number;
   readonly perSecond: number;
-  /** The number of log lines about batches that a projection or workflow could not apply. */
+  /** The number of output chunks that report a batch that a projection or workflow could not apply. */
   readonly failed: number;
   /** The time from the last append until all read models included it. */
   readonly shownMs: number;

@@ -206,7 +206,7 @@ class CatchUpRun {
     await Promise.all(this.customers.map(one));
   }
 
-  /** Creates accounts at one gateway. Each account calls both gateways and pays a top-up. */
+  /** Creates accounts at the gateways in turn. Each account calls both gateways and pays a top-up. */
   private async createAccounts(): Promise<void> {
     const running: Promise<void>[] = [];
     for (let n = 0; !this.isOver; n++) {

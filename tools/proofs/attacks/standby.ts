@@ -94,7 +94,7 @@ function isLeader(report: unknown): boolean {
   return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
 }
 
-/** Runs a role behind a link that can be cut: data then arrives at neither end, and no end is notified. */
+/** Runs a role whose link to the database can be cut: data then arrives at neither end, and no end is notified. */
 async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   const networkLink = new DatabaseLink();
   return {

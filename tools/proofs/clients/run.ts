@@ -14,7 +14,7 @@ export interface ClientRunOutcome {
   readonly output: string;
 }
 
-/** Maximum wait for the end of the output, which a process that has left the process group may keep open. */
+/** Maximum wait for the end of the output, which a process that has left the process group may still have open. */
 const CLOSED_WITHIN_MS = 2_000;
 
 export function runCommand(

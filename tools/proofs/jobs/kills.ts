@@ -1,4 +1,7 @@
-/** Kills processes during every step of videos of every kind, and compares the results with the provider's bill. */
+/**
+ * Kills or pauses processes at different times while videos of every kind are generated, and compares the results with
+ * the provider's bill.
+ */
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
@@ -96,7 +99,7 @@ export class VideoKillProof {
     this.rounds.push({ customer, videos: await Promise.all(requests), when });
   }
 
-  /** Requests a video, and retries with the same Idempotency-Key if the gateway ends before it responds. */
+  /** Requests a video, and retries with the same Idempotency-Key until the response has status 202. */
   private async requestVideo(
     customer: Customer,
     key: string,

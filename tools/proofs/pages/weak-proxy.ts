@@ -1,6 +1,6 @@
 /**
- * An unprotected proxy with an API key on loopback: it accepts every request of any origin and sends a paid request for
- * it. An attack that does not spend money through this proxy tests nothing.
+ * An unprotected proxy with an API key on loopback: it allows every preflight, and sends a paid request for every other
+ * request of any origin. An attack that does not spend money through this proxy tests nothing.
  */
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';

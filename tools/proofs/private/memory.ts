@@ -1,4 +1,4 @@
-/** Reads all memory of another process: live objects, garbage, and buffers outside of its heap. */
+/** Reads the writable memory of another process: live objects, garbage, and buffers outside of its heap. */
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 const PAGE_BYTES = 4_096;

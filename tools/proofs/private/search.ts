@@ -1,4 +1,4 @@
-/** Searches every location in which the gateway may have stored prompts or completions. */
+/** Searches the locations in which the gateway may have stored prompts or completions. */
 import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';

@@ -48,7 +48,7 @@ describe('a new account', () => {
     expect(a.apiKey).not.toBe(b.apiKey);
   });
 
-  test('is stored under an internal id that no route accepts as a credential', async () => {
+  test('is stored under an internal id that is not accepted as a credential', async () => {
     const account = await world.createAccount();
     const id = world.getAccountId(account);
     const [{ stream } = { stream: '' }] = await world.listEvents(account);
@@ -157,7 +157,7 @@ describe('the balance', () => {
     });
   });
 
-  test('is a JSON number in plain decimal notation, exact to the pico-USD', async () => {
+  test('is a JSON number in plain decimal notation, also for 0.0000001 USD', async () => {
     const spender = await world.createAccount(0.1100001); // eleven flat requests of 0.01 USD leave 1e-7
     for (let i = 0; i < 11; i++) await world.sendChat(spender, '', { model: 'countinghouse/flat' });
     const { text } = await world.post('/credits/balance', undefined, spender);

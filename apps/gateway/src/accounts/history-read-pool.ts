@@ -6,7 +6,7 @@ import { openPool } from '#postgres';
 import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
 import { OverloadedError } from '../edge/errors/errors.ts';
 
-/** Number of accounts whose history is read at the same time. */
+/** Maximum number of accounts whose history is read at the same time. */
 const MAX_CONNECTIONS = 2;
 /** Maximum time to wait for a connection, and maximum time of a query after that. */
 const TIMEOUT_MS = 3_000;
@@ -23,8 +23,8 @@ export class HistoryReadPool {
   constructor(private readonly history: QueryHistory) {}
 
   /**
-   * @throws OverloadedError if too many reads of the account are queued or a read times out; PageOutOfRangeError;
-   * StoreUnavailableError
+   * @throws OverloadedError if too many reads of the account are queued, no connection is free in time, or the query
+   * times out; StoreUnavailableError if the database is unavailable
    */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const { accountId } = filter;

@@ -126,7 +126,7 @@ describe('the usage of a key', () => {
     expect(await shown(idle)).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0 });
   });
 
-  test('is a plain JSON number, however small', async () => {
+  test('is a plain JSON number, also for 0.000001899 USD', async () => {
     const key = await newKey();
     const hi = { model: 'openai/gpt-4o-mini', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] };
     await world.sendChat(key, '', { ...hi, messages: [{ role: 'user', content: '[[sandbox tokens=0 fault=zero]]' }] });
@@ -201,7 +201,7 @@ describe('a revoked or expired key', () => {
     return answers.map(({ status }) => status);
   };
 
-  test('stops working at once on every route and gateway when it is revoked', async () => {
+  test('stops working at once for paid requests, reads and top-ups on two gateways when it is revoked', async () => {
     const key = await newKey();
     const apis = [world.api, await world.addGateway()];
     for (const api of apis) expect(await everywhere(key, api)).toEqual([200, 200, 200, 200, 201]);
@@ -209,7 +209,7 @@ describe('a revoked or expired key', () => {
     for (const api of apis) expect(await everywhere(key, api)).toEqual([401, 401, 401, 401, 401]);
   });
 
-  test('stops working on every route when it expires, and works again with a later expiry', async () => {
+  test('stops working for paid requests, reads and top-ups when it expires, until it gets a later expiry', async () => {
     const key = await newKey({ expire_at: new Date(Date.now() + 1_000).toISOString() });
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
     await world.waitUntil(async () => Date.now() > Date.parse((await shown(key)).expire_at));

@@ -8,7 +8,7 @@ import { dateOrTime, text } from '../openapi/schemas.ts';
 
 const RESET_PERIODS = ['daily', 'weekly', 'monthly'] as const;
 
-/** A larger limit would not fit into the columns of the read models. */
+/** Far above any useful limit, and within the columns of the read models, which have 38 digits of pico-USD. */
 const MAX_LIMIT_USD = 1_000_000_000;
 
 const NAME = text('The name of the key, unique among the active keys of the account');
@@ -29,7 +29,7 @@ export class KeyLimits {
 
   @Field(dateOrTime('When the key expires'))
   @IsOptional()
-  @Satisfies((value) => parseInstant(value) !== undefined, 'expire_at must be an ISO 8601 date and time, or null')
+  @Satisfies((value) => parseInstant(value) !== undefined, 'expire_at must be an ISO 8601 date or date-time, or null')
   expire_at?: string | null;
 }
 
@@ -58,7 +58,7 @@ export class KeyQuery {
   show_key?: string;
 }
 
-/** Converts a request body to key fields: an undefined field stays unchanged, null clears it. */
+/** Converts a request body to key fields. An undefined field is omitted; null stays null, which removes the value. */
 export function toKeyFields({ name, usage_limit_usd, reset_period, expire_at }: KeyChanges): Partial<KeyFields> {
   return {
     ...(name === undefined ? {} : { name }),

@@ -64,7 +64,7 @@ describe('a key', () => {
     expect((await created({ expire_at: '2999-01-01T12:00:00' })).expire_at).toBe('2999-01-01T12:00:00.000Z');
   });
 
-  test('ignores unknown fields, whatever their names', async () => {
+  test('ignores unknown fields, even with names such as constructor, _id or api_key', async () => {
     const { status, body } = await create({
       constructor: 1,
       toString: 2,
@@ -163,7 +163,7 @@ describe('one key', () => {
     expect((await ask('GET', `/keys/${shown._id}?show_key=true`)).body.data).toEqual({ ...shown, api_key });
   });
 
-  test('changes only the fields that are sent, and does not return its secret again', async () => {
+  test('changes only the fields that are sent and updated_at, and does not return its secret again', async () => {
     const { api_key, ...before } = await created({ usage_limit_usd: 5, reset_period: 'daily' });
     const { status, body } = await ask('PATCH', `/keys/${before._id}`, { name: 'renamed' });
     expect(status).toBe(200);
@@ -228,7 +228,7 @@ describe('one key', () => {
   });
 
   test.each(['/keys?show_key=yes', '/keys?include_disabled=2', '/keys?show_key=', '/keys?show_key=true&show_key=true'])(
-    'rejects %s, which is not a boolean',
+    'rejects %s, whose flag is not a single boolean',
     async (route) => expect((await ask('GET', route)).status).toBe(400),
   );
 

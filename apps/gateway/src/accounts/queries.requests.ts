@@ -26,12 +26,12 @@ export class HistoryQuery {
 
   @Field(dateOrTime('Only queries at or after this time'))
   @IsOptional()
-  @Satisfies((value) => parseInstant(value) !== undefined, 'start_date must be an ISO 8601 date')
+  @Satisfies((value) => parseInstant(value) !== undefined, 'start_date must be an ISO 8601 date or date-time')
   start_date?: string;
 
   @Field(dateOrTime('Only queries at or before this time; a date without a time includes that day'))
   @IsOptional()
-  @Satisfies((value) => parseInstant(value) !== undefined, 'end_date must be an ISO 8601 date')
+  @Satisfies((value) => parseInstant(value) !== undefined, 'end_date must be an ISO 8601 date or date-time')
   end_date?: string;
 
   @IsOptional()
@@ -53,7 +53,11 @@ export class HistoryQuery {
   page_count?: unknown;
 }
 
-/** Parses a page number or page size and clamps it to the valid range. @throws BadRequestError if it is not a number */
+/**
+ * Parses a page number or page size, removes its fraction and clamps it to 1 to `MAX_PAGE`.
+ * @returns `defaultPage` if it is missing or empty
+ * @throws BadRequestError if it is not a finite number
+ */
 export function parsePageNumber(name: string, value: unknown, defaultPage: number): number {
   if (value === undefined || value === '') return defaultPage;
   const number = Number(value);

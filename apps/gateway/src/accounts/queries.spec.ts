@@ -95,7 +95,7 @@ describe('the query history', () => {
     }
   });
 
-  test('lists requests that were rejected for lack of money with a price of zero, and no other rejected requests', async () => {
+  test('lists a request rejected for lack of money with a price of zero, but none for an unknown model', async () => {
     const poor = await world.createAccount();
     const refused = await world.sendChat(poor);
     expect(refused.status).toBe(402);
@@ -280,7 +280,7 @@ describe('a page', () => {
     ['page=2.9&page_count=2.9', { page: 2, page_count: 2 }],
     ['page=&page_count=', { page: 1, page_count: 20 }],
     ['page=9007199254740991&page_count=1', { page: 1_000_000_000, page_count: 1 }],
-  ])('is clamped when requested with %s', async (query, pagination) => {
+  ])('has a valid number and size when requested with %s', async (query, pagination) => {
     const { status, body } = await ofAccount(query);
     expect(status).toBe(200);
     expect(body.pagination).toMatchObject({ ...pagination, total: 4 });

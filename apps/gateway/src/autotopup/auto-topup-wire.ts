@@ -7,7 +7,10 @@ const DISCONNECTED_FIELDS = {
   ...{ last_error_at: null, last_attempt: null, created_at: null, updated_at: null },
 };
 
-/** Returns the same fields at the root and in `data`, because some clients read the one and some the other. */
+/**
+ * Returns the fields at the root and, if a wallet is connected, also in `data`: some clients read the one and some the
+ * other.
+ */
 export function toAutoTopupJson(view: AutoTopupView | undefined, now: string) {
   if (!view) return { status: 'success', ...DISCONNECTED_FIELDS, data: null };
   const fields = toAutoTopupFields(view, now);
@@ -48,7 +51,7 @@ function toAutoTopupFields(view: AutoTopupView, now: string) {
  */
 function getLastError({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {
   if (error || !attempt || attempt.state !== 'expired' || attempt.requests === 0) return error;
-  if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // of an earlier wallet
+  if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // of an earlier connection
   const message = 'The wallet received a payment request, but the invoice expired without a payment';
   return { code: 'EXPIRED', message, at: attempt.endedAt };
 }

@@ -5,7 +5,7 @@ import { Field } from '../openapi/request-schema.ts';
 import { CREDIT_ID, nullable } from '../openapi/schemas.ts';
 
 export const DEFAULT_USD = 10;
-/** An account never needs a higher threshold. */
+/** Far above any useful threshold. */
 const MAX_THRESHOLD_USD = 1_000_000;
 
 const isAmount = (value: unknown) => typeof value === 'number' && Number.isFinite(value) && value > 0;

@@ -1,6 +1,6 @@
 /**
- * Automatic top-up end to end: gateway, sagas, a relay, and wallets with every behaviour. All wallets are connected at
- * the same time, in one world.
+ * Automatic top-up end to end: gateway, sagas, a relay, and wallets with different behaviours. The wallets of `cases`
+ * are connected at the same time, in one world.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -144,7 +144,10 @@ async function everything(): Promise<string> {
   return tables.join('\n');
 }
 
-/** Waits until the workflow of the account has run again and its next run is due in more than 1.5 seconds. */
+/**
+ * Waits until the next run of the account's workflow is due more than 1.5 seconds after this call, so that no run is
+ * due before that.
+ */
 async function looked(account: TestAccount): Promise<void> {
   const { rows } = await database.query<{ now: Date }>('select now()');
   const due = () =>
@@ -188,12 +191,12 @@ test('starts no automatic top-up for holds, but one for the charges that follow'
 });
 
 describe('/nwc-auto-topup', () => {
-  test('returns the same fields, without data, if no wallet was ever connected', async () => {
+  test('returns connected: false, and null as data, if no wallet was ever connected', async () => {
     const account = await world.createAccount();
     expect(await state(account)).toMatchObject({ status: 'success', connected: false, nwc_url: null, data: null });
   });
 
-  test('accepts the key, the credit id, or both, and never returns the secret', async () => {
+  test('accepts the key, the credit id, or both, and shows the URL without its secret', async () => {
     const [account, wallet] = [await world.createAccount(10.5), await world.createNwcWallet()];
     const ways: Readonly<Record<string, string>>[] = [
       { authorization: `Bearer ${account.apiKey}` },
@@ -223,7 +226,7 @@ describe('/nwc-auto-topup', () => {
     ['an amount that is not a number', { topup_amount_usd: 'ten' }, 'topup_amount_usd must be a number above 0'],
     ['a missing URL', { nwc_url: undefined }, 'nwc_url must be a string'],
     ['a URL of another scheme', { nwc_url: 'https://wallet.example' }, 'nwc_url must be a connection string'],
-  ])('rejects %s and records nothing', async (_, wrong, message) => {
+  ])('rejects %s and connects no wallet', async (_, wrong, message) => {
     const [account, wallet] = [await world.createAccount(), await world.createNwcWallet()];
     const answer = await world.connectWallet(account, wallet, wrong);
     expect([answer.status, answer.body.message]).toEqual([400, expect.stringContaining(message)]);

@@ -3,7 +3,7 @@ import type { DataFileWriter, Receipt } from '#application';
 import { formatUsd, type PicoUsd, ZERO_USD } from '#kernel';
 import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 
-/** Writes a file to the client as the provider sends it. */
+/** Forwards a file to the client while it arrives from the provider. */
 export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWriter {
   private price: PicoUsd = ZERO_USD;
 

@@ -87,8 +87,8 @@ export class DataController {
 
   /**
    * Finds the lookup that a request names. Lookups of the social network have a path of their own.
-   * @throws NotFoundError if there is no such lookup
-   * @throws MethodNotAllowedException if the lookup requires the other HTTP method
+   * @throws NotFoundError if no lookup has this path
+   * @throws MethodNotAllowedException if the lookup does not support the HTTP method of the request
    */
   private resolveLookup({ params, method }: FastifyRequest, reply: FastifyReply): LookupName {
     const { provider, '*': action = '' } = params as { readonly provider?: string; readonly '*'?: string };

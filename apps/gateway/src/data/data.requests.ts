@@ -4,7 +4,7 @@
  */
 import { Field } from '../openapi/request-schema.ts';
 
-/** Any fields; they are forwarded as they are. */
+/** A body with any fields. The catalogue entry of the lookup decides which of them are valid. */
 export class LookUpFields {}
 
 export class LookUpQuery {

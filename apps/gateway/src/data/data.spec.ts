@@ -35,7 +35,7 @@ afterAll(() => world.close());
 
 /** The exchange rate of the sandbox. */
 const SATS_PER_USD = 1_000;
-/** How many pay-per-request lookups run concurrently. */
+/** How many pay-per-request lookups run concurrently at most. */
 const AT_ONCE = 8;
 const NEWS = '/v1/data/api/serp/news';
 
@@ -137,7 +137,10 @@ test('sells each lookup to anonymous callers at the same price, and records the 
   await expectNothingOfOurs();
 }, 60_000);
 
-/** Checks that providers received only their own credential and what their catalogue entries specify. */
+/**
+ * Checks the requests to providers. A credential in a header is that of the provider. Other headers are usual ones or
+ * those of catalogue entries. Neither the API key nor the credit id of the account was sent.
+ */
 async function expectNothingOfOurs(): Promise<void> {
   const usual = ['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent'];
   for (const { url, headers, body, method } of await received()) {
@@ -157,7 +160,7 @@ async function expectNothingOfOurs(): Promise<void> {
   }
 }
 
-test('returns the body of the provider byte by byte, without its headers', async () => {
+test('returns the body of the provider unchanged, but not its request id', async () => {
   const { headers, text } = await ask('POST', NEWS, { q: 'ledgers', num: 3 });
   const [asked] = await received();
   const itself = await fetch(`${world.sandbox}${asked?.url}`, {
@@ -168,7 +171,7 @@ test('returns the body of the provider byte by byte, without its headers', async
   expect(headers.get('x-request-id')).not.toBe(itself.headers.get('x-request-id'));
 });
 
-test('forwards only the fields of a request to the provider', async () => {
+test('forwards the fields of a request to the provider, but no header of the client', async () => {
   const headers = {
     ...{
       authorization: `Bearer ${account.apiKey}`,
@@ -217,7 +220,7 @@ describe('a request that is not a valid lookup', () => {
     expect([answer.status, answer.headers.get('allow')]).toEqual([status, allow]);
   });
 
-  test('rejects invalid fields, bodies and keys without an event or a call to a provider', async () => {
+  test('rejects invalid fields, an oversized body and an unknown key without an event or a provider call', async () => {
     const before = (await world.listEvents(account)).length;
     for (const [fields, param] of [
       [{ q: 'x', num: 101 }, 'num'],
@@ -254,7 +257,10 @@ interface Expected {
 const NOTHING = '0.000000000000';
 const FREE: Expected = { types: RELEASED, spent: NOTHING, owed: '0' };
 
-/** Runs one lookup of a new account and returns its response, event types, history record and costs. */
+/**
+ * Runs one lookup of a new account and checks that no money stays held. Returns the response, the history record, the
+ * charges, the types of the events after the hold, and the amounts that were spent, recorded as cost and invoiced.
+ */
 async function outcomeOf(method: string, path: string, fields: JsonObject) {
   const by = await world.createAccount(1.05);
   const answer = await ask(method, path, fields, by);
@@ -323,7 +329,7 @@ describe('a failing provider', () => {
     expect([late.answer.status, late.types, late.spent, late.owed]).toEqual([504, ABSORBED, NOTHING, '0.04']);
   });
 
-  test('does not reveal the credential of the gateway to the customer', async () => {
+  test('does not reveal to the customer the credential that its response contains', async () => {
     for (const directive of ['fault=tells_key', 'fault=echo']) {
       const { answer } = await outcomeOf('POST', NEWS, { q: `[[sandbox ${directive}]]` });
       expect(answer.text).not.toContain(secretOf('serper'));
@@ -347,7 +353,7 @@ describe('a lookup without results', () => {
       ...([404, { types: SETTLED, spent: '0.506000000000', owed: '0.44' }] as const),
     ],
   ])(
-    'costs at %s (%s) what the provider charges for it',
+    'is charged at %s (%s) only if the provider charges for it',
     async (vendor, lookup, fields, status, { types, spent, owed }) => {
       await told(vendor, 'fault=empty');
       const outcome = await outcomeOf('POST', `/v1/data/api/${lookup}`, fields);
@@ -370,14 +376,14 @@ test('charges for a page that the customer chose, even if it is too long to be r
   expect(outcome.record.error_code).toBe('answer_too_long');
 });
 
-test('charges for a match, regardless of the requested fields', async () => {
+test('charges for a match even if it has none of the requested fields', async () => {
   const fields = { email: 'ada@example.com', data_include: 'nothing' };
   const found = await outcomeOf('POST', '/v1/data/api/professionals/people-enrich', fields);
   expect(found.answer.body).toEqual({ status: 200, likelihood: 8, data: {} });
   expect(found).toMatchObject({ types: SETTLED, spent: '0.322000000000', owed: '0.28', invoiced: '0.28' });
 });
 
-test('records a cost per result, and charges a fixed price that covers the cost', async () => {
+test('records a cost per result, and charges a price that covers the cost', async () => {
   const search = '/v1/data/api/professionals/people-search';
   for (const [limit, cost] of [
     [3, '0.045'],
@@ -424,7 +430,7 @@ describe('the response of a provider', () => {
     ['an implausible number', 1e15, 4, true],
     ['a text', 'many', 4, true],
     ['an object', { a: 1 }, 4, true],
-  ])('determines the billed number of results: %s', async (_, people, result, estimated) => {
+  ])('determines the recorded number of results, or an estimate of it: %s', async (_, people, result, estimated) => {
     const { said, item, spent } = await search(respondWithJson({ people }));
     expect([said.status, item?.usage, item?.estimated]).toEqual([200, { lookup: 1, result }, estimated]);
     expect(spent).toBeCloseTo(0.1725, 12);
@@ -457,7 +463,7 @@ describe('the response of a provider', () => {
     },
   );
 
-  test('is returned as JSON whatever its media type, and a redirect is not followed', async () => {
+  test('is returned as JSON even if its media type is HTML, and a redirect is not followed', async () => {
     const { said } = await search((response) => {
       response.writeHead(203, { 'content-type': 'text/html', 'set-cookie': 'a=b', 'x-frame-options': 'none' });
       response.end('{"people": ["<script>"]}');
@@ -475,7 +481,7 @@ describe('a file', () => {
   const IMAGE = '/v1/data/api/maps/solar/rgb-image?id=ZXhhbXBsZS1yZ2ItaW1hZ2U';
   const headers = () => ({ authorization: `Bearer ${account.apiKey}` });
 
-  test('is returned unchanged, with its price in a header', async () => {
+  test('is returned with its media type, and with its price in a header', async () => {
     const answer = await fetch(`${world.api}${IMAGE}`, { headers: headers() });
     const bytes = Buffer.from(await answer.arrayBuffer());
     expect([answer.status, answer.headers.get('content-type'), bytes.subarray(0, 4).toString('latin1')]).toEqual([
@@ -496,7 +502,7 @@ describe('a file', () => {
     ['fault=html', 502, 'upstream_error'],
     ['fault=svg', 502, 'upstream_error'],
     ['fault=500', 502, 'upstream_error'],
-  ])('returns for %s the status %d without a charge', async (directive, status, code) => {
+  ])('costs nothing if the provider responds with %s; the status is %d', async (directive, status, code) => {
     await told('google-solar', directive);
     const before = await world.fetchBalance(account);
     const { status: answered, body } = await world.send('GET', IMAGE, { headers: headers() });

@@ -1,6 +1,6 @@
 /**
- * Random requests for lookups. Every status is documented, and none is 500. An error costs nothing unless the provider
- * charges for it. No money stays held, and providers receive only fields that their catalogue entries allow.
+ * Random requests for lookups. Every status is an expected one, and none is 500. An error costs nothing unless the
+ * lookup charges for a 404. No money stays held, and requests to providers stay within the caps of the catalogue.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -48,7 +48,7 @@ function deep(levels: number): unknown {
   return levels === 0 ? 1 : { a: deep(levels - 1) };
 }
 
-/** Field names that could add a cost that the price does not cover, or replace a value that the gateway sets. */
+/** Field names that a provider may interpret in its own way, names that every object inherits, and odd names. */
 const NAMES = [
   'fields',
   '$fields',
@@ -63,7 +63,7 @@ const NAMES = [
   '',
 ];
 
-/** Returns variants of a name that a provider may treat as the same field. */
+/** Returns a name, three times as likely, and variants of it that a provider may treat as the same field. */
 function spellings(name: string): readonly string[] {
   const snake = name.replace(/[A-Z]/g, (each) => `_${each.toLowerCase()}`);
   return [
@@ -120,7 +120,7 @@ const CLIENTS = {
   referer: 'https://client.example',
 };
 
-test('returns a documented status for every request, and sends providers only what the catalogue allows', async () => {
+test('returns an expected status for every request, and calls providers within the caps of the catalogue', async () => {
   const seen = new Set<number>();
   await fetch(`${world.sandbox}/data-vendors/received`, { method: 'DELETE' });
   await fc.assert(
@@ -151,7 +151,7 @@ test('returns a documented status for every request, and sends providers only wh
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
 
-/** Uses `fetch`, because the client of the test world parses the body, which may be invalid here. */
+/** Uses `fetch`, because the client of the test world parses JSON responses, and a response to HEAD has no body. */
 async function send({ method, path, fields, stray }: Asked) {
   const inBody = method === 'POST' || method === 'PUT';
   const query = new URLSearchParams(pairs(inBody ? stray : { ...fields, ...stray })).toString();
@@ -184,8 +184,9 @@ interface Received {
 const USUAL = ['accept', 'connection', 'content-length', 'content-type', 'host', 'user-agent'];
 
 /**
- * Checks that a request to a provider is one of its lookups, within the caps and with the fixed values of its catalogue
- * entry. The request must contain no credential of the account and no header of the client.
+ * Checks that a request to a provider is one of its lookups, within the caps of the catalogue entry. A body must have
+ * the fixed values of the entry. Only usual headers, headers of the entry and the credential may be sent, and neither a
+ * credential of the account nor a header value of the client.
  */
 function expectFitting({ vendor, method, url, headers, body }: Received): void {
   const { credential, sandboxPath } = readProviders().find(({ slug }) => slug === vendor) as never as {

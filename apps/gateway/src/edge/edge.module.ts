@@ -40,7 +40,7 @@ import { BodyParser } from './validation/body-parser.ts';
 import { ValidationPipe } from './validation/validation.ts';
 
 const SWEEP_INTERVAL_MS = 60_000;
-/** Creates payers that record rejected requests. */
+/** Creates payers. Those of accounts record requests that are rejected for lack of money. */
 const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
 /** Shared by all API modules: authentication, reads that follow writes, idempotency, and error handling. */

@@ -52,7 +52,7 @@ describe('a known path with another method', () => {
     expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'POST', '']);
   });
 
-  test('supports HEAD on every path that supports GET', async () => {
+  test('supports HEAD on a path that supports GET', async () => {
     const answer = await fetch(`${world.api}/v1/models`, { method: 'HEAD' });
     expect([answer.status, await answer.text()]).toEqual([200, '']);
   });
@@ -116,7 +116,7 @@ describe('a URL', () => {
     ['GET', '/topup/payment-methods/?x=1', undefined, 200],
     ['GET', '/accounts/create/', undefined, 405],
     ['POST', '/v1/chat/completions/', {}, 401],
-  ])('is the same with a trailing slash: %s %s', async (method, route, body, status) => {
+  ])('reaches the same route with a trailing slash: %s %s', async (method, route, body, status) => {
     expect((await world.send(method, route, { body })).status).toBe(status);
   });
 
@@ -128,7 +128,7 @@ describe('a URL', () => {
 });
 
 describe('an error', () => {
-  test('quotes only a part of a long value', async () => {
+  test('has a message of at most 1,001 characters if it quotes a long value', async () => {
     const tools = [{ type: 'function', function: { name: 'f' } }];
     const model = 'x'.repeat(256);
     const answers = [
@@ -187,7 +187,7 @@ describe('every response', () => {
 
 describe('a browser', () => {
   test.each([CHAT, '/keys/x', '/accounts/create', '/nope'])(
-    'may send requests to %s from any origin, with every header that clients use',
+    'may send requests to %s from any origin, with the headers that clients use',
     async (route) => {
       const asked =
         'authorization,api-key,x-api-key,x-credit-id,x-query-source,x-private-model,ehbp-encapsulated-key,content-type';
@@ -216,7 +216,7 @@ describe('a gateway', () => {
     expect([status, body]).toEqual([200, { status: 'ok' }]);
   });
 
-  test('is draining after a shutdown has started, and serves requests until load balancers have noticed', async () => {
+  test('reports draining once a shutdown has started, and serves requests during the drain delay', async () => {
     const gateway = await world.startGateway({ drainDelayMs: 200 });
     const closing = gateway.close();
     const ask = (path: string) => fetch(`${gateway.api}${path}`);

@@ -102,7 +102,7 @@ describe('a client that disconnects', () => {
     },
   );
 
-  test('pays for the complete response, which is saved for a retry, if it has sent an Idempotency-Key', async () => {
+  test('pays for the complete response if it has sent an Idempotency-Key', async () => {
     const account = await world.createAccount(1.05);
     const headers = { 'idempotency-key': crypto.randomUUID() };
     await leave(account, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ', headers });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { money } from '#kernel';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 
-/** The most expensive chat model. */
+/** One of the most expensive chat models. */
 const MODEL = 'anthropic/claude-opus-4.7';
 const PER_TOKEN = 25e-6 * 1.055;
 const ANSWER = 500 * PER_TOKEN;

@@ -71,7 +71,7 @@ async function journal(accountLike: string): Promise<bigint> {
 }
 
 describe('the ledger after a mixed run', () => {
-  test('has exactly the billed cost of every call with reported usage', async () => {
+  test('has in total exactly the billed cost of the calls with reported usage', async () => {
     const lines = await world.bill.fetchLines();
     const reported = lines.filter(({ fault }) => fault !== 'cut' && fault !== 'no_usage');
     const exact = (await charges()).filter((charge) => !isEstimated(charge));
@@ -96,7 +96,7 @@ describe('the ledger after a mixed run', () => {
     expect(await journal('cost:openai')).toBe(owed);
   });
 
-  test('explains every charge by its usage and the published prices', async () => {
+  test('explains every settled charge by its usage and the published prices', async () => {
     const facts = await world.listEvents();
     const lists = new Map<string, readonly PriceListLine[]>();
     for (const { type, data } of facts) if (type === 'PriceListPublished') lists.set(data.version, data.lines);

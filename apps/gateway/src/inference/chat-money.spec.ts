@@ -40,7 +40,7 @@ describe('an account without enough money', () => {
     });
   });
 
-  test('gets the number of affordable tokens: that many are served, and not one more', async () => {
+  test('gets the number of affordable tokens: max_tokens may have this value, and not one more', async () => {
     const account = await poor();
     const { status, body } = await world.sendChat(account, 'tokens=1', { max_tokens: 4_096 });
     expect(status).toBe(402);
@@ -126,7 +126,7 @@ describe('a limit of the caller', () => {
     ['openrouter', 'google/gemini-2.5-flash'],
     ['groq', 'openai/gpt-oss-20b'],
     ['deepinfra', 'openai/gpt-oss-20b'],
-  ])('is sent to %s under the name that the provider uses', async (provider, model) => {
+  ])('limits the completion at %s, whose field may have another name', async (provider, model) => {
     const only = provider === 'openrouter' ? {} : { provider: { only: [provider] } };
     const { status, body } = await world.sendChat(rich, 'tokens=50', { model, max_tokens: 5, ...only });
     expect([status, body.usage?.completion_tokens]).toEqual([200, 5]);
@@ -141,7 +141,7 @@ describe('a limit of the caller', () => {
     expect(amount).toBeLessThan(30 * 2_110_000);
   });
 
-  test.each([128_001, 1e9, 1e30, 1e308])('is reduced from %d to the maximum of the model', async (max_tokens) => {
+  test.each([128_001, 1e9, 1e30, 1e308])('may exceed the maximum of the model: %d', async (max_tokens) => {
     const { status, body } = await world.sendChat(rich, 'tokens=50', { max_tokens, n: 2 });
     expect([status, body.usage.completion_tokens]).toEqual([200, 100]);
   });

@@ -166,7 +166,7 @@ describe('a chat with a model that supports only the Responses API', () => {
   });
 });
 
-test('calls the Responses API for a model that supports only that API, whatever the parameters', async () => {
+test('serves a response with presence_penalty by a model that supports only the Responses API', async () => {
   const input = '[[sandbox tokens=3]]';
   const { status, body } = await world.post('/v1/responses', { model: CODEX, input, presence_penalty: 1 }, account);
   expect([status, body.output_text]).toEqual([200, 'every coin that']);

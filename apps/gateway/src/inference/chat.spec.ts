@@ -117,13 +117,13 @@ describe('a chat completion', () => {
     expect(Number(await world.fetchBalance(account))).toBeCloseTo(balance - 2 * 0.00001028625, 12);
   });
 
-  test('is paid with the key if a key and a credit id are sent', async () => {
+  test('is paid by the account if both its key and its credit id are sent', async () => {
     const other = await world.createAccount(0.105);
     await ask(HELLO, { 'x-api-key': other.apiKey, 'x-credit-id': other.creditId });
     expect(await world.fetchBalance(other)).toBe('0.10498971375');
   });
 
-  test('is requested without fields of the gateway and without fields that the model does not support', async () => {
+  test('succeeds with fields of the gateway, odd fields and fields that the model does not support', async () => {
     const ours = {
       query_source: 'x',
       session_id: 1,
@@ -158,7 +158,7 @@ describe('a chat completion', () => {
     expect(body.usage.prompt_tokens).toBeGreaterThan(2 * 85);
   });
 
-  test('delivers any text unchanged', async () => {
+  test('delivers a text with special characters unchanged', async () => {
     const text = 'ünï 🎉 "usage": null, "id":"x", \\n data: [DONE] \u2028';
     const content = `[[sandbox text=${JSON.stringify(text)}]]`;
     const messages = [{ role: 'user', content }];
@@ -192,7 +192,7 @@ describe('a streamed chat completion', () => {
   });
 
   test.each([GPT, 'openai/gpt-4o-mini'])(
-    'has one id, the model name of the gateway, and null only in fields that may be null: %s',
+    'has one id, the model name of the gateway, and usage only in its last chunk: %s',
     async (model) => {
       const { headers, events } = await stream({ model });
       for (const [i, event] of events.slice(0, -1).entries()) {
@@ -214,7 +214,7 @@ describe('a streamed chat completion', () => {
     },
   );
 
-  test('always reports its usage, in a chunk without choices only if include_usage is set', async () => {
+  test('reports its usage, in a chunk without choices only if include_usage is true', async () => {
     const last = [{ index: 0, delta: {}, finish_reason: null }];
     for (const [stream_options, choices] of [
       [{ include_usage: false }, last],
@@ -286,10 +286,10 @@ describe('a chat that cannot be served', () => {
     ['text', '"x"'],
     ['a number', 7],
     ['null', 'null'],
-    ['nothing', undefined],
-    ['a prototype', '{"__proto__":{"model":"x"}}'],
+    ['missing', undefined],
+    ['an object with __proto__', '{"__proto__":{"model":"x"}}'],
     [
-      'endless nesting',
+      'nested too deeply',
       `{"model":"${GPT}","messages":[{"role":"user","content":${'['.repeat(9_999)}${']'.repeat(9_999)}}]}`,
     ],
   ])('is rejected for a body that is %s', async (_, body) => {

@@ -294,7 +294,7 @@ describe('a model of several providers', () => {
     expect(spent).toBe(NOTHING);
   });
 
-  test('costs nothing if all of them fail, and returns the error of the last one', async () => {
+  test('costs nothing if all of them fail, and returns an error', async () => {
     const { answer, facts, record, spent } = await asked('fault=500', { provider: { order: PROVIDERS } });
     expect(answer.status).toBe(502);
     expect(tries(facts[0]?.data)).toEqual([

@@ -1,4 +1,4 @@
-/** Which fields of a request are forwarded to a provider, and which are never forwarded. */
+/** Which fields of a request are forwarded to a provider, and which are not. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isPrivate, readCatalogue, type TokenPricedModel } from '#catalogue';
 import {
@@ -24,7 +24,7 @@ afterAll(() => tapped.close());
 const messages = [{ role: 'user', content: '[[sandbox tokens=2]]' }];
 const chat = (body: object) => world.post('/v1/chat/completions', { messages, max_tokens: 9, ...body }, account);
 
-/** Checks that exactly one call to a provider was made, and returns its body. */
+/** Checks that the request succeeded with exactly one call to a provider, and returns the body of this call. */
 async function heardOf(answer: Promise<TestResponse>): Promise<Record<string, unknown>> {
   const { status, text } = await answer;
   const received = tap.takeReceived();
@@ -62,7 +62,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
 };
 
 const everything = (upstream: Record<string, unknown>) => Object.keys(upstream).sort();
-/** The fields of every request. */
+/** The fields of every chat that a provider receives. */
 const HEAD = ['messages', 'model'];
 
 describe('fields that an endpoint supports', () => {
@@ -121,7 +121,7 @@ describe('fields that an endpoint supports', () => {
     });
   });
 
-  test('are all forwarded for embeddings', async () => {
+  test('are all forwarded for embeddings, with the model name of the provider', async () => {
     const body = {
       model: 'openai/text-embedding-3-small',
       input: 'Hi',

@@ -7,15 +7,15 @@ import { listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const THINKS_MS = 300;
-/** More reasoning tokens per second than any model with hidden reasoning generates. */
+/** More reasoning tokens per second than an estimate may assume. */
 const FASTEST = 300;
 
 /** More text than fits into the buffers between the provider and a client that does not read. */
 const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
 
 /**
- * Simulates a provider whose model reasons before or after its first chunk. Then it sends a complete response, or only
- * the start of one.
+ * Simulates a provider whose model reasons before or after its first chunks. Then the provider sends the rest of the
+ * response, or one more chunk and no end.
  */
 const upstream = createServer(async (request, response) => {
   let asked = '';
@@ -84,7 +84,7 @@ test('charges a client that disconnects at the first word for the reasoning unti
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
-test('does not raise the estimate for later requests after responses that reasoned before their first byte', async () => {
+test('estimates within the bound after responses that reasoned before their first chunk', async () => {
   const other = await world.createAccount(5.25);
   const messages = [{ role: 'user', content: 'think at first' }];
   for (let times = 0; times < 3; times++)

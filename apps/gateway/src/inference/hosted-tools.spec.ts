@@ -1,4 +1,4 @@
-/** Hosted tools, which providers run and bill themselves. They are never forwarded to a provider. */
+/** Hosted tools other than web search: providers run and bill them. Chats and responses with one are rejected. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
@@ -170,7 +170,7 @@ test('does not forward fields that would change the bill', async () => {
   }
 });
 
-test('forwards functions, images, files and audio to models that support them', async () => {
+test('forwards functions, images, files and audio to a model that supports them', async () => {
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
   const data = 'data:application/pdf;base64,JVBERi0=';
   const content = [

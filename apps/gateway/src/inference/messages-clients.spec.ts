@@ -7,7 +7,7 @@ const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
 const GEMINI = 'google/gemini-2.5-flash';
 const OPEN = 'openai/gpt-oss-120b';
-/** One model for each protocol of providers. */
+/** At least one model for each protocol of providers. */
 const MODELS = [CLAUDE, 'claude-opus-4-7', GPT, GEMINI, OPEN];
 /** A model whose provider returns its reasoning without signatures. */
 const THINKER = 'qwen/qwen3-235b-a22b-thinking';
@@ -194,7 +194,7 @@ describe('errors', () => {
       () => client.messages.countTokens({ model: 'nope', messages: asking('').messages }),
     ],
     [
-      'a count of tokens without a key',
+      'a count of tokens with an unknown key',
       401,
       'AuthenticationError',
       'authentication_error',
@@ -272,7 +272,7 @@ describe('a message', () => {
     ['a user id', { metadata: { user_id: 'x'.repeat(200) } }],
     ['a tool that must not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
     ['no parallel tool calls', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
-  ])('may include %s with every model', async (_, more) => {
+  ])('may include %s with models of three providers', async (_, more) => {
     for (const model of [CLAUDE, GPT, GEMINI]) {
       const { stop_reason, content } = await ask(more, model);
       expect([model, stop_reason, content.length]).toEqual([model, 'end_turn', 1]);
@@ -303,7 +303,7 @@ describe('a message', () => {
     }
   });
 
-  test.each([false, true])('may be based on a web search, which is charged, streamed: %s', async (stream) => {
+  test.each([false, true])('may be based on a web search, which its usage counts, streamed: %s', async (stream) => {
     const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 } as const];
     for (const model of [CLAUDE, GEMINI]) {
       const asked = { ...asking('tool=any', model), tools };
@@ -352,7 +352,7 @@ describe('a count of tokens', () => {
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 
-  test('is an estimate for a long text', async () => {
+  test('differs from the actual number by less than 1% for a long text', async () => {
     const content = 'word '.repeat(400_000);
     const { input_tokens } = await client.messages.countTokens({
       model: CLAUDE,

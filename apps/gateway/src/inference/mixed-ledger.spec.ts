@@ -4,8 +4,8 @@ import { formatUsd, type PicoUsd, parseUsd } from '#kernel';
 import { isEstimated, isExplained, listCallItems, listCharges, type TestAccount, TestWorld } from '#testing';
 
 /**
- * Models of several providers. They are called through every API, non-streaming and streamed, with search, tools and
- * faults. The first model supports chat completions and Responses, the second one only Responses.
+ * Models of several providers. They are called through chat completions and Responses, non-streaming and streamed, with
+ * search and faults. The first model supports chat completions and Responses, the second one only Responses.
  */
 const CHATS = [
   'openai/gpt-5-mini',

@@ -104,7 +104,7 @@ function toModelList(
 
 /**
  * Private models are included only in `all`, because the chat routes do not serve them.
- * @throws BadRequestError for an unknown type
+ * @throws BadRequestError for an unknown type, unless the list contains `all`
  */
 function parseModelFilter(typeList: string): ModelFilter {
   const allowedTypes = [...MODEL_TYPES, 'all'] as const;
@@ -115,7 +115,7 @@ function parseModelFilter(typeList: string): ModelFilter {
   return { types: MODEL_TYPES.filter((type) => types.includes(type)), includesPrivate: false };
 }
 
-/** Returns the median cost of a query and how many such queries 1 USD pays for; null without recent queries. */
+/** Returns the median cost of a query and how many such queries 1 USD pays for; null without recent charged queries. */
 function toMedianJson(median: MedianPrice | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
   const prompts = Number(parseUsd('1') / median.price);

@@ -164,7 +164,7 @@ describe('the list of models', () => {
     ['embedding', ['embedding']],
     ['audio', ['audio']],
     ['all', ['chat', 'embedding', 'image', 'video', 'audio']],
-  ])('has for "?type=%s" all models of the types %j', async (type, types) => {
+  ])('has for "?type=%s" the models of the types %j, and private ones only for all', async (type, types) => {
     const found = await rows(`?type=${type}`);
     expect(new Set(found.map((row) => row.type))).toEqual(new Set(types));
     const all = (await rows('?type=all')).filter((row) => types.includes(row.type));
@@ -228,7 +228,7 @@ describe('one model', () => {
 describe('the endpoints of a model', () => {
   const endpoints = async (id: string) => (await world.get(`/v1/models/${id}/endpoints`)).body.data.endpoints;
 
-  test('are listed with their prices, privacy and limits, and whether they serve by default', async () => {
+  test('are listed with their privacy and limits, and whether they serve by default', async () => {
     const { status, body } = await world.get('/v1/models/deepseek/deepseek-r1/endpoints');
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ id: 'deepseek/deepseek-r1', architecture: { input_modalities: ['text'] } });
@@ -247,7 +247,7 @@ describe('the endpoints of a model', () => {
     ]);
   });
 
-  test('are found by an alias, with an encoded slash, and at both paths', async () => {
+  test('are found by an alias, with an encoded slash, and at both paths, but not for an unknown model', async () => {
     const { body } = await world.get('/v1/models/openai/gpt-5/endpoints');
     for (const path of ['/models/openai/gpt-5', '/v1/models/openai%2Fgpt-5', '/models/gpt-5', '/v1/models/gpt-5'])
       expect((await world.get(`${path}/endpoints`)).body).toEqual(body);

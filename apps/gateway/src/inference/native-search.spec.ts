@@ -100,13 +100,13 @@ describe('a model with native search', () => {
     await assertBooksAreTheBill();
   });
 
-  test('is prompted and not forced to search if it reasons', async () => {
+  test('reasons on request although the plugin requests a search', async () => {
     const answer = await ask('tokens=40 reasoning=8', { ...WEB, reasoning: { effort: 'high' }, max_tokens: 4_000 });
     expect([answer.status, answer.body.usage.completion_tokens_details.reasoning_tokens]).toEqual([200, 8]);
     await assertBooksAreTheBill();
   });
 
-  test('supports a search with adaptive reasoning, requested or not', async () => {
+  test('supports the plugin with and without adaptive reasoning', async () => {
     const more = { model: 'anthropic/claude-opus-4.7', max_tokens: 2_000 };
     const forced = await ask('tokens=4', { ...more, ...WEB });
     expect(forced.body.choices[0].message.annotations).toHaveLength(1);
@@ -161,7 +161,7 @@ test('allows only as many searches as the hold covers', async () => {
   await assertBooksAreTheBill();
 });
 
-test('streams searches to OpenAI’s client', async () => {
+test('streams a chat with native search to OpenAI’s client', async () => {
   const client = new OpenAI({ baseURL: `${world.api}/v1`, apiKey: account.apiKey, maxRetries: 0 });
   const messages = [{ role: 'user' as const, content: `What is new? [[sandbox ${SEARCH}]]` }];
   const stream = client.chat.completions.stream({ model: CLAUDE, messages, tools: [TOOL as never] });

@@ -4,7 +4,7 @@ import type { Foundation } from '#foundation';
 import type { ProcessRole } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
 
-/** How often expired responses are deleted. An expired response is not returned, even if it is not deleted yet. */
+/** How often expired responses are deleted. An expired one can be neither read nor continued before it is deleted. */
 const SWEEP_INTERVAL_MS = 60 * 60_000;
 
 /** Opens the store of responses. Every gateway deletes expired responses; deleting a response twice is harmless. */

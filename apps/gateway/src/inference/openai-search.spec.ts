@@ -105,7 +105,7 @@ describe('a response of a GPT that has native search', () => {
     expect(numbers).toEqual([...numbers.keys()]);
   });
 
-  test('can be continued by the same model and by others', async () => {
+  test('can be continued by the same model and by another one', async () => {
     const { id } = (await respond(`${SEARCH} reasoning=4 text="Found it"`, { tools: [TOOL] })).body;
     for (const model of [GPT, 'anthropic/claude-haiku-4.5']) {
       const { status, body } = await respond('tokens=3', { model, previous_response_id: id });

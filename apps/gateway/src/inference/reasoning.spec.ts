@@ -30,7 +30,7 @@ describe.each([false, true])('reasoning, streamed: %s', (stream) => {
     expect(text).toContain(THOUGHT);
   });
 
-  test.each(TELLING)('is not returned by %s if it is excluded, but is charged', async (_, model) => {
+  test.each(TELLING)('is not returned by %s if it is excluded, but is counted in the usage', async (_, model) => {
     const { status, text } = await ask(model, { stream, reasoning: { effort: 'medium', exclude: true } });
     expect(status).toBe(200);
     expect(text).toContain('Yes');

@@ -131,7 +131,7 @@ test.each<[string, readonly object[]]>([
   expect([status, body.error.param]).toEqual([400, param]);
 });
 
-describe('a response of a model whose providers retain nothing', () => {
+describe('a response of a model with an endpoint that retains nothing', () => {
   const ZDR = 'deepseek/deepseek-chat-v3.1';
 
   test.each<[string, object, boolean]>([

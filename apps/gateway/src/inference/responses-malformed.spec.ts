@@ -1,4 +1,4 @@
-/** Requests of agents, each with one malformed member: served, or rejected before a charge with its location. */
+/** Requests of agents, each with one malformed member: served, or rejected with its location. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { generateMalformed, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
@@ -47,7 +47,7 @@ afterAll(() => world.close());
 test.each([
   ['openai/gpt-5-mini', '/v1/responses'],
   ['anthropic/claude-haiku-4.5', '/v1/responses/compact'],
-])('serves or rejects malformed requests for %s at %s', async (model, route) => {
+])('serves malformed requests for %s at %s, or rejects them with 400 and a location', async (model, route) => {
   const found: string[] = [];
   const left = generateMalformed(AGENT);
   const isWrong = ({ status, body }: TestResponse) => {

@@ -60,7 +60,7 @@ interface Line {
 }
 const bill = async (): Promise<readonly Line[]> => (await fetch(`${world.sandbox}/bill/lines`)).json() as never;
 const lastLine = async () => (await bill()).at(-1) as Line;
-/** Returns the protocol of the last call to the provider. */
+/** Returns the protocol of the last call that the provider billed. */
 const lastLanguage = async () => ((await lastLine()).id.startsWith('resp_') ? 'responses' : 'chat');
 const lastFact = async (payer = account) =>
   (await world.listEvents(payer)).at(-1) as unknown as { type: string; data: never };
@@ -129,7 +129,7 @@ describe('a model that supports Responses', () => {
     expect(second.usage.input_tokens - without.usage.input_tokens).toBe(40);
   });
 
-  test('ignores returned reasoning without encrypted content', async () => {
+  test('accepts returned reasoning without encrypted content', async () => {
     const { output } = (await ask(directed('tokens=9 reasoning=4'), { store: false })).body;
     const { status } = await ask([{ role: 'user', content: 'Hi' }, ...output, { role: 'user', content: 'Go' }]);
     expect(status).toBe(200);
@@ -226,7 +226,7 @@ describe('a model that supports Responses', () => {
   test.each([
     ['presence_penalty', { presence_penalty: 0.5 }],
     ['a limit below the minimum of Responses', { max_output_tokens: 4 }],
-  ])('is called through chat completions for a parameter that only chats support: %s', async (_, more) => {
+  ])('is called through chat completions for a request that only chats support: %s', async (_, more) => {
     expect((await ask(directed('tokens=3'), { model: PLAIN, ...more })).status).toBe(200);
     expect(await lastLanguage()).toBe('chat');
   });
@@ -380,7 +380,7 @@ describe('a conversation of several models', () => {
     [CLAUDE, GPT],
     [GPT, TRANSLATED],
     [TRANSLATED, PLAIN],
-  ])('continues from %s to %s with calls and reasoning', async (one, other) => {
+  ])('continues from %s to %s with a tool call', async (one, other) => {
     const first = (await ask(directed('tool=weather'), { model: one, tools: [WEATHER] })).body;
     const [call] = first.output.filter(({ type }: { type: string }) => type === 'function_call');
     const output = { type: 'function_call_output', call_id: call.call_id, output: 'sunny' };
@@ -406,7 +406,7 @@ describe('a translated response', () => {
     expect(whole.usage.input_tokens).toBeGreaterThan(3_000);
   });
 
-  test('fails in its last event if it ends before its first token, and costs nothing', async () => {
+  test('ends with response.failed if the provider ends before the first token, and costs nothing', async () => {
     const answer = await ask(directed('fault=malformed'), { model: TRANSLATED, stream: true });
     expect(typesOf(answer)).toEqual(['response.created', 'response.in_progress', 'response.failed', '[DONE]']);
     expect(answer.events.at(-2).response).toMatchObject({ output: [], usage: { total_tokens: 0, cost: 0 } });

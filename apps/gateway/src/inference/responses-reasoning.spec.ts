@@ -22,7 +22,7 @@ const always = { tools: [TOOL], reasoning: { effort: 'medium' }, max_output_toke
 const ask = (body: object, model = CLAUDE) => world.post('/v1/responses', { model, ...always, ...body }, account);
 const said = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'Sun' });
 
-/** Returns the thinking blocks that the provider received. */
+/** Checks that the first call since `takeReceived` requested thinking, and returns the thinking blocks in it. */
 function thoughtsHeard(): readonly unknown[] {
   const { body } = tap.takeReceived()[0] as Wiretap['received'][number];
   expect(body.thinking).toMatchObject({ type: 'enabled' });
@@ -59,7 +59,7 @@ describe.each([false, true])('the reasoning of Claude, streamed: %s', (stream) =
     expect(thoughtsHeard()).toHaveLength(1);
   });
 
-  test('is ignored by models of other providers, and their reasoning is ignored by Claude', async () => {
+  test('may be sent to a model of another provider, whose reasoning may be sent to Claude', async () => {
     const { output } = await answered({ input: [user], include: [ENCRYPTED] });
     const call = output.at(-1);
     await answered({ input: [user, ...output, said(call.call_id)], reasoning: {} }, 'openai/gpt-5-mini');

@@ -85,7 +85,7 @@ describe('a stored response', () => {
     expect(facts.filter((type) => type === 'HoldSettled')).toHaveLength(3);
   });
 
-  test('can be continued on any gateway immediately', async () => {
+  test('can be continued on another gateway immediately', async () => {
     const api = await world.addGateway();
     const { id } = (await ask('Hello')).body;
     const body = { model: GPT, input: 'And?', previous_response_id: id };
@@ -140,7 +140,7 @@ describe('a stored response', () => {
     },
   );
 
-  test('is rejected with 414 if the id is too long', async () => {
+  test('cannot be read by an id that is too long: the status is 414', async () => {
     expect((await read('a'.repeat(9_000))).status).toBe(414);
   });
 
@@ -184,7 +184,7 @@ describe('a reference to an item', () => {
     }
   });
 
-  test('finds items of an earlier conversation, regardless of the provider that generated them', async () => {
+  test('finds items of an earlier conversation that models of two providers generated', async () => {
     const first = (await ask([user('One')])).body;
     const second = (await ask([user('One'), ...first.output.map(refer), user('Two')], { model: 'claude-haiku-4.5' }))
       .body;
@@ -256,7 +256,7 @@ describe('a response whose client has disconnected', () => {
   });
 
   test.each([GPT, 'google/gemini-2.5-flash'])(
-    'is generated to its end and stored if that was requested: %s',
+    'is generated to its end and stored if storage was requested: %s',
     async (model) => {
       const { record, payer } = await left(model, { store: true });
       expect(record).toMatchObject({ output_count: 4, error_code: null, isEstimated: false });
@@ -338,7 +338,7 @@ describe('the conversation service', () => {
     const refer = (name: string) => ({ type: 'item_reference', id: name });
     const written = ({ saved }: Stored) => saved.at(-1)?.sealed.box.length;
 
-    /** Stores one turn, which continues a conversation by `previous` or only by references to its items. */
+    /** Stores one turn, which may continue a conversation by `previous` or by references to its items, and loads it. */
     async function turn(
       conversations: ConversationService,
       n: number,
@@ -457,7 +457,7 @@ describe('the response store', () => {
     expect(await left('resp_a', 'resp_b', 'resp_c')).toEqual([]);
   });
 
-  test('serialises a deletion and a concurrent continuation, and rejects a later continuation', async () => {
+  test('serialises a deletion and a concurrent continuation; a missing response cannot be continued', async () => {
     await save('resp_before');
     const saving = await pool.connect();
     await saving.query('begin');

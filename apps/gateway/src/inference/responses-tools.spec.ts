@@ -1,4 +1,4 @@
-/** Tools of Responses that chats do not have: namespaces, custom tools and allowed tools. All models support them. */
+/** Namespaces, custom tools and allowed tools in Responses, with a model of each protocol. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
@@ -113,8 +113,8 @@ describe.each(MODELS)('%s', (model) => {
   });
 });
 
-/** A request of a coding agent, with all additional fields that agents send. */
-test.each(MODELS)('serves an agent with %s, whatever additional fields it sends', async (model) => {
+/** A request of a coding agent, with additional fields that such agents send. */
+test.each(MODELS)('serves an agent that sends additional fields, with %s', async (model) => {
   const passthrough = {
     turn_id: 'turn_1',
     create_time: 1.5,

@@ -57,7 +57,7 @@ export class ResponsesInput implements ResponsesBody {
 
   @Field({ type: 'object' })
   @IsOptional()
-  @Satisfies(isReasoning, 'reasoning must be an object whose effort is a string')
+  @Satisfies(isReasoning, 'reasoning must be an object whose effort and summary are strings')
   reasoning?: JsonObject | null;
 
   @Field({ type: 'object' })

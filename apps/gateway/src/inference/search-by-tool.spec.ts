@@ -271,7 +271,7 @@ describe('a failure during searches', () => {
   const failing = `${SEARCH} text=${JSON.stringify(JSON.stringify({ query: '[[sandbox fault=500 at=exa]]' }))}`;
 
   test.each([false, true])(
-    'adds no fee if a search fails, and is reported to the model (stream: %p)',
+    'adds no fee if a search fails, and the model is called again (stream: %p)',
     async (stream) => {
       expect((await ask(failing, { stream })).status).toBe(200);
       expect(counts((await charged()).charge)).toMatchObject({ calls: 2, searches: 0 });
@@ -313,7 +313,7 @@ describe('a failure during searches', () => {
     expect(await world.fetchBalance(account)).toBe(balance);
   });
 
-  test('leads to an estimate for every round if the provider reports no usage', async () => {
+  test('leads to an estimated charge for both rounds if the provider reports no usage', async () => {
     await ask(`${SEARCH} fault=no_usage`);
     const { charge } = await charged();
     expect(counts(charge)).toMatchObject({ calls: 2, estimated: true });
@@ -417,7 +417,7 @@ describe('the hold for searches', () => {
     return { creditId: account.creditId, apiKey: body.data.api_key };
   }
 
-  test('may cover only a response without a search; then the model does not search', async () => {
+  test('may cover only a response without a search; then a required search is rejected with 402', async () => {
     const key = await keyWith(0.01);
     const more = { model: MODEL, tools: [TOOL], max_tokens: 64 };
     expect((await world.sendChat(key, '', { ...more, plugins: [{ id: 'web' }] })).status).toBe(402);
@@ -427,7 +427,7 @@ describe('the hold for searches', () => {
     await assertBooksAreTheBill();
   });
 
-  test('is extended before each search of concurrent requests that share a balance', async () => {
+  test('is extended for searches of concurrent requests that share a balance', async () => {
     account = await world.createAccount(1.05);
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_, i) => ask(`${SEARCH} tool_times=2 id=${i}`, { stream: i % 2 === 0 })),

@@ -65,7 +65,7 @@ describe.each([
     expect(items.at(-1)).toMatchObject({ content: [{ annotations: expect.arrayContaining([expect.anything()]) }] });
   });
 
-  test('streams the events of each search', async () => {
+  test('streams the items of all searches, with the events of the first one in order', async () => {
     const events = await streamed(body);
     assertCoherent(events);
     const items = events.at(-1).response.output as readonly Item[];

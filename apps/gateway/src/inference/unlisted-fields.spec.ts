@@ -1,11 +1,11 @@
 /**
- * Unknown fields at every level of a request are never forwarded to a provider, by any API. For unknown types of tools
- * and content parts, which are rejected, see hosted-tools.spec.ts.
+ * Unknown fields are not forwarded to a provider, at any level of a request that the gateway interprets. For unknown
+ * types of tools and content parts, which are rejected, see hosted-tools.spec.ts.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createForm, openTappedWorld, PIXEL, type TappedWorld, type TestAccount } from '#testing';
 
-/** Parameters of providers that change a bill, and one that no provider has. */
+/** Names of parameters that change the bill of a provider, and names that no provider knows. */
 const WORDS = [
   ...[
     'planted',
@@ -42,10 +42,10 @@ const WORDS = [
   ],
 ];
 const MARK = 'planted-by-the-caller';
-/** Fields with content for the model, or with names that the caller chooses. */
+/** Fields with content for the model, or with names that the caller chooses. Objects in them are not changed. */
 const FREE: ReadonlySet<string> = new Set(['parameters', 'schema', 'input_schema', 'metadata', 'logit_bias', 'input']);
 
-/** Returns the value with all `WORDS` added as fields at every level. */
+/** Returns the value with all `WORDS` added as fields to each object, except below the fields in `FREE`. */
 function planted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(planted);
   if (typeof value !== 'object' || value === null) return value;

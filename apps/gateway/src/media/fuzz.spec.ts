@@ -1,6 +1,6 @@
 /**
  * Random requests to the routes for images, videos and audio. Every status is documented, and none is 500. An error
- * costs nothing. No hold and no temporary file remains.
+ * costs nothing. No hold and no uploaded file remains.
  */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -60,7 +60,7 @@ const odd = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<unknown>('x'.repeat(70_000), '🎉'.repeat(10_000)) },
 );
 
-/** Generates the fields of an example, some of them changed, omitted or added. */
+/** Generates the fields of an example, some of them changed, omitted, added or repeated. */
 function spoilt(names: readonly string[], example: object): fc.Arbitrary<readonly (readonly [string, unknown])[]> {
   const name = fc.constantFrom(...names, 'unknown', 'constructor', '__proto__', 'image[]', '');
   return fc
@@ -160,7 +160,7 @@ function expectDecent({ status, text, body }: TestResponse, { operationId, respo
 
 const money = async () => (await world.post('/credits/balance', undefined, account)).body;
 
-/** Checks that no money is held and no uploaded file remains after all responses have ended. */
+/** Waits until no money is held and no uploaded file remains. */
 async function expectNothingLeft(): Promise<void> {
   await world.waitUntil(async () => (await money()).held_usd === 0);
   const uploads = path.join(world.foundation.settings.dataDir, 'uploads');
@@ -171,7 +171,7 @@ async function expectNothingLeft(): Promise<void> {
 
 const options = { numRuns: RUNS, seed: SEED, endOnFailure: true };
 
-test('responds as documented to any JSON body, and leaves no hold or file', async () => {
+test('responds to random JSON bodies with documented statuses, and leaves no hold or uploaded file', async () => {
   const seen = new Set<number>();
   const all = routes('application/json');
   expect(all.length).toBeGreaterThan(0);
@@ -187,7 +187,7 @@ test('responds as documented to any JSON body, and leaves no hold or file', asyn
   await expectNothingLeft();
 }, 60_000);
 
-test('responds as documented to any form, and leaves no hold or file', async () => {
+test('responds to random forms with documented statuses, and leaves no hold or uploaded file', async () => {
   const seen = new Set<number>();
   const all = routes('multipart/form-data');
   expect(all.length).toBeGreaterThan(0);

@@ -9,8 +9,8 @@ export type RequestedRange =
   | { readonly kind: 'none' };
 
 /**
- * Returns which part of a file of `size` bytes to send. It is the complete file for several ranges, for an invalid
- * range, and for a range of a file that has changed (`If-Range`).
+ * Returns which part of a file of `size` bytes to send. It is the complete file without a range, for several ranges,
+ * for an invalid range, and if `ifRange` is not the current `etag`.
  * @returns kind `none` if the range is not satisfiable
  */
 export function parseRange(

@@ -427,7 +427,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     20,
   ],
   [
-    'rejects a missing or invalid credential exactly if one is required',
+    'rejects an invalid credential, and a missing one if one is required',
     (place) => {
       const [scheme] = schemesOf(place.operation);
       if (scheme === undefined) return [];
@@ -611,7 +611,7 @@ const NEED_NONE = [
   ...['/data/endpoints', '/private/attestation', '/health/live', '/openapi.json', '/docs'],
 ];
 
-test('every read responds as documented without PostgreSQL: with 503 if it needs stored data', async () => {
+test('every free read responds as documented without PostgreSQL: with 503 if it needs stored data', async () => {
   const isPaid = ({ operation }: Place) => operation.responses['402'] !== undefined;
   const needsProof = (place: Place) => schemesOf(place.operation).join() === 'payment';
   const asked = places

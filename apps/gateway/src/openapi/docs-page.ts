@@ -145,7 +145,7 @@ function resolveResponse(
   return components.responses[getRefName(response.$ref)] as DocumentedResponse;
 }
 
-/** Returns the schema that a reference points to. */
+/** Returns the schema that a reference points to. A schema that is no known reference is returned unchanged. */
 function resolveSchema(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
   return components.schemas[getRefName(String(schema.$ref))] ?? schema;
 }

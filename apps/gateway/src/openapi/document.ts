@@ -122,7 +122,7 @@ export function createOpenApiDocument(routes: readonly ControllerRoute[], url: s
   };
 }
 
-/** Converts `/keys/:id` to `/keys/{id}`. A wildcard gets its name from the options of the operation. */
+/** Converts `/keys/:id` to `/keys/{id}`. Parameters and wildcards get their names from `params`, in order. */
 function toPathTemplate(path: string, { params = {} }: OperationOptions): string {
   const names = Object.keys(params);
   let next = 0;
@@ -161,7 +161,7 @@ function toPathOperation(route: ControllerRoute, options: OperationOptions, comp
   };
 }
 
-/** Omits x-credit-id for paid operations, which require an API key. */
+/** Omits x-credit-id for paid operations: it pays only if the operator allows this. */
 function listSecuritySchemes({
   auth,
   paid,
@@ -178,7 +178,7 @@ function listPathParameters({ params = {} }: OperationOptions): Parameter[] {
   });
 }
 
-/** A streamed body cannot be compared with that of an earlier request, so it has no Idempotency-Key. */
+/** A streamed body cannot be compared with that of an earlier request, so its operation has no Idempotency-Key. */
 function listHeaderParameters({ paid, creates, streamed, headers = {} }: OperationOptions): Parameter[] {
   const ownParameters = Object.entries(headers).map(([name, { description, example }]) => {
     return { name, in: 'header' as const, required: true, description, schema: { type: 'string' }, example };

@@ -1,6 +1,6 @@
 /**
- * Malformed requests, generated from the schemas of the document and then corrupted. Every response is documented and
- * never a 500, and an error costs nothing.
+ * Valid and malformed requests, generated from the schemas of the document. Every response is documented and no
+ * response is a 500. An error costs nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -77,7 +77,7 @@ function asJson(value: unknown): unknown {
   return text === undefined ? null : JSON.parse(text);
 }
 
-/** Generates values that a schema allows. */
+/** Generates values that a schema allows, apart from patterns and formats. */
 function allowed(schema: JsonSchema): fc.Arbitrary<unknown> {
   const { $ref, type, enum: values, const: constant } = schema;
   if (typeof $ref === 'string') return allowed(document.components.schemas[$ref.split('/').at(-1) ?? ''] ?? {});
@@ -106,7 +106,7 @@ const OF_TYPE: Readonly<Record<string, (schema: JsonSchema) => fc.Arbitrary<unkn
   },
 };
 
-/** Generates a valid body, a body with some fields corrupted, removed or added, or a value that is not an object. */
+/** Generates a body that the schema allows, one with up to three fields changed, removed or added, or any value. */
 function bodies(schema: JsonSchema, example: object): fc.Arbitrary<unknown> {
   const made = allowed(schema) as fc.Arbitrary<Record<string, unknown>>;
   const kept = fc.subarray(Object.entries(example)).map((entries) => Object.fromEntries(entries));

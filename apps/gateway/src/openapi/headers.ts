@@ -76,7 +76,7 @@ export type ResponseHeaderOptions = Pick<
   'paid' | 'payPerRequest' | 'creates' | 'readsAccountEvents' | 'priced' | 'streamed' | 'errorFormat'
 >;
 
-/** Lists the headers that a response can have. */
+/** Lists the headers that a response can have in addition to x-request-id. */
 export function getResponseHeaders(
   status: number,
   {

@@ -1,6 +1,6 @@
 /**
- * A body with one malformed member, at every depth and for every provider protocol: it never causes a 5xx, and is never
- * charged.
+ * A body with one malformed member, at every depth and for every provider protocol: it causes no server error and
+ * leaves no money held.
  */
 
 import { once } from 'node:events';
@@ -177,7 +177,7 @@ describe('one malformed member causes no server error', () => {
 });
 const spoken = (message: JsonObject) => ({ messages: [{ role: 'user', content: 'Hello' }, message] });
 
-describe('the error names the path of what is malformed, for every model alike:', () => {
+describe('the error names what is malformed:', () => {
   test.each<readonly [path: string, must: string, JsonObject]>([
     ['model', 'a non-empty string', { model: '' }],
     ['messages', 'a non-empty array', { messages: [] }],
@@ -262,7 +262,7 @@ describe('a private model', () => {
   ];
 
   test.each(routes)(
-    'is rejected at %s with the same message, under each of its names, and is never sold',
+    'is rejected at %s with the same message, with or without a suffix, and appends no event',
     async (route, body) => {
       const { length: before } = await world.listEvents();
       for (const model of ['private/gpt-oss-120b', 'private/gpt-oss-120b:nitro', 'private/no-such']) {

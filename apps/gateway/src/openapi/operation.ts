@@ -48,7 +48,7 @@ export interface OperationOptions {
   readonly errorFormat?: ErrorFormatName;
   /** Where `credit_id` may name the account, in addition to the credentials in headers. */
   readonly creditIdLocation?: 'query' | 'body';
-  /** The operation is paid: it accepts an Idempotency-Key, and its response has a generation id. */
+  /** The operation is paid. It accepts an Idempotency-Key unless it is `streamed`; its response has a generation id. */
   readonly paid?: true;
   /** The response reports in a header what was charged. */
   readonly priced?: true;
@@ -84,7 +84,7 @@ export interface OperationOptions {
   /** A query or body that succeeds. The page shows it, and the contract test sends it. */
   readonly example?: Readonly<Record<string, unknown>>;
   readonly response: Content;
-  /** Error statuses in addition to those that follow from `auth` and the method. */
+  /** Error statuses in addition to those that follow from the other options and the method. */
   readonly errors?: readonly number[];
   /** Statuses whose response is not an error. */
   readonly otherResponses?: Readonly<Record<number, Content>>;

@@ -17,7 +17,10 @@ import { type Endpoint, isPrivate } from '#catalogue';
  * key, and the evidence is then evicted.
  */
 const CACHE_TTL_MS = 30_000;
-/** Minimum time between two requests to an enclave, also for callers that need fresh evidence and after a failure. */
+/**
+ * Minimum time between two requests to an enclave, also for callers that need fresh evidence and after a failure. A
+ * request after `evict` does not wait for it.
+ */
 const MIN_REFRESH_INTERVAL_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 10_000;
 
@@ -33,7 +36,7 @@ interface EnclaveEntry {
 }
 
 export class AttestationCache {
-  /** By upstream and enclave; there are at most as many entries as the catalogue has enclaves. */
+  /** By upstream and enclave. The number of entries is bounded by the enclaves of the catalogues since the start. */
   private readonly entries = new Map<string, EnclaveEntry>();
 
   constructor(
@@ -45,10 +48,11 @@ export class AttestationCache {
 
   /**
    * Returns the evidence of the enclave that serves a model, as JSON.
-   * @param name such as `private/gpt-oss-120b`; optional if the catalogue has exactly one private model
-   * @param freshness `any` accepts evidence that is up to 30 s old, `fresh` evidence that is up to 1 s old
-   * @throws InvalidRequestError 404 if no private model has this name; 400 if `name` is missing and needed
-   * @throws UpstreamError if the enclave returns no usable evidence
+   * @param name such as `private/gpt-oss-120b`; optional if exactly one private model is available
+   * @param freshness `any` accepts cached evidence that is less than 30 s old, `fresh` less than 1 s; both accept the
+   * evidence of a request in progress
+   * @throws InvalidRequestError 404 if no private model with this name is available; 400 if a needed `name` is missing
+   * @throws UpstreamError if the enclave returns no usable evidence in time, or failed less than 1 s ago
    */
   async loadEvidence(name: string | undefined, freshness: 'any' | 'fresh' = 'any'): Promise<string> {
     const endpoint = this.resolveEndpoint(name);
@@ -63,7 +67,7 @@ export class AttestationCache {
     return entry.pending;
   }
 
-  /** Removes the evidence of a model's enclave after the enclave has rejected the key that the evidence attests. */
+  /** Removes the evidence of a model's enclave. Called after the enclave has rejected the key that it attests. */
   evict(name: string): void {
     const endpoint = this.catalogues.current.findModel(name)?.endpoints[0];
     if (endpoint) this.entries.delete(toCacheKey(endpoint));
@@ -84,7 +88,7 @@ export class AttestationCache {
     }
   }
 
-  /** Checks whether the entry is younger than `milliseconds`. An entry from the future counts as too old. */
+  /** Checks whether the entry exists and is younger than `milliseconds`. An entry from the future counts as too old. */
   private isYoungerThan<T>(entry: Timestamped<T> | undefined, milliseconds: number): entry is Timestamped<T> {
     const age = this.clock.nowMs() - (entry?.at ?? Number.NaN);
     return age >= 0 && age < milliseconds;

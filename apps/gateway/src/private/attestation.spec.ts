@@ -143,7 +143,7 @@ describe('GET /private/attestation', () => {
   });
   const get = (query: string) => world.get(`/private/attestation${query}`);
 
-  test('returns the evidence without a credential, and sends the enclave nothing about the caller', async () => {
+  test('returns the evidence without a credential, and forwards no header or query to the enclave', async () => {
     const bundle = { enclaveAttestationReport: { format: 'x', body: 'eA==' }, own: { of: ['it', null, 1.5] } };
     answer = (response) => response.end(JSON.stringify(bundle));
     const headers = { cookie: 'a=b', 'x-marked': 'marked', 'user-agent': 'marked', origin: 'https://page.example' };

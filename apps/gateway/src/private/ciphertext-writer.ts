@@ -6,7 +6,7 @@ import { HttpStreamWriter } from '../edge/responses/http-stream-writer.ts';
 const USAGE_HEADER = 'x-tinfoil-usage-metrics';
 const COST_HEADER = 'x-cost-usd';
 
-/** Writes an encrypted response. Usage and cost that are known only at its end are sent as trailers. */
+/** Writes an encrypted response. The cost, and usage that is known only at the end, are sent as trailers. */
 export class CiphertextHttpWriter extends HttpStreamWriter implements CiphertextWriter {
   private trailerUsage: string | undefined;
 
@@ -28,7 +28,10 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
     this.trailerUsage = usage;
   }
 
-  /** Sends the trailers, or aborts an incomplete response: its ciphertext alone does not show that it is incomplete. */
+  /**
+   * Sends the trailers. Aborts the response if it failed or has no receipt, because ciphertext alone does not show that
+   * it is incomplete.
+   */
   end(receipt: Receipt | undefined, failure?: unknown): void {
     if (!this.hasStarted) return; // the failure is sent with its own HTTP status
     if (failure !== undefined || !receipt) {

@@ -1,4 +1,4 @@
-/** Private chats through the gateway, with an enclave that each test scripts. */
+/** Private chats through the gateway, with an enclave whose responses a test can replace. */
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -67,7 +67,7 @@ function ask({
   return sendPrivateRequest({ url, publicKey: enclave.keys.publicKey, headers: all, body, ...more });
 }
 
-/** Runs `act` and returns its result, the events that it appended to the account, and the charges of settled holds. */
+/** Runs `act` and returns its result, the events that it appended to the account, and the charges that they settle. */
 async function bookedBy<T>(act: () => Promise<T>, by = account) {
   const before = (await world.listEvents(by)).length;
   const result = await act();
@@ -119,7 +119,7 @@ test('relays a chat encrypted in both directions, and charges the usage that the
   expect(row.price_in_usd).toBe(Number(result.trailers['x-cost-usd']));
 });
 
-test('returns the usage of a non-streaming response in a header, and charges the same price', async () => {
+test('returns the usage of a non-streaming response in a header, and charges its price', async () => {
   enclave.handler = ({ sealer, response }) => {
     const head = { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce };
     response.writeHead(200, { ...head, [USAGE]: 'prompt=74,completion=3,total=77' });
@@ -149,7 +149,7 @@ describe('the relay of private chats', () => {
     expect(charges[0]?.items[0]).toMatchObject({ of: DEAR });
   });
 
-  test('ignores output limits in unencrypted headers, and extends the hold for all that is generated', async () => {
+  test('ignores output limits in unencrypted headers, and charges all that is generated', async () => {
     const words = Array.from({ length: 3_000 }, () => createChatEvent(' word'));
     enclave.handler = respondWithEvents([...words, DONE], 'prompt=74,completion=3000,total=3074');
     const headers = { 'x-private-max-tokens': '10', 'x-max-tokens': '10', 'max-tokens': '10' };
@@ -250,7 +250,7 @@ describe('the relay of private chats', () => {
     await world.waitUntil(async () => enclave.abandonedCount === 1);
   });
 
-  test('aborts the request to the enclave when the client disconnects, and charges what was generated', async () => {
+  test('aborts the request to the enclave when the client disconnects, and charges an estimate', async () => {
     const leaves = new AbortController();
     enclave.handler = async ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
@@ -395,7 +395,7 @@ describe('the relay of private chats to a faulty enclave', () => {
     expect(listCharges(await world.listEvents(account))).toHaveLength(before + 1);
   });
 
-  test('charges what was received if the enclave sends less than it announced', async () => {
+  test('charges one output token if the enclave announces a frame and sends none of its bytes', async () => {
     enclave.handler = ({ sealer, response }) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'ehbp-response-nonce': sealer.nonce });
       response.write(Buffer.from([1, 0, 0, 0]), () => response.destroy());
@@ -488,7 +488,7 @@ describe('the check of a private chat before money is held', () => {
     ],
     ['no body', { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': key }, null, 400, null],
     [
-      'no credential',
+      'an unknown API key',
       { 'x-private-model': CHEAP, 'ehbp-encapsulated-key': key, authorization: 'Bearer none' },
       'x',
       401,
@@ -506,7 +506,7 @@ describe('the check of a private chat before money is held', () => {
   });
 });
 
-test('rejects a body that exceeds the size limit or the available money', async () => {
+test('rejects a body that exceeds the size limit or the available money, without a charge', async () => {
   const sealed = await sealRequest(enclave.keys.publicKey, Buffer.alloc(26 * 1024 * 1024, 0x20));
   const send = async (by: TestAccount) => {
     const answer = await request(`${world.api}/private/v1/chat/completions`, {

@@ -47,7 +47,7 @@ const act = ({ payment_page }: Session, what: string, more: object = {}) =>
   tell(`/stripe/sessions/${payment_page.split('/').at(-1)}`, { do: what, ...more });
 const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/status/${invoice_id}`)).body.status;
 
-/** Returns the ledger entries of a session: the balance, what Stripe owes, and what it retained. */
+/** Returns the balance of the account and, for this session, what Stripe owes and what it retained. */
 async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
   for (const fact of await world.listEvents()) {
@@ -67,7 +67,10 @@ interface Played {
   readonly status: string;
 }
 
-/** Runs a scenario until the ledger is as expected. The scenarios run concurrently, each with its own account. */
+/**
+ * Runs a scenario, and waits up to nine seconds until the ledger and the status are as expected. The scenarios run
+ * concurrently, each with its own account.
+ */
 async function play(steps: readonly Step[], expected: string, status: string): Promise<Played> {
   const made = await session();
   for (const [what, more] of steps) await act(made, what, more);
@@ -260,7 +263,7 @@ describe('a request for a session', () => {
     [{ amount: 5.001 }, 400, 'amount'],
     [{ amount: '25' }, 400, 'amount'],
     [{ amount: 25, currency: 'EUR' }, 400, 'currency'],
-  ])('of %p is rejected without a request to Stripe', async (body, status, param) => {
+  ])('of %p is rejected with the name of the field', async (body, status, param) => {
     const answer = await request(body, await world.createAccount());
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });

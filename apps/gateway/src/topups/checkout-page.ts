@@ -9,7 +9,7 @@ import { toPaymentUri } from './topups-wire.ts';
 
 export const CHECKOUT_HEADERS = getPageHeaders(CHECKOUT_SCRIPT);
 
-/** A top-up with the display name of its payment method. */
+/** A top-up with its coin, and the display name of its payment method. */
 export type CheckoutView = Pick<
   TopupView,
   'topupId' | 'requested' | 'units' | 'paidUnits' | 'destination' | 'expiresAt' | 'status'
@@ -96,7 +96,7 @@ const AFTER_EXPIRY: Readonly<Record<CheckoutView['destination']['kind'], string>
   page: 'No payment arrived in time. A payment that is under way is still credited.',
 };
 
-/** The part of the page that is replaced when the status changes, with the data that the script reads. */
+/** The part of the page below the status, with the data that the script reads. The script replaces it on a change. */
 function renderPayment(topup: CheckoutView, state: CheckoutState, now: string): Html {
   const { status, paidUnits, coin } = topup;
   const hasFinalState = isFinal(state, topup);
@@ -108,7 +108,7 @@ ${hasFinalState ? undefined : html`<noscript><p class="actions"><a class="button
 </div>`;
 }
 
-/** Whether no later payment would change the page. */
+/** Whether no further payment is expected, so that the script stops polling. */
 function isFinal(state: CheckoutState, { destination }: CheckoutView): boolean {
   return FINAL_STATES.has(state) || (state === 'short' && destination.kind !== 'address');
 }

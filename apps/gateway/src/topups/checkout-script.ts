@@ -1,9 +1,9 @@
 /**
- * The script of the checkout page: copies, counts down, and follows the status. The server renders everything that the
- * page shows: when the status changes, the script fetches the page again and replaces its parts.
+ * The script of the checkout page: copies, counts down, and follows the status. The server renders the status and the
+ * payment: when the status changes, the script fetches the page again and replaces these parts.
  */
 const POLL_INTERVAL_MS = 400;
-/** While the page is hidden, or after expiry, when a payment is unlikely. */
+/** While the page is hidden, or after expiry, when a payment is unlikely; also the maximum after failed polls. */
 const IDLE_POLL_INTERVAL_MS = 15_000;
 
 export const CHECKOUT_SCRIPT = `

@@ -150,7 +150,7 @@ describe('the route of the page', () => {
     expect(answer.text).not.toMatch(/<link|<img|\sstyle=|\son\w+=|\ssrc=|url\(/);
   });
 
-  test('is neither cached nor sent as referrer, and reveals nothing about the account', () => {
+  test('is neither cached nor sent as referrer, and contains no credential of the account', () => {
     const headers = ['cache-control', 'referrer-policy', 'x-content-type-options'];
     expect(headers.map((name) => answer.headers.get(name))).toEqual(['no-store', 'no-referrer', 'nosniff']);
     expect(answer.text).not.toContain(account.creditId);

@@ -168,7 +168,7 @@ describe('a paid top-up', () => {
 });
 
 describe('a payment that settles after the invoice expired', () => {
-  test('is credited at the exchange rate of that time, even if the rate is unchanged', async () => {
+  test('is credited with the requested amount and the bonus if the exchange rate is unchanged', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 30 });
     await settled(invoice);

@@ -14,7 +14,7 @@ async function setRates(rates: object): Promise<void> {
   expect((await world.send('PUT', '/rates', { api: world.sandbox, body: rates })).status).toBe(200);
 }
 
-/** Creates a top-up on a gateway that has not requested a rate yet. */
+/** Creates a top-up, by default on a new gateway, which has not requested a rate yet. */
 async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gateway?: string) {
   const api = gateway ?? (await world.addGateway());
   return world.post(`/topup/create/${method}`, { amount, currency }, account, api);

@@ -1,6 +1,7 @@
 /**
- * Secrets of payment backends and wallets are seeded, and payments are received through all of them. Then the backends
- * fail, and repeat in their errors what they received. No secret may appear in logs, responses, events or read models.
+ * Secrets of payment backends and wallets are seeded, and payments are received through the Lightning backends and a
+ * wallet. Then the backends fail, and repeat in their errors what they received. No secret may appear in the log, the
+ * responses or the database.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
@@ -148,7 +149,7 @@ async function askAsAccount(): Promise<void> {
   await keep(world.get(`/topup/status/x?credit_id=${creditId}`));
 }
 
-test('reveals no seeded secret anywhere', async () => {
+test('reveals no seeded secret in the log, the responses or the database', async () => {
   await askAsAccount();
   await payByAll();
   await hook();

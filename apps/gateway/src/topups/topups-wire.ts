@@ -40,7 +40,7 @@ export function toDestinationFields({ kind, value }: Destination) {
   }
 }
 
-/** Returns the destination in every form that wallets accept. */
+/** Returns the destination in the fields of `toDestinationFields`, and in a form for wallets if there is one. */
 export function toPaymentFields(destination: Destination, coin: CoinTerms, due: string) {
   const { kind, value } = destination;
   const destinationFields = toDestinationFields(destination);

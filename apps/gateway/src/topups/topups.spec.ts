@@ -34,7 +34,7 @@ async function withinOneSecond<T>(create: () => Promise<T>): Promise<{ readonly 
 }
 
 describe('a Lightning top-up', () => {
-  test('is an invoice that any wallet can parse, with every field that clients expect', async () => {
+  test('is a valid BOLT 11 invoice, with every field that clients expect', async () => {
     const { before, created } = await withinOneSecond(() => create({ amount: 25, currency: 'USD' }));
     const { status, body } = created;
     expect(status).toBe(201);
@@ -197,7 +197,7 @@ describe('the status of a top-up', () => {
     },
   );
 
-  test('reveals nothing about the account', async () => {
+  test('contains neither the credit id nor a key of the account', async () => {
     const { invoice_id } = (await create({ amount: 1, currency: 'USD' })).body;
     const { text } = await world.get(`/topup/status/${invoice_id}`);
     expect(text).not.toContain(account.creditId);

@@ -7,7 +7,7 @@ import * as operations from './topups.operations.ts';
 
 /**
  * Webhooks of payment backends. A webhook only triggers a poll of the top-ups that it names, so one that is repeated,
- * delayed, reordered or replayed changes nothing.
+ * delayed, reordered or replayed credits nothing twice.
  */
 @Controller('topup')
 export class PaymentWebhooksController {

@@ -31,7 +31,7 @@ async function pay(asked: RequestedTopup): Promise<void> {
   await wallet.mine(bitcoin);
 }
 
-/** Waits until a later top-up has been polled, paid and credited: other top-ups would have been by then. */
+/** Creates, pays and reports another top-up, and waits for its credit: polls triggered before have ended by then. */
 async function another(): Promise<void> {
   const later = await ask();
   await pay(later);
@@ -39,7 +39,7 @@ async function another(): Promise<void> {
   await credited(later);
 }
 
-/** A top-up that is paid and confirmed, but not reported. It was polled when it was new. */
+/** Creates a top-up that is paid and confirmed, but not reported. It was polled when it was new. */
 async function paid(): Promise<RequestedTopup> {
   const asked = await ask();
   await another();

@@ -125,7 +125,7 @@ describe('an auditor', () => {
     expect(audit(facts).differences).toEqual([]);
   });
 
-  test('accepts a reversed credit that was already spent, but no hold after it', () => {
+  test('accepts the reversal of a credit that a hold uses, but no hold after it', () => {
     const spent = [credited, held('1'), reversed];
     expect(audit(spent).differences).toEqual([]);
     expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me falls below zero at position 3']);
@@ -325,7 +325,7 @@ describe('an auditor of events of version 1', () => {
     ['loses tokens', 'HoldSettled', changedIn(() => ({ usage: {} }))],
     ['loses the mark of an estimate', 'HoldSettled', changedIn(() => ({ estimated: false }))],
     ['names a model that was not requested', 'ChargeAbsorbed', changedIn(() => ({ of: 'a/model' }))],
-    ['loses a search', 'ChargeAbsorbed', changedIn(() => ({ beside: undefined }))],
+    ['loses the mark of a search', 'ChargeAbsorbed', changedIn(() => ({ beside: undefined }))],
     ['changes the held amount', 'HoldReleased', (data) => ({ ...data, held: '41' })],
     ['changes the id of a credit', 'CreditAdded', (data) => ({ ...data, creditId: 'topup' })],
     ['loses prices', 'PriceListPublished', (data) => ({ ...data, lines: data.lines.slice(1) })],

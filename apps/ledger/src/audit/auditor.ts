@@ -179,7 +179,10 @@ export class Auditor {
     this.jobs.delete(job);
   }
 
-  /** Reports a negative available balance, which only a reversed credit may cause. */
+  /**
+   * Applies the amounts of an event to a balance. Reports a debit that leaves the available balance negative, unless it
+   * reverses a credit.
+   */
   private adjustBalance({ stream, position }: StoredEvent, available: bigint, held: bigint, reversed = false): void {
     const before = this.balances.get(stream) ?? { available: 0n, held: 0n };
     const after = { available: before.available + available, held: before.held + held };

@@ -64,7 +64,7 @@ export type EventReading =
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
   | { readonly kind: 'kept'; readonly holdId: string; readonly owner: string; readonly expiresAt: string }
-  /** A job ended after its hold had ended. `charged` is the amount that was charged from the hold. */
+  /** A job ended. `charged` is the amount that it states was charged from its hold. */
   | { readonly kind: 'job'; readonly charged: bigint }
   | { readonly kind: 'cost'; readonly provider: string; readonly creditor: string; readonly cost: bigint }
   | {
@@ -136,12 +136,18 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   ],
 };
 
-/** @returns undefined for events that move no money @throws Error for a version that the auditor does not know */
+/**
+ * @returns undefined for events that concern neither money nor prices
+ * @throws Error for a version that the auditor does not know
+ */
 export function readStoredEvent({ type, data, metadata }: StoredEvent): EventReading | undefined {
   return readVersion(type, metadata.version ?? 1, data);
 }
 
-/** Reads the latest version of an event after upcasting. @returns undefined if it was stored in that version */
+/**
+ * Reads the latest version of an event after upcasting.
+ * @returns undefined if it was stored in that version, or concerns neither money nor prices
+ */
 export function readUpcastEvent({ metadata }: StoredEvent, current: StoredEvent): EventReading | undefined {
   const latest = READERS[current.type]?.length ?? 1;
   return (metadata.version ?? 1) < latest ? readVersion(current.type, latest, current.data) : undefined;
@@ -199,7 +205,7 @@ function readSettledHold({ holdId, held, charged, query }: StoredData, charge: C
   return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, charge };
 }
 
-/** Returns one part for each fee, and one for all calls of the model with the remaining amounts. */
+/** Returns one part for each fee, and, if the model was called, one for all its calls with the remaining amounts. */
 function readChargeV1(charge: StoredData, of: string | null): ChargeReading {
   const { provider, usage, calls = 1, estimated, priceList, fees = [] } = charge;
   const [cost, price] = [BigInt(charge.cost), BigInt(charge.price)];

@@ -20,7 +20,7 @@ const PART = {
 
 describe('the arithmetic of the auditor', () => {
   test.each(ALL_UNITS)(
-    'calculates the same cost and price for %s as the service, with or without a fallback unit',
+    'calculates the same cost and price for %s as the service, or finds no price like the service',
     (unit) => {
       for (const quantity of [5, 11]) {
         const used = { [unit]: quantity };

@@ -46,9 +46,9 @@ function calculateAmount(
 }
 
 /**
- * Returns the cost or price per unit; 0 if the unit has only the other amount, since a provider may bill by another
- * unit than the one that is sold.
- * @returns undefined if the unit has no price at all
+ * Returns the cost or price per unit. It is 0 if all lines of the unit and its fallback units have only the other
+ * amount, since a provider may bill by another unit than the one that is sold.
+ * @returns undefined if there is no such line, or no line with this amount has its conditions met
  */
 function findUnitAmount(
   unit: string,

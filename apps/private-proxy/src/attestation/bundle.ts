@@ -8,7 +8,7 @@ export interface AttestationBundle {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Maximum length of a bundle's JSON. Real bundles have about 17,000 characters. */
+/** Maximum size of a bundle, which is about the length of its JSON. Real bundles have about 17,000 characters. */
 const MAX_BUNDLE_CHARACTERS = 1024 * 1024;
 const MAX_DEPTH = 32;
 
@@ -37,7 +37,9 @@ export function parseBundleText(value: unknown, name: string, maxLength = MAX_BU
   return value;
 }
 
-/** @throws AttestationError unless the value is canonical base64 of at most `maxBytes` bytes */
+/**
+ * @throws AttestationError unless the value is canonical base64, not empty, and no longer than that of `maxBytes` bytes
+ */
 export function parseBase64(value: unknown, name: string, maxBytes: number): Buffer {
   const text = parseBundleText(value, name, Math.ceil(maxBytes / 3) * 4);
   const bytes = Buffer.from(text, 'base64');

@@ -8,7 +8,10 @@ export const MAX_CERTIFICATE_BYTES = 8192;
 const SEQUENCE = 0x30;
 const BIT_STRING = 0x03;
 
-/** @throws AttestationError unless `der` is exactly one X.509 version 3 certificate in DER, the canonical encoding */
+/**
+ * @throws AttestationError unless `der` is exactly one X.509 version 3 certificate in DER, the canonical encoding, and
+ * not longer than MAX_CERTIFICATE_BYTES
+ */
 export function parseCertificate(der: Buffer, name: string): X509Certificate {
   if (der.length > MAX_CERTIFICATE_BYTES) throw new AttestationError(`${name} is too long`);
   return withAttestationError(`${name} is not an X.509 certificate`, () => {

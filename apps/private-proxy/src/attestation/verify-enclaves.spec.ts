@@ -121,7 +121,7 @@ test.each<[what: string, wish: EnclaveOverrides, reason: string]>([
   expect(await said(enclave.createBundle(wish), { by: { ...trust, allowUnattested: true } })).toContain(reason);
 });
 
-test('rejects a bundle with parts of another enclave’s bundle', async () => {
+test('rejects a bundle with a foreign certificate, report, digest or domain, or an untrusted repository', async () => {
   const [mine, others] = [enclave.createBundle(), new AttestedEnclave(Buffer.alloc(32, 1), genoa).createBundle()];
   expect(await said(others)).toContain('Sigstore does not confirm');
   expect(await said({ ...mine, vcek: new TestProcessor().createCertificate().toString('base64') })).toContain(
@@ -134,7 +134,7 @@ test('rejects a bundle with parts of another enclave’s bundle', async () => {
   expect(await said(mine, { by: { ...trust, repositories: ['other/name'] } })).toContain('not signed by other/name');
 });
 
-test('attests an enclave only while every certificate is valid', async () => {
+test('attests an enclave only while its own certificate and AMD’s root are valid', async () => {
   const bundle = enclave.createBundle();
   const at = (time: string) => said(bundle, { on: { ...anchors, now: () => new Date(time) } });
   expect(await at('2026-03-31T23:59:59Z')).toBe('attested');

@@ -46,7 +46,10 @@ function toEnclaveMessage({ cache_control, is_error, reasoning_details, content,
   return { ...message, content: Array.isArray(content) ? toEnclaveContent(content, message.role) : content };
 }
 
-/** Joins text parts into one text: not every chat template supports parts in a system prompt or a tool result. */
+/**
+ * Removes cache marks, and joins the parts into one text if all of them are text: not every chat template supports
+ * parts in a system prompt or a tool result.
+ */
 function toEnclaveContent(parts: readonly unknown[], role: unknown): unknown {
   const cleanParts = parts.filter(isJsonObject).map(({ cache_control, ...part }) => part as JsonObject);
   if (!cleanParts.every(({ type }) => type === 'text')) return cleanParts;

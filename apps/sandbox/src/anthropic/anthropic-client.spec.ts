@@ -85,7 +85,7 @@ describe("Anthropic's own client", () => {
     [{ type: 'tool', name: 'weather' }, 'tool_use'],
     [{ type: 'auto' }, 'end_turn'],
     [{ type: 'none' }, 'end_turn'],
-  ])('gets a tool call only if the tool choice requires one: %j', async (tool_choice, reason) => {
+  ])('without a directive, gets a tool call only if one is required: %j', async (tool_choice, reason) => {
     const { stop_reason } = await client.messages.create({ ...prompt('Hello'), tools: [weather], tool_choice });
     expect(stop_reason).toBe(reason);
   });
@@ -104,7 +104,7 @@ describe("Anthropic's own client", () => {
     ['overloaded', Anthropic.InternalServerError],
     ['error', Anthropic.InternalServerError],
     ['refuse', Anthropic.APIConnectionError],
-  ])('maps the fault %s to its own error class', async (fault, error) => {
+  ])('throws the matching error class for the fault %s', async (fault, error) => {
     await expect(client.messages.create(prompt(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
   });
 

@@ -94,8 +94,8 @@ function parseToolbox({ tools, tool_choice, thinking }: JsonObject, turns: reado
 }
 
 /**
- * Returns the number of rounds of tool calls and results since the last user turn with text. Tool results are user
- * turns without text.
+ * Returns the number of rounds of tool calls and results since the last user turn with text; 0 if the last turn is not
+ * of the user. Tool results are user turns without text.
  */
 function countRounds(turns: readonly MessageTurn[]): number {
   const since = turns.slice(turns.findLastIndex((turn) => turn.role === 'user' && getText(turn.content) !== '') + 1);

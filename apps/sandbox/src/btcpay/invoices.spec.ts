@@ -53,7 +53,7 @@ describe('an invoice over time', () => {
     ]);
   });
 
-  test('that is paid after its expiry is never settled', () => {
+  test('that is paid after its expiry stays expired', () => {
     const invoice = invoices.create(TERMS);
     pass(901);
     expect(statusOf(invoice)).toEqual(['Expired', 'None']);

@@ -56,7 +56,7 @@ export interface BtcPayInvoice {
   additionalStatus: AdditionalStatus;
 }
 
-/** An event of an invoice that webhooks report, in order of occurrence. */
+/** An event of an invoice that webhooks report. */
 export interface BtcPayInvoiceEvent {
   readonly type: string;
   readonly details: Readonly<Record<string, unknown>>;

@@ -1,6 +1,7 @@
 /**
- * The webhooks of a simulated BTCPay Server. Each has a queue that delivers in order and repeats until a delivery is
- * accepted. Sources: its `WebhookSender` and the description of its Greenfield API.
+ * The webhooks of a simulated BTCPay Server. Each has a queue that delivers in order. A failed delivery is repeated
+ * before the next one, until all RETRY_DELAYS_MS have passed. Sources: its `WebhookSender` and the description of its
+ * Greenfield API.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -67,7 +68,7 @@ export class BtcPayWebhooks {
     if (!isHeld) this.send(report === 'reordered' ? all.toReversed() : all, report);
   }
 
-  /** @returns the id of the new delivery; undefined if the delivery is unknown */
+  /** @returns the id of the new delivery; undefined if the delivery or its webhook is unknown */
   redeliver(deliveryId: string): string | undefined {
     const redelivery = this.createRedelivery(deliveryId);
     const webhook = redelivery && this.all.get(redelivery.webhookId);

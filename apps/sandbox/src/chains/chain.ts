@@ -96,7 +96,7 @@ export class Chain {
 
   /**
    * Drops a transaction: another one replaces it while it waits (BIP 125) or in a reorganisation.
-   * @throws Error if it was dropped before
+   * @throws Error if it is unknown or was dropped before
    */
   drop({ id }: Transaction): Transaction {
     const transaction = this.transactions.get(id);

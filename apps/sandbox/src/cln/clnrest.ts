@@ -65,7 +65,10 @@ class ClnPeer {
     return invoice ? [this.toInvoiceJson(invoice)] : [];
   }
 
-  /** Returns the first payment after the one with that index. Waits for it for up to `timeout` seconds. */
+  /**
+   * Returns the first payment after the one with that index. Waits for it; if `timeout` is set, for up to this many
+   * seconds.
+   */
   private waitForPayment({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
     for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
     const after = Number(lastpay_index);

@@ -87,7 +87,7 @@ export class DataVendors {
 
   /**
    * Returns the directive in the fields of the request, else the one that is set for the provider. A provider that also
-   * serves searches of chats ignores a directive that does not name it.
+   * serves searches of chats ignores a directive in a request that does not name it.
    */
   private selectDirective({ vendor, call, text }: VendorCall, fields: JsonObject): Directive {
     const canHaveDirective = text.includes('[[sandbox') || (call.request.url ?? '').includes('sandbox');
@@ -141,7 +141,7 @@ function describeVendor({ name, keys, lookups }: DataVendor) {
   return { name, keys, lookups: Object.keys(lookups) };
 }
 
-/** @throws HttpError unless the key is in one of the places that this provider accepts */
+/** @throws HttpError unless a valid key is in one of the places that this provider accepts */
 function parseKey(call: Call, vendor: DataVendor): string {
   const presentedKey = vendor.keys.map((place) => getKey(call, place)).find((key) => key !== '') ?? '';
   if (presentedKey !== '' && presentedKey !== INVALID_KEY) return presentedKey;

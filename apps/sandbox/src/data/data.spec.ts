@@ -81,7 +81,7 @@ const usdOf = (entry: Entry, answer: unknown) =>
     : Number(entry.baseUsd);
 
 describe('every lookup of the catalogue', () => {
-  test('responds to its example, always with the same result and at the price of the catalogue', async () => {
+  test('responds to its example, twice with the same result, and at the price of the catalogue', async () => {
     for (const entry of entries) {
       await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
       const response = await ask(entry);
@@ -110,7 +110,7 @@ describe('every lookup of the catalogue', () => {
     }
   });
 
-  test('generates people and places that cannot be mistaken for real ones', async () => {
+  test('generates URLs, email addresses and phone numbers that cannot be real, or repeats given ones', async () => {
     for (const entry of entries.filter(({ binary }) => !binary)) {
       const given = JSON.stringify(entry.example);
       const text = await (await ask(entry)).text();
@@ -283,7 +283,7 @@ describe('a directive', () => {
   });
 });
 
-test('Google requires a field mask and returns no other fields', async () => {
+test('Google requires a field mask, and leaves out a field that is not in it', async () => {
   const search = named('maps/text-search/partial');
   expect((await ask({ ...search, headers: {} })).status).toBe(400);
   const { places } = await answerOf(ask(search));

@@ -1,6 +1,6 @@
 /**
- * A searchable web in Exa's format (https://docs.exa.ai/reference). Pages are generated from the query; the same query
- * returns the same pages.
+ * A searchable web in Exa's format (https://docs.exa.ai/reference). Pages are generated from the request; the same
+ * request returns the same pages.
  */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';

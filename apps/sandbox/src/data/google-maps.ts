@@ -15,7 +15,7 @@ import {
 
 const FIELD_MASK = 'x-goog-fieldmask';
 const MAX_PLACES = 20;
-/** Fields of the price class that Google calls Pro. Any other field is more expensive. */
+/** Fields of the price class that Google calls Pro. Any other field, except `nextPageToken`, is more expensive. */
 const PRO_FIELDS: ReadonlySet<string> = new Set([
   'id',
   'name',

@@ -175,7 +175,7 @@ describe('an enclave', () => {
     expect(await got(`${enclave}/health`)).toEqual({ status: 'ok' });
   });
 
-  test('rejects a body that cannot be decrypted, with a plaintext response without a reason', async () => {
+  test('rejects a body that cannot be decrypted, with a plaintext response', async () => {
     const { encapsulatedKey, frames } = await sealRequest(await attestedKey(enclave), Buffer.alloc(70_000, ' '));
     const wire = Buffer.concat(frames);
     const sent = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) => {
@@ -260,7 +260,7 @@ describe('a fault of an enclave', () => {
     ['flipped', 'unauthentic', 0],
     ['replayed', 'unauthentic', 0],
     ['replayed_nonce', 'unauthentic', 0],
-  ])('%s: a non-streaming response ends %s and is never complete', async (fault, end, something) => {
+  ])('%s: a non-streaming response ends %s and is not valid JSON', async (fault, end, something) => {
     await ask('an earlier answer');
     const { status, text, ...answer } = await ask(directive(fault));
     expect([status, answer.end, Math.sign(text.length)]).toEqual([200, end, something]);
@@ -282,7 +282,7 @@ describe('a fault of an enclave', () => {
     ['understated', () => metrics(1, 1)],
     ['zero', () => metrics(0, 0)],
     ['no_usage', () => undefined],
-  ])('%s: the reported usage is not what is billed', async (fault, told) => {
+  ])('%s: the usage is reported and billed as the fault specifies', async (fault, told) => {
     const { headers } = await ask(directive(fault));
     const { trailers } = await ask(directive(fault), { stream: true });
     const [line = ''] = await billed();

@@ -102,7 +102,7 @@ class EncryptedResponseSender {
     this.saveForReplay();
   }
 
-  /** @returns the number of tokens in the sent frames */
+  /** @returns the number of tokens that were generated until the client disconnected */
   private async deliver(frames: readonly Frame[], chunkDelay: number): Promise<number> {
     const { response } = this.call;
     const { fault } = this.delivery;

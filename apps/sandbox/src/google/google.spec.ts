@@ -133,7 +133,7 @@ describe("Veo through Google's own client", () => {
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('can return a file of another type, or none', async () => {
+  test('can have no file, or one that claims to be a video', async () => {
     const headers = { 'x-goog-api-key': 'k' };
     const fetched = async (fault: string) => {
       const { response } = await made(`[[sandbox fault=${fault}]]`);

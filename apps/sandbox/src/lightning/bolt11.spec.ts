@@ -95,7 +95,7 @@ describe('an invoice', () => {
     expect(parsePaymentHash(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
   });
 
-  test('with an invalid character or of another network has no payment hash', () => {
+  test('has no payment hash if its checksum, network or content is invalid', () => {
     const invoice = invoiceOf();
     expect(parsePaymentHash(`${invoice.slice(0, -1)}${invoice.endsWith('q') ? 'p' : 'q'}`)).toBeUndefined();
     const { words } = bech32.decode(invoice as `${string}1${string}`, false);

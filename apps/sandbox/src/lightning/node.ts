@@ -99,7 +99,7 @@ export class LightningNode {
 
   /**
    * Settles an invoice, even an expired one: the wallet decides whether to pay.
-   * @throws Error if the invoice is not unpaid
+   * @throws Error if the invoice is unknown or already paid
    */
   settle({ hash }: LightningInvoice, { msat, at, report }: Omit<LightningPayment, 'settleIndex'>): LightningInvoice {
     const key = hash.toString('hex');
@@ -124,7 +124,10 @@ export class LightningNode {
     });
   }
 
-  /** Calls the listener for each added and each settled invoice. Returns a function that unsubscribes. */
+  /**
+   * Calls the listener for each added invoice, and for each payment as often as its report mode says. Returns a
+   * function that unsubscribes.
+   */
   subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);

@@ -8,7 +8,7 @@ interface PaymentOrder {
   readonly invoice: string;
   /** Pays an expired invoice as well. */
   readonly allowsExpired: boolean;
-  /** Pays more than the requested amount, never less. */
+  /** The paid amount, at least the requested one; undefined means the requested one. */
   readonly msat: bigint | undefined;
   readonly report: ReportMode;
   /** Unix seconds; undefined means now. */

@@ -74,7 +74,7 @@ export function dropResponse({ request }: Call): void {
   request.socket.destroy();
 }
 
-/** Whether a response is billed: not one that was rejected for free or never generated. */
+/** Whether a response is billed: one that is rejected for free or malformed is not. */
 export function isBilled(fault: Fault | undefined): boolean {
   return fault !== 'policy' && fault !== 'malformed';
 }

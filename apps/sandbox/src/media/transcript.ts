@@ -22,7 +22,7 @@ export interface SandboxTranscript {
   readonly sentences: readonly TimedSentence[];
 }
 
-/** All words have the same length. */
+/** Divides the recording into equal times, one for each word. */
 export function createTranscript(text = TRANSCRIPT, seconds: number): SandboxTranscript {
   const spokenWords = text.split(/\s+/).filter((word) => word !== '');
   const secondsPerWord = seconds / Math.max(spokenWords.length, 1);

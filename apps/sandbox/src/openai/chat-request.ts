@@ -115,7 +115,10 @@ export function assertNoImage(messages: readonly SandboxContentPart[]): void {
   });
 }
 
-/** Returns the number of rounds of tool calls and results since the last user message. */
+/**
+ * Returns the number of rounds of tool calls and results since the last user message; 0 if the last message is not a
+ * result.
+ */
 export function countRounds(messages: readonly SandboxContentPart[]): number {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
   return since.at(-1)?.role === 'tool' ? since.filter(({ role }) => role === 'assistant').length : 0;

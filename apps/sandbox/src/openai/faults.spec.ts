@@ -46,7 +46,7 @@ describe('a fault', () => {
     await expect(ask('[[sandbox fault=refuse]]')).rejects.toThrow('fetch failed');
   });
 
-  test('timeout never responds', async () => {
+  test('timeout does not respond', async () => {
     await expect(ask('[[sandbox fault=timeout]]', {}, AbortSignal.timeout(30))).rejects.toThrow('timeout');
   });
 

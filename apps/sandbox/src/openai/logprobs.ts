@@ -2,7 +2,7 @@ import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { findTokenStarts } from '../provider/tokens.ts';
 
 /**
- * Returns a high probability for each token, and `top` generated alternatives.
+ * Returns a high probability for each token, and `top` alternatives: the token itself, then generated ones.
  * @returns an empty list if `top` is undefined
  */
 export function toLogprobs(text: string, top: number | undefined): readonly object[] {

@@ -57,7 +57,7 @@ describe("OpenAI's own client", () => {
     ['required', 'tool_calls'],
     ['auto', 'stop'],
     ['none', 'stop'],
-  ] as const)('gets a tool call only if the tool choice requires one: %s', async (tool_choice, reason) => {
+  ] as const)('without a directive, gets a tool call only if one is required: %s', async (tool_choice, reason) => {
     const tools = [{ type: 'function' as const, function: { name: 'now' } }];
     const { choices } = await client.chat.completions.create({ ...prompt('Hello'), tools, tool_choice });
     expect(choices[0]?.finish_reason).toBe(reason);
@@ -84,7 +84,7 @@ describe("OpenAI's own client", () => {
     ['overloaded', OpenAI.InternalServerError],
     ['error', OpenAI.InternalServerError],
     ['refuse', OpenAI.APIConnectionError],
-  ])('maps the fault %s to its own error class', async (fault, error) => {
+  ])('throws the matching error class for the fault %s', async (fault, error) => {
     await expect(client.chat.completions.create(prompt(`[[sandbox fault=${fault}]]`))).rejects.toBeInstanceOf(error);
   });
 });

@@ -12,7 +12,7 @@ import { type Call, type Handler, HttpError, parseObject, type Routes } from '..
 const DEFAULT_EXPIRY_SECONDS = 3_600;
 const MAX_DESCRIPTION = 128;
 const TIMEOUT_MS = 10_000;
-/** A reordered webhook is sent after those of later payments. */
+/** Delay of a reordered webhook, so that those of later payments arrive first. */
 const REORDER_DELAY_MS = 300;
 const MSAT_PER_SAT = 1_000n;
 

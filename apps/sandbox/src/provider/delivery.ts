@@ -1,4 +1,4 @@
-/** Sends the responses of all simulated providers to clients, and bills what was delivered. */
+/** Sends the completions of simulated providers to clients, and bills what was delivered. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { Fault } from './directive.ts';

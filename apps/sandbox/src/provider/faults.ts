@@ -10,7 +10,8 @@ export class FaultCounter {
   private readonly calls = new Map<string, number>();
 
   /**
-   * Returns the fault that hits this call to a provider, and counts the call.
+   * Returns the fault that hits this call to a provider. Counts the call if the directive limits the fault to the first
+   * calls.
    * @param round from 1, in a conversation that calls tools
    */
   selectFault({ fault, faultTimes, faultRound, id, at }: Directive, provider: string, round = 1): Fault | undefined {

@@ -45,12 +45,15 @@ export function createPicker(seed: string): Picker {
   };
 }
 
-/** Bounds a schema that requires itself and so has no finite value. No satisfiable schema is this deep. */
+/** Bounds a schema that requires itself and so has no finite value. Deeper values become null. */
 const MAX_DEPTH = 32;
 /** From this depth on only required properties are added, so that values of a recursive schema end. */
 const MAX_OPTIONAL_DEPTH = 4;
 
-/** Returns a value that matches the schema. `pattern`, `not` and conditions are ignored. */
+/**
+ * Returns a value that matches the schema as far as its keywords are supported: `pattern`, `not` and conditions, for
+ * example, are ignored.
+ */
 export function createSample(schema: unknown, picker: Picker): unknown {
   return sample(schema, { root: schema, picker, depth: 0 });
 }

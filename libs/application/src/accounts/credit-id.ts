@@ -23,7 +23,7 @@ export function toAccountIds(creditId: string, secrets: Secrets): readonly [stri
   return [newest as string, ...older, ...legacyIds];
 }
 
-/** Formats the first 122 bits of a hash as a UUID (RFC 9562). */
+/** Formats 122 of the first 128 bits of a hash as a UUID of version 8 (RFC 9562). */
 function formatUuid(hash: string): string {
   const hex = Buffer.from(hash, 'base64url').toString('hex');
   const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3];

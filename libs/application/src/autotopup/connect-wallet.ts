@@ -45,7 +45,10 @@ export class WalletConnector {
     private readonly limits: AutoTopupLimits,
   ) {}
 
-  /** @throws InvalidRequestError if an amount is invalid, or the wallet is unreachable or does not allow payments */
+  /**
+   * @throws InvalidRequestError if an amount or the URL is invalid, Lightning payments are not available, or the wallet
+   *   is unreachable or cannot pay
+   */
   async connect({ url, threshold, amount }: ConnectWallet['params']): Promise<WalletConnection> {
     if (threshold < parseUsd(MIN_AUTO_TOPUP_THRESHOLD_USD)) {
       throw new InvalidRequestError(
@@ -58,7 +61,10 @@ export class WalletConnector {
     return this.wallets.connect(url);
   }
 
-  /** @throws InvalidRequestError if the amount exceeds the limits of Lightning payments or the daily limit */
+  /**
+   * @throws InvalidRequestError if Lightning payments are not available, or the amount is outside their limits or above
+   *   the daily limit
+   */
   private assertAmount(amount: PicoUsd): void {
     const limits = this.paymentMethods.findMethod(AUTO_TOPUP_METHOD)?.terms.limits.USD;
     if (!limits) throw new InvalidRequestError(400, 'Lightning payments are not available here');

@@ -26,7 +26,7 @@ export class AutoTopupInvoices {
 
   /**
    * Returns the invoice of a top-up, and creates it if there is none. Idempotent.
-   * @throws InvoiceRejectedError, UpstreamError
+   * @throws InvoiceRejectedError; UpstreamError if the exchange rate or the invoice cannot be fetched
    */
   async getOrCreate(params: AutoTopupInvoiceParams, cause: Cause): Promise<InvoiceIssued['data']> {
     return (await this.find(params.topupId)) ?? this.create(params, cause);

@@ -78,12 +78,12 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
 
 const notThere = new Rejection('hold_not_found', 'there is none');
 
-test('tries to release an unconfirmed hold every five seconds while the store is unavailable', async () => {
+test('tries to release an unconfirmed hold after 0.5 s, and every 5 s while the store is unavailable', async () => {
   const looks = await unconfirmed((look) => (look < 4 ? new StoreUnavailableError('silent') : 'released'));
   expect(looks).toEqual([0.5, 5.5, 10.5, 15.5]);
 });
 
-test('tries to release an unconfirmed hold until its expiry, at increasing intervals', async () => {
+test('tries to release an unconfirmed hold until after its expiry, at intervals that grow to one minute', async () => {
   const looks = await unconfirmed(() => notThere);
   expect(looks.slice(0, 8)).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5, 195.5, 255.5]);
   expect(looks.at(-1)).toBe(615.5);

@@ -7,7 +7,8 @@ import type { Hold, Payer } from './payer.ts';
 import { Purchase } from './purchase.ts';
 
 /**
- * A hold outlives the longest response by this much, so that it can be settled after a short outage of the event store.
+ * A hold outlives the longest response by at least this much, so that it can be settled after a short outage of the
+ * event store.
  */
 const HOLD_MARGIN_MS = 60_000;
 
@@ -20,11 +21,11 @@ const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request
 export abstract class CallLimits {
   /** Maximum time for a complete response. */
   abstract readonly totalTimeoutMs: number;
-  /** How long a response is still read after its client has disconnected. */
+  /** Maximum time for which a response is still read after its client has disconnected. */
   abstract readonly drainTimeoutMs: number;
   /**
-   * An output limit of at most this many tokens is held in full. With a higher limit or none, the hold grows with the
-   * response.
+   * An output limit of at most this many tokens is held in full. With a higher limit or none, only a part is held at
+   * first.
    */
   abstract readonly heldInFullTokens: number;
 }
@@ -33,7 +34,10 @@ export abstract class CallLimits {
 export interface ClientConnection {
   /** Resolves when the client disconnects before the end of its response. */
   readonly disconnected: Promise<void>;
-  /** The response is stored and can be fetched later, so it is read to its end even without a client. */
+  /**
+   * The response is stored and can be fetched later. After a disconnect it is still read for the drain timeout, even if
+   * aborting it would save cost.
+   */
   readonly storesResponse: boolean;
 }
 
@@ -63,7 +67,8 @@ export class BillingEngine {
    * Sells a non-streaming response. When `serve` returns, what it has billed is charged. When it throws a failure that
    * the caller caused, the same applies. When it throws anything else, the hold is released and the operator absorbs
    * what was billed.
-   * @throws Rejection if the payer cannot pay; UpstreamError if there is no response
+   * @throws Rejection if the payer cannot pay; UpstreamError if there is no response; any error that prevented a
+   *   durable charge
    */
   async sell<A>(
     payer: Payer,
@@ -89,9 +94,9 @@ export class BillingEngine {
 
   /**
    * Sells a response while it is generated. `serve` returns when the response has ended: undefined, or the failure that
-   * interrupted the response if the client still owes what it received. `serve` throws if the client owes nothing.
-   * After a disconnect the response is aborted if the provider then stops billing. Otherwise it is still read for the
-   * drain timeout, since the provider will invoice it.
+   * interrupted the response if the client still owes what it received. `serve` throws any other failure, which is
+   * handled as in `sell`. After a disconnect a response that is not stored is aborted if the provider then stops
+   * billing. Any other response is still read for the drain timeout.
    * @throws Rejection, UpstreamError while nothing was sent; any error that prevented a durable charge
    */
   async sellStream<C extends StreamWriter>(
@@ -122,7 +127,7 @@ export class BillingEngine {
   }
 
   /**
-   * Holds money for a job that outlives this process and settles by itself. Until the hold is transferred to the job
+   * Holds money for a job that may outlive this process and settles by itself. Until the hold is transferred to the job
    * (`KeepHold`) it belongs to this process, and ends when the process dies.
    * @throws Rejection if the payer cannot pay
    */
@@ -154,7 +159,10 @@ export class BillingEngine {
     });
   }
 
-  /** Ends the hold of a failed request: settles it if the caller caused the failure, else releases it. */
+  /**
+   * Ends the hold of a failed request: settles it if the caller caused the failure and the usage has a price, else
+   * releases it.
+   */
   private async endWithoutResult(payer: Payer, purchase: Purchase, failure: UpstreamError): Promise<Receipt> {
     const { hold, attempts, order, endpoint } = purchase;
     if (endpoint) this.health.recordFailure(order.model, endpoint, failure);
@@ -178,9 +186,9 @@ export class BillingEngine {
   }
 
   /**
-   * Returns an error handler that logs usage if it could not be recorded before its hold expired. The provider invoices
-   * such usage, but the ledger does not contain it. It does not count towards the loss limit of the account, because
-   * the event store caused the loss.
+   * Returns an error handler that reports usage that could not be recorded, and rethrows the error. The provider
+   * invoices such usage, but the ledger does not contain it. It does not count towards the loss limit of the account,
+   * because the account did not cause the loss.
    */
   private createUnrecordedReporter({ hold }: Purchase, charge: Charge | undefined) {
     return (error: unknown): never => {

@@ -4,7 +4,7 @@ import type { Challenges } from '../streams.ts';
 import { type Hold, HoldAlreadyExistsError, type HoldRequest } from './payer.ts';
 import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
-/** A challenge whose proof of payment was presented and verified: it contains the preimage of the payment. */
+/** A challenge whose proof of payment, with the preimage of the payment, was presented and verified. */
 export interface PaidChallenge {
   readonly challengeId: string;
   /** Digest of the request that carried the proof. */

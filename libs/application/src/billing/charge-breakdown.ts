@@ -3,7 +3,7 @@ import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** The parts of a charge, which add up to it. */
 export interface ChargeBreakdown {
-  /** What the provider of the model invoices for input, and for everything else. */
+  /** What covers the invoice of the model's provider for input, and for everything else. */
   readonly input: PicoUsd;
   readonly output: PicoUsd;
   /** Fees for web searches. */

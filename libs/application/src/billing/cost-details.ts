@@ -2,8 +2,9 @@ import { money, toUsdJsonNumber } from '#kernel';
 import type { Receipt } from './order.ts';
 
 /**
- * Returns the parts of the `cost` of a usage object, in USD; they add up to the cost. The names of the provider's parts
- * are those that OpenRouter's strict clients require. `web_search_cost` and `margin` are the gateway's.
+ * Returns the parts of the `cost` of a usage object, in USD. `upstream_inference_cost`, `web_search_cost` and `margin`
+ * add up to the cost. The names of the provider's parts are those that OpenRouter's strict clients require. The gateway
+ * adds the last two.
  * @param protocol decides how input and output are named
  */
 export function toCostDetails({ parts }: Receipt, protocol: 'completions' | 'others') {

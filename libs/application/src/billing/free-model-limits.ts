@@ -16,7 +16,8 @@ export class FreeModelLimits {
 
   /**
    * A request that one limit rejects is not counted by the next.
-   * @throws TooManyRequestsError, StoreUnavailableError
+   * @throws TooManyRequestsError if a limit is exceeded; StoreUnavailableError if the request could not be counted and
+   *   must not be served
    */
   private async count(account: string, address: string): Promise<void> {
     await this.rateLimiter.count('free requests of an account in a minute', account);

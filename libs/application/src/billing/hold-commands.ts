@@ -7,8 +7,8 @@ import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
 
 /**
- * An expired hold is ended this long after its expiry. Its charge may be late, and the operator absorbs a charge that
- * arrives after the hold has ended.
+ * An expired hold is ended at least this long after its expiry. Its charge may be late, and the operator absorbs a
+ * charge that arrives after the hold has ended.
  */
 export const EXPIRY_MARGIN_MS = 30_000;
 

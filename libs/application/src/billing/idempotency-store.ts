@@ -18,7 +18,7 @@ export interface ExistingClaim extends IdempotencyClaim {
   readonly isRunning: boolean;
   /**
    * The claim was confirmed: money was held and a provider may have been called. The payer's events show what became of
-   * it.
+   * the hold.
    */
   readonly hasHold: boolean;
   /** The request was charged, but no response was saved. */
@@ -44,27 +44,28 @@ export type ClaimOutcome = SavedHttpResponse | 'lost' | 'unknown' | 'unpaid';
 
 /**
  * Stores claims on idempotency keys and the responses to their requests. The store decides which response a repeated
- * request gets, never what may be charged. Only its owner can change a claim: a request that was considered dead
- * changes nothing and gets `false`.
+ * request gets, never what may be charged. A change succeeds only while the claim still has the given owner: a request
+ * whose claim was taken over changes nothing and gets `false`.
  */
 export abstract class IdempotencyStore {
   /**
    * Claims a key unless another request has it. Of several simultaneous claims, on any number of gateways, one
    * succeeds.
-   * @returns the bytes that are stored for the payer; undefined if another request has the key
+   * @returns the number of bytes stored for the payer; undefined if another request has the key
    */
   abstract claim(claim: IdempotencyClaim): Promise<number | undefined>;
 
   abstract find(claim: IdempotencyClaim): Promise<ExistingClaim | undefined>;
 
   /**
-   * Takes over the key of a request that no longer runs, if its claim has not changed since it was read. Of several
-   * simultaneous attempts one succeeds.
+   * Takes over the key of a request whose lease has ended, if its claim still has the owner and the `hasHold` that were
+   * read. Of several simultaneous attempts at most one succeeds.
    */
   abstract takeOver(existing: ExistingClaim, claim: IdempotencyClaim): Promise<boolean>;
 
   /**
-   * Records that money is held, so that a provider may be called. From now on the claim lasts as long as the hold.
+   * Records that money is held, so that a provider may be called. From now on the claim lasts about as long as the
+   * hold.
    * @returns false if another request has taken over the key
    */
   abstract confirm(claim: IdempotencyClaim): Promise<boolean>;

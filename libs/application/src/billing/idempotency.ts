@@ -1,6 +1,6 @@
 /**
- * Serves a request with an `Idempotency-Key` once; each repetition with the same key gets the saved response. A proof
- * of payment is the key of the one request that it pays for.
+ * Charges a request with an `Idempotency-Key` at most once. Each repetition with the same key gets the saved response;
+ * a request that was not charged is served again. A proof of payment is the key of the one request that it pays for.
  *
  * A key is claimed before money is held, with one insert and for a few seconds. Once money is held, the claim is
  * confirmed for the lifetime of the hold. Only then may a call be made that costs money. The response is saved before
@@ -57,7 +57,7 @@ export const IDEMPOTENCY_ERROR_TYPES = [
 /** What an error message calls the key: the header, or the payment. */
 export type IdempotencyKeySource = 'Idempotency-Key' | 'payment';
 
-/** The Idempotency-Key was used before, and this request cannot get the response of the earlier one. */
+/** The key was used before, and this request cannot get the response of the earlier one, or not yet. */
 export class IdempotencyConflictError extends Error {
   override readonly name = 'IdempotencyConflictError';
 
@@ -76,7 +76,7 @@ export interface IdempotentRequest {
   readonly payer: string;
   readonly key: string;
   readonly source: IdempotencyKeySource;
-  /** Path and body. Only a request with the same fingerprint gets the same response. */
+  /** Path and body, or their digest. Only a request with the same fingerprint gets the same response. */
   readonly fingerprint: string;
   readonly requestId: string;
   /**
@@ -85,9 +85,9 @@ export interface IdempotentRequest {
    */
   assertCredentialValid(): Promise<unknown>;
   /**
-   * Returns the response of an earlier request that held money, if its result does not depend on the gateway that may
-   * have died.
-   * @returns undefined if there is no such result
+   * Returns the response of an earlier request that held money, if its job continues without the gateway that may have
+   * died.
+   * @returns undefined if there is no such job
    */
   recoverResponse?(requestId: string): Promise<SavedHttpResponse | undefined>;
   /**
@@ -128,7 +128,8 @@ export class IdempotencyService {
    * Claims the key of a request that is well-formed, before anything is done for it.
    * @returns how to serve the request, or the saved response of an earlier one
    * @throws IdempotencyConflictError if the key belongs to another request, its request is running, or its response is
-   *   lost; TooManyRequestsError if the account has used up its storage quota
+   *   lost; TooManyRequestsError if the account has used up its storage quota; StoreUnavailableError if the owner of
+   *   the key is unknown
    */
   async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | SavedHttpResponse> {
     const claim = await this.claimKey(request);
@@ -174,8 +175,8 @@ export class IdempotencyService {
   }
 
   /**
-   * Returns the claim if the payer's quota has room for the response. Otherwise ends the claim and throws, because a
-   * client that sends a key relies on the saved response.
+   * Returns the claim if the payer has not used up its quota. Otherwise ends the claim and throws, because a client
+   * that sends a key relies on the saved response.
    * @throws TooManyRequestsError if the account has used up its storage quota
    */
   private async ensureQuota(claim: OwnClaim, stored: number): Promise<OwnClaim> {
@@ -189,7 +190,7 @@ export class IdempotencyService {
 
   /**
    * Ends a claim. A response that cannot be saved is delivered anyway; a repeated request then gets 409, because the
-   * response is lost.
+   * response is lost, or may be served again with its retry payer.
    */
   private async end(claim: IdempotencyClaim, outcome: ClaimOutcome): Promise<void> {
     const { store, quota } = this.dependencies;
@@ -224,8 +225,8 @@ export class IdempotencyService {
   }
 
   /**
-   * Ends a claim that its gateway no longer completes, because it has died or will not charge the hold. The hold has
-   * expired or was released, or it was charged some time ago.
+   * Ends a claim that its gateway no longer completes, because the gateway has died or will not charge the hold. Such a
+   * hold has expired or was released. With `includesCharged`, a hold that was charged some time ago counts as well.
    * @returns whether the claim was ended
    */
   private async endStaleClaim(existing: ExistingClaim, includesCharged: boolean): Promise<boolean> {
@@ -247,8 +248,8 @@ export class IdempotencyService {
   }
 
   /**
-   * Returns whether the earlier request was charged. Its gateway died after it had placed the hold. A request that
-   * was charged may be served again by its retry payer.
+   * Returns whether the earlier request was charged. Its claim does not state this, because its gateway died or did not
+   * know. A request that was charged may be served again with its retry payer.
    * @throws IdempotencyConflictError if the request was charged and has no retry payer, or may still be charged
    */
   private async checkCharged(

@@ -33,7 +33,7 @@ export interface Hold {
 
 /**
  * Extends a hold to `targetAmount`, or to what is available if that is at least `minAmount`. Both are totals, so
- * repeating the request changes nothing.
+ * repeating the request does not add to the first extension.
  */
 export interface HoldExtensionRequest {
   readonly minAmount: PicoUsd;
@@ -67,23 +67,23 @@ export interface Payer {
   /** Version of the price list at which this payer is served; the current one if undefined. */
   readonly priceList?: string | undefined;
   /**
-   * Holds what is available, between `minAmount` and `maxAmount`.
+   * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set.
    * @throws Rejection if less is available; HoldAlreadyExistsError if the request has a hold already
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**
-   * Extends the hold of a running request. Waits while the event store is unavailable.
+   * Extends the hold of a running request. Waits while the event store is unavailable, at most until the hold expires.
    * @returns the extended hold. `retry_later`: other requests hold the rest and may release it. `exhausted`: there is
    *   less than `minAmount`, or the key may not spend more; the hold stays as it is. `expired`: the hold has ended, and
    *   nothing more may be served for it
    */
   extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
   /**
-   * Settles a hold, once. Returns what is paid of the price: at most the held amount, and nothing after the hold
-   * expired.
+   * Settles a hold, once. Returns what is paid of the price: at most the held amount, and nothing once the hold was
+   * ended as expired.
    */
   settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
-  /** Releases a hold, because nothing was delivered. */
+  /** Releases the hold of a failed request; the payer pays nothing. */
   release(hold: Hold, details: HoldRelease): Promise<void>;
 }
 

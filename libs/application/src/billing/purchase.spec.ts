@@ -166,7 +166,7 @@ describe('a purchase', () => {
 });
 
 test.each(['settle', 'release'] as const)(
-  'logs usage and its cost if the event store cannot execute the command to %s the hold',
+  'reports the cost of the usage if the event store cannot execute the command to %s the hold',
   async (end) => {
     const { sale, hold, alarms, health } = begin();
     const away = async () => {

@@ -35,7 +35,7 @@ export class Purchase {
   readonly attempts: Attempt[] = [];
   /** The endpoint that was called last. */
   endpoint: Endpoint | undefined;
-  /** Total of all calls. */
+  /** Total of all calls that are charged, without web searches. */
   usage: Usage = NO_USAGE;
   private readonly items: ChargeItem[] = [];
   /** What the providers invoice for the input of all calls. */
@@ -80,8 +80,8 @@ export class Purchase {
   }
 
   /**
-   * Called when the client has disconnected. Aborts a response that is streaming if the provider then stops billing;
-   * any other response is still read.
+   * Called when the client has disconnected. Aborts a response that is streaming if the provider then stops billing,
+   * after the delay given to `markStreaming`; any other response is still read.
    */
   abandon(failure: UpstreamError): void {
     this.abandonedBy = failure;
@@ -126,7 +126,8 @@ export class Purchase {
   }
 
   /**
-   * Calls one endpoint after the other until one responds. Failed calls are recorded in `attempts`.
+   * Calls one endpoint after the other until one responds, or a failure does not allow a fallback. Each attempt is
+   * recorded in `attempts`.
    * @throws UpstreamError of the last endpoint that was called
    */
   async call<A>(call: UpstreamCall<A>): Promise<EndpointResponse<A>> {
@@ -151,7 +152,10 @@ export class Purchase {
     return this.callEndpoint(call, endpoint, true);
   }
 
-  /** Calls one endpoint; only the last endpoint is retried. What an endpoint delivered before it failed is billed. */
+  /**
+   * Calls one endpoint; only the last endpoint is retried, and no call that is single-use. What an endpoint delivered
+   * before it failed is billed.
+   */
   private async callEndpoint<A>(
     call: UpstreamCall<A>,
     endpoint: Endpoint,
@@ -193,7 +197,7 @@ export class Purchase {
   }
 
   /**
-   * Makes a call, retries it if it fails before the first byte, and records each attempt.
+   * Makes a call, retries it after a failure that a retry may fix, and records each attempt.
    * @throws UpstreamError of the last attempt
    */
   private async callWithRetries<A>(

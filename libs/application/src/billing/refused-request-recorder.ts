@@ -11,7 +11,7 @@ import { type Caller, type Hold, type HoldRequest, type Payer, PayerDecorator, t
 /** Rejections for lack of money. */
 const INSUFFICIENT_FUNDS_CODES: ReadonlySet<string> = new Set(['insufficient_balance', 'key_limit_exceeded']);
 /**
- * Maximum entries of two caches: the streams that are full and accept no more events, and the accounts whose loss limit
+ * Maximum entries of each cache: the streams that are full and accept no more events, and the accounts whose loss limit
  * was logged.
  */
 const MAX_CACHE_ENTRIES = 10_000;
@@ -27,7 +27,7 @@ export class RefusedRequestRecorder {
     private readonly reportError: Runtime['reportError'],
   ) {}
 
-  /** Returns a payer that records the rejections of this payer before they are returned. */
+  /** Returns a payer that records the rejections of this payer before it throws them. */
   wrapPayer(payer: Payer, caller: Caller): Payer {
     return new RecordingPayer(payer, async (request, { code, details: { until = '' } }) => {
       if (INSUFFICIENT_FUNDS_CODES.has(code)) await this.record(request, caller, code);

@@ -74,7 +74,7 @@ describe('relayed audio', () => {
     ['by a timeout that the client did not cause', ['a', LATE], 0],
     ['without a byte and without an error', [], 0],
     ['after empty chunks only', ['', ''], 0],
-  ] as const)('is not charged if the provider ends it %s', async (_, pieces, keepsWaiting) => {
+  ] as const)('is not charged if it ends %s', async (_, pieces, keepsWaiting) => {
     await expect(listener({ keepsWaiting }).relay(...pieces)).rejects.toBeInstanceOf(UpstreamError);
   });
 

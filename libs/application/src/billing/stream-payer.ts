@@ -21,8 +21,9 @@ const MAX_BACKOFF_MS = 5_000;
 const FINAL_ERRORS = [Rejection, UnknownEventError, AppendTooLargeError];
 
 /**
- * Delays between attempts to release a hold that the event store did not confirm. The first attempt is early: if the
- * client retries at once, the retry may lack the money that this hold reserves. The delays increase.
+ * Delays before each attempt to release a hold that the event store did not confirm. The first attempt is early: if the
+ * client retries at once, the retry may lack the money that this hold reserves. The delays increase while the hold is
+ * missing.
  */
 const UNCONFIRMED_POLL_DELAYS_MS = [500, 5_000, 10_000, 20_000, 40_000] as const;
 const MAX_POLL_DELAY_MS = 60_000;
@@ -82,8 +83,8 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * Places a hold. If the outcome is unknown, the caller gets the error, and the hold is released as soon as the event
-   * store has it. Nothing else would end that hold before it expires.
+   * Places a hold. If the outcome is unknown, the caller gets the error, and the hold is released once the event store
+   * has it. Nothing else would end that hold before it expires.
    */
   protected async acquireHold<T>(hold: Pick<Hold, 'holdId' | 'expiresAt'>, acquire: () => Promise<T>): Promise<T> {
     try {
@@ -95,9 +96,9 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * Tries to release a hold until it would have expired, because a hold that is missing may still be stored. A server
-   * that was frozen stores the append when it resumes. A leader without a quorum serves reads long before it has stored
-   * the append.
+   * Tries to release a hold until that succeeds, is rejected for good, or was tried after the hold's expiry. A hold
+   * that is missing may still be stored. A server that was frozen stores the append when it resumes. A leader without a
+   * quorum serves reads long before it has stored the append.
    */
   private async releaseUnconfirmed({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {
     const { holdCommands, clock } = this.dependencies;

@@ -1,6 +1,6 @@
 /**
- * Ids of payment challenges. An id is an HMAC over everything that the client may send back, so the client cannot
- * change any of it.
+ * Ids of payment challenges. An id is an HMAC over all `ChallengeParameters`, so a client that sends them back cannot
+ * change any of them.
  */
 import { createHmac } from 'node:crypto';
 import type { Secrets } from '../secrets.ts';

@@ -18,7 +18,7 @@ test.each([
   expect(Buffer.from(read.exportBinary()).equals(bytes)).toBe(true);
 });
 
-test('accepts a token for its own challenge, and rejects a token that was extended or changed', () => {
+test('accepts a token only for its own challenge, and rejects added conditions and changes of what is signed', () => {
   const token = tokens.create(terms, 'gateway.example');
   const found = tokens.verify(token);
   expect(found).toMatchObject({ id: terms.id, paymentHash: terms.paymentHash });

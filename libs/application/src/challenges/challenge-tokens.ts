@@ -13,7 +13,7 @@ const FORMAT = 2;
  */
 const VERSION_BYTES = 2;
 const HASH_BYTES = 32;
-/** Our tokens have about 400 characters; clients may add conditions. */
+/** Our tokens have about 400 characters, more if the host name is long. A text beyond this limit is not decoded. */
 const MAX_CHARACTERS = 4 * 1024;
 const BASE64 = /^[\w+/-]+={0,2}$/;
 
@@ -52,7 +52,10 @@ export class ChallengeTokens {
     return serializeMacaroon({ location, identifier, conditions, signature: token.signature }).toString('base64');
   }
 
-  /** Returns the content of a token that this installation created; undefined for any other token. Reads no storage. */
+  /**
+   * Returns the content of a token that this installation created, with any conditions that a holder has added;
+   * undefined for any other token. Reads no storage.
+   */
   verify(text: string): DecodedToken | undefined {
     if (text.length > MAX_CHARACTERS || !BASE64.test(text)) return undefined;
     for (const rootKey of this.rootKeys) {

@@ -80,7 +80,10 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     this.key = deriveChallengeKeys(dependencies.secrets)[0] as Buffer;
   }
 
-  /** @throws UpstreamError if there is no plausible exchange rate, or no invoice */
+  /**
+   * @throws UpstreamError if Lightning payments are not available, or there is no plausible exchange rate or no valid
+   *   invoice
+   */
   async execute({ params, cause }: IssueChallenge): Promise<PaymentChallenge> {
     const { streams, tokens, clock } = this.dependencies;
     const { terms, coin, backend } = getLightningMethod(this.dependencies.paymentMethods);

@@ -60,7 +60,7 @@ export class ProofVerifier {
   }
 
   /**
-   * Verifies that a proof is valid and can still be used.
+   * Verifies that a proof is valid and has not expired.
    * @param realm the host of the challenge if the client does not send it back
    */
   async verify(presented: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
@@ -104,8 +104,8 @@ export class ProofVerifier {
   }
 
   /**
-   * Whether the candidate matches the issued challenge. A member that the client omits is assumed to be the issued one:
-   * the id is an HMAC over all members.
+   * Whether the candidate matches the issued challenge. A parameter that the client omits is assumed to be the issued
+   * one. If the client sends `request`, the id decides: it is an HMAC over all parameters.
    */
   private matchesIssued(
     candidate: EchoedChallenge | DecodedToken,

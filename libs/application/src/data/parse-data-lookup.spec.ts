@@ -46,11 +46,11 @@ function refusal(wanted: () => unknown): string {
     expect((error as InvalidRequestError).status).toBe(400);
     return (error as Error).message;
   }
-  throw new Error('it was taken');
+  throw new Error('the lookup was accepted');
 }
 
 describe('a body', () => {
-  test('is sent unchanged, with the fields that the entry adds', () => {
+  test('is sent with its own fields unchanged, and the field and header that the entry adds', () => {
     const body = { query: 'x', nested: [{ a: null }], numResults: 3 };
     expect(post(body)).toEqual({
       ...{ method: 'POST', path: '/search', query: [], headers: { 'x-fields': 'a' }, maxResults: 3 },
@@ -140,7 +140,7 @@ describe('a body', () => {
 });
 
 describe('a query', () => {
-  test('is sent unchanged, without the field that is part of the path', () => {
+  test('is sent without the field of the path, with the defaults and the fields that the entry sets', () => {
     const query = [
       ['a', 'ü'],
       ['b', '1'],
@@ -199,7 +199,7 @@ test.each(readCatalogue().dataEndpoints.map((entry) => [entry.endpoint.model, en
   },
 );
 
-test('rejects a query for Google with parameters that could request other fields at another price', () => {
+test('rejects a query for Google with parameters of the Google API that the entry does not list', () => {
   const ofGoogle = readCatalogue().dataEndpoints.filter(
     ({ upstream, method }) => upstream.startsWith('google') && method === 'GET',
   );

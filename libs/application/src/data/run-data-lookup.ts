@@ -1,4 +1,7 @@
-/** Data lookups: quote → hold → call → settle. A lookup has one provider and one price, whatever it finds. */
+/**
+ * Data lookups: quote → hold → call → settle. A lookup has one provider and one price. It may be free only if it finds
+ * nothing, is pending, or fails.
+ */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DataEndpoint, PriceList } from '#catalogue';
 import { calculateMaxPrice, NO_USAGE, type Usage } from '#domain';
@@ -187,8 +190,8 @@ function countResults(value: unknown, path: string, maxResults: number): number 
 }
 
 /**
- * Whether the client pays for a failure because the provider charges for it: a failure with a status, or a response
- * that is too long. The operator absorbs the cost of a lost response.
+ * Whether the client pays for a failure because the provider charges for it: a 404, a status of 500 or more, or a
+ * response that is too long. The operator absorbs the cost of a lost response.
  */
 function isCharged({ code, status = 0, deliveredText }: UpstreamError, { charged }: DataEndpoint): boolean {
   if (code === 'answer_too_long') return charged.tooLong === true;

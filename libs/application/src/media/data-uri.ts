@@ -16,7 +16,7 @@ export function isDataUri(text: string): boolean {
   return /^data:/i.test(text);
 }
 
-/** @throws DownloadError if the text is not a data URI in strict base64, or has more than `maxBytes` bytes */
+/** @throws DownloadError if the text is not a data URI in strict base64, is empty, or has more than `maxBytes` bytes */
 export function parseDataUri(text: string, maxBytes: number): DataUri {
   const head = HEAD.exec(text.slice(0, MAX_HEAD_LENGTH));
   const base64 = head ? text.slice(head[0].length) : '';

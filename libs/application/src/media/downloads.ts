@@ -16,8 +16,8 @@ export interface Download {
 }
 
 /**
- * A URL could not be downloaded. For a customer's URL there is one message for every reason, so that it reveals nothing
- * about our network.
+ * A URL could not be downloaded, or a data URI could not be decoded. For a customer's http(s) URL there is one message
+ * for every reason, so that it reveals nothing about our network.
  */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
@@ -25,8 +25,8 @@ export class DownloadError extends Error {
   constructor(
     message: string,
     /**
-     * `not_found`: the server no longer has the file (404, 410). `rejected`: the URL is not fetched at all. `failed`: a
-     * retry may succeed.
+     * `not_found`: the server no longer has the file (404, 410). `rejected`: a retry would fail in the same way, or the
+     * reason is not revealed. `failed`: a retry may succeed. `too_large`: the file has too many bytes.
      */
     readonly reason: 'rejected' | 'not_found' | 'failed' | 'too_large',
     options?: ErrorOptions,

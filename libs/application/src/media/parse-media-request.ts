@@ -85,9 +85,8 @@ export function pickEndpointParameters(
 
 /**
  * Returns the endpoints in the order in which they are called.
- * @param capable the endpoints that can serve the request; if there are none, the error has the reasons of all
- *   endpoints
- * @throws InvalidRequestError 404
+ * @param capable the endpoints that can serve the request; if there are none, all endpoints of the model are considered
+ * @throws InvalidRequestError 400 if a preference is invalid; 404 if no endpoint remains
  */
 export function selectMediaRoute(
   { model, sort }: ResolvedModel<MediaModel>,

@@ -30,7 +30,7 @@ export class RejectedPrompts {
 
   /**
    * @param payer id of the payer
-   * @throws UpstreamError `rate_limited` if the limit is exceeded; any error that `serve` throws
+   * @throws UpstreamError `rate_limited` if a limit is reached; any error that `serve` throws
    */
   async runWithinLimit<A>(payer: string, serve: () => Promise<A>): Promise<A> {
     const hour = this.getHour(payer);

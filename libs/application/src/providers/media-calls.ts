@@ -9,9 +9,7 @@ export interface SourceImage {
   readonly bytes: Uint8Array;
 }
 
-/**
- * Parameters of the result under our names: only those that the endpoint supports, and all that the price depends on.
- */
+/** Parameters of the result under our names. A call has only those that its endpoint supports. */
 export type MediaParameters = Readonly<Record<string, string | number | boolean>>;
 
 /** A generated file: its bytes, or the URL from which the provider serves it. */

@@ -36,7 +36,7 @@ export interface Provider {
   transcription?(call: TranscriptionCall): Promise<Transcript>;
   /** Resolves with a complete JSON response, or with the first bytes of a file. */
   data?(call: DataCall): Promise<DataResponse>;
-  /** Resolves with the head of the response. @throws EncryptedErrorResponse */
+  /** Resolves with the head of the response. @throws EncryptedErrorResponse if the enclave rejects the request */
   privateChat?(call: PrivateChatCall): Promise<EncryptedResponse>;
   /** Returns the attestation of an enclave and its key, as the enclave sends it: a JSON object. */
   attestation?(enclave: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
@@ -87,7 +87,7 @@ export interface ChatCall {
 export type AppliedSampling = Readonly<Partial<Record<'temperature' | 'top_p', number | null>>>;
 
 /**
- * A complete completion and the usage that the provider reported. The body is OpenAI's `chat.completion` with our
+ * A non-streaming completion and the usage that the provider reported. The body is OpenAI's `chat.completion` with our
  * identity, or a `response` with the provider's identity.
  */
 export interface Completion {
@@ -105,7 +105,7 @@ export interface Completion {
   readonly searches?: { readonly statuses: readonly SearchStatus[]; readonly invoiced: number };
 }
 
-/** Returns what billing needs to know about the call of a complete completion. */
+/** Returns what billing needs to know about the call of a non-streaming completion. */
 export function toCallResult(completion: Completion): CallResult {
   return {
     usage: completion.usage,

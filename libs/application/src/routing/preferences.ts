@@ -274,7 +274,7 @@ function listNames(fields: PreferenceFields, field: string): readonly string[] {
 
 /**
  * Turns a 404 of a provider into an invalid request if only that provider could know what was requested: a model with
- * suffixes that have no meaning here, or the providers of a router.
+ * suffixes that have no meaning here, or the providers of a router. Other failures stay as they are.
  * @throws UpstreamError
  */
 export function mapNotFoundError<A>(

@@ -343,7 +343,7 @@ describe('a request without a suitable endpoint', () => {
     ['a provider that does not serve the model', { provider: { only: ['delta'] } }],
     ['an order without a provider of the model', { provider: { order: ['delta'], allow_fallbacks: false } }],
     ['a required field that no endpoint supports', { fields: ['top_k'], provider: { require_parameters: true } }],
-  ])('is rejected with 404 and the reason for each endpoint: %s', (_, given) => {
+  ])('is rejected with the reasons of its endpoints: %s', (_, given) => {
     expect(() => order(given)).toThrow(InvalidRequestError);
     expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
   });

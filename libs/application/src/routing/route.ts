@@ -145,7 +145,7 @@ interface Ranked {
 /**
  * Calculates the load shares of endpoints that rank equally and have similar prices. Each share is proportional to the
  * inverse square of the price, as at OpenRouter.
- * @returns undefined if there are no such endpoints, or an order or sort of the caller decides
+ * @returns undefined if there are no such endpoints, or an order or a sort decides
  */
 function calculateLoadShares(
   ranked: readonly Ranked[],

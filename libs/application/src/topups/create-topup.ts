@@ -70,7 +70,10 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws InvalidRequestError, UpstreamError; Rejection if the account has too many open invoices */
+  /**
+   * @throws InvalidRequestError if the method or the amount is invalid; UpstreamError if there is no exchange rate or
+   *   no valid invoice; Rejection if the account has too many open invoices
+   */
   async execute({ accountId, params, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
     const { method, requested, ...options } = params;
     const { terms, coin, backend } = this.getMethod(method);

@@ -37,7 +37,7 @@ const NETWORKS = [
 /**
  * Verifies a Lightning invoice (BOLT 11) before it is handed out: its amount, its payment hash, and that it can still
  * be paid.
- * @throws UpstreamError if the invoice cannot be decoded, or differs from the request
+ * @throws UpstreamError if the invoice cannot be decoded, differs from the request, or has expired
  */
 export function verifyInvoice(invoice: string, { msat, paymentHash, now }: ExpectedInvoice): VerifiedInvoice {
   const sections = decodeSections(invoice);

@@ -110,7 +110,7 @@ export class PaymentBackendRegistry {
 
   /**
    * Returns the payment backend of a method: the one that the operator chose, or else the first configured one of the
-   * method.
+   * method; undefined if that one is not configured.
    */
   findForMethod({ method, backends }: PaymentMethod): PaymentBackend | undefined {
     const chosen = this.backendByMethod[method];

@@ -19,7 +19,7 @@ const MAX_DESTINATION_LENGTH = 8_192;
 /** Four digits for the year, so that instants can be compared as texts. */
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** @throws UpstreamError if an amount, an id, a reason or the time is implausible */
+/** @throws UpstreamError if an amount, an id, a reason, the time, or the number of fees and reversals is implausible */
 export function assertPlausiblePayment({ id, units, receivedAt, fees = [], reversals = [] }: BackendPayment): void {
   const changes = [...fees, ...reversals];
   const ids = [id, ...changes.map((change) => change.id)];

@@ -41,7 +41,7 @@ class StandingRate extends ExchangeRates {
   }
 }
 
-/** A node whose invoices differ from the request. */
+/** A node whose invoices may differ from the request. */
 class LyingNode implements PaymentBackend {
   readonly name = 'lnd';
   readonly maxBatchSize = 1;

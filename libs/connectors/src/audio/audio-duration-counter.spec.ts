@@ -43,7 +43,7 @@ describe.each(AUDIO_FORMATS)('a recording as %s', (format) => {
       expectAbout((await counted(createAudioFile(format, { seconds: 12, claims })))?.milliseconds, 12);
   });
 
-  test('has the duration of its remaining data if it is truncated', async () => {
+  test('has at least the duration of its remaining data, or is not a recording, if it is truncated', async () => {
     const whole = createAudioFile(format, { seconds: 12 });
     const recording = await counted(whole.subarray(0, Math.floor(whole.length * 0.6)));
     // In a truncated MP4 file the tables are missing, or list missing samples: the result is undefined, or too long.
@@ -75,7 +75,7 @@ describe('frames of MPEG audio', () => {
   test.each<[string, () => Buffer]>([
     ['with a byte of garbage between them', () => Buffer.concat(frames.flatMap((frame) => [frame, Buffer.from([7])]))],
     [
-      'after the header of a frame that is as long as many of them',
+      'after the header of a frame that is longer than two of them',
       () => Buffer.concat([Buffer.from('fffbe4c0', 'hex'), ...frames]),
     ],
     [
@@ -100,7 +100,7 @@ describe('frames of MPEG audio', () => {
     for (const tag of tags) expect(await counted(Buffer.concat([Buffer.from(tag, 'hex'), other]))).toBeUndefined();
   });
 
-  test('are not a recording if each of them is surrounded by invalid data', async () => {
+  test('are not a recording if each of them is followed by 20,000 bytes of invalid data', async () => {
     expect(await counted(Buffer.concat(all.flatMap((frame) => [frame, Buffer.alloc(20_000, 1)])))).toBeUndefined();
   });
 
@@ -109,7 +109,7 @@ describe('frames of MPEG audio', () => {
     expect(milliseconds).toBeGreaterThan(24_000 + 280_000);
   });
 
-  test('are found after several tags with an image, and after zeros', async () => {
+  test('are found after two large tags and zeros', async () => {
     const tag = Buffer.concat([Buffer.from('49443303000000010000', 'hex'), Buffer.alloc(16_384, 0xff)]);
     const { milliseconds } = (await counted(Buffer.concat([tag, tag, Buffer.alloc(999), mp3]))) ?? {};
     expectAbout(milliseconds, 12);
@@ -156,7 +156,7 @@ describe('a WAV file', () => {
     expectAbout((await counted(file))?.milliseconds, seconds);
   });
 
-  test('has the duration that its bits per sample encode, even if its block size is too large', async () => {
+  test('has the duration by its bits per sample even if its block size and byte rate are too large', async () => {
     const lying = Buffer.from(wave);
     lying.writeUInt16LE(400, 32);
     lying.writeUInt32LE(8_000_000, 28);

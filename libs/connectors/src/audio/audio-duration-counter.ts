@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AudioDurationCounter, type AudioRecording, UpstreamError } from '#application';
 
-/** A file that takes more time or memory was crafted for that purpose and is not accepted as a recording. */
+/** A file that takes more time or heap was probably crafted for that purpose and is not accepted as a recording. */
 const MEASURE_TIMEOUT_MS = 20_000;
 const MAX_HEAP_MB = 256;
 const MAX_QUEUE_LENGTH = 100;
@@ -20,8 +20,8 @@ export class WorkerAudioDurationCounter extends AudioDurationCounter {
   private queueLength = 0;
 
   /**
-   * @returns undefined if the file is not a supported recording
-   * @throws UpstreamError if too many recordings are queued
+   * @returns undefined if the file is not a supported recording, or its measurement fails or takes too long
+   * @throws UpstreamError with `not_served` if too many recordings are queued
    */
   override async measure(file: string): Promise<AudioRecording | undefined> {
     if (this.queueLength >= MAX_QUEUE_LENGTH)

@@ -51,7 +51,10 @@ const FORMATS: readonly RecordingFormat[] = [
   { mediaType: 'audio/mpeg', extension: 'mp3', matches: isMpegAudio, measureMs: measureMpegMs },
 ];
 
-/** Returns the format and the maximum duration; undefined for an unsupported format and for a file without audio. */
+/**
+ * Returns the format and the maximum duration; undefined for an unsupported format and for a file without audio.
+ * @throws RangeError for too many tracks
+ */
 export function measureRecording(bytes: Buffer): MeasuredRecording | undefined {
   if (bytes.length < 12) return undefined;
   const format = FORMATS.find(({ matches }) => matches(bytes));

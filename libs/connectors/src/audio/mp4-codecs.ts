@@ -38,7 +38,8 @@ const AAC: ReadonlySet<number> = new Set([0x40, 0x66, 0x67, 0x68]);
 
 /**
  * @param entry the content of a sample description
- * @returns `mpeg` if the samples are MPEG audio frames; undefined for an unknown codec
+ * @returns `mpeg` if the samples are MPEG audio frames; undefined for an unknown codec, and for an invalid or unusual
+ * description
  */
 export function parseSampleLength(type: string, entry: Buffer): SampleLength | 'mpeg' | undefined {
   switch (type) {
@@ -67,7 +68,10 @@ function parsePcmLength(type: string, entry: Buffer): SampleLength | undefined {
   return { milliseconds: 1_000 / rate, bytes: (channels * Math.min(bits, 64)) / 8, isPcm: true };
 }
 
-/** Returns undefined for an unusual description, which another decoder might read differently. */
+/**
+ * Returns undefined for codecs other than AAC and MPEG audio, and for an unusual description, which decoders may read
+ * differently.
+ */
 function parseMp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
   const content = findDecoderConfig(entry);
   if (content === undefined) return undefined;
@@ -88,7 +92,8 @@ function parseMp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
 
 /**
  * Returns the offset of the decoder descriptor's content (ISO/IEC 14496-1, 7.2.6.5).
- * @returns undefined if there is not exactly one `esds`, or its descriptor has flags
+ * @returns undefined unless there is exactly one `esds`, and the decoder descriptor directly follows a stream
+ * descriptor without flags
  */
 function findDecoderConfig(entry: Buffer): number | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');
@@ -116,7 +121,7 @@ function readObjectType(bits: BitReader): number {
   return type === 31 ? 32 + bits.readBits(6) : type;
 }
 
-/** Uses the slower of the rates in the `alac` box and in the sample description. */
+/** Uses the slower of the rates in the `alac` box and in the sample description; a rate of 0 is ignored. */
 function parseAlacLength(entry: Buffer): SampleLength | undefined {
   const at = entry.indexOf('alac', 0, 'latin1');
   if (at < 0 || at + 32 > entry.length || entry.length < 28) return undefined;

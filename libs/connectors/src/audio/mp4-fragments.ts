@@ -41,8 +41,8 @@ export class Fragments {
   }
 
   /**
-   * Reads a box of a fragment.
-   * @returns false if the box is not part of a fragment
+   * Reads a box that describes the samples of fragments: `trex`, `tfhd` or `trun`.
+   * @returns false for any other box
    * @throws RangeError for too many tracks
    */
   readBox(type: string, content: Buffer): boolean {

@@ -1,7 +1,8 @@
 /**
- * The maximum duration of the audio in an MP4 file: the number of samples in its tables, multiplied by the maximum
- * duration that their codec allows. Times in the file are not trusted. Source: ISO/IEC 14496-12, -14 and -3. No library
- * is used: the evaluated one takes quadratic time in the samples of a chunk, 2.8 s for 17 minutes in one chunk.
+ * The maximum duration of the audio in an MP4 file: for most codecs the number of samples in its tables and fragments,
+ * multiplied by the maximum duration that the codec allows. Times in the file are not trusted. Source: ISO/IEC
+ * 14496-12, -14 and -3. No library is used: the evaluated one takes quadratic time in the samples of a chunk, 2.8 s for
+ * 17 minutes in one chunk.
  */
 import { parseSampleLength } from './mp4-codecs.ts';
 import { Fragments } from './mp4-fragments.ts';

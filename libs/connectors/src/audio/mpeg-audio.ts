@@ -17,7 +17,8 @@ const RATES: readonly number[] = [44_100, 48_000, 32_000];
 const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
 
 /**
- * The longest frame: layer II at 160 kbit/s and 8 kHz, or layer III of MPEG-1 at 320 kbit/s and 32 kHz, with padding.
+ * A power of two above the longest frame with a specified length: 2,881 bytes, in layer II at 160 kbit/s and 8 kHz with
+ * padding.
  */
 const MAX_FRAME_BYTES = 4 * 1_024;
 /** How far decoders search for the next frame after invalid data. */
@@ -68,11 +69,12 @@ function parseFrameHeader(second: number, third: number): FrameHeader | undefine
 }
 
 /**
- * Returns the maximum duration in milliseconds; 0 if there is no frame. It is the sum of three parts:
+ * Returns the maximum duration in milliseconds; 0 if the first two of its parts have no frame. It is the sum of three
+ * parts:
  * - The consecutive frames from the first one on, which every decoder plays.
  * - Before and after them, the longest selection of frames that do not overlap. Each of these frames must be followed
- * by another frame of its stream within `MAX_GAP_BYTES`, or by the end.
- * - All other data except leading tags, by its size, because it may be audio in another codec.
+ *   by another frame of its stream within `MAX_GAP_BYTES`, or by the end.
+ * - All other data except leading tags and `MAX_OVERHEAD_BYTES`, by its size, because it may be audio in another codec.
  */
 export function measureMpegMs(bytes: Uint8Array): number {
   const tags = skipTags(bytes);
@@ -151,8 +153,8 @@ function findMaxReading(bytes: Uint8Array): Reading {
 }
 
 /**
- * Whether the file has several consecutive frames after its tags. Decoders detect the format again after tags, so they
- * play any other format that follows them.
+ * Whether consecutive frames of one stream follow the tags: at least `LEADING_FRAMES`, or all data up to the end.
+ * Decoders detect the format again after tags, so they play any other format that follows them.
  */
 export function isMpegAudio(bytes: Uint8Array): boolean {
   let at = skipZeros(bytes, skipTags(bytes));
@@ -166,14 +168,16 @@ export function isMpegAudio(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Returns the distance to the next identical frame header. */
+/** Returns the distance to the next identical frame header, but at most `MAX_FRAME_BYTES`. */
 function findFreeFormatLength(bytes: Uint8Array, at: number, kind: FrameHeader): number {
   let next = at + 1;
   while (next < at + MAX_FRAME_BYTES && getFrameHeader(bytes, next) !== kind) next += 1;
   return next - at;
 }
 
-/** Returns the offset after all ID3v2 tags. Their sizes have seven bits in each of four bytes (ID3v2.4.0, 3.1). */
+/**
+ * Returns the offset after all leading ID3v2 tags. Their sizes have seven bits in each of four bytes (ID3v2.4.0, 3.1).
+ */
 function skipTags(bytes: Uint8Array): number {
   let at = 0;
   while (

@@ -9,7 +9,7 @@ const PRIVATE_STREAM = 0xbd;
 /** AC-3 at 32 kbit/s. */
 const MIN_BYTES_PER_SECOND = 4_000;
 
-/** Returns the duration of the longest audio stream in milliseconds. */
+/** Returns the maximum duration of the longest audio stream in milliseconds. */
 export function measureProgramStreamMs(bytes: Buffer): number {
   const sizes = new Map<number, number>();
   for (const { id, start, end } of readPackets(bytes)) sizes.set(id, (sizes.get(id) ?? 0) + end - start);
@@ -29,7 +29,7 @@ interface Packet {
   readonly end: number;
 }
 
-/** Yields every audio packet, at any position in the file. */
+/** Yields the packets of the audio streams and of the private stream, at any position in the file. */
 function* readPackets(bytes: Buffer): Generator<Packet> {
   for (let at = bytes.indexOf(START_CODE); at >= 0 && at + 6 <= bytes.length; ) {
     const id = bytes[at + 3] as number;

@@ -68,7 +68,10 @@ function calculateMilliseconds(size: number, format: Buffer): number | 'mpeg' {
   }
 }
 
-/** Returns the bits of one sample: the smaller of the declared value and the block size, but at most 64. */
+/**
+ * Returns the bits of one sample: 8 for A-law and mu-law, else the minimum of the declared bits, the block size per
+ * channel and 64. A value of 0 is ignored.
+ */
 function getSampleBits(tag: number, channels: number, format: Buffer): number {
   if (tag === A_LAW || tag === MU_LAW) return 8;
   const block = (format.readUInt16LE(12) / channels) * 8;

@@ -1,11 +1,11 @@
 /**
  * The maximum duration of the audio in a WebM file, by its packets. Times in the file are not trusted. Source: RFC 8794
- * and 9559, RFC 6716, "Vorbis I specification" 4.2.2. No library is used: the
- * evaluated one did not terminate for some invalid files. The file is read once from start to end.
+ * and 9559, RFC 6716, "Vorbis I specification" 4.2.2. No library is used: the evaluated one did not terminate for some
+ * invalid files. The file is read once, from start to end.
  */
 import { MAX_OPUS_MS, MAX_PACKET_MS, measureOpusPacketMs } from './opus.ts';
 
-/** Elements whose children are read; all others are leaves. */
+/** Elements whose children are read; all others are read as leaves. */
 const MASTER_ELEMENTS: ReadonlySet<number> = new Set([0x18538067, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0]);
 const TRACK = 0xae;
 const TRACK_NUMBER = 0xd7;
@@ -79,8 +79,8 @@ function addBlock(block: Buffer, packets: Map<number, Packets>): void {
 }
 
 /**
- * Each Vorbis packet may be a long block, half of which is new audio. A packet of any other codec may have the maximum
- * duration.
+ * Each Vorbis packet may be a long block, half of which is new audio. A packet of any other codec except Opus may have
+ * the maximum duration.
  */
 function calculateMilliseconds({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
@@ -98,7 +98,9 @@ interface Element {
   readonly content: Buffer;
 }
 
-/** Yields all elements in order. After invalid data it continues at the next cluster. */
+/**
+ * Yields all elements in order. After invalid data, or a leaf of unknown size, reading continues at the next cluster.
+ */
 function* readElements(file: Buffer): Generator<Element> {
   for (let at = 0; at >= 0 && at < file.length; ) {
     const idLength = readVintLength(file, at);
@@ -119,7 +121,7 @@ function* readElements(file: Buffer): Generator<Element> {
 
 const EMPTY_BUFFER = Buffer.alloc(0);
 
-/** Returns the length of a variable-length integer in bytes. */
+/** Returns the length of a variable-length integer in bytes. @returns 9 if its first byte is 0, which is invalid */
 function readVintLength(bytes: Buffer, at: number): number {
   return Math.clz32(bytes[at] ?? 0) - 23;
 }

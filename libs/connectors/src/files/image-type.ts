@@ -10,7 +10,10 @@ const MAX_SIDE = 32_768;
 /** Cameras write metadata with a preview image before the size of the image. */
 const HEAD_BYTES = 1024 * 1024;
 
-/** Returns the type of an image that is safe to decode; undefined for other files and for implausibly large images. */
+/**
+ * Returns the type of an image that is safe to decode; undefined for other files, and for images whose size is
+ * implausible or cannot be read.
+ */
 export async function detectImageType(bytes: Uint8Array): Promise<string | undefined> {
   const mediaType = await detectMediaType(bytes);
   return mediaType !== undefined && IMAGE_TYPES.has(mediaType) && hasSafeDimensions(bytes) ? mediaType : undefined;

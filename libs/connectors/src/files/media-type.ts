@@ -26,7 +26,10 @@ export async function detectMediaType(bytes: Uint8Array): Promise<string | undef
   return toSupportedType(await fileTypeFromBuffer(bytes).catch(() => undefined));
 }
 
-/** Like `detectMediaType`, for a file on disk; reads only the part that is needed. */
+/**
+ * Like `detectMediaType`, for a file on disk; reads only the part that is needed.
+ * @returns undefined also if the file cannot be read
+ */
 export async function detectFileType(path: string): Promise<string | undefined> {
   return toSupportedType(await fileTypeFromFile(path).catch(() => undefined));
 }

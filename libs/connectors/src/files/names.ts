@@ -7,7 +7,7 @@ const HOUR_NAME = /^\d{4}-\d\d-\d\dT\d\d$/;
 const MEDIA_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,64}$/;
 const MAX_FILES = 1_000;
 
-/** Returns the name of the hour at which the files of an id are deleted. @returns undefined if the id is invalid */
+/** Returns the name of the hour at which the files of an id expire. @returns undefined if the id is invalid */
 export function toHourName(id: string): string | undefined {
   const read = parseFileId(id);
   return read && formatHour(read.hour);

@@ -71,7 +71,7 @@ test.each<[string, Partial<S3Options>]>([
   await expect(open(wrong)).rejects.toThrow(FileStoreUnavailableError);
 });
 
-test('objects that the store did not write are not removed', async () => {
+test('objects whose keys do not start with an hour are not removed', async () => {
   const bucket = `bucket-${stores.length}`;
   const store = await open();
   await client.send(new PutObjectCommand({ Bucket: bucket, Key: '1/notes.txt', Body: 'mine' }));

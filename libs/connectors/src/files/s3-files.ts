@@ -18,7 +18,10 @@ export interface S3Options {
   readonly region: string;
   /** Undefined for the credentials of the host's role. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
-  /** Larger files are uploaded in parts of at least this size. Each part is in memory while it is sent. */
+  /**
+   * Files of at least this size are uploaded in parts of at least this size, except for the last part. Each part is in
+   * memory while it is sent.
+   */
   readonly partBytes?: number;
 }
 
@@ -174,7 +177,7 @@ interface Target {
   readonly ContentType: string;
 }
 
-/** The upload of one object: a single request if it fits into one part, else a multipart upload. */
+/** The upload of one object: a single request if it is smaller than one part, else a multipart upload. */
 class MultipartUpload {
   private uploadId: string | undefined;
   private readonly parts: Aws.CompletedPart[] = [];
@@ -207,7 +210,7 @@ class MultipartUpload {
     await withUnavailableErrors(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
   }
 
-  /** Errors are ignored: the bucket's lifecycle rules remove unfinished uploads. */
+  /** Errors are ignored: a lifecycle rule, which the bucket needs, aborts unfinished uploads. */
   async abort(): Promise<void> {
     if (this.uploadId === undefined) return;
     const { Bucket, Key } = this.target;

@@ -3,8 +3,8 @@ import { ByteAccumulator, UpstreamError } from '#application';
 import { type Headers, MAX_ERROR_BYTES } from './stream-relay.ts';
 
 /**
- * Limit of a buffered response; a longer one fails with `answer_too_long`. The longest are embeddings (2,048 vectors of
- * 3,072 numbers) and images in base64. Other files are downloaded separately.
+ * Limit of a buffered response with a success status; a longer one fails with `answer_too_long`. The longest are
+ * embeddings (2,048 vectors of 3,072 numbers) and images in base64. Other files are downloaded separately.
  */
 export const MAX_RESPONSE_BYTES = 256 * 1024 * 1024;
 
@@ -14,7 +14,7 @@ export interface BufferedBody {
   readonly headers: Headers;
   /** The body as far as it was received. */
   readonly text: string;
-  /** Why the body ended early; undefined if it is complete. */
+  /** Why the body ended early; undefined if it is complete, or is an error body cut at `MAX_ERROR_BYTES`. */
   readonly error: unknown;
 }
 

@@ -90,7 +90,7 @@ const expectRefused = async (url: string, more: Partial<DownloadOptions> = {}) =
     reason: 'rejected',
   });
 
-/** Hosts that are not on the public internet, in all notations. */
+/** Hosts that are not on the public internet, in various notations. */
 const OURS = [
   ...['10.0.0.1', '10.255.255.255', '172.16.0.1', '172.31.255.255', '192.168.0.1', '127.0.0.1', '127.8.8.8'],
   ...['169.254.169.254', '169.254.0.1', '100.100.100.200', '100.64.0.1', '0.0.0.0', '255.255.255.255', '224.0.0.1'],
@@ -139,7 +139,7 @@ describe('a URL of a customer', () => {
     ...['http://user:secret@example.com/', 'http://user@example.com/', 'http://:x@example.com/', 'x', '', 'http://'],
     ...['http://example.com:8080/', 'http://example.com:22/', 'http://example.com:443/', 'https://example.com:80/'],
     ...['//example.com/', 'http://exa mple.com/', `http://example.com/${'a'.repeat(9_000)}`, 'unix:/run/x.sock'],
-  ])('is rejected if it is %s, also as the target of a redirect', async (url) => {
+  ])('is rejected if it is %s, also as the target of a redirect unless it is relative', async (url) => {
     await expectRefused(url);
     expect(asked).toEqual([]);
     if (url === '' || url === 'x' || url.startsWith('//')) return; // leads to the same host
@@ -171,7 +171,7 @@ describe('a URL of a customer', () => {
     expect(dialled).toHaveLength(1);
   });
 
-  test('is followed through at most five redirects, with the same checks for each', async () => {
+  test('is followed through at most five redirects, and the hostname of each is resolved', async () => {
     answer = ({ url = '' }, response) => {
       const left = Number(url.slice(1));
       if (left > 0)
@@ -266,7 +266,7 @@ describe('a URL of a customer', () => {
     await closed.promise;
   });
 
-  test('fails after the same time, whichever step fails', async () => {
+  test('fails only after the time step if its host is private, its file is missing, or it is invalid', async () => {
     const step = 40;
     answer = (_, response) => response.writeHead(404).end();
     for (const url of ['http://10.0.0.1/', 'http://pictures.example.com/', 'x']) {
@@ -299,7 +299,7 @@ describe('a file of a provider', () => {
     expect(dialled).toEqual([]);
   });
 
-  test('may be at any public host, and is requested there without the credential', async () => {
+  test('may be at a public host, and is requested there without the credential', async () => {
     expect(await read(await fetched('http://files.example.com/a.png'))).toBe('a file');
     expect(asked[0]?.headers.authorization).toBeUndefined();
     expect(dialled).toEqual([PUBLIC]);
@@ -315,7 +315,7 @@ describe('a file of a provider', () => {
     expect(asked.map(({ headers }) => headers.authorization)).toEqual(['Key secret', undefined, undefined]);
   });
 
-  test('is rejected at any other private address, also after a redirect of the provider', async () => {
+  test('is rejected at other private addresses, also after a redirect of the provider', async () => {
     await expect(fetched('http://10.0.0.1/')).rejects.toMatchObject({ reason: 'rejected' });
     await expect(fetched(`http://127.0.0.1:${port + 1}/`)).rejects.toMatchObject({ reason: 'rejected' });
     await expect(fetched(`${home()}/`, 'another')).rejects.toMatchObject({ reason: 'rejected' });

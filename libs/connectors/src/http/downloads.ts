@@ -1,4 +1,7 @@
-/** Downloads files from URLs of third parties without connecting to hosts that only the gateway's network can reach. */
+/**
+ * Downloads files from URLs of third parties without connecting to hosts that only the gateway's network can reach,
+ * except at allowed origins and at the provider's own.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Download, DownloadError, Downloader, type DownloadLimits } from '#application';
@@ -13,7 +16,10 @@ const NOT_FOUND_STATUSES: ReadonlySet<number> = new Set([404, 410]);
 const MAX_URL_LENGTH = 8_192;
 /** Compressed responses are rejected, because their uncompressed size is unknown. */
 const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': USER_AGENT };
-/** Failures are reported after a multiple of this time, so that their timing does not reveal which step failed. */
+/**
+ * Failures of a customer's URL before its file arrives are reported after a multiple of this time, so that their timing
+ * does not reveal which step failed.
+ */
 const FAILURE_STEP_MS = 500;
 
 export interface DownloadOptions {
@@ -131,7 +137,7 @@ class Connection {
       : new Agent({ connections: 1, connect: { timeout: connectTimeoutMs } });
   }
 
-  /** @throws DownloadError */
+  /** @throws DownloadError if there is no response */
   async send(signal: AbortSignal): Promise<HttpResponse> {
     const { idleTimeoutMs } = this.options;
     const { url, headers } = this.hop;
@@ -155,7 +161,7 @@ class Connection {
     this.close();
   }
 
-  /** @throws DownloadError if the response is not a file or is too large */
+  /** @throws DownloadError if the status is not 200, or the body is compressed or declared as too large */
   toDownload(response: HttpResponse, maxBytes: number, signal: AbortSignal): Download {
     const { statusCode, headers } = response;
     const error = findResponseError(statusCode, headers, maxBytes);

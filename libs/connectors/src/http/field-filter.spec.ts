@@ -38,7 +38,7 @@ describe('a field filter', () => {
     expect(asked).toEqual(before);
   });
 
-  test('drops an object in the position of an array, and an array or object in the position of a scalar', () => {
+  test('drops an object in the position of an array and an array in that of an object, but sends a scalar', () => {
     expect(request({ model: 'm', messages: { 0: { role: 'user' } } }, '')).toEqual({ model: 'm' });
     expect(request({ messages: [[{ role: 'user' }], { role: 'user', content: { type: 'mcp' } }] }, '')).toEqual({
       messages: [{ role: 'user' }],

@@ -11,7 +11,7 @@ import { isJsonObject, type JsonObject } from '#kernel';
 /**
  * Returns the value to send, which may have fewer fields; undefined drops the value. The input does not change.
  * @param at path of the value in the request
- * @throws UpstreamError with `invalid_request`
+ * @throws UpstreamError with `invalid_request` for a value that is not listed and must not be dropped
  */
 export type FieldFilter = (value: unknown, at: string) => unknown;
 
@@ -52,7 +52,7 @@ export const allowEach =
   };
 
 /**
- * Filters an object by its `type` and rejects types that are not listed.
+ * Filters an object by its `type` and rejects types that are not listed. A scalar is sent unchanged.
  * @param subject names these objects in error messages, such as `Tools`
  * @param inferType returns the type of an object without `type`
  */
@@ -71,7 +71,7 @@ export const allowByType =
     throw invalidRequest(`${subject} of the type "${String(name)}" are not supported`, `${at}.type`);
   };
 
-/** Rejects every value except null, because dropping it would change the response without notice. */
+/** Drops null and rejects every other value, because dropping it would change the response without notice. */
 export const rejectField =
   (subject: string): FieldFilter =>
   (value, at) => {
@@ -92,7 +92,7 @@ export function invalidRequest(message: string, param: string): UpstreamError {
   return new UpstreamError('invalid_request', message, { param });
 }
 
-/** Sends a value that cannot contain anything, so that the provider validates it. Drops objects and arrays. */
+/** Sends a scalar, which the provider validates. Drops objects and arrays. */
 function toScalar(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? undefined : value;
 }

@@ -28,7 +28,7 @@ async function endpointTo(answer: RequestListener, idleTimeoutMs = 60_000): Prom
 
 const never = new AbortController().signal;
 
-test('a non-streaming response is read completely at any chunk boundary', async () => {
+test('a non-streaming response is read completely, even if it is sent byte by byte', async () => {
   const endpoint = await endpointTo(async (_, response) => {
     const bytes = Buffer.from('{"text":"Grüße"}');
     for (const byte of bytes) {

@@ -49,9 +49,9 @@ export class JsonHttpClient {
   }
 
   /**
-   * Returns the body of a non-streaming response. The provider sends nothing until the response is complete, so only
-   * `signal` limits the time.
-   * @throws UpstreamError
+   * Returns the body of a non-streaming response. The provider may send nothing until the response is complete, so only
+   * `signal` limits the time to its start.
+   * @throws UpstreamError, also if the field filter rejects the body
    */
   async post(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
@@ -73,9 +73,10 @@ export class JsonHttpClient {
   }
 
   /**
-   * Resolves with the first event that is forwarded. If the provider fails before it, the client can still get an error
-   * with its own status. A model may reason before the first event, so only `signal` limits that time.
-   * @throws UpstreamError if the provider fails before the first event
+   * Resolves when the first event can be forwarded, or at the end of the response. If the provider fails before that,
+   * the client can still get an error with its own status. A model may reason before the first event, so only `signal`
+   * limits that time.
+   * @throws UpstreamError if the provider fails before the first event, or the field filter rejects the body
    */
   async stream(
     body: unknown,
@@ -175,7 +176,10 @@ function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountErr
   }
 }
 
-/** A connection that is lost during a response does not show that the provider is unreachable. */
+/**
+ * A connection that is lost during a response does not show that the provider is unreachable, so the code becomes
+ * `upstream_error`.
+ */
 function toInterruptedError(
   { code, message, cause }: UpstreamError,
   details: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,

@@ -1,4 +1,4 @@
-/** JSON bodies with files in base64. Files are read while the body is sent and are never completely in memory. */
+/** JSON bodies with files in base64. Files are read in chunks while the body is sent. */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 

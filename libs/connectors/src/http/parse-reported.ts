@@ -1,6 +1,9 @@
 /** Parsers for values that a provider reports with its response. They return undefined for implausible values. */
 
-/** Ids of providers have some dozens of characters without a space. Anything else would be stored permanently. */
+/**
+ * Ids of providers have some dozens of characters without a space. Other values are dropped, because ids are stored
+ * permanently.
+ */
 const PROVIDER_REQUEST_ID = /^[\w.:/+=@~-]{1,200}$/;
 
 /** Parses the provider's id of a response, which identifies the response on the provider's invoice. */

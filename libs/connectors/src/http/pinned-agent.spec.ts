@@ -19,7 +19,7 @@ test('a connection is made to the given address, and the request has the origina
   server.close();
 });
 
-test('TLS uses the original hostname, and a host without a valid certificate for it is rejected', async () => {
+test('TLS uses the original hostname, and a self-signed certificate is rejected', async () => {
   const asked = Promise.withResolvers<string>();
   const SNICallback = (name: string, done: (error: null) => void) => {
     asked.resolve(name);
@@ -36,7 +36,7 @@ test('TLS uses the original hostname, and a host without a valid certificate for
   server.close();
 });
 
-test('the addresses are tried one after the other', async () => {
+test('the second address is tried if the first one refuses the connection', async () => {
   const server = createServer((_, response) => response.end('here')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -21,7 +21,7 @@ export class ProviderHttp {
 
   /**
    * @param baseUrl the provider's URL, to which paths are appended
-   * @param credential masked in all errors of the provider
+   * @param credential masked in the text of all error responses
    * @param connections maximum number of connections; null for one per request. Requests that are sent to the provider
    * while their clients still send them need null: slow clients could otherwise block all others at no cost.
    */

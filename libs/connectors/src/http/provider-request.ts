@@ -29,7 +29,7 @@ export interface ProviderHttpResponse {
   readonly headers: ResponseHeaders;
   /** Returns the complete body. @throws UpstreamError if the body ends early or is longer than `maxBytes` bytes */
   bytes(maxBytes?: number): Promise<Buffer>;
-  /** @throws UpstreamError if the body ends early or is not JSON */
+  /** @throws UpstreamError if the body ends early, is too long or is not JSON */
   json(): Promise<unknown>;
   /** Yields the body while it arrives. @throws UpstreamError if the body ends early */
   chunks(): AsyncIterable<Uint8Array>;
@@ -40,7 +40,7 @@ export interface ProviderHttpResponse {
 /**
  * Sends a request and resolves with the head of its response.
  * @throws UpstreamError. Without `status` it is unknown whether the provider accepted the request, unless `isUnsent` is
- * set. With `deliveredText` the request was sent, and the provider may invoice it.
+ * set. With `deliveredText` the provider may have accepted the request, and may invoice it.
  */
 export async function sendProviderRequest(
   url: string,
@@ -56,7 +56,7 @@ export async function sendProviderRequest(
     headers: { accept: '*/*', 'user-agent': USER_AGENT, ...(json ? toJsonHeaders(json) : {}), ...headers },
     body: (json ? json.body : body) as never,
     signal,
-    // A provider may be idle until its response is complete, so only `signal` limits the time.
+    // A provider may be idle until its response is complete, so only `signal` limits the time to its start.
     headersTimeout: 0,
   }).catch((error: unknown) => {
     if (isConnectError(error)) throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });

@@ -44,7 +44,10 @@ function createBlockList(subnets: readonly (readonly [string, number])[], family
   return list;
 }
 
-/** Whether an address is a host of the public internet: not in one of IANA's special-purpose address registries. */
+/**
+ * Whether an address can be a host of the public internet. IANA's special-purpose, multicast and reserved ranges are
+ * excluded.
+ */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
@@ -77,7 +80,7 @@ export class PrivateAddressError extends Error {
 /**
  * Returns the addresses of a host, all of them public. Connect to these addresses only: resolving the name again may
  * return different ones.
- * @throws PrivateAddressError if any of the addresses is not public; Error if there are none
+ * @throws PrivateAddressError if the hostname or any of its addresses is not public; Error if it has no address
  */
 export async function resolvePublicAddresses(hostname: string, resolve: ResolveHostname): Promise<readonly string[]> {
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');

@@ -3,7 +3,7 @@
  * next page.
  */
 
-/** Shorter credentials are not secret and would match ordinary text: the sandbox's is a common word. */
+/** Shorter credentials are not masked, because they would match ordinary text: the sandbox's is a common word. */
 const MIN_CHARACTERS = 8;
 const MASK = '*';
 /** Bytes in one base64 group. */
@@ -11,7 +11,10 @@ const GROUP = 3;
 /** How escaped characters start in JSON. */
 const ESCAPES = ['\\u00', '\\/'];
 
-/** Masks a credential that is unencoded, percent-encoded, hexadecimal or part of base64 text. Lengths do not change. */
+/**
+ * Masks a credential that is unencoded, percent-encoded, hexadecimal or part of base64 text. The length of the text
+ * changes only if escaped JSON is rewritten.
+ */
 export class CredentialRedactor {
   private readonly forms: readonly Buffer[];
   private readonly maxLength: number;
@@ -33,8 +36,8 @@ export class CredentialRedactor {
   }
 
   /**
-   * Masks the credential in JSON, even if its characters are escaped.
-   * @throws SyntaxError if escaped JSON is invalid
+   * Masks the credential in JSON, even if its characters are escaped. May change `bytes`.
+   * @throws SyntaxError if `bytes` has such escapes and is not valid JSON
    */
   redactJson(bytes: Buffer): Buffer {
     this.mask(bytes);

@@ -30,7 +30,9 @@ export class StreamIdleTimer {
     this.since = now;
   }
 
-  /** Records that reading has paused because the receiver is full, or has resumed. */
+  /**
+   * Records that reading has paused because the receiver is full, or has ended (true), or that it has resumed (false).
+   */
   setPaused(isPaused: boolean): void {
     this.recordActivity();
     this.isPaused = isPaused;

@@ -18,8 +18,8 @@ export const NO_EVENTS = new Uint8Array();
 /** How long a body may stay open after its end marker. */
 const END_TIMEOUT_MS = 1_000;
 /**
- * How long an aborted response is still read if its receiver was slow. Data that the provider has already sent,
- * including the usage at the end, is then still unread.
+ * How long an aborted response is still read if its receiver was slow. Data that the provider has already sent, such as
+ * the usage at the end, may then still be unread.
  */
 const CATCH_UP_MS = 1_000;
 /** Limit of the body of an error response; the rest is not read. */
@@ -80,7 +80,10 @@ export abstract class EventTranslator {
       throw new UpstreamError('answer_too_long', 'The provider sent an event that is too long');
   }
 
-  /** Processes the end of the body. @throws UpstreamError if the response is not complete */
+  /**
+   * Processes the end of the body.
+   * @throws UpstreamError if the response is not complete, or its last event reports an error
+   */
   end(forward: ForwardEvents): void {
     const { rest } = this.reader;
     if (rest.trim() !== '') this.translateEvents([rest], forward);
@@ -146,7 +149,10 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     return this.begin.promise;
   }
 
-  /** Forwards the buffered events and all later ones until the end. @throws UpstreamError if the response fails */
+  /**
+   * Forwards the buffered events and all later ones until the end. Rejects with UpstreamError if the response fails.
+   * @throws any error of the receiver for a buffered event
+   */
   pipeTo(receiver: SseEventSink): Promise<void> {
     this.receiver = receiver;
     try {

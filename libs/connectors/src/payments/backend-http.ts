@@ -1,4 +1,7 @@
-/** HTTP client for payment backends. Size and time of responses are limited, and errors do not quote what was sent. */
+/**
+ * HTTP client for payment backends. Size and time of responses other than streams are limited, and errors do not quote
+ * what was sent.
+ */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
@@ -59,7 +62,10 @@ export class BackendHttp {
     this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
   }
 
-  /** Returns a response of any status. @throws UpstreamError if there is none, or it is too large */
+  /**
+   * Returns a response of any status.
+   * @throws UpstreamError if there is none, or it is too large; another error if the caller aborted the request
+   */
   async send({
     path,
     extraTimeoutMs = 0,
@@ -86,7 +92,10 @@ export class BackendHttp {
     }
   }
 
-  /** Returns the chunks of a response that continues until `signal` aborts it. @throws UpstreamError */
+  /**
+   * Returns the chunks of an open-ended response.
+   * @throws UpstreamError if the backend is unreachable or the status is not 200
+   */
   async stream(
     path: string,
     headers: Readonly<Record<string, string>>,

@@ -4,9 +4,11 @@ import type { CoinTerms, Destination, PaymentTerms } from '#domain';
 /** A kind of payment backend, exported by the index of its folder. */
 export interface BackendKind<Settings> {
   readonly name: string;
-  /** Whether it supports payments in a coin to a destination of this kind. */
+  /** Whether the backend supports payments in a coin to a destination of this kind. */
   accepts(coin: CoinTerms, kind: Destination['kind']): boolean;
-  /** The maximum number of confirmations that it can wait for. Undefined if the gateway counts confirmations. */
+  /**
+   * The maximum number of confirmations that the backend can wait for. Undefined if the gateway counts confirmations.
+   */
   getMaxConfirmations?(coin: CoinTerms): number;
   /**
    * @param terms include the coins of all payments that the backend may report

@@ -29,7 +29,8 @@ export interface PaymentSettings
 /**
  * Creates the configured payment backends.
  * @throws Error if a setting or a payment method names a backend that does not exist or does not support the method, if
- * a setting names a backend that is not configured, or if a required number of confirmations is not supported
+ * a setting names an unknown method or a backend that is not configured, or if a required number of confirmations is
+ * not supported
  */
 export function createPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
   const { topupBackends } = settings;

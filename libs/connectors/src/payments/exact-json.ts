@@ -7,7 +7,8 @@ type Reviver = (key: string, value: unknown, context: { readonly source?: string
 const MAX_DIGITS = 20;
 
 /**
- * Parses JSON, with unsafe integers as bigints. All other values are parsed as usual.
+ * Parses JSON, with unsafe integers of at most `MAX_DIGITS` characters as bigints. All other values are parsed as
+ * usual.
  * @throws SyntaxError
  */
 export function parseExactJson(text: string): unknown {

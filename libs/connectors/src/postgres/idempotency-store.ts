@@ -169,7 +169,10 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     return isSaved;
   }
 
-  /** Changes a row only for its current owner. A process that was considered dead has lost its rows. */
+  /**
+   * Changes a row only for its current owner. A process that was considered dead may have lost its row.
+   * @returns whether the row was changed
+   */
   private async updateClaim(
     name: string,
     { payer, key, owner }: IdempotencyClaim,

@@ -1,7 +1,6 @@
 /**
- * Limits of free operations, shared by all gateways. The counts are in an unlogged table, which
- * is cheaper because it has no write-ahead log; a crash of the database resets them. Keys are hashed, so a row does not
- * reveal its owner.
+ * Limits of free operations, shared by all gateways. The counts are in an unlogged table, which is cheaper because it
+ * has no write-ahead log; a crash of the database resets them. Keys are hashed, so a row does not reveal its owner.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
@@ -150,7 +149,11 @@ export class PostgresRateLimiter extends RateLimiter {
     await this.pool.query('delete from limits.counted where expire < $1', [Date.now()]);
   }
 
-  /** Counts one operation. @returns the milliseconds until the window ends if the limit is exceeded, else 0 */
+  /**
+   * Counts one operation.
+   * @returns the milliseconds until the window ends if the limit is exceeded, else 0
+   * @throws StoreUnavailableError if the operation cannot be counted
+   */
   private async consume(key: RateLimitKey, hashed: string): Promise<number> {
     try {
       await this.limiters.get(key)?.consume(hashed);

@@ -4,7 +4,7 @@ import { Clock } from '#application';
 const POLL_INTERVAL_MS = 5_000;
 /** Number of polls at the start. The fastest response gives the narrowest bounds. */
 const INITIAL_POLLS = 3;
-/** A larger difference between the clocks of host and store is reported to the operator. */
+/** A larger difference between the clocks of host and store, or a larger jump of the store's clock, is reported. */
 const REPORTED_SKEW_MS = 2_000;
 
 export interface StoreClockOptions {
@@ -69,8 +69,8 @@ export class StoreClock extends Clock {
   }
 
   /**
-   * False if the clocks of host and store disagree, because either can be incorrect. Also false while this clock is
-   * ahead after the store's clock was set back.
+   * False if the clocks of host and store differ by more than `maxSkewMs`, because either can be incorrect. Also false
+   * while this clock is ahead by more than that, after the store's clock was set back.
    */
   override isReliable(): boolean {
     return Math.max(Math.abs(this.skewMs), this.leadMs) <= this.options.maxSkewMs;
@@ -82,7 +82,7 @@ export class StoreClock extends Clock {
 
   /**
    * Updates the offset. The store reads its clock between request and response, which gives a lower and an upper bound
-   * of the offset. An offset within these bounds is still correct and does not change.
+   * of the offset. An offset within these bounds can still be correct and does not change.
    */
   async synchronize(): Promise<void> {
     const sentAt = this.getMonotonicMs();

@@ -1,6 +1,8 @@
 import type pg from 'pg';
 
-/** Counts the stored bytes of each account with triggers, so that every insertion and deletion is counted. */
+/**
+ * Counts the stored bytes of each account with triggers, so that every insertion, replacement and deletion is counted.
+ */
 export const storedBytesMigrations = [
   {
     id: 'stored-bytes-1',
@@ -76,7 +78,8 @@ export const storedBytesMigrations = [
 
 /**
  * Number of the lock that lets only one process at a time remove expired rows. It is arbitrary, but must differ from
- * that of the event store: with the number of appends, a removal would fail during an append and block all appends.
+ * that of the event store: with the number of appends, nothing would be removed during an append, and a removal would
+ * block all appends.
  */
 const SWEEP_LOCK = 7_301_967;
 

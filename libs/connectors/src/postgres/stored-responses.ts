@@ -57,7 +57,9 @@ const CHAIN_START_SQL = {
   item: 'app.response_items i join app.responses r on r.id = i.response_id where i.id = $1 and i.account_id = $2',
 };
 
-/** Selects the response that `start` finds and all responses that it continues, the oldest first. */
+/**
+ * Selects the response that `start` finds and, unless `isSingle`, all responses that it continues; the oldest first.
+ */
 const buildChainSql = (start: string, isSingle: boolean) => `
   with recursive chain as (
     select r.id, r.previous_id, r.sealed_by, r.box, 1 as part from ${start} and r.account_id = $2 and r.expires_at > $3
@@ -68,7 +70,10 @@ const buildChainSql = (start: string, isSingle: boolean) => `
   sized as (select *, sum(octet_length(box)) over () as bytes from chain)
   select id, sealed_by, bytes, case when bytes <= ${READ_AT_ONCE_BYTES} then box end as box from sized order by part desc`;
 
-/** Deletes expired responses of `start` that no response continues, and expired ones that only those continued. */
+/**
+ * Deletes up to 1,000 expired responses that meet `start` and that no response continues, and expired ones that only
+ * those continued.
+ */
 const buildRemovalSql = (start: string) => `
   with recursive gone as (
     (select r.id, r.previous_id from app.responses r
@@ -151,8 +156,8 @@ export class PostgresResponseStore extends ResponseStore {
   }
 
   /**
-   * Returns whether anything was removed. Nothing is removed if a new response continues one of the responses at the
-   * same time: then they stay until the new response has expired as well.
+   * Returns whether anything was removed. If a new response continues one of the responses at the same time, none of
+   * them is removed now; a later call removes the others.
    */
   private async removeOnce(removal: pg.QueryConfig): Promise<boolean> {
     try {
@@ -180,7 +185,7 @@ export class PostgresResponseStore extends ResponseStore {
   }
 }
 
-/** Whether a response continues one that does not exist. */
+/** Whether a response would continue one that does not exist. */
 function isForeignKeyViolation(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION;
 }

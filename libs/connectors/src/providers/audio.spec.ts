@@ -217,7 +217,7 @@ describe('ElevenLabs', () => {
     });
   });
 
-  test('receives no language for other models, and does not stream WAV', async () => {
+  test('receives no language for a model that rejects one, and does not stream WAV', async () => {
     sound();
     const parameters = { language: 'fr', response_format: 'wav' };
     const { characters } = await speak('elevenlabs', { model: 'eleven_multilingual_v2', parameters });
@@ -295,7 +295,7 @@ describe('OpenAI', () => {
 });
 
 test.each(['deepgram', 'elevenlabs', 'openai'] as const)(
-  'a speech response of %s that is not audio may be invoiced, and is not requested again',
+  'a speech response of %s that is not audio fails as a call that may be invoiced',
   async (vendor) => {
     server.handler = respondWithJson({ oops: true });
     await expect(speak(vendor)).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });

@@ -99,7 +99,7 @@ describe('a failed call', () => {
   });
 });
 
-test('every provider receives the user agent', async () => {
+test('OpenAI, fal and Google receive the user agent', async () => {
   for (const vendor of ['openai', 'fal', 'google'] as const) await failureOf(vendor, respondWithJson({}, 400));
   expect(server.requests.map(({ headers }) => headers['user-agent'])).toEqual(Array(3).fill('Countinghouse/1'));
 });

@@ -4,7 +4,7 @@ import type { MediaParameters, WireMapping } from '#application';
 type Names = Readonly<Record<string, string>>;
 
 /**
- * Values that the mapping of a parameter does not list are left out.
+ * A value that the mapping of its parameter does not list is left out. Without a mapping the value is not changed.
  * @param defaultNames names that all models of the provider use for a parameter, if they differ from the gateway's
  * @param bringsImage whether the request has an input image
  */

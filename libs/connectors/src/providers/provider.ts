@@ -27,5 +27,5 @@ export interface CredentialLocation {
   readonly prefix?: string | undefined;
 }
 
-/** Creates the capabilities of a provider. It connects only when one of them is called. */
+/** Creates the capabilities of a provider. No connection is opened before one of them is called. */
 export type CreateProvider = (client: ProviderClient, config: ProviderConfig) => Provider;

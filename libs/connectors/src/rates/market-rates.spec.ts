@@ -202,8 +202,8 @@ describe('an exchange rate', () => {
   });
 });
 
-describe('a failed source', () => {
-  test('counts with its last quote for a minute', async () => {
+describe('a source', () => {
+  test('that fails counts with its last quote for a minute', async () => {
     const { say, value } = market({ a: '100', b: '101' });
     await value();
     say({ a: null, b: null });
@@ -213,7 +213,7 @@ describe('a failed source', () => {
     await expect(value()).rejects.toEqual(SILENCE);
   });
 
-  test('is called again after 3 s, then 6 s, up to a minute', async () => {
+  test('that fails is called again after 3 s, then 6 s, up to a minute', async () => {
     const { told, value } = market({ a: null, b: null });
     const waits: number[] = [];
     let last = 0;
@@ -228,7 +228,7 @@ describe('a failed source', () => {
     expect(alarms).toHaveLength(3); // one for each source, one for the missing rate
   });
 
-  test('counts again after its first response', async () => {
+  test('that has failed counts again after its first response', async () => {
     const { say, value } = market({ a: '100', b: null });
     await expect(value()).rejects.toEqual(ALONE);
     say({ b: '100' });
@@ -236,7 +236,7 @@ describe('a failed source', () => {
     expect(await value()).toBe('100');
   });
 
-  test('is called again even if the clock was set back by an hour', async () => {
+  test('is called again if the clock was set back by an hour', async () => {
     const { say, value } = market({ a: '100', b: '100' });
     await value();
     clock.current -= 60 * MINUTE;
@@ -311,7 +311,7 @@ describe('a jump of all sources', () => {
     }
   });
 
-  test('by a factor of 10,000 is rejected for as long as it lasts', async () => {
+  test('by a factor of 10,000 is rejected for the 30 days that it lasts', async () => {
     const { say, value } = market({ a: '100', b: '100' });
     await value();
     say({ a: '1000000', b: '1000000' });

@@ -14,7 +14,7 @@ import {
 import { formatUsd } from '#kernel';
 import type { RateSource } from './rate-sources.ts';
 
-/** A failed source is called again after this delay, which doubles with each failure. */
+/** A failed source is called again after this delay, which doubles with each failure, up to `MAX_RETRY_MS`. */
 const MIN_RETRY_MS = 3_000;
 const MAX_RETRY_MS = 60_000;
 const MAX_RESPONSE_BYTES = 65_536;
@@ -52,8 +52,9 @@ const REASONS: Readonly<Record<RateRejection, string>> = {
 };
 
 /**
- * Exchange rates on which several sources agree. A source is called when a rate is needed and its last quote is too
- * old; concurrent callers share the call. The history of consensus rates exists only in this process.
+ * Exchange rates on which several sources agree; for `loneSourceCoins`, a single source can be sufficient. A source is
+ * called when a rate is needed and its last quote is too old; concurrent callers share the call. The history of
+ * consensus rates exists only in this process.
  */
 export class MarketRates extends ExchangeRates {
   /** By source and coin. */
@@ -64,7 +65,10 @@ export class MarketRates extends ExchangeRates {
   private readonly reportedCauses = new Map<string, string>();
   private readonly dispatcher = new Agent({ maxResponseSize: MAX_RESPONSE_BYTES, connect: { timeout: TIMEOUT_MS } });
 
-  /** @param reportError called once for each failing, outdated or contradicting source, and for each rejected rate */
+  /**
+   * @param reportError called once for each failing, outdated or contradicting source and each rejected rate, until its
+   * cause changes or it is resolved
+   */
   constructor(
     private readonly market: Market,
     private readonly clock: Clock,

@@ -1,6 +1,7 @@
 /**
- * Sources of exchange rates, each with its own protocol. They only validate the format of a price; whether a price is
- * plausible is decided by `selectRate`. The names of a coin at a source come from `payments.json`.
+ * Sources of exchange rates, each with its own protocol. They validate the format of a price, and Kraken's also its
+ * distance from the spread; whether a price is plausible is decided by `selectRate`. The names of a coin at a source
+ * come from `payments.json`.
  */
 import { type Dispatcher, request } from 'undici';
 import { sanitizeThirdPartyText } from '#application';
@@ -10,7 +11,7 @@ import { USER_AGENT } from '../http/user-agent.ts';
 
 /** Maximum distance of Kraken's last trade from the spread, in percent. */
 const NEAR_PERCENT = 2n;
-/** Maximum difference between the clock of a source and the clock of the gateway. */
+/** Maximum time by which the clock of a source may be ahead of the gateway's clock. */
 const MAX_CLOCK_SKEW_MS = 60_000;
 
 export interface TimedPrice {
@@ -158,7 +159,10 @@ async function fetchJson(url: string, headers: Headers, { dispatcher, timeoutMs 
   return { data, ageMs: /^\d{1,9}$/.test(age) ? Number(age) * 1000 : 0 };
 }
 
-/** @throws Error if the price is not a positive decimal with a reasonable number of digits and without an exponent */
+/**
+ * @throws Error unless the price is a decimal without an exponent, of at least one pico-USD, with at most 12 digits
+ * before the point and 30 after it
+ */
 function parsePrice(text: unknown): PicoUsd {
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,30})?$/.test(text)) throw new Error('invalid price');
   // Decimals below a pico-USD are dropped.

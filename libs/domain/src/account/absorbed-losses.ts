@@ -13,7 +13,7 @@ import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 
 const HOUR_MS = 60 * 60_000;
-/** The loss limit grows by 1/20 of what the account was charged, which is about the margin earned on it. */
+/** The loss limit grows by 1/20 of what the account was charged in the hour, which is about the margin earned on it. */
 const MARGIN_DIVISOR = 20n;
 
 /** The losses and the charges of an account in one hour. */

@@ -173,7 +173,7 @@ describe('an account after any sequence of commands', () => {
     );
   });
 
-  test('has the same state when its events are replayed, also through JSON and from any snapshot', () => {
+  test('has the same state when its events are replayed through JSON, from a snapshot at any of them', () => {
     fc.assert(
       fc.property(lives, fc.nat(), ({ account, events }, cut) => {
         const stored: AccountEvent[] = JSON.parse(JSON.stringify(events));

@@ -80,7 +80,7 @@ describe('opening an account', () => {
       .when({ type: 'OpenAccount', data: { key: { ...key, keyId: 'k2' }, at } })
       .thenRefused('account_exists');
   });
-  test('is required before any other command', () => {
+  test('is required before money can be held', () => {
     given().when(hold('1')).thenRefused('account_not_found');
   });
 });
@@ -135,7 +135,7 @@ describe('the reversal of a credit', () => {
       .when(reverse(parseUsd('-5'), { creditId: 'c2' }))
       .thenRefused('credit_conflict');
   });
-  test('can make the balance negative; then only free requests get a hold', () => {
+  test('can make the balance negative; then a hold of 1 USD is rejected, and one of at least 0 holds nothing', () => {
     const spent = [opened, keyed(), credited('5'), held('h0', '3'), settled('h0', '3', '3'), reversed('-5')];
     const below = given(...spent);
     expect(formatUsd(below.state.available)).toBe('-3');
@@ -251,7 +251,7 @@ describe('a hold', () => {
         .thenRefused('insufficient_balance');
       expect(details).toEqual({ required: '1', affordable: '0.5', held: '4.5' });
     });
-    test('takes what is available if the account does not have more, even with all holds released', () => {
+    test('takes what is available, at least minAmount, if the end of all holds would not free the minimum part', () => {
       expect(amountOf([credited('0.5')], hold('20', part('1')))).toBe('0.5');
       expect(amountOf([credited('0.5'), held('h0', '0.2')], hold('20', part('1')))).toBe('0.3');
       given(opened, keyed(), credited('0.05'))
@@ -282,7 +282,7 @@ describe('a hold', () => {
       .when(hold('2'))
       .thenRefused('hold_resolved');
   });
-  test('without a key is limited only by the balance', () => {
+  test('without a key is not limited by the limit of any key', () => {
     const [event] = given(opened, keyed({ limit: pico('0.01') }), credited('5'))
       .when(hold('4', { keyId: null }))
       .events();
@@ -313,7 +313,7 @@ describe('extending a hold', () => {
       .events();
     expect(event).toMatchObject({ type: 'HoldSettled', data: { held: pico('3'), charged: pico('2.5') } });
   });
-  test('takes what is available, and is rejected if that is less than the minimum amount', () => {
+  test('takes what is available, and is rejected if that is nothing or gives less than the minimum amount', () => {
     given(...past)
       .when(extend('9', '4'))
       .then(extended('5', '3'));
@@ -363,7 +363,7 @@ describe('transferring a hold to a job', () => {
     type: 'HoldKept',
     data: { holdId: 'h1', owner: 'video-1', expiresAt: '9999-12-31T23:59:59.999Z', at },
   };
-  test('happens once; then the hold no longer expires or ends with its process', () => {
+  test('happens once; then the hold neither expires the next day nor ends with a gateway', () => {
     given(...past)
       .when(keep())
       .then(kept);
@@ -559,7 +559,7 @@ describe('an API key', () => {
       .when(hold('2.1'))
       .thenRefused('key_limit_exceeded');
   });
-  test('has its complete limit again in each reset window, by the time of the request', () => {
+  test('has its complete limit again in the next reset window, by the time of the request', () => {
     const past = [
       opened,
       keyed({ limit: pico('3'), resetPeriod: 'daily' }),

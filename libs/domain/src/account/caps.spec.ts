@@ -26,7 +26,7 @@ class Story {
     this.send({ type: 'AddCredit', data: credit });
   }
 
-  /** Holds up to `amount`. Returns what the limit allowed. */
+  /** Holds up to `amount`, as far as the limit allows. Returns what is held under the id. */
   hold(holdId: string, amount: PicoUsd): bigint {
     const expiresAt = this.at(48);
     const part = { minAmount: parseUsd('0'), divisor: 1n };

@@ -17,7 +17,7 @@ export type AccountCommand =
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
-  /** `lossLimit`: the losses that the operator absorbs for the account per hour; unlimited if omitted. */
+  /** A hold is rejected if the hourly losses exceed `lossLimit` plus a part of the charges; unlimited if omitted. */
   | Command<'HoldFunds', HoldLimits & { lossLimit?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
@@ -38,7 +38,10 @@ export interface PartialHold {
   readonly divisor: bigint;
 }
 
-/** Holds up to `maxAmount` of the available amount. Rejected if less than `minAmount` is available. */
+/**
+ * Holds up to `maxAmount` of the available amount. Rejected if less than `minAmount` is available, or less than the
+ * first part while running requests hold the rest of it.
+ */
 export interface HoldLimits {
   readonly holdId: string;
   readonly keyId: string | null;

@@ -1,4 +1,7 @@
-/** The decisions of an account. A command that is already fulfilled produces no events. */
+/**
+ * The decisions of an account. A command that is already fulfilled produces no events, except that a second revocation
+ * of a key is rejected.
+ */
 import { type Decider, money, type PicoUsd } from '#kernel';
 import { ACCOUNT, type AccountEvent, type Instant } from '../events.ts';
 import { decideHold, getHoldResolution, type OpenHold } from '../holds.ts';
@@ -171,9 +174,9 @@ function calculateRemaining(data: DataOf<'HoldFunds'>, account: AccountState): P
 }
 
 /**
- * Returns the minimum amount of a new hold: the first part of a partial hold, or else the full `maxAmount`. With less,
- * a response would be truncated although a retry could succeed after running requests have ended. If that amount
- * exceeds even `remaining` plus `held`, a retry cannot help, and `minAmount` is sufficient.
+ * Returns the minimum amount of a new hold: the first part (without a partial hold, `maxAmount`), but at least
+ * `minAmount`. With less, a response would be truncated although a retry could succeed after running requests have
+ * ended. If the first part exceeds even `remaining` plus `held`, a retry cannot help, and `minAmount` is sufficient.
  */
 function calculateRequired(
   { minAmount, maxAmount, partialHold }: HoldLimits,

@@ -34,7 +34,7 @@ describe('the settings of an API key', () => {
     ['a name with a control character', { name: 'a\u0000b' }, 'invalid_key_settings'],
     ['a name with a lone surrogate', { name: 'a\ud800' }, 'invalid_key_settings'],
     ['a reset period without a limit', { resetPeriod: 'daily' }, 'invalid_key_settings'],
-    ['an expiry in the past', { expireAt: at }, 'invalid_key_settings'],
+    ['an expiry that is not in the future', { expireAt: at }, 'invalid_key_settings'],
   ])('are rejected with %s', (_, more, code) => {
     given(opened, keyed()).when(create(more)).thenRefused(code);
   });
@@ -46,7 +46,7 @@ describe('the settings of an API key', () => {
         .events(),
     ).toHaveLength(1);
   });
-  test('do not change if an update omits them', () => {
+  test('are not in the event of an update that omits them', () => {
     const change: AccountCommand = { type: 'UpdateKey', data: { keyId: 'k1', changes: { name: 'new' }, at } };
     given(opened, keyed())
       .when(change)

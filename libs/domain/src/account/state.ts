@@ -35,7 +35,7 @@ export interface AccountState extends Holds {
   readonly credits: PersistentMap<string>;
   /** Amounts by reversal id, in pico-USD; negative if a credit was reversed, positive if it was restored. */
   readonly reversals: PersistentMap<string>;
-  /** Undefined if the operator absorbed nothing for the account in the hour of its last charge. */
+  /** Undefined before the first loss, and after a charge without a loss that follows the end of the hour. */
   readonly losses?: AbsorbedLosses | undefined;
 }
 

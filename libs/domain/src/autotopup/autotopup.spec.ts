@@ -110,7 +110,7 @@ describe('an attempt of an automatic top-up', () => {
     expect(types([connected(), begun(), ended('paid')], begin(2))).toEqual(['AutoTopupBegun']);
   });
 
-  test('does not start once the daily number or amount is reached; automatic top-ups pause until the next day', () => {
+  test('does not start beyond the daily number or amount; automatic top-ups then pause until the next day', () => {
     const two = [connected(), begun(), ended('paid'), begun(2), ended('paid', 2)];
     const until = '2026-11-21T00:00:00.000Z';
     given(...two)
@@ -229,7 +229,7 @@ describe('a wallet', () => {
     expect(types([...open, asked()], answer('PAID'))).toEqual(['WalletAnswered']); // before the request has ended
   });
 
-  test('pauses automatic top-ups if it responds that it will not pay', () => {
+  test('pauses automatic top-ups with some error codes, such as QUOTA_EXCEEDED, and not with others', () => {
     for (const code of ['QUOTA_EXCEEDED', 'RESTRICTED', 'UNAUTHORIZED', 'NOT_IMPLEMENTED', 'UNSUPPORTED_ENCRYPTION'])
       expect(types([...open, asked(), sent], answer(code))).toEqual(['WalletAnswered', 'AutoTopupPaused']);
     for (const code of ['INSUFFICIENT_BALANCE', 'PAYMENT_FAILED', 'RATE_LIMITED'])
@@ -248,7 +248,7 @@ describe('a wallet', () => {
       .thenAlreadySo();
   });
 
-  test('gets no unneeded request, and the attempt is dropped if no earlier request may have been sent', () => {
+  test('has an unneeded request recorded; the attempt is dropped if no earlier request may have been sent', () => {
     const unneeded: EffectOutcome = { isKnown: true, result: { isSent: false, reason: 'enough', isUnneeded: true } };
     expect(types([...open, asked()], endRequest(unneeded))).toEqual(['WalletRequestEnded', 'AutoTopupEnded']);
     const doubtful = [...open, asked(), requestEnded('unknown'), asked(2)];
@@ -329,7 +329,7 @@ describe('the plan of an automatic top-up', () => {
       .then([look], later(62));
   });
 
-  test('is made again after a charge, a credit and a reversal, but not after a hold', () => {
+  test('is made again after a charge, a credit and a reversal, but not after a hold or its unpaid end', () => {
     const fact = (type: string, stream = 'account-a') => ({ type, stream }) as StoredEvent;
     expect(
       ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.findAffectedId?.(fact(type))),
@@ -342,7 +342,7 @@ describe('the plan of an automatic top-up', () => {
   });
 });
 
-test('an attempt sends about a dozen requests to a wallet that always fails', () => {
+test('an attempt sends 6 to 13 requests to a wallet that always fails', () => {
   let state = fold(autoTopupDecider, autoTopupDecider.getInitialState(), open);
   let requests = 0;
   for (let now = START; now < START + EXPIRY * 1000; now += 2_000) {

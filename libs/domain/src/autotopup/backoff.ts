@@ -44,7 +44,10 @@ export function canStillPay(code: string): boolean {
   return !DEFINITELY_UNPAID_CODES.has(code);
 }
 
-/** How long to wait for the result of a request before the next one. @param request number of the request, from 1 */
+/**
+ * How long to wait after a request without a response before the next one.
+ * @param request number of the request, from 1
+ */
 export function getRequestRetryDelayMs(outcome: keyof typeof MIN_REQUEST_BACKOFF_MS, request: number): number {
   return calculateBackoffMs(MIN_REQUEST_BACKOFF_MS[outcome], getBackoffStep(request), MAX_REQUEST_BACKOFF_MS);
 }

@@ -1,6 +1,7 @@
 /**
  * The decisions of an account's automatic top-up, with one attempt at a time. The payment of an attempt is credited by
- * its invoice, like that of any other top-up. So the response of a wallet decides only whether it gets another request.
+ * its invoice, like that of any other top-up. So the response of a wallet decides only about further requests and
+ * attempts.
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import type { Instant } from '../value-types.ts';
@@ -179,7 +180,10 @@ function recordResponse(
   return [response, { type: 'AutoTopupPaused', data: paused }];
 }
 
-/** A paid attempt ends at any time. An unpaid one cannot end while a request is being sent to the wallet. */
+/**
+ * A paid attempt ends at any time. An unpaid one cannot end while a request is being sent to the wallet, and is not
+ * dropped while a wallet can still pay.
+ */
 function endAutoTopup(data: DataOf<'EndAutoTopup'>, { attempt }: AutoTopupState): readonly AutoTopupEnded[] {
   if (attempt?.number !== data.attempt) return [];
   if (data.outcome !== 'paid' && attempt.pendingRequest) return [];

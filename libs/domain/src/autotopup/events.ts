@@ -94,7 +94,8 @@ export type AutoTopupEnded = Message<
     readonly attempt: number;
     /**
      * `paid`: the top-up is credited. `expired`: the invoice can no longer be paid. `failed`: no invoice could be
-     * created. `dropped`: the top-up is no longer needed, and no wallet can still pay it.
+     * created. `dropped`: the top-up is no longer needed or the wallet was disconnected, and no wallet can still pay
+     * it.
      */
     readonly outcome: 'paid' | 'expired' | 'failed' | 'dropped';
     readonly why?: string;
@@ -102,7 +103,10 @@ export type AutoTopupEnded = Message<
   }
 >;
 
-/** No payment is requested until then, unless a wallet is connected before. */
+/**
+ * No attempt starts and no payment is requested until then, unless a wallet is connected or the open attempt is paid
+ * before.
+ */
 export type AutoTopupPaused = Message<
   'AutoTopupPaused',
   { readonly code: string; readonly why: string; readonly until: Instant; readonly at: Instant }

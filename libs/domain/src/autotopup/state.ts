@@ -15,7 +15,7 @@ export interface AutoTopupState {
   readonly attempt: OpenAttempt | undefined;
   /** Number of attempts that have started. */
   readonly attempts: number;
-  /** Number of successive attempts that ended unpaid. */
+  /** Number of successive attempts that expired or failed. Dropped attempts do not count. */
   readonly failures: number;
   /** No attempt starts before this time. */
   readonly notBefore: Instant | undefined;

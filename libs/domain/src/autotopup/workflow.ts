@@ -20,7 +20,7 @@ import type { AutoTopupState, OpenAttempt } from './state.ts';
 const POLL_INTERVAL_MS = 2_000;
 /** How often a balance is checked if no event has reduced it. */
 const IDLE_POLL_INTERVAL_MS = 3_600_000;
-/** A payment that was made in time is visible at most this long after the expiry of its invoice. */
+/** A payment that was made in time becomes visible at most this long after the expiry of its invoice. */
 const EXPIRY_MARGIN_MS = 60_000;
 
 /** Maximum number of concurrent wallet requests. They run detached from other work, because relays can take seconds. */

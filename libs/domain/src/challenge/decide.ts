@@ -1,6 +1,7 @@
 /**
  * The decisions of a payment challenge. The proof of its payment claims the money for the one request that the
- * challenge was issued for. A claim is a hold. If the hold ends without a charge, the proof can be used again.
+ * challenge was issued for. A claim is a hold. If the hold ends without a charge, the proof can be used again until
+ * `usableUntil`, unless it is exhausted.
  */
 import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, type ChallengePaid, type Instant } from '../events.ts';

@@ -53,7 +53,7 @@ export const INITIAL_CHALLENGE: ChallengeState = {
   expired: NO_RECENT_IDS,
 };
 
-/** `lapsed`: paid, but no longer usable. `exhausted`: paid, but the request cannot be served. */
+/** `lapsed`: paid, but no longer usable. `exhausted`: paid, but no further attempt is allowed. */
 export type ChallengePhase =
   | 'none'
   | 'issued'

@@ -35,7 +35,7 @@ export interface TopupState {
   readonly fees: PersistentMap<string>;
 }
 
-/** A final payment, which is credited. */
+/** A final payment, which is to be credited. */
 interface ReceivedPayment {
   readonly data: PaymentReceived['data'];
   /** The units that were not reversed; negative if more was reversed than paid. */
@@ -185,7 +185,10 @@ function getReceivedPayment(payment: PaymentId, topup: TopupState): ReceivedPaym
   return topup.payments.get(key) ?? reject('payment_conflict', `Payment ${key} was never received`);
 }
 
-/** Returns the events for everything that is new in the report of the payment backend. */
+/**
+ * Returns the events for what is new in the report of the payment backend. A higher number of confirmations is nothing
+ * new until it suffices.
+ */
 function recordPayment(
   payment: ReportedPayment,
   topup: TopupState,
@@ -319,7 +322,7 @@ function createReversalEvents(
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
     return reject('payment_conflict', `Reversal ${id} exceeds the amount of payment ${toPaymentKey(data.payment)}`);
   }
-  // Each part is the difference of the rounded remainders after and before it, so all parts sum exactly to the total.
+  // Each part is the difference of the rounded remainders after and before it: a full reversal sums to the total.
   const calculatePart = (total: string) =>
     (calculateShare(total, after, data.units) - calculateShare(total, remainingUnits, data.units)).toString();
   const { accountId, method, coin, payment: paymentId, amount, bonus, market } = data;

@@ -103,7 +103,9 @@ export type PaymentReversed = Message<
   {
     readonly accountId: string;
     readonly method: string;
-    /** The payment backend's id of this reversal, which is recorded once. */
+    /**
+     * The payment backend's id of this reversal, or a derived id if the network rolled the payment back. Recorded once.
+     */
     readonly reversalId: string;
     readonly payment: PaymentId;
     readonly coin?: Coin;

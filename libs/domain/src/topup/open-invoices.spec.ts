@@ -13,7 +13,7 @@ const allow = (topupId: string, at = NOON) => ({
   data: { accountId: 'a', topupId, expiresAt: '2026-11-20T14:00:00.000Z', maxOpenInvoices: 2, at },
 });
 
-test('an account at its maximum of open invoices gets another one only when the first has expired', () => {
+test('an account at its maximum of open invoices gets another one only when one of them has expired', () => {
   const two = [allowed('t1', '2026-11-20T13:00:00.000Z'), allowed('t2', '2026-11-20T12:15:00.000Z')];
   given(...two)
     .when(allow('t3'))

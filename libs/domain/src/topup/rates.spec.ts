@@ -108,7 +108,7 @@ describe('a jump of the rate', () => {
     expect(price).toBeGreaterThan(money.parseUsd('150'));
   });
 
-  test('is compared only with consensus rates of the last hour', () => {
+  test('is not compared with a consensus that is an hour older than the newest one', () => {
     const known = addToHistory([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
     expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
   });

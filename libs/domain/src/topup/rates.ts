@@ -1,6 +1,6 @@
 /**
- * Selects an exchange rate from the quotes of several sources. No single source determines the value of a coin. The
- * functions are pure, so tests can run them with any manipulated quote.
+ * Selects an exchange rate from the quotes of several sources. No single source determines the value of a coin, unless
+ * that is allowed for the coin. The functions are pure, so tests can run them with any manipulated quote.
  */
 import { money, type PicoUsd } from '#kernel';
 
@@ -48,12 +48,15 @@ export type RateRejection = 'no_quotes' | 'single_source' | 'contradiction' | 'j
 
 /** The allowed difference grows with time, so that a real change of the rate is accepted without an operator. */
 const JUMP_WINDOW_MS = 600_000;
-/** A rate is compared with each consensus of this period, so that small steps cannot exceed the limit either. */
+/**
+ * A rate is compared with the newest consensus and each one of this period before it, so that small steps are limited
+ * too.
+ */
 const HISTORY_MS = 3_600_000;
 
 /**
- * Returns the median of the sources that agree, if at least two agree and the rate has not jumped. If a single source
- * is allowed, its quote is accepted near the last consensus.
+ * Returns the median of the sources that agree, if at least two agree and the rate has not jumped. If there is only one
+ * quote and a single source is allowed, the quote is accepted near the last consensus.
  * @returns the reason if no rate is accepted
  */
 export function selectRate(context: RateContext, limits: RateLimits): AcceptedRate | RateRejection {

@@ -69,8 +69,8 @@ function canBePaid({ payments }: TopupState, { destination }: InvoiceIssued['dat
 }
 
 /**
- * Returns the time until the next check; undefined if there is none. A paid top-up without pending payments is checked
- * less often: it can only be paid again or reversed, which is not urgent.
+ * Returns the time until the next check; undefined if there is none. Before the expiry, a paid top-up without pending
+ * payments is checked less often: it can only be paid again or reversed, which is not urgent.
  */
 function getPollDelayMs(
   { payments, pendingPayments }: TopupState,

@@ -1,4 +1,7 @@
-/** Price lists of version 1 had rates for tokens, prices of media by unit, and fees. All except fees had one margin. */
+/**
+ * Price lists of version 1 had rates for tokens, prices of media by unit, and fees. Each price except a fee had a
+ * margin on its cost.
+ */
 import type { PriceListLine } from '../charge.ts';
 import type { PriceListPublished } from '../events.ts';
 import type { PriceJson, Unit } from '../tariff.ts';
@@ -61,7 +64,7 @@ export function upcastPriceListV1({
   return { version, lines: [...rates.map(toRatesLine), ...units.map(toUnitLine), ...fees.map(toFeeLine)], at };
 }
 
-/** Version 1 had a rate for each class of tokens, so no unit falls back to another. */
+/** Version 1 had a rate for each class of tokens, so none of its units falls back to another. */
 function toRatesLine(rates: RatesV1): PriceListLine {
   const { marginBasisPoints } = rates;
   const prices = TOKEN_UNITS.map((unit) => withMargin(unit, TOKENS_PER_RATE, rates[unit], marginBasisPoints));

@@ -20,7 +20,7 @@ export const upcastInvoiceIssuedV1: Upcaster = ({ rate, rateSource, msat, paymen
   confirmations: 0,
 });
 
-/** Version 1 did not have the source of the rate of a late payment. */
+/** Version 1 did not have the source of the rate. */
 export const upcastPaymentReceivedV1: Upcaster = ({ paymentId, msat, rate, paidAt, ...rest }) => ({
   ...rest,
   coin: LIGHTNING.coin,

@@ -1,6 +1,6 @@
 /**
  * The decisions of a video job, from its request to its charge. The job is submitted to another provider only if the
- * previous one has definitely not accepted it. If that is unknown, the job is never submitted again. Only this stream
+ * previous one has definitely not accepted it. While that is unknown, the job is not submitted again. Only this stream
  * decides how the hold of the payer ends, so commands to the payer can be repeated at any time.
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
@@ -192,7 +192,7 @@ function recordSettled({ at }: DataOf<'RecordSettled'>, video: VideoState): read
   return [{ type: 'VideoSettled', data: { charged: money.toJsonAmount(charged), at } }];
 }
 
-/** A video can fail only before it is generated. Later failure reports of the provider have no effect. */
+/** Fails a video that is not generated yet. Later failure reports of the provider have no effect. */
 function fail({ phase, invoiced, ...failure }: DataOf<'FailVideo'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
   if (!isOpen || phase !== video.phase) return [];

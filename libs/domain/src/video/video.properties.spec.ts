@@ -66,7 +66,7 @@ const command: fc.Arbitrary<VideoCommand> = fc.oneof(
   at.map((each): VideoCommand => ({ type: 'CloseVideoCost', data: { cost: parseUsd('0.35'), at: each } })),
 );
 
-/** Returns the events of the commands. Rejected commands have none. */
+/** Returns the events of a requested video after these commands. Rejected commands have none. */
 function lived(commands: readonly VideoCommand[]): readonly VideoEvent[] {
   const facts: VideoEvent[] = [requested];
   let state = fold(videoDecider, videoDecider.getInitialState(), facts);
@@ -86,7 +86,7 @@ const lives = fc.array(command, { maxLength: 60 }).map(lived);
 const count = (facts: readonly VideoEvent[], ...types: readonly VideoEvent['type'][]) =>
   facts.filter(({ type }) => types.includes(type)).length;
 
-test('a video is either stored or fails, once, and its hold is settled or released accordingly', () => {
+test('a video is stored or fails at most once, is settled only if it is stored, and released only if it failed', () => {
   fc.assert(
     fc.property(lives, (facts) => {
       expect(count(facts, 'VideoStored', 'VideoFailed')).toBeLessThanOrEqual(1);
@@ -112,7 +112,7 @@ test('a job is not submitted again if a provider has accepted it or may have acc
   );
 });
 
-test('a cost that a provider may invoice is charged, absorbed or open, and no other cost is recorded', () => {
+test('a failed video has a cost only if a provider may have the job, and an absorbed cost if it was made', () => {
   fc.assert(
     fc.property(lives, (facts) => {
       const failed = facts.find((fact) => fact.type === 'VideoFailed');

@@ -145,7 +145,7 @@ describe('a submission', () => {
     ).toEqual([...['VideoSubmissionFailed', 'VideoFailed']]);
   });
 
-  test('is never repeated if it is unknown whether it was accepted', () => {
+  test('is not repeated while it is unknown whether it was accepted', () => {
     const doubtful = continued([...open, begun()], unknown);
     expect(doubtful.at(-1)).toMatchObject({ type: 'VideoSubmissionFailed', data: { outcome: 'unknown' } });
     given(...doubtful)
@@ -210,7 +210,7 @@ describe('a video', () => {
     });
   });
 
-  test('cannot be generated after it has failed, and cannot fail after it was generated', () => {
+  test('cannot be generated after a failure; once generated, neither a report nor the deadline fails it', () => {
     const failed = continued(atVendor, fail('submitted'));
     for (const command of [recordMade, store, timeOut, end(taken), begin(2)])
       given(...failed)
@@ -356,7 +356,7 @@ describe('the plan of a video', () => {
       .then([]);
   });
 
-  test('polls with increasing intervals', () => {
+  test('polls every 2 to 75 s, fewer than 45 times before the deadline', () => {
     next(...atVendor)
       .when(later(0.5))
       .then([], later(1));
@@ -383,7 +383,7 @@ describe('the plan of a video', () => {
     expect(Date.parse(dueAt) - START).toBeGreaterThanOrEqual(32_000);
   });
 
-  test('polls once more at the deadline, and times out 15 minutes later if the provider is unreachable', () => {
+  test('polls after the deadline, and times out 15 minutes later, or at once if the job was not accepted', () => {
     next(...atVendor)
       .when(later(DEADLINE))
       .then([look(true)], later(DEADLINE + 5));

@@ -191,7 +191,7 @@ describe('the EventStoreDB event store', () => {
     leader.stop();
   });
 
-  test('limits the number of concurrent calls to a server', async () => {
+  test('makes at most 64 concurrent calls on a connection', async () => {
     const release = double.holdResponses();
     const appended = Promise.all(
       Array.from({ length: 300 }, (_, i) => store.append(`account-${i}`, NO_STREAM, facts(1))),
@@ -229,7 +229,7 @@ describe('the EventStoreDB event store', () => {
     expect(after?.events.map(({ id }) => id)).toEqual(next.map(({ id }) => id));
   });
 
-  test('reads the log once, in pages, for all subscribers of a process', async () => {
+  test('reads the log once for all subscribers of a process, without a live subscription', async () => {
     const events = facts(600);
     for (let n = 0; n < 600; n += 200) await store.append('account-1', n - 1, events.slice(n, n + 200));
     const { entries: before } = double.stats;

@@ -43,7 +43,7 @@ describe('the poll interval of the log', () => {
     expect(turns).toEqual([0, 100, 200]);
   });
 
-  test('ends at once for a waiting caller, and one poll serves all callers that arrive together', async () => {
+  test('ends early for a waiting caller, and one poll serves all callers that arrive together', async () => {
     page(1n);
     const looking = look(1n, 4);
     await pass(50);
@@ -55,7 +55,7 @@ describe('the poll interval of the log', () => {
     expect(turns).toEqual([0, 50, 65, 165]);
   });
 
-  test('is zero while more events are certain to follow', async () => {
+  test('is zero after a full page, and before the highest position that was read', async () => {
     page(9n, true);
     await look(5n, 2);
     await look(9n, 1);

@@ -8,7 +8,7 @@ const FAST_POLL_INTERVAL_MS = 15;
 
 /** Limits how often a server is polled for events after the last known position of its log. */
 export class PollInterval {
-  /** The last position that was read, and whether more events follow for certain. */
+  /** The highest position that was read, and whether more events probably follow. */
   private lastPosition = START_POSITION;
   private hasMore = true;
   private polledAt = Number.NEGATIVE_INFINITY;

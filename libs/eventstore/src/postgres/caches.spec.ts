@@ -48,7 +48,7 @@ describe('a snapshot', () => {
     expect(await snapshots.load('account-a', '2')).toBeUndefined();
   });
 
-  test('is replaced only by a later one, regardless of the order of saves', async () => {
+  test('is replaced by one of its version only if that is later, regardless of the order of saves', async () => {
     const snapshots = new PostgresSnapshots(pool, [KEY]);
     await Promise.all([3, 9, 5, 1, 9, 7].map((revision) => snapshots.save('account-a', '1', at(revision))));
     expect(await snapshots.load('account-a', '1')).toEqual(at(9));

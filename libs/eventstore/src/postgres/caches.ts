@@ -87,12 +87,15 @@ interface SignedSnapshot extends Omit<Snapshot, 'state'> {
   readonly state: string;
 }
 
-/** Returns a buffer with the length of a MAC, as `timingSafeEqual` requires. A missing or invalid MAC becomes zeros. */
+/**
+ * Returns a buffer with the length of a MAC, as `timingSafeEqual` requires. A missing MAC, or one of another length,
+ * becomes zeros.
+ */
 function toDigest(mac: Buffer | null): Buffer {
   return mac?.length === MAC_BYTES ? mac : Buffer.alloc(MAC_BYTES);
 }
 
-/** Checkpoints of readers that store nothing else in PostgreSQL. A checkpoint never moves back. */
+/** Checkpoints of the workflows, saved separately from their other writes. A checkpoint never moves back. */
 export class PostgresCheckpoints implements CheckpointStore {
   private readonly pool: pg.Pool;
 

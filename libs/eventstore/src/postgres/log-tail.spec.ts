@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { getBatchDelayMs, LogTail, MAX_BATCH_DELAY_MS } from './log-tail.ts';
 
-test('batches longer after more events, up to a maximum, and delays one or two events only briefly', () => {
+test('batches for longer after a notification about more events, up to a maximum, and only briefly after one or two', () => {
   expect([0, 1, 2].map(getBatchDelayMs)).toEqual([0, 5, 10]);
   expect([5, 100, 1_000_000].map(getBatchDelayMs)).toEqual([
     MAX_BATCH_DELAY_MS,
@@ -11,7 +11,7 @@ test('batches longer after more events, up to a maximum, and delays one or two e
   ]);
 });
 
-test('does not use a delayed poll to decide whether the appends of a later poll have ended', async () => {
+test('does not conclude from a delayed poll that the appends which a later poll observed have ended', async () => {
   const looks: ((seen: object) => void)[] = [];
   const query = () => new Promise((resolve) => looks.push(resolve));
   const tail = new LogTail({ query } as unknown as pg.Pool, () => {});

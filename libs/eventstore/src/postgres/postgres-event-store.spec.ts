@@ -115,7 +115,7 @@ describe('the PostgreSQL event store', () => {
   });
 
   test.each(['update es.events set data = $$1$$', 'delete from es.events', 'truncate es.events'])(
-    'rejects "%s" from every role, including a superuser',
+    'rejects "%s" from the role of the service and from a superuser',
     async (statement) => {
       await store.append(`account-${randomUUID()}`, NO_STREAM, [fact()]);
       const service = await connect();
@@ -143,7 +143,7 @@ describe('the PostgreSQL event store', () => {
     expect((answers[2] as PromiseRejectedResult).reason).not.toBeInstanceOf(StoreUnavailableError);
   });
 
-  test('never deadlocks if two processes append to the same streams in different orders', async () => {
+  test('does not deadlock if two processes append to the same streams in different orders', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const streams = Array.from({ length: 50 }, () => `account-${randomUUID()}`);
     for (let round = 0; round < 10; round++) {
@@ -198,7 +198,7 @@ describe('the PostgreSQL event store', () => {
     expect((await store.readHead(stream))?.revision).toBe(events.length - 1);
   });
 
-  test('delivers events of another process to a subscriber at once', async () => {
+  test('delivers events of another process to a subscriber faster than polling alone', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
     let position = ((await store.append(stream, NO_STREAM, [fact()])) as StreamHead).position;
@@ -293,7 +293,7 @@ describe('the PostgreSQL event store', () => {
     proxy.close();
   });
 
-  test('retries an unreachable database at intervals with one connection', async () => {
+  test('retries to listen on an unreachable database more than 100 ms later', async () => {
     const away = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
     const { port } = away.address() as AddressInfo;

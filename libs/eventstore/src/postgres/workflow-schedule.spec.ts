@@ -27,7 +27,7 @@ workflowScheduleContract('in PostgreSQL', async () => {
 });
 
 describe('a workflow over PostgreSQL', () => {
-  test('omits no step and repeats none, whichever action its process dies at', async () => {
+  test('ships no parcel twice, and announces exactly the shipped ones, when its process dies at the nth action', async () => {
     await pool.query('truncate es.due');
     const onProblem = () => {};
     const store = new PostgresEventStore({ connectionString: database.url, onProblem });

@@ -52,7 +52,7 @@ async function restoreLinks(native: string): Promise<void> {
   }
 }
 
-/** Returns whether every user may enter all parent folders of `file`. */
+/** Returns whether every user may enter the folder `file` and all its parents. */
 function isReachable(file: string): boolean {
   for (let dir = file; ; dir = path.dirname(dir)) {
     if ((statSync(dir).mode & 0o001) === 0) return false;

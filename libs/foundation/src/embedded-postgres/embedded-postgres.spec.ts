@@ -136,7 +136,7 @@ describe('the embedded database', () => {
     expect(await ask(here.url, 'select 1')).toBe(1);
   });
 
-  test('is found again after all its processes were killed', async () => {
+  test('is found again after the only process that used it was killed', async () => {
     const other = await startInProcess();
     await other.kill();
     expect(await server()).toBeDefined();

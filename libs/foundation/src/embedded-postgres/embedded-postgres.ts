@@ -3,7 +3,8 @@
  * directory.
  *
  * Every process that needs the server calls `startEmbeddedPostgres`: the first one starts it, the others join it, and
- * the last one to close stops it. If all its processes were killed, the next process finds it by its pid file.
+ * the last one to close stops it. If all processes that use it were killed, the server still runs, and the next
+ * process finds it by its pid file.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -73,7 +74,10 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
   await client.query(`create database ${DATABASE} owner ${DATABASE}`).catch(ignoreExisting);
 }
 
-/** The last process gets the exclusive lock. A process that joins in that time waits, and then finds no server. */
+/**
+ * The last process gets the exclusive lock. A process that joins while that lock is held waits until the server has
+ * stopped, and then starts it again.
+ */
 async function leaveServer({ presence, ...server }: SharedServer): Promise<void> {
   try {
     await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE_LOCK_ID]);

@@ -37,7 +37,10 @@ export interface SharedServer extends PostgresServer {
   readonly presence: pg.Client;
 }
 
-/** Joins the server of a cluster, or starts it if none is running. @throws StartError if it does not start */
+/**
+ * Joins the server of a cluster, or starts it if none is running.
+ * @throws StartError if it does not start; Error if it rejects the connection for good
+ */
 export async function joinOrStartServer(
   cluster: PostgresCluster,
   extraOptions: readonly string[],
@@ -82,7 +85,8 @@ async function start(
 
 /**
  * Returns the server of the pid file if it is running and serves this directory. A copied directory contains the pid
- * file of the original. A stale pid file is removed.
+ * file of the original. If the pid belongs to another live process, the file is removed. PostgreSQL itself replaces the
+ * file of a dead process.
  */
 function findRunningServer(dir: string): PostgresServer | undefined {
   const file = path.join(dir, 'postmaster.pid');

@@ -138,7 +138,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
     });
   };
 
-  testRule('finds the requested payment with its time, every time it is polled', async (scenario) => {
+  testRule('finds the requested payment with its time, also when it is polled again', async (scenario) => {
     const before = Date.now() - 2_000; // times are in seconds, and clocks differ a little
     await scenario.pay(units);
     await scenario.mine();

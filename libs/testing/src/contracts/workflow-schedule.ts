@@ -64,7 +64,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect((await findIds(TWO)).slice(0, 2).toSorted()).toEqual(['ahead', 'both']);
     });
 
-    test('that fails repeatedly is no longer urgent', async () => {
+    test('that has failed more than three times is no longer urgent', async () => {
       await table.wake('w', ['a'], NOON);
       for (const failures of [3, 4]) {
         await putOff([{ ...(await findFirst(NOON)), at: NOON, failures }]);
@@ -97,7 +97,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(NOON)).toEqual(['a']);
     });
 
-    test('is not postponed by a process whose lease has expired', async () => {
+    test('is not postponed under an older fencing token', async () => {
       await table.wake('w', ['a'], NOON);
       const row = await findFirst(NOON);
       await putOff([{ ...row, at: ONE }], TOKEN);

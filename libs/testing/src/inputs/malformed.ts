@@ -11,7 +11,10 @@ export interface Malformed {
 const MISSING = Symbol('missing');
 const REPLACEMENTS: readonly unknown[] = [MISSING, null, true, -1, '', [], [null], {}];
 
-/** Yields every copy of a body with one malformed member, outermost members first. */
+/**
+ * Yields copies of a body, in each of which one member has one of the REPLACEMENTS. A member comes before those inside
+ * it.
+ */
 export function* generateMalformed(body: unknown): Generator<Malformed> {
   for (const path of listPaths(body)) {
     for (const replacement of REPLACEMENTS) {

@@ -71,7 +71,6 @@ export function createAudioFile(
   }
 }
 
-/** Not a multiple of any size in the file, so rounding cannot hide a mistake. */
 const WAVE_RATE = 8_000;
 
 /** Creates an ID3 tag that contains the directive. */

@@ -44,7 +44,7 @@ export interface ClientData {
   readonly continuations: readonly Continuation[];
   /** Requests that providers must receive for the video jobs that were not submitted, sorted by path. */
   readonly pendingVideos: readonly unknown[];
-  /** Id of the hold of a chat that never ends. */
+  /** Id of the hold of a chat that was still running when the tables were written. */
   readonly openHold: string;
 }
 

@@ -21,7 +21,7 @@ export async function dumpDatabase(databaseUrl: string): Promise<string> {
   }
 }
 
-/** Collects the log lines of this process instead of printing them. */
+/** Collects the standard output of this process, and prints only what is not a log line. */
 export class LogTap {
   text = '';
   private readonly write = process.stdout.write;

@@ -1,7 +1,7 @@
 /**
- * Identifies the caller before the request body is read, because the caller determines how large the body may be. A
- * Nest guard runs too late for that. A hook of the Fastify instance would respond without CORS headers, and browsers
- * hide such responses.
+ * Identifies the caller before the request body is read, unless the body may contain the credential: the caller
+ * determines how large the body may be. A Nest guard runs too late for that. A hook of the Fastify instance would
+ * respond without CORS headers, and browsers hide such responses.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -17,9 +17,9 @@ import type { PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.
 import type { ReadModelReader } from '../reading/read-model-reader.ts';
 import { getMaxUploadBytes } from '../uploads/multipart.ts';
 
-/** Limit of a paid JSON body, which may contain images and files. */
+/** Limit of the JSON body of a paid operation or one with `largeBody`, which may contain images and files. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
-/** Limit of the body of a free operation whose credential is in a header. */
+/** Limit of the body of a free operation that requires a credential outside the body. */
 const MAX_UNPAID_BODY_BYTES = 64 * 1024;
 /**
  * Limits of an anonymous request without and with files: the body is read to quote the price, before anything is paid.
@@ -27,7 +27,7 @@ const MAX_UNPAID_BODY_BYTES = 64 * 1024;
 export const MAX_ANONYMOUS_BODY_BYTES = 64 * 1024;
 export const MAX_ANONYMOUS_UPLOAD_BYTES = 26 * 1024 * 1024;
 const MAX_WEBHOOK_BYTES = 256 * 1024;
-/** Limit of a body that contains the credential, or that is accepted without one. */
+/** Limit of a body that may contain the credential, or that is accepted without one. */
 const MAX_UNAUTHENTICATED_BODY_BYTES = 4 * 1024;
 
 const MAX_CACHED_CALLERS = 100_000;
@@ -63,8 +63,8 @@ export const RequestCause = createParamDecorator((_: unknown, context: Execution
 });
 
 /**
- * Sets up every route that is declared after this call: limits the body, identifies the caller as the operation
- * requires, and enforces the rate limits of free operations.
+ * Sets up every route with an operation that is declared after this call: limits the body, identifies the caller as the
+ * operation requires, and enforces the rate limits of free operations.
  */
 export function registerAuthentication(
   fastify: FastifyInstance,
@@ -130,7 +130,10 @@ function selectAuthentication(operation: OperationOptions, authenticator: Authen
 
 type Fields = { readonly credit_id?: unknown } | undefined;
 
-/** Names the credentials that an operation accepts. */
+/**
+ * Returns the message for a missing credential, which names those that the operation accepts. It omits that a credit id
+ * pays if the operator allows this.
+ */
 function formatMissingCredential({ auth, paid, creditIdLocation: payer }: OperationOptions): string {
   const key = '"Authorization: Bearer <API key>" or x-api-key';
   if (auth === 'account') return 'Missing credential: send the credit id of the account as x-credit-id';
@@ -166,7 +169,8 @@ export class Authenticator {
    * Returns the caller of a paid operation; the hold decides whether the key may spend. A credit id bypasses the
    * limits of all keys, so it pays only if the operator allows this. If it is sent with a key, both must belong to the
    * same account, and the key pays.
-   * @throws UnauthorizedError; BadRequestError if key and credit id belong to different accounts
+   * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if key and credit id belong to
+   * different accounts; errors of `CredentialLookups.run`
    */
   async authenticatePayer(request: FastifyRequest, missingMessage: string): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -191,7 +195,7 @@ export class Authenticator {
   /**
    * Returns the caller of an operation with optional authentication; undefined without a credential.
    * @throws UnauthorizedError for an invalid credential; BadRequestError if key and credit id belong to different
-   * accounts
+   * accounts; errors of `CredentialLookups.run`
    */
   async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
     const isAnonymous = parseApiKey(request) === undefined && request.headers['x-credit-id'] === undefined;
@@ -201,7 +205,8 @@ export class Authenticator {
   /**
    * Returns the caller of a read operation: by an active key, or by the credit id in `creditId` or x-credit-id. With
    * both, the caller is the account itself and not the key.
-   * @throws UnauthorizedError; BadRequestError if key and credit id belong to different accounts
+   * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if key and credit id belong to
+   * different accounts; errors of `CredentialLookups.run`
    */
   async authenticateReader(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -221,7 +226,11 @@ export class Authenticator {
     else await this.verifyApiKey(request, apiKey);
   }
 
-  /** Returns the account itself as the caller, by its credit id. @throws UnauthorizedError */
+  /**
+   * Returns the account itself as the caller, by its credit id.
+   * @throws UnauthorizedError without a credit id, or for one that belongs to no account; errors of
+   * `CredentialLookups.run`
+   */
   async authenticateAccount(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
     const ids = toAccountIds(parseClaimedCreditId(request, missingMessage, creditId), this.dependencies.secrets);
     const cachedCaller = this.callers.get(ids[0]);
@@ -244,7 +253,7 @@ export class Authenticator {
 
   /**
    * Returns the id of an account's key by its secret; undefined if the account has no such key.
-   * @throws ReadModelLaggingError, ReadModelIncompleteError
+   * @throws ReadModelLaggingError, ReadModelIncompleteError if the read model may lack the key; StoreUnavailableError
    */
   async findKeyId(account: string, apiKey: string): Promise<string | undefined> {
     const owner = await this.dependencies.readModels.findKeyOwner(this.dependencies.secrets.hashWithAllKeys(apiKey));
@@ -281,12 +290,15 @@ function createAccountMismatchError(field: string): BadRequestError {
   return new BadRequestError(`${field} does not belong to the account of the API key`, field);
 }
 
-/** Whether a request has an API key, valid or not. */
+/** Whether a request has an API key, valid or not. @throws UnauthorizedError for a malformed credential */
 export function hasApiKey(request: FastifyRequest): boolean {
   return parseApiKey(request) !== undefined;
 }
 
-/** Returns the API key from any of the headers that clients use. @throws UnauthorizedError for a malformed one */
+/**
+ * Returns the API key in Authorization, else in x-api-key or api-key; undefined without one.
+ * @throws UnauthorizedError if Authorization is not a bearer token, or a header is too long
+ */
 function parseApiKey({ headers }: FastifyRequest): string | undefined {
   const { authorization: sent = '' } = headers; // some clients send it empty, together with another header
   if (sent.length > MAX_CREDENTIAL_CHARACTERS) throw new UnauthorizedError(INVALID_KEY);
@@ -300,7 +312,10 @@ function parseApiKey({ headers }: FastifyRequest): string | undefined {
   return bearer ?? (typeof header === 'string' ? header : undefined);
 }
 
-/** Returns the credit id of a request, which may belong to no account. @throws UnauthorizedError for a malformed one */
+/**
+ * Returns the credit id of a request in lower case. It may belong to no account.
+ * @throws UnauthorizedError if the credit id is missing or malformed
+ */
 function parseClaimedCreditId({ headers }: FastifyRequest, missingMessage: string, creditId?: unknown): string {
   const claimed = creditId ?? headers['x-credit-id'];
   if (claimed === undefined) throw new UnauthorizedError(missingMessage);

@@ -1,4 +1,4 @@
-/** Every event records its actor, the request that it belongs to, and the event that caused it. */
+/** An event records its actor, the request that it belongs to, and the event that caused it, if there is one. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import type { StoredEvent } from '#kernel';

@@ -1,4 +1,4 @@
-/** Errors as clients read them: OpenAI's clients check the error code; OpenRouter's require an integer and no null. */
+/** Errors as clients read them: OpenAI's check the error code; OpenRouter's require an integer code and no null. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenRouter } from '@openrouter/sdk';
 import type { EventStream } from '@openrouter/sdk/lib/event-streams.js';
@@ -58,7 +58,7 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('reads the error code of a provider, and the field', async () => {
+  test('gets the error code and the field of an error that a provider reports', async () => {
     const { error } = (await world.sendChat(rich, 'fault=400')).body;
     expect(error).toMatchObject({ code: 'invalid_value', param: 'messages', type: 'invalid_request_error' });
   });
@@ -66,14 +66,14 @@ describe("OpenAI's client", () => {
   test.each([
     ['openai/gpt-5-mini', { model: GPT }],
     ['anthropic/claude-haiku-4.5', { model: CLAUDE }],
-  ])('reads context_length_exceeded for a conversation that is too long for %s', async (_, more) => {
+  ])('gets context_length_exceeded for a conversation that is too long for %s', async (_, more) => {
     const account = await world.createAccount(105);
     const messages = user('word '.repeat(450_000));
     const { status, body } = await world.post('/v1/chat/completions', { ...more, messages }, account);
     expect([status, body.error.code]).toEqual([400, 'context_length_exceeded']);
   });
 
-  test('reads context_length_exceeded for a text that is too long to embed', async () => {
+  test('gets context_length_exceeded for a text that is too long to embed', async () => {
     const input = Array(9_000).fill(1);
     const { status, body } = await world.post(
       '/v1/embeddings',
@@ -83,7 +83,7 @@ describe("OpenAI's client", () => {
     expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'input']);
   });
 
-  test('reads the error code within a stream', async () => {
+  test('gets the error code within a stream', async () => {
     const { events } = await world.sendChat(rich, 'tokens=8 fault=cut', { stream: true });
     expect(events.at(-3).error).toMatchObject({ code: 'upstream_error', type: 'upstream_error', param: null });
   });

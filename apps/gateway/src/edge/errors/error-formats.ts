@@ -15,7 +15,8 @@ export interface ErrorResponse {
   readonly details?: Readonly<Record<string, string>>;
   readonly retryAfterSeconds?: number;
   /**
-   * Whether a repeated request would get the same response. OpenAI's clients retry a 409 unless a header forbids it.
+   * Whether a header forbids a retry, because a repeated request would get the same response. OpenAI's clients would
+   * retry a 409 without this header.
    */
   readonly isFinal?: boolean;
 }

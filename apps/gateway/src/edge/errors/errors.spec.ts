@@ -1,4 +1,4 @@
-/** Every error on every route: its status, its common format, and that it costs nothing. */
+/** Errors of many routes: their status, their common format, and that they cost nothing. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -33,9 +33,7 @@ const CONFLICT: Kind = [409, 'conflict'];
 const TOO_LONG: Kind = [414, 'address_too_long'];
 const OTHER_MEDIA: Kind = [415, 'unsupported_media_type'];
 
-/**
- * Asserts the format that the API specification, OpenAI's clients and OpenRouter's strict clients expect.
- */
+/** Asserts the default format of errors, which the API specification and OpenAI's clients expect. */
 function expectError(answer: TestResponse, [status, type]: Kind, param?: string | null): void {
   expect([answer.status, answer.body?.error?.type]).toEqual([status, type]);
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -131,7 +129,7 @@ const EMBEDDINGS: Omit<Surface, 'route'> = {
   dear: { input: Array(20).fill(Array(8_000).fill(1)) },
 };
 
-/** All paid operations, each at both of its paths. */
+/** Paid operations with text as input, each at both of its paths. */
 const SURFACES: readonly Surface[] = ['/v1', ''].flatMap((prefix) => [
   { route: `${prefix}/chat/completions`, ...CHAT },
   { route: `${prefix}/responses`, ...RESPONSES },
@@ -182,7 +180,7 @@ const REFUSED: readonly (readonly [string, Kind, param: string | null | undefine
 describe.each(SURFACES)('$route rejects, before money is held,', (surface) => {
   const { route } = surface;
   const good = (more: object = {}) => ({ ...surface.body(HELLO), ...more });
-  /** All events and charges, without the records of requests that were rejected for lack of money. */
+  /** All events except those of requests rejected for lack of money, and the number of charges in the history. */
   const books = async () => {
     const facts = (await world.listEvents()).filter(({ type }) => type !== 'RequestRefused');
     const { data } = (await world.get('/queries/history?page_count=100', rich)).body;
@@ -210,7 +208,7 @@ describe.each(SURFACES)('$route rejects, before money is held,', (surface) => {
     expect(answer).toContain('"type":"payload_too_large","code":"payload_too_large"');
   });
 
-  test('a large invalid body with 400 and the reason', async () => {
+  test('a large invalid body with 400', async () => {
     const body = `{"model":"nope","input":"${'x'.repeat(24 * MIB)}"`;
     expectError(await world.send('POST', route, { body, headers: ofKey(rich) }), INVALID);
   });
@@ -239,7 +237,7 @@ async function raw(head: string): Promise<string> {
   return text;
 }
 
-test('rejects the Idempotency-Key of a running request with 409 and a time to wait, on every paid route', async () => {
+test('rejects the Idempotency-Key of a running chat, response or embedding with 409 and a time to wait', async () => {
   const sent = SURFACES.map(({ route, body }) => ({
     route,
     body: body('[[sandbox tokens=2 latency=2000]]'),
@@ -270,7 +268,7 @@ describe('a provider failure', () => {
     ['malformed', [502, 'upstream_error'], 'upstream_error'],
     ['cut', [502, 'upstream_error'], 'upstream_error'],
   ] as const)(
-    '(%s) returns %j on every paid route, costs nothing, and is in the history',
+    '(%s) returns %j for chats, responses and embeddings, costs nothing, and is in the history',
     async (fault, kind, code) => {
       const balance = await world.fetchBalance(rich);
       const answers = await Promise.all(
@@ -405,7 +403,7 @@ describe('the gateway rejects requests for', () => {
     expect(await world.listEvents()).toEqual(before);
   });
 
-  test('the keys of another account with 404, as if they did not exist', async () => {
+  test('a key of another account with 404, as if it did not exist', async () => {
     const { data } = (await send('GET /keys', 'rich account')).body;
     expectError(await send(`GET /keys/${data[0]._id}`, 'poor account'), NOT_FOUND, null);
   });

@@ -1,4 +1,4 @@
-/** Maps errors to statuses, codes and messages. `error-formats.ts` writes them to responses. */
+/** Maps errors to statuses, codes and messages. `error-formats.ts` has the formats of their responses. */
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -43,13 +43,13 @@ export class UnsupportedMediaTypeError extends Error {
   readonly statusCode = 415;
 }
 
-/** The body is larger than its route allows. */
+/** The body, or a file in it, is larger than its route allows. */
 export class PayloadTooLargeError extends Error {
   override readonly name = 'PayloadTooLargeError';
   readonly statusCode = 413;
 }
 
-/** The body did not arrive in time. */
+/** No data of the body arrived for too long. */
 export class RequestTimeoutError extends Error {
   override readonly name = 'RequestTimeoutError';
   readonly statusCode = 408;
@@ -100,7 +100,7 @@ const UNPROCESSABLE: ErrorDefinition = [422, 'invalid_request_error', 'unprocess
 const CONFLICT: ErrorDefinition = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: ErrorDefinition = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
 const NOT_FOUND: ErrorDefinition = [404, 'not_found', 'not_found'];
-/** The proof is valid, but it does not pay for this request. */
+/** The proof does not pay for this request. */
 const PAYMENT_REQUIRED: ErrorDefinition = [402, 'payment_required', 'payment_required'];
 const UNAVAILABLE: ErrorDefinition = [503, 'unavailable', 'server'];
 
@@ -185,7 +185,10 @@ export const INTERNAL_ERROR: ErrorResponse = {
   code: 'server_error',
 };
 
-/** All errors that a response can have, for the documentation. A disconnected client receives no response. */
+/**
+ * All errors that a response can have, for the documentation, apart from codes that a provider reported. A disconnected
+ * client receives no response.
+ */
 export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
   ...Object.values(REJECTIONS),
   ...Object.values(FAILURES),

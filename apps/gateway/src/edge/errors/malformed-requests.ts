@@ -1,4 +1,4 @@
-/** Responds in the common error format to input that never becomes a request, then closes the connection. */
+/** Responds in the common error format to input that never reaches a route, then closes the connection. */
 import { randomUUID } from 'node:crypto';
 import { type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -22,8 +22,8 @@ const PARSER_ERRORS: Readonly<Record<string, HttpRejection>> = {
 
 /** Implements Fastify's `clientErrorHandler`. */
 export function rejectMalformedRequest({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
-  // A connection that was opened in advance and never used gets no response: its client would take it for the response
-  // to its next request.
+  // A connection that was reset can get no response. One that was opened in advance and never used must get none: its
+  // client would take it for the response to its next request.
   if (code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
   sendRejection(PARSER_ERRORS[code] ?? INVALID_HTTP, socket);
 }

@@ -65,7 +65,7 @@ test('responds with 503 to an unknown key while the read model may lack that key
   await store.close();
 });
 
-test('updates the read models of all other accounts, and reports the incomplete stream', async () => {
+test('returns the balance of another account, and reports the incomplete stream', async () => {
   await world.sendChat(other);
   const held = async ({ creditId }: TestAccount) =>
     world.send('POST', '/credits/balance', { body: { credit_id: creditId } });

@@ -1,7 +1,7 @@
 /**
  * All providers here return errors that contain the operator's account and key, the provider's hosts and the request.
- * None of that reaches a customer, an event, a read model, the database or the log. Only the caller receives messages
- * about errors that the caller can correct.
+ * None of that reaches an event, the database or the log. A customer receives nothing about the operator or the hosts,
+ * and a message of a provider only if the caller can correct the error.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -52,7 +52,8 @@ afterAll(async () => {
 });
 
 /**
- * Returns an error with text in every field that a provider may use, including everything that the provider was sent.
+ * Returns an error with text in every field that a provider may use. The text includes what the provider was sent, and
+ * is cut at 2,000 characters.
  */
 function complaint(headers: IncomingHttpHeaders, line: string, body: string): string {
   const key = Object.values(headers).filter((value) => value?.includes('planted'));
@@ -62,7 +63,7 @@ function complaint(headers: IncomingHttpHeaders, line: string, body: string): st
   return JSON.stringify({ error, detail, message: words, err_msg: words, request_id: words, id: words });
 }
 
-/** Returns a stream that ends with an error, in the format of every provider protocol. */
+/** Returns a stream that begins with text in the formats of chats and of responses, and ends with an error. */
 function broken(words: string): string {
   const error = { type: words, code: words, message: words };
   const events = [
@@ -124,7 +125,7 @@ async function failedVideo(): Promise<string> {
   return (await look()).text;
 }
 
-test('does not forward what providers report about the operator or about the prompts of customers', async () => {
+test('forwards nothing that providers report about the operator, and stores and logs none of it', async () => {
   const told: string[] = [];
   vendor.handler = (response, request, body) =>
     void response

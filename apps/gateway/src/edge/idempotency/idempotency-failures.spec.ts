@@ -1,4 +1,4 @@
-/** A gateway that dies, or is only considered dead: its request is charged at most once, and can be retried. */
+/** A gateway that dies, or is only considered dead: its request is charged at most once. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -23,7 +23,7 @@ const NEVER_MS = 600_000;
 /** The name of the gateway that dies. */
 const DEAD = 'gateway-dead';
 
-/** Writes to the account like another gateway. */
+/** Returns a function that runs commands on the account like another gateway. */
 function anotherWriter() {
   const { store, runtime } = requests.world.foundation;
   const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
@@ -97,7 +97,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
   });
 
   if (outcome !== LOST && !facts.includes('HoldExpired')) {
-    test('blocks the key of its request until its lease has expired', async () => {
+    test('blocks the key of its request while its lease is valid', async () => {
       const before = await requests.getEventTypes();
       const { headers, ...answer } = await ask();
       expect(refused({ headers, ...answer })).toEqual(IN_PROGRESS);
@@ -106,7 +106,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
     });
   }
 
-  test(`leaves a request whose retry gets ${outcome === 'served' ? 'served with a new id' : outcome[1]}`, async () => {
+  test(`leaves a request whose retry gets ${outcome === 'served' ? 'a new response' : outcome[1]}`, async () => {
     await lapse();
     const retry = await ask('tokens=3', { api: requests.apis[1] });
     const again = await ask();

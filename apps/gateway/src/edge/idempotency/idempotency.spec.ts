@@ -1,4 +1,4 @@
-/** A request with an Idempotency-Key is served and charged once, however often it is sent. */
+/** A request with an Idempotency-Key is charged at most once, however often it is sent within a day. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
@@ -74,7 +74,7 @@ describe.each([
     expect(await requests.countBilledCalls()).toBe(1);
   });
 
-  test('is rejected while the first request is running, on any gateway, with the time to wait', async () => {
+  test('is rejected while the first request is running, on both gateways, with the time to wait', async () => {
     const slow = 'tokens=3 latency=800';
     const first = send(slow);
     await requests.waitForHold();
@@ -87,7 +87,7 @@ describe.each([
     await chargedOnce();
   });
 
-  test('serves only one of twenty concurrent requests to two gateways', async () => {
+  test('charges one of twenty concurrent requests to two gateways; the others get its response or 409', async () => {
     const asked = Array.from({ length: 20 }, (_, i) =>
       send('tokens=3 latency=100', { api: requests.apis[i % 2] ?? '' }),
     );
@@ -144,7 +144,7 @@ describe('a stream', () => {
     await chargedOnce();
   });
 
-  test('of a response whose client disconnected is replayed in full, and can be continued', async () => {
+  test('of a response whose client disconnected is replayed in full, and can be read by its id', async () => {
     const sent = { route: '/v1/responses', body: response('tokens=8 chunk_delay=40', { stream: true }) };
     await requests.sendAndDisconnect('', 'coin ', sent);
     await requests.world.waitUntil(async () => (await ask('', sent)).status === 200);
@@ -341,7 +341,7 @@ describe("OpenAI's client", () => {
     await chargedOnce();
   });
 
-  test('does not retry what would be rejected again', async () => {
+  test('throws an error for another request with the same idempotencyKey', async () => {
     await clientOf().chat.completions.create(hello, options());
     const error = await clientOf()
       .chat.completions.create({ ...hello, n: 2 }, options())

@@ -47,23 +47,23 @@ export interface PaidRequestDependencies {
   readonly gate: PayPerRequestGate;
 }
 
-/** Entry point of all requests that are paid or create something. Each is served once for its Idempotency-Key. */
+/** Serves paid requests, and creations with an Idempotency-Key. A request with such a key is served once. */
 export class PaidRequestHandler {
   private readonly recordings = new Set<Promise<void>>();
 
   constructor(private readonly dependencies: PaidRequestDependencies) {}
 
-  /** Waits until every response that has ended is saved. */
+  /** Waits until every response that had ended before the call is saved. */
   async close(): Promise<void> {
     await Promise.all(this.recordings);
   }
 
   /**
    * Serves a validated request under `request.id`. A request with an Idempotency-Key is served once; repeats get the
-   * saved response. Without a caller, the request is paid for by its proof. `recoverResponse` recovers the response of
-   * a request that outlives its gateway.
-   * @throws IdempotencyConflictError if the key belongs to another request, or its request is running, or its response
-   * is lost
+   * saved response. Without a caller, the request is paid for by its proof, or gets a challenge. `recoverResponse`
+   * recovers the response of a request that outlives its gateway.
+   * @throws BadRequestError for a malformed key; IdempotencyConflictError if the key belongs to another request, or its
+   * request is running, or its response is lost; errors of `IdempotencyService.claim` and of the operation
    */
   async serveOnce(
     request: FastifyRequest,
@@ -142,7 +142,8 @@ export class PaidRequestHandler {
   /**
    * Creates something for free, once for the Idempotency-Key of the request. Repeats get the saved response. The
    * account must exist, and the caller must be authenticated as its owner.
-   * @throws IdempotencyConflictError if the key belongs to another request, or its request is running
+   * @throws BadRequestError for a malformed key; IdempotencyConflictError if the key belongs to another request, or its
+   * request is running; errors of `IdempotencyService.claimCreation` and of `create`
    */
   async createOnce(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);

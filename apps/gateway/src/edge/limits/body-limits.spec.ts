@@ -4,7 +4,7 @@ import { assertBodyWithinLimits, assertJsonWithinLimits, assertShortParameters }
 
 const long = 'x'.repeat(24_000_000);
 
-/** Returns arrays nested to this depth. */
+/** Returns an array with this many levels of arrays inside. */
 const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
 
 const refused = (body: unknown) => {
@@ -25,7 +25,7 @@ describe('a body that is not parsed yet', () => {
     ['too many fields', `{${fields}}`],
   ])('is rejected with %s', (_, json) => expect(() => assertJsonWithinLimits(json)).toThrow(BadRequestError));
 
-  test('is accepted up to the longest supported length', () => {
+  test('is accepted with a long conversation, 300,000 tokens or a file of 24 MB', () => {
     const messages = [{ role: 'user', content: 'x: {y}, '.repeat(150_000) }];
     const input = Array.from({ length: 300 }, () => Array(1_000).fill(7));
     expect(() => assertJsonWithinLimits(JSON.stringify({ messages, input }))).not.toThrow();
@@ -33,13 +33,13 @@ describe('a body that is not parsed yet', () => {
   });
 });
 
-test('allows a tool call id to contain the signature of reasoning', () => {
+test('limits a tool call id, which may contain the signature of reasoning, to 32,768 characters', () => {
   const id = 'x'.repeat(32_768);
   const call = (of: string) => ({ messages: [{ role: 'assistant', tool_calls: [{ id: of }] }] });
   expect([refused(call(id)), refused(call(`${id}x`))]).toEqual([undefined, 'id']);
 });
 
-test('allows arguments of a tool call as long as a file, whatever their field names', () => {
+test('allows arguments of a tool call as long as a file, even in a field called name', () => {
   const use = { type: 'tool_use', id: 'a', name: 'write', input: { name: long, old_string: long } };
   expect(refused({ messages: [{ role: 'assistant', content: [use] }] })).toBe(undefined);
   expect(refused({ input: [{ name: long }] })).toBe('name');
@@ -86,7 +86,7 @@ test.each<[string, unknown]>([
   ['tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
 ])('does not limit the length of %s within the body', (_, body) => expect(refused(body)).toBeUndefined());
 
-test('limits the depth and the number of values of a body', () => {
+test('limits the depth, the array elements and the fields of a body', () => {
   expect(refused({ messages: nested(60) })).toBeUndefined();
   expect(refused({ messages: nested(64) })).toContain('nested deeper');
   expect(refused(JSON.parse('['.repeat(1_000_000) + ']'.repeat(1_000_000)))).toContain('nested deeper');

@@ -1,6 +1,6 @@
 /**
  * Limits of everything in a request except its content: names, ids, roles, tags. They are checked before the request is
- * interpreted, so that no name of 24 MB is looked up. Input of a model is limited only by the size of the body.
+ * interpreted, so that no name of 24 MB is looked up. Only the size of the body limits the length of model input.
  */
 import { isWithinJsonLimits, MAX_JSON_PARTS } from '#application';
 import { BadRequestError } from '../errors/errors.ts';
@@ -79,12 +79,15 @@ export function assertJsonWithinLimits(json: string): void {
   if (!isWithinJsonLimits(json)) throw createTooManyError('objects, arrays and fields', MAX_JSON_PARTS);
 }
 
-/** @throws BadRequestError that names the field */
+/**
+ * @throws BadRequestError if the body is nested too deeply or has too many values, or a name or a text is too long; the
+ * error names the field of such a text
+ */
 export function assertBodyWithinLimits(body: unknown): void {
   if (typeof body === 'object' && body !== null) new BodyLimitChecker().check(body, '', 1, false);
 }
 
-/** Checks a parameter of the URL, or all parameters of a query. */
+/** Checks a parameter of the URL, or all parameters of a query. @throws BadRequestError that names the parameter */
 export function assertShortParameters(value: unknown, name: string): void {
   if (typeof value === 'string' && value.length > MAX_NAME) throw createTooLongError(name, MAX_NAME);
   if (typeof value === 'object' && value !== null) {

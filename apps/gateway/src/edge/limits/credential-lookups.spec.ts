@@ -21,7 +21,7 @@ function limitsOf(most: number, mostMs?: number) {
 const failing = (error: Error) => () => Promise.reject(error);
 
 test.each([new ReadModelLaggingError(), new ReadModelIncompleteError()])(
-  'counts a credential that may be valid (%s) as an invalid one, but never replaces its error',
+  'counts a credential that may be valid (%s) as an invalid one, but does not replace its error',
   async (error) => {
     const lookUps = limitsOf(1);
     for (let n = 0; n < 3; n++) await expect(lookUps.run(IP, false, failing(error))).rejects.toBe(error);

@@ -27,10 +27,10 @@ export class CredentialLookups {
   ) {}
 
   /**
-   * @param isCached whether this process has accepted the credential before
+   * @param isCached whether this process has cached the owner of the credential
    * @param lookup receives the maximum time to wait for the read models, in milliseconds
-   * @throws errors of `lookup`; TooManyRequestsError if the address has exceeded its limit or the queue is full;
-   * StoreUnavailableError if the lookup waited too long
+   * @throws errors of `lookup`; TooManyRequestsError if the queue is full, or instead of UnauthorizedError if the
+   * address has exceeded its limit; StoreUnavailableError if queue and lookup took too long, or counting failed
    */
   async run<T>(ip: string, isCached: boolean, lookup: (timeoutMs: number) => Promise<T>): Promise<T> {
     const address = toNetwork(ip);

@@ -1,4 +1,4 @@
-/** Large requests without a payer cost the process almost nothing. */
+/** Large requests without a credential are rejected before their body is sent, others before it is interpreted. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Sends only the head of a request and returns the response. */
+/** Sends only the head of a request and returns the start of the response. */
 async function answerToHead(route: string, bytes: number): Promise<string> {
   const { hostname, port } = new URL(world.api);
   const socket = connect(Number(port), hostname);

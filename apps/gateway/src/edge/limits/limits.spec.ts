@@ -1,4 +1,4 @@
-/** Each limit of the specification, with the last accepted value and the first rejected one. */
+/** Limits of the specification, with the last accepted value, the first rejected one, or both. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 

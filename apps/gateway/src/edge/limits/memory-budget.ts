@@ -17,7 +17,7 @@ const PART_PER_NON_PAYER = 1 / 8;
 /** Shared by all callers who have not paid yet. */
 const ALL_NON_PAYERS: MemoryShareholder = { name: 'strangers', part: 1 / 4 };
 
-/** Number of credited accounts that a process caches. */
+/** Maximum number of credited accounts that a process caches. */
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /** Whether an account has ever been credited. */
@@ -66,7 +66,7 @@ export class MemoryBudget {
     private readonly errorMessage: string,
   ) {}
 
-  /** @throws OverloadedError */
+  /** @throws OverloadedError if the budget, or the fraction of a shareholder, has less than `amount` left */
   assertCapacity(shareholders: readonly MemoryShareholder[], amount = 1): void {
     const isFull = ({ name, part }: MemoryShareholder) =>
       (this.byShareholder.get(name) ?? 0) + amount > this.maxBytes * part;
@@ -93,7 +93,7 @@ export class MemoryShare {
     private readonly shareholders: readonly MemoryShareholder[],
   ) {}
 
-  /** @throws OverloadedError */
+  /** @throws OverloadedError if the budget, or the fraction of a shareholder, has less than `amount` left */
   reserve(amount: number): void {
     this.budget.assertCapacity(this.shareholders, amount);
     this.budget.add(this.shareholders, amount);

@@ -66,7 +66,7 @@ async function held(bytes: number): Promise<void> {
 }
 
 test.each(['poor', 'nobody'])(
-  'limits the bodies of %s to an eighth of the memory, and those of all callers who have not paid to a quarter',
+  'lets %s use an eighth of the memory, and all callers who have not paid a quarter together',
   async (from) => {
     const many = [from, `${from} too`].map((each) => asked(each, MAX));
     for (const each of many) each.write(bodyOf(MAX / 8));
@@ -92,7 +92,7 @@ test('counts a body until the response to its request has been sent', async () =
   await held(0);
 });
 
-test('needs no more memory for a body that arrives byte by byte', async () => {
+test('needs less than 64 MiB for a body of 400 KiB that arrives byte by byte', async () => {
   const sending = asked('rich', CHUNKED);
   const { promise, resolve } = Promise.withResolvers<void>();
   wait = promise;

@@ -1,11 +1,11 @@
-/** Rate limits of free operations: per network address, and per key and account if there is one. */
+/** Rate limits of free operations: per network address, per account and per key, depending on the action. */
 import type { FastifyRequest } from 'fastify';
 import type { RateLimiter } from '#application';
 import { toNetwork } from '../network/client-addresses.ts';
 
 export type RateLimitedAction = 'accounts' | 'invoices' | 'wallets' | 'changes';
 
-/** @throws TooManyRequestsError, StoreUnavailableError */
+/** @throws TooManyRequestsError if a limit is exceeded; StoreUnavailableError if the request could not be counted */
 export async function enforceActionLimit(
   limits: RateLimiter,
   action: RateLimitedAction,

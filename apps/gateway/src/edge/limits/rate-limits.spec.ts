@@ -58,7 +58,7 @@ test('limits accounts by address before anything is stored, and reports when to 
   expect((await create('192.0.2.2')).status).toBe(201);
 });
 
-test('limits invoices by key, account and address, and counts no rejected request towards another limit', async () => {
+test('limits invoices by key, account and address; requests above the key limit use up no other limit', async () => {
   const [one, another, third] = [await world.createAccount(), await world.createAccount(), await world.createAccount()];
   const byKey = () => topUp('192.0.2.3', bearer(one.apiKey));
   const byAccount = () => topUp('192.0.2.3', { 'x-credit-id': one.creditId });
@@ -75,7 +75,7 @@ test('limits changes of keys by account, but not reads of keys', async () => {
   expect(await statuses(3, () => send('GET', '/keys', '192.0.2.5', headers))).toEqual([200, 200, 200]);
 });
 
-test('limits wallets by address as well, because each waits for its relays and creates an invoice', async () => {
+test('limits wallets by address as well, because each waits for its relays and may create an invoice', async () => {
   const connect = async () => {
     const { creditId } = await world.createAccount();
     return send('POST', '/nwc-auto-topup/connect', '192.0.2.11', { 'x-credit-id': creditId }, { nwc_url: 'none' });

@@ -1,4 +1,4 @@
-/** Network addresses, by which requests without a credential are counted. */
+/** Network addresses, by which requests and connections are counted. */
 import { BlockList, isIP } from 'node:net';
 
 const GROUPS = 8;

@@ -74,7 +74,7 @@ interface Page {
   readonly head?: Html;
 }
 
-/** Renders a complete page, which must also work without its script. */
+/** Renders a complete page. Without scripts, a page must work or explain in `noscript` that it requires them. */
 export function renderPage({ title, body, script, head }: Page): string {
   const { text } = html`<!doctype html>
 <html lang="en">
@@ -95,7 +95,7 @@ ${script === undefined ? undefined : html`<script>${new Html(script)}</script>`}
   return text;
 }
 
-/** Returns the headers of a page. Only its own style and script may run, and nothing is cached or sent as referrer. */
+/** Returns the headers of a page. Only its own style and script are used, and nothing is cached or sent as referrer. */
 export function getPageHeaders(script?: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
@@ -126,7 +126,7 @@ interface ErrorPageParams {
   readonly retryAfterSeconds?: number;
 }
 
-/** Renders an error page. A temporary error has a link to retry. */
+/** Renders an error page. An error with `retryAfterSeconds` has a link to retry. */
 export function renderErrorPage({ status, message, retryAfterSeconds }: ErrorPageParams, requestId?: string): string {
   const title = ERROR_TITLES[status] ?? (status < 500 ? 'Request failed' : 'Unexpected error');
   const retryLink = html`<p class="actions"><a class="button" href="">Try again</a></p>`;

@@ -48,7 +48,7 @@ function parametersOf(scheme: string, { headers }: TestResponse): Readonly<Recor
   return Object.fromEntries([...own.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]));
 }
 
-/** A challenge and the preimage of its payment. */
+/** Requests and pays a challenge. Returns the challenge and the preimage of its payment. */
 async function paid(body: unknown = coin(), path = PATH) {
   const answer = await world.send('POST', path, { body });
   expect(answer.status).toBe(402);
@@ -73,7 +73,7 @@ const typesOf = async (id: string) => (await factsOf(id)).map(({ type }) => type
 const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
 
 describe('a request without a credential', () => {
-  test('gets a challenge of both schemes, and nothing else happens', async () => {
+  test('gets a challenge of both schemes, and no provider is called', async () => {
     const before = (await world.listEvents()).length;
     await world.bill.clear();
     const lines = await new Promise<readonly string[]>((resolve, reject) => {
@@ -186,7 +186,7 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
 });
 
 describe('a proof', () => {
-  test('is accepted as Payment, L402 or LSAT, by its token or its id, in every valid notation', async () => {
+  test('is accepted as Payment, L402 or LSAT, by its token or its id, in several notations', async () => {
     const spellings: ((given: Awaited<ReturnType<typeof paid>>) => string)[] = [
       ({ token, preimage }) => `L402 ${token}:${preimage}`,
       ({ token, preimage }) => `lsat ${token}:${preimage.toUpperCase()}`,
@@ -257,7 +257,7 @@ describe('a proof', () => {
     expect((await typesOf(challenge.id)).filter((type) => type === 'HoldSettled')).toHaveLength(1);
   });
 
-  test('can be used again if its request failed, and then never gets a 402', async () => {
+  test('can be used again if its request failed', async () => {
     const body = coin('[[sandbox id=later fault=500 fault_times=3]]');
     const { challenge, preimage } = await paid(body);
     const failed = await ask(body, payment(challenge, preimage));
@@ -407,7 +407,7 @@ describe('a proof that does not pay for its request gets a new challenge and con
     expect([late.status, late.body.type]).toEqual([402, `${PROBLEMS}payment-expired`]);
   });
 
-  /** Issues a copy of a challenge that expired long ago. */
+  /** Issues a copy of a challenge, with an expiry in the past. */
   async function expired(id: string): Promise<string> {
     const [issued] = await factsOf(id);
     const [bytes, past] = [randomBytes(32), '2026-01-01T00:00:00.000Z'];
@@ -545,7 +545,7 @@ describe('a gateway', () => {
     expect(await inTurn('x', 'y', 'z')).toEqual([402, 402, 429]);
   });
 
-  test('ignores addresses that other proxies report, and does not limit valid proofs', async () => {
+  test('ignores addresses that other proxies report, and does not limit requests that a proof pays for', async () => {
     const api = await world.addGateway({ challengesPerMinute: 2 });
     const asked = ['203.0.113.5', '203.0.113.6', '203.0.113.7'].map((each) => from(api, each));
     expect((await Promise.all(asked)).filter((status) => status === 429)).not.toHaveLength(0);

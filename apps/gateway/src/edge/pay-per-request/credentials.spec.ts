@@ -38,7 +38,7 @@ test('parses any header without an error', () => {
   );
 });
 
-test('rejects any other encoding of a credential', () => {
+test('rejects a credential with an added character, apart from padding and surrounding spaces', () => {
   const credential = payment(whole).slice('Payment '.length);
   expect(shown(`Payment ${credential}`)).toMatchObject({ preimage: PREIMAGE });
   fc.assert(

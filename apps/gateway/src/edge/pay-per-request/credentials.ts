@@ -15,7 +15,7 @@ const CREDENTIAL_PATTERN = /^(payment|l402|lsat) +(\S.*)$/is;
 const L402_PATTERN = /^(?<tokens>[^:\s]+):(?<preimage>[0-9a-f]{64})$/i;
 const PREIMAGE = /^[0-9a-f]{64}$/;
 const BASE64URL = /^([\w-]*)(={0,2})$/;
-/** Fields of a challenge that clients send back; the specification has no others. */
+/** Fields of a challenge that clients send back in addition to `id`; the specification has no others. */
 const CHALLENGE_FIELDS = [
   'realm',
   'method',
@@ -73,8 +73,8 @@ function parsePaymentCredential(credential: string): PresentedProof | undefined 
 }
 
 /**
- * Decodes base64url with or without padding. Bytes have only one valid encoding: input that a lenient decoder would
- * ignore, such as bits after the last byte, is rejected.
+ * Decodes base64url with or without padding. Apart from that, bytes have only one valid encoding: input that a lenient
+ * decoder would ignore, such as bits after the last byte, is rejected.
  */
 function decodeBase64Url(text: string): Buffer | undefined {
   const [, digits = '', padding = ''] = BASE64URL.exec(text) ?? [];

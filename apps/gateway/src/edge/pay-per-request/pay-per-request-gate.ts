@@ -33,7 +33,7 @@ export type AnonymousCaller = { readonly proof: VerifiedProof } | { readonly rea
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before the body is read, for requests without the credential of an account. */
+    /** Result of `identify` or `identifyByProof`, set before the body is read on routes that use one of them. */
     anonymousCaller: AnonymousCaller | undefined;
   }
 }
@@ -46,7 +46,7 @@ const PROOF_ERRORS: Partial<Record<RejectionCode, InvalidProofReason>> = {
 };
 const RETRY_AFTER_SECONDS = 5;
 
-/** The proof matches no challenge, or the challenge was not paid. */
+/** The proof matches no challenge, or its preimage does not match the payment hash of the challenge. */
 class InvalidProofError extends UnauthorizedError {
   constructor(readonly proofError: InvalidProofReason) {
     super('Invalid proof');
@@ -68,8 +68,9 @@ export class PayPerRequestGate {
 
   /**
    * Identifies an anonymous caller by the headers alone. Returns undefined for a request with the credential of an
-   * account, or if challenges cannot be issued here.
-   * @throws TooManyRequestsError, StoreUnavailableError
+   * account, or, without a valid proof, if challenges cannot be issued here.
+   * @throws TooManyRequestsError if the address sent too many requests without payment or invalid proofs;
+   * StoreUnavailableError if the lookup or the counting failed
    */
   async identify(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
     const credential = parseCredential(request);
@@ -85,8 +86,10 @@ export class PayPerRequestGate {
   }
 
   /**
-   * Identifies a caller by its proof, whatever the payment was used for; undefined without a proof.
-   * @throws UnauthorizedError for an invalid proof; TooManyRequestsError; StoreUnavailableError
+   * Identifies a caller by its proof, whatever the payment was used for; undefined without a proof, or with the
+   * credential of an account.
+   * @throws UnauthorizedError for an invalid proof; TooManyRequestsError if the address sent too many of them;
+   * StoreUnavailableError if the lookup or the counting failed
    */
   async identifyByProof(request: FastifyRequest): Promise<AnonymousCaller | undefined> {
     const credential = parseCredential(request);
@@ -102,6 +105,8 @@ export class PayPerRequestGate {
   /**
    * Responds to a validated request with a challenge for its price.
    * @param quote serves the request up to the point at which money is held
+   * @throws UnauthorizedError for a free request; TooManyRequestsError beyond the limit of challenges for all callers;
+   * UpstreamError if no invoice can be created; errors of `quote`
    */
   async requirePayment(
     reply: FastifyReply,

@@ -23,7 +23,7 @@ import { ReadModelIncompleteError, ReadModelLaggingError } from '../errors/error
 
 /**
  * How long a response waits for the read model that it needs. After that the response has the data that is available,
- * and a header reports that it may be outdated.
+ * and a header reports that it may be outdated. If an object may be missing, the response is 503 instead.
  */
 export const READ_MODEL_WAIT_MS = 2_000;
 
@@ -33,7 +33,8 @@ const LAGGING_HEADER = 'x-books-behind';
 type StreamEnd = readonly [stream: string, position: bigint];
 
 /**
- * Reads that include earlier writes: a read model is queried only after it has applied the events that must be visible.
+ * Reads that include earlier writes: they wait until a read model has applied the events that must be visible, up to
+ * `READ_MODEL_WAIT_MS`.
  */
 export class ReadModelReader {
   private readonly progress: ProjectionProgress;
@@ -75,13 +76,14 @@ export class ReadModelReader {
     return undefined;
   }
 
-  /** Returns a top-up with all its events so far; undefined if it does not exist. */
+  /** Returns the state of a top-up after all its events so far; undefined if it does not exist. */
   async findTopup(topupId: string): Promise<TopupView | undefined> {
     return foldTopup(await this.readEvents(toStreamName(TOPUP, topupId)), this.clock.now());
   }
 
   /**
-   * Returns the automatic top-up of an account with all its events so far; undefined if no wallet was ever connected.
+   * Returns the automatic top-up of an account after all its events so far; undefined if no wallet was ever connected.
+   * @throws ReadModelIncompleteError if the read model skipped an event of it
    */
   async findAutoTopup(accountId: string): Promise<AutoTopupView | undefined> {
     const stream = toStreamName(AUTO_TOPUP, accountId);
@@ -91,7 +93,7 @@ export class ReadModelReader {
     return foldAutoTopup(await this.readEvents(stream));
   }
 
-  /** Returns all keys of an account, including revoked ones. */
+  /** Returns all keys of an account, including revoked ones. Waits and throws like `waitForAccount`. */
   async listKeys(accountId: string, reply: FastifyReply): Promise<readonly KeyView[]> {
     await this.waitForAccount(accountId, reply, 'keys');
     return readKeys(this.pool, accountId, this.clock.now());
@@ -99,7 +101,8 @@ export class ReadModelReader {
 
   /**
    * Returns a key of an account; undefined if the account has no such key.
-   * @throws ReadModelLaggingError if the read model may not have the key yet
+   * @throws ReadModelLaggingError if the read model may not have the key yet; ReadModelIncompleteError like
+   * `waitForAccount`
    */
   async findApiKey(accountId: string, keyId: string, reply: FastifyReply): Promise<KeyView | undefined> {
     const isCurrent = await this.waitForAccount(accountId, reply, 'keys');
@@ -120,6 +123,7 @@ export class ReadModelReader {
    * Waits until read models show every event of an account so far, whichever replica wrote it. On timeout a response
    * header reports that the data may be outdated.
    * @returns false on timeout
+   * @throws ReadModelIncompleteError if one of the read models skipped an event of the account
    */
   async waitForAccount(accountId: string, reply: FastifyReply, ...projections: string[]): Promise<boolean> {
     const stream = toStreamName(ACCOUNT, accountId);
@@ -152,7 +156,10 @@ export class ReadModelReader {
     return isCurrent;
   }
 
-  /** @param heads ends of the streams that must be visible @throws ReadModelIncompleteError */
+  /**
+   * @param heads ends of the streams that must be visible
+   * @throws ReadModelIncompleteError if one of the read models skipped an event of these streams
+   */
   private async waitForStreams(heads: readonly StreamEnd[], ...projections: string[]): Promise<boolean> {
     const last = heads.reduce((max, [, position]) => (position > max ? position : max), START_POSITION);
     const isCurrent = await this.waitForPosition(last, ...projections);

@@ -5,8 +5,8 @@ import { getRecording, isResponseStored, type ResponseRecording, waitForDisconne
 
 /**
  * Streams a response to a client. Nothing is sent before the response starts, so an earlier failure gets its own
- * status. Bytes are sent as they arrive. The writer waits for a slow client, until `ConnectionGuard` closes the
- * connection of a client that does not read.
+ * status. Bytes are sent as they arrive. `write` makes the caller wait for a slow client, until `ConnectionGuard`
+ * closes the connection of a client that does not read.
  */
 export class HttpStreamWriter {
   hasStarted = false;
@@ -32,7 +32,7 @@ export class HttpStreamWriter {
     return this.request.id;
   }
 
-  /** Takes over the reply from Fastify and sends its head. */
+  /** Takes over the reply from Fastify and writes its head. */
   protected open(headers: Readonly<Record<string, string>>): void {
     const { reply, response } = this;
     this.hasStarted = true;
@@ -54,7 +54,7 @@ export class HttpStreamWriter {
     return !this.isClosed || this.storesResponse;
   }
 
-  /** Returns a promise if the buffer is full; it resolves when more can be written. */
+  /** Returns a promise if the buffer is full. It resolves when more can be written, or the connection is closed. */
   write(chunk: Uint8Array): Promise<void> | undefined {
     this.recording?.add(chunk);
     return this.isClosed || this.response.write(chunk) ? undefined : this.waitForDrain();

@@ -21,7 +21,7 @@ function recorded() {
   return { reply, raw, headers, kept, answers };
 }
 
-test('ends a stream only after it is saved, so that a client that saw the end never gets 409', async () => {
+test('ends a stream only after it is saved, so that a repeated request after the end gets no 409', async () => {
   const { reply, raw, headers, kept, answers } = recorded();
   const client = new SseWriter(reply);
   client.begin();

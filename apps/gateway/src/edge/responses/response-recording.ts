@@ -23,7 +23,10 @@ export class ResponseRecording {
     else this.chunks = [];
   }
 
-  /** Resolves when the end of the response may be sent: from then on, a repeated request gets the saved response. */
+  /**
+   * Resolves when the end of the response may be sent: from then on, a repeated request gets the saved response, if it
+   * could be saved.
+   */
   end(last: unknown): Promise<void> {
     this.ended ??= this.onEnd(this.toSavedResponse(last));
     return this.ended;

@@ -7,7 +7,7 @@ import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy
 import { BadRequestError, PayloadTooLargeError, RequestTimeoutError } from '../errors/errors.ts';
 import type { UploadFields, UploadOptions } from './upload.ts';
 
-/** Limit of all fields and part headers together, without the files. */
+/** Space for all fields and part headers in the limit of the body, in addition to the files. */
 export const MAX_FIELDS_BYTES = 1024 * 1024;
 const MAX_FIELD_BYTES = 256 * 1024;
 const MAX_FIELDS = 64;

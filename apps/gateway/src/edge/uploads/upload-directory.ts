@@ -50,7 +50,7 @@ export class UploadDirectory {
   }
 }
 
-/** Only removes directories that a gateway created. */
+/** Only removes directories whose names have the form that `open` gives them. */
 async function removeLeftovers(root: string, now: number): Promise<void> {
   for (const name of await readdir(root)) {
     if (await isLeftOver(root, name, now)) await rm(path.join(root, name), { recursive: true, force: true });

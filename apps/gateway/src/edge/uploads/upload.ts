@@ -14,7 +14,7 @@ export interface UploadOptions {
   readonly maxFiles?: number;
 }
 
-/** A file of a request. It is deleted after the response has been sent. */
+/** A file of a request. It is deleted when the request has ended and no work with it is left. */
 export interface UploadedFile {
   /** Without `[]`. */
   readonly field: string;

@@ -1,4 +1,4 @@
-/** Uploads are written to disk while they arrive: many at the same time need hardly more memory than one. */
+/** Uploads are written to disk while they arrive: together they need less memory than their files have bytes. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';

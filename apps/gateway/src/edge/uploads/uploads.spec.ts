@@ -134,7 +134,7 @@ describe('an upload', () => {
     await nothingLies();
   });
 
-  test('may have several files in one field, under either name, and be compressed', async () => {
+  test('may have several files in one field, with or without brackets in its name, and be compressed', async () => {
     serve = async ({ body }) => ({ files: (body as Upload).files.map(({ field, size }) => [field, size]) });
     const parts = form(['image[]', PIXEL], ['image', Buffer.alloc(MAX)], ['mask', PIXEL]);
     const { body } = await post(parts, {}, '/edit');
@@ -150,7 +150,7 @@ describe('an upload', () => {
     await nothingLies();
   });
 
-  test('is identified by its fields and the content of its files, whatever their names and paths', async () => {
+  test('is identified by its fields and the content of its files, but not by their file names', async () => {
     serve = async ({ body }) => JSON.stringify(body);
     const one = await post(form(['model', 'm'], ['file', PIXEL, 'a.png']));
     expect((await post(form(['model', 'm'], ['file', PIXEL, 'b.png']))).body).toEqual(one.body);
@@ -276,7 +276,7 @@ describe('an upload is rejected, and nothing is stored, for', () => {
     await nothingLies();
   });
 
-  test('a file of an account that was never credited, before the file has arrived', async () => {
+  test('a file of an account that was never credited', async () => {
     const sent = await post(form(['file', Buffer.alloc(MAX)]), { 'x-credit-id': 'penniless' });
     expect(sent).toMatchObject({ status: 402, body: { error: { type: 'insufficient_balance' } } });
     expect(uploads.usedBytes).toBe(0);
@@ -290,7 +290,7 @@ describe('an upload is rejected, and nothing is stored, for', () => {
     await nothingLies();
   });
 
-  test('a file that cannot be written, and may be sent again later', async () => {
+  test('a file that cannot be written, which may be sent again later', async () => {
     const [own = ''] = await readdir(root);
     await rm(path.join(root, own), { recursive: true });
     const { status, headers } = await post(form(['file', PIXEL]));
@@ -301,7 +301,7 @@ describe('an upload is rejected, and nothing is stored, for', () => {
     await nothingLies();
   });
 
-  test('files above the limit of one account or of all accounts, and may be sent again later', async () => {
+  test('files above the limit of one account or of all accounts, which may be sent again later', async () => {
     const go = Promise.withResolvers<void>();
     let serving = 0;
     serve = ({ body }) =>
@@ -343,8 +343,8 @@ function dial(): { socket: Socket; said(pattern: RegExp): Promise<string> } {
   return { socket, said };
 }
 
-describe('no file remains of', () => {
-  test('a body that ends early', async () => {
+describe('after an interruption,', () => {
+  test('no file remains of a body that ends early', async () => {
     const { socket } = dial();
     socket.write(head(90_000) + BEGIN + 'x'.repeat(1_000));
     await until(async () => (await lying()).length === 1);
@@ -352,7 +352,7 @@ describe('no file remains of', () => {
     await nothingLies();
   });
 
-  test('a body that stops arriving', async () => {
+  test('a body that stops arriving is rejected with 408', async () => {
     const { PassThrough } = await import('node:stream');
     const payload = new PassThrough();
     payload.write(BEGIN);
@@ -372,7 +372,7 @@ describe('no file remains of', () => {
     await expect(read).rejects.toMatchObject({ statusCode: 408 });
   });
 
-  test('processes that have ended, but directories of other processes are not removed', async () => {
+  test('directories of processes that have ended are removed, but not those of other processes', async () => {
     const uuid = '00000000-0000-4000-8000-000000000000';
     const own = await readdir(root);
     const make = async (name: string, minutes = 0) => {
@@ -399,7 +399,7 @@ describe('no file remains of', () => {
   });
 });
 
-test('accepts or rejects any body that is sent as a form, and no file remains', async () => {
+test('responds with 200 or 400 to any body that is sent as a form, and no file remains', async () => {
   const line = fc.constantFrom(
     ...['--x', '--x--', '', 'Content-Disposition: form-data; name="file"; filename="a"', 'abc', '\0', '--', '--x\0'],
     ...['Content-Disposition: form-data; name="a"', 'Content-Disposition: form-data; name=""; filename=""', ':', ' : '],

@@ -1,4 +1,4 @@
-/** Bodies with files: parsed once the caller is known, and stored on disk until the response has been sent. */
+/** Bodies with files: parsed once the caller is known. Their files are stored on disk until the request has ended. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -42,7 +42,7 @@ export class Uploads {
     this.budget = new MemoryBudget(options.maxBytes, OVERLOADED_MESSAGE);
   }
 
-  /** @throws StartError when the directory cannot be used */
+  /** @throws StartError if the directory cannot be created */
   static async open(options: UploadServiceOptions): Promise<Uploads> {
     return new Uploads(await UploadDirectory.open(options.directory, options.reportError), options);
   }
@@ -108,7 +108,7 @@ export class Uploads {
     }
   }
 
-  /** @throws Rejection for an account that has never paid: disk space and time for its files would be free */
+  /** @throws Rejection for an account that was never credited: disk space and time for its files would be free */
   private async resolveShareholders(request: FastifyRequest): Promise<readonly MemoryShareholder[]> {
     const { caller, anonymousCaller } = request;
     const { isFunded } = this.options;

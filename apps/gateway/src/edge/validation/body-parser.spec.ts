@@ -31,7 +31,7 @@ describe('a compressed body', () => {
     expect((await send(gzipSync(json), { 'content-encoding': encoding })).status).toBe(200);
   });
 
-  test('is accepted by every operation with a body', async () => {
+  test('is accepted by other operations with a body', async () => {
     const body = gzipSync('{"amount":1,"currency":"USD"}');
     expect((await send(body, { 'content-encoding': 'gzip' }, '/topup/create/btc-lightning')).status).toBe(201);
     expect((await send(gzipSync(''), { 'content-encoding': 'gzip' }, '/credits/balance')).status).toBe(200);
@@ -62,7 +62,7 @@ describe('a compressed body', () => {
     expect([status, answer.status]).toEqual([400, 'error']);
   });
 
-  test('is rejected as soon as it exceeds the limit when decompressed', async () => {
+  test('is rejected with 413 if it exceeds the limit when decompressed', async () => {
     const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(65_536))).toString('base64');
     const body = JSON.stringify({ ...HELLO, user: noise.repeat(320) });
     expect(body.length).toBeGreaterThan(25 * MIB);
@@ -70,7 +70,7 @@ describe('a compressed body', () => {
     expect([status, answer.error.type]).toEqual([413, 'payload_too_large']);
   });
 
-  test('is rejected if it is compressed more highly than any text can be, without reading the rest', async () => {
+  test('is rejected within a second if it is too highly compressed', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MIB, ' '));
     const before = performance.now();
     const { status, body } = await send(bomb, { 'content-encoding': 'gzip' });

@@ -9,14 +9,13 @@ import { BadRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from
 import { assertBodyWithinLimits, assertJsonWithinLimits } from '../limits/body-limits.ts';
 import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
 
-/**
- * Decompressed size from which the compression ratio is limited: a higher ratio is an attempt to exhaust resources.
- */
+/** Decompressed size above which the compression ratio is limited, against attempts to exhaust resources. */
 const MIN_DENSITY_CHECK_BYTES = 1024 * 1024;
 const MAX_COMPRESSION_RATIO = 100;
 
 /**
- * Bodies up to this size do not count towards the memory budget. Their number is limited by the number of connections.
+ * Bodies with a content-length up to this size, and neither transfer nor content encoding, do not count towards the
+ * memory budget. Their number is limited by the number of connections.
  */
 const MAX_SMALL_BODY_BYTES = 16 * 1024;
 /** Delay before closing the connection of a client that is still sending, so that the client reads the response. */
@@ -24,21 +23,22 @@ const CLOSE_DELAY_MS = 3_000;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The body's share of the memory budget; undefined for a small body or one that is streamed. */
+    /** The request's share of the memory budget; undefined for a small or streamed body without `reserveMemory`. */
     inMemory: MemoryShare | undefined;
   }
 }
 
 export interface BodyParserOptions {
-  /** Limit of all bodies in memory at the same time, compressed or decompressed. */
+  /** Limit of what is in memory at the same time: bodies that are not small, and data of `reserveMemory`. */
   readonly maxBytes: number;
   /** Whether an account was ever credited. */
   isFunded(accountId: string): Promise<boolean>;
 }
 
 /**
- * Bodies are JSON. A JSON body may be empty, because clients send the content type with every POST. A property
- * `__proto__` is ordinary data: no code here assigns the fields of a body one by one.
+ * Bodies are JSON, unless the operation is `raw`, `streamed` or an upload. A JSON body may be empty, because clients
+ * send the content type with every POST. A property `__proto__` is ordinary data: no code here assigns the fields of a
+ * body one by one.
  */
 export class BodyParser {
   private readonly budget: MemoryBudget;
@@ -47,7 +47,7 @@ export class BodyParser {
     this.budget = new MemoryBudget(options.maxBytes, 'Too many large requests at the moment; retry later');
   }
 
-  /** Bytes of bodies that are currently in memory, without small ones. */
+  /** Bytes that are currently in memory: of bodies that are not small, and of `reserveMemory`. */
   get usedBytes(): number {
     return this.budget.usedBytes;
   }
@@ -87,7 +87,7 @@ export class BodyParser {
 
   /**
    * Reserves memory of the same budget for data that is read for a request, until the response has been sent.
-   * @throws OverloadedError
+   * @throws OverloadedError if the budget, or the fraction of the caller, has less than `bytes` left
    */
   async reserveMemory(reply: FastifyReply, bytes: number): Promise<void> {
     const share = reply.request.inMemory ?? (await this.getOrCreateShare(reply));
@@ -145,7 +145,10 @@ function unpack(request: FastifyRequest, reply: FastifyReply, payload: Readable,
   }
 }
 
-/** Returns the body without its content encoding. @throws UnsupportedMediaTypeError */
+/**
+ * Returns the body without its content encoding.
+ * @throws UnsupportedMediaTypeError for an encoding other than gzip, and for any encoding of a streamed body
+ */
 function decodeBody(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
   const { headers, routeOptions } = request;
   const limit = getBodyLimit(request);
@@ -160,7 +163,7 @@ function decodeBody(request: FastifyRequest, reply: FastifyReply, payload: Reada
   throw new UnsupportedMediaTypeError('The body must be uncompressed or compressed with gzip');
 }
 
-/** Reads and discards the rest of a body for a while before the connection is closed. */
+/** If the body has not arrived entirely, closes the connection only after its rest was discarded for a while. */
 function delayClose(
   { raw }: FastifyRequest,
   reply: FastifyReply,
@@ -175,7 +178,7 @@ function delayClose(
   done(null, payload);
 }
 
-/** Buffers a body. */
+/** Buffers a body up to its limit, and counts it towards the memory budget. */
 function collectBody(
   request: FastifyRequest,
   payload: Readable,
@@ -204,7 +207,7 @@ function collectBody(
   payload.on('data', onData).on('end', onEnd).on('error', onError);
 }
 
-/** Returns the limit of a body in bytes, which is lower for anonymous callers. */
+/** Returns the limit of a body in bytes, which may be lower for anonymous callers. */
 function getBodyLimit({ anonymousCaller, routeOptions }: FastifyRequest): number {
   const limit = routeOptions.bodyLimit as number;
   if (!anonymousCaller) return limit;
@@ -216,7 +219,7 @@ function createTooLargeError(limit: number): PayloadTooLargeError {
   return new PayloadTooLargeError(`The body must have at most ${limit} bytes`);
 }
 
-/** Forwards a body up to the limit. */
+/** Forwards a body. Fails with PayloadTooLargeError beyond the limit. */
 function limitSize(payload: Readable, limit: number): Readable {
   let size = 0;
   const limiter = new Transform({
@@ -251,7 +254,7 @@ function parseJson(text: string): unknown {
 
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** Decompresses a body up to the limit, and then stops reading. */
+/** Decompresses a body. Fails with PayloadTooLargeError beyond the limit or the maximum compression ratio. */
 function decompress(payload: Readable, limit: number): Readable {
   const unzip = createGunzip();
   let size = 0;

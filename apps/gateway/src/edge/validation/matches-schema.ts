@@ -1,7 +1,8 @@
 /**
  * Validates the content of a body by the JSON Schema that the documentation publishes. All code after the edge can rely
  * on its format, for every model alike. Supported keywords: `type`, `properties`, `required`, `items`, `minItems`,
- * `minLength`, `enum`, `const`, and `if` with `then` and `else`. Content that a schema does not mention is accepted.
+ * `minLength`, `enum`, `const`, and `if` with `then` and `else`, which may contain `required` and another `if`. Content
+ * that a schema does not mention is accepted.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { JsonSchema } from '../../openapi/operation.ts';
@@ -123,7 +124,7 @@ function formatTypes(types: readonly string[]): string {
   return types.map((type) => TYPES[type]?.description ?? type).join(' or ');
 }
 
-/** Returns the same violation with its path relative to the parent. */
+/** Returns the same violation with the path of the parent before its own. */
 function prefixPath(parentPath: string, { path, expected }: SchemaViolation): SchemaViolation {
   const isNext = path === '' || path.startsWith('[');
   return { path: isNext ? `${parentPath}${path}` : `${parentPath}.${path}`, expected };

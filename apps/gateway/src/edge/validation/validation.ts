@@ -84,7 +84,7 @@ function flattenModelId(body: unknown): unknown {
 /**
  * Validates a body or query: its fields by the rules of class-validator, and their content by JSON schemas. Unknown
  * fields are accepted.
- * @throws BadRequestError with the first invalid field
+ * @throws BadRequestError for the first invalid field, or if the value is not an object
  */
 export function validateDto<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))

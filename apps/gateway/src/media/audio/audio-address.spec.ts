@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const at = (path: string) => ({ api: gateway.audioApi, headers: { authorization: `Bearer ${account.apiKey}` }, path });
 
-test('serves all audio paths and nothing else on the audio port', async () => {
+test('serves the audio paths on the audio port, and responds to other paths with 404', async () => {
   expect(new URL(gateway.audioApi).port).not.toBe(new URL(gateway.api).port);
   const { api, headers } = at('/audio');
   expect((await world.send('GET', '/audio/models', { api })).body.data.length).toBeGreaterThan(5);
@@ -34,12 +34,12 @@ test('serves all audio paths and nothing else on the audio port', async () => {
   }
 });
 
-test('serves the same audio paths on the main port, with or without an audio port', async () => {
+test('serves the list of audio models on the main port, with or without an audio port', async () => {
   for (const api of [gateway.api, world.api])
     expect((await world.send('GET', '/api/v1/audio/models', { api })).status).toBe(200);
 });
 
-test('closes the connection of an anonymous caller that pipelines many requests, on both ports', async () => {
+test('closes the connection of a caller that pipelines many requests with an unknown key, on both ports', async () => {
   const head =
     'POST /api/v1/audio/speech HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-wrong\r\nContent-Length: 0\r\n\r\n';
   for (const api of [gateway.api, gateway.audioApi]) {

@@ -36,7 +36,7 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('receives the words of a transcription on request', async () => {
+  test('receives the words of a verbose transcription', async () => {
     const { words } = await client.audio.transcriptions.create({
       model: 'nova-3',
       file: await file(),
@@ -47,7 +47,7 @@ describe("OpenAI's client", () => {
     expect(words).toHaveLength(3);
   });
 
-  test('receives speech as a stream', async () => {
+  test('reads MP3 speech from the stream of the response', async () => {
     for (const by of [client, atSound])
       for (const model of ['tts-1', 'deepgram_aura_2']) {
         const input = 'Hello [[sandbox chunk_delay=5 chunks=3]]';

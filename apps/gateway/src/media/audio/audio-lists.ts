@@ -9,7 +9,7 @@ export function listAvailableAudioModels(models: readonly AnyModel[]): readonly 
   return models.filter(isMediaModel).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
 }
 
-/** `base_price` is the cost at the provider. `api_price` is the charged price, also for the web application. */
+/** `base_price` is the cost at the provider; `api_price` and `ui_price` are the charged price, which is the same. */
 export function toAudioModelJson(model: MediaModel) {
   const { id, name, provider, choices, maxCharacters } = model;
   const isSpeech = getProviderCapability(model) === 'speech';
@@ -35,7 +35,7 @@ export function toAudioModelJson(model: MediaModel) {
   };
 }
 
-/** A voice that several models have is listed once for each of them. */
+/** Returns the voices of a model. A voice of several models is listed with each of them. */
 export function toVoicesJson(model: MediaModel) {
   const provider = model.provider.toLowerCase();
   return model.voices.map(({ id, name, language, gender, description }) => ({

@@ -18,8 +18,8 @@ export class AudioServer {
   private readonly received = new WeakSet<IncomingMessage>();
 
   /**
-   * Rejects other paths on the audio port, and closes this port together with the main listener. Applies to routes that
-   * are declared after this call.
+   * Rejects other paths on the audio port, and closes this port together with the main listener. The rejection applies
+   * to routes that are declared after this call.
    */
   restrictPaths(fastify: FastifyInstance): void {
     fastify.addHook('onRequest', ({ raw, url }, _, done) => {

@@ -19,7 +19,7 @@ interface Heard {
   readonly status: number;
   readonly headers: Headers;
   readonly bytes: Buffer;
-  /** The number of chunks that arrived. */
+  /** The number of chunks in which the body was read. */
   readonly pieces: number;
   /** Whether the response was aborted. */
   readonly broken: boolean;
@@ -91,7 +91,7 @@ describe('speech', () => {
     [{ model: 'eleven_v3', response_format: 'wav' }, 'audio/wav', 'RIFF'],
     [{ model: 'eleven_v3', response_format: 'flac' }, 'audio/mpeg', ''],
     [{}, 'audio/mpeg', ''],
-  ])('is generated as %j requests', async (more, type, start) => {
+  ])('has the requested format if the model supports it, else MP3: %j', async (more, type, start) => {
     const { status, headers, bytes } = await speak('Hello', more);
     expect([status, headers.get('content-type')]).toEqual([200, type]);
     expect(bytes.toString('latin1', 0, start.length)).toBe(start);
@@ -164,7 +164,7 @@ describe('a request for speech that is rejected before money is held', () => {
     expect(await factCount()).toBe(before);
   });
 
-  test('is rejected without a key and without money', async () => {
+  test('is rejected without a key or without money', async () => {
     expect((await world.post('/v1/audio/speech', { input: 'a' })).status).toBe(401);
     const poor = await speak('a', {}, await world.createAccount());
     expect([poor.status, poor.body.error.type]).toEqual([402, 'insufficient_balance']);
@@ -192,7 +192,7 @@ describe('the charge for speech', () => {
     ['eleven_v3', '100000000', '105500000'],
     ['tts-1', '15000000', '15825000'],
     ['tts-1-hd', '30000000', '31650000'],
-  ])('has the cost that the provider bills for %s, and the listed price', async (model, cost, price) => {
+  ])('has the cost that the provider bills for %s, and a price that is 5.5% higher', async (model, cost, price) => {
     const before = await factCount();
     expect((await speak('a', { model })).status).toBe(200);
     expect(listCharges(await since(before))).toMatchObject([{ cost, price }]);
@@ -293,7 +293,7 @@ describe('the lists of audio models and voices', () => {
     for (const at of ['/audio/models', '/api/v1/audio/models']) expect((await world.get(at)).body.data).toEqual(data);
   });
 
-  test('have the voices of all providers, or those that speak a language, including voices of all languages', async () => {
+  test('have the voices of all providers, or those that speak a language, including multilingual voices', async () => {
     const of = async (query = '') => (await world.get(`/v1/audio/voices${query}`)).body.data;
     const all = await of();
     expect(new Set(all.map(({ provider }: { provider: string }) => provider))).toEqual(

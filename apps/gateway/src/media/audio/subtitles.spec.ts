@@ -17,7 +17,7 @@ const NOTHING_SAID: Transcript = {
 const said = (more: Partial<Transcript>, language = 'en', seconds = 1) =>
   toSegments({ ...NOTHING_SAID, ...more }, language, seconds);
 
-/** Splits a text into words of equal duration, in seconds. */
+/** Splits a text into words that take `each` seconds. */
 const words = (text: string, each = 0.4): readonly SpokenWord[] =>
   text.split(' ').map((word, i) => ({ word, start: i * each, end: (i + 1) * each }));
 
@@ -59,7 +59,7 @@ describe('subtitles', () => {
     ).toBeLessThan(7.1);
   });
 
-  test('have no spaces in languages that are written without them', () => {
+  test('have no spaces between words in Japanese', () => {
     expect(said({ words: words('硬 貨 です') }, 'ja')).toMatchObject([{ text: '硬貨です' }]);
   });
 
@@ -73,7 +73,7 @@ describe('subtitles', () => {
     expect([formatSrt(said({})), formatVtt(said({}))]).toEqual(['', 'WEBVTT\n\n']);
   });
 
-  test('format hours, and escape characters with a meaning in the format', () => {
+  test('format hours, and replace or escape characters with a meaning in the format', () => {
     const segments = [{ text: 'a --> b & <c>\n\n2', start: 36_061.5, end: 36_062 }];
     expect(formatSrt(said({ segments }))).toBe('1\n10:01:01,500 --> 10:01:02,000\na → b & <c> 2\n\n');
     expect(formatVtt(said({ segments }))).toBe(
@@ -81,7 +81,7 @@ describe('subtitles', () => {
     );
   });
 
-  test('are valid and in order for any transcript', () => {
+  test('are valid for random segments, and each ends after it starts', () => {
     const time = fc.double({ min: 0, max: 500_000, noNaN: true });
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),

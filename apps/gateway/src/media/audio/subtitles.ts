@@ -1,7 +1,7 @@
 /** Subtitles of a transcript in SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). */
 import type { SpokenSegment, SpokenWord, Transcript } from '#application';
 
-/** The length of two lines of television subtitles. */
+/** The length of two lines of television subtitles. A longer word has a line of its own. */
 const MAX_LINE_CHARACTERS = 84;
 const MAX_LINE_SECONDS = 7;
 const PAUSE_SECONDS = 0.8;
@@ -14,8 +14,8 @@ const LANGUAGES_WITHOUT_SPACES: ReadonlySet<string> = new Set(['ja', 'zh', 'th',
 const SENTENCE_END_PATTERN = /[.!?…。！？]["'”’)\]]*$/;
 
 /**
- * Returns the segments of the provider if there are any, else lines that are joined from its words. A text without
- * times becomes one segment.
+ * Returns the segments of the provider, sorted and without empty ones, if it sent any; else lines that are joined from
+ * its words; else the text as one segment. An empty text becomes no segment.
  * @param seconds the length of the recording, at which the segment of a text without times ends
  */
 export function toSegments(
@@ -29,7 +29,7 @@ export function toSegments(
   return text.trim() === '' ? [] : [{ text: text.trim(), start: 0, end: Math.max(seconds, MIN_LINE_SECONDS) }];
 }
 
-/** Joins words into lines of readable length and duration that end at the end of a sentence or at a pause. */
+/** Joins words into lines. A line ends after a sentence, at a pause, or before it exceeds its maximum. */
 function joinWords(words: readonly SpokenWord[], separator: string): readonly SpokenSegment[] {
   const lines: SpokenSegment[] = [];
   let line: SpokenSegment | undefined;

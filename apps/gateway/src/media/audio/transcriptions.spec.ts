@@ -102,7 +102,7 @@ describe('a transcription', () => {
       expect((await transcribe({}, { model })).body).toMatchObject({ text: expect.any(String) });
   });
 
-  test('is recorded in the history with its seconds', async () => {
+  test('is recorded in the history with its duration, rounded up to seconds', async () => {
     const by = await world.createAccount(1.05);
     await transcribe({ seconds: 7.5 }, {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
@@ -114,7 +114,7 @@ describe('the charge for a transcription', () => {
   const perSecond = (4_536_500_000n * 1_000n) / 60_000n;
 
   test.each(AUDIO_FORMATS)(
-    'covers the full duration of %s audio that claims a tenth of it, and has the cost that the provider bills',
+    'is held for the full duration of %s audio that claims a tenth of it, and has the cost that the provider bills',
     async (format) => {
       const before = await factCount();
       expect((await transcribe({ format, seconds: 40, claims: 0.1 })).status).toBe(200);
@@ -141,7 +141,7 @@ describe('the charge for a transcription', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.002');
   });
 
-  test('is possible for an empty language, which selects the default of the model', async () => {
+  test('does not fail for an empty language', async () => {
     expect((await transcribe({ seconds: 1 }, { language: '' })).status).toBe(200);
   });
 
@@ -245,7 +245,7 @@ describe('a transcription that is rejected before money is held', () => {
     expect((await transcribe({}, { provider: '{"data_collection":"deny"}', model: 'whisper-1' })).status).toBe(200);
   });
 
-  test('is rejected without a file and without a key', async () => {
+  test('is rejected without a file or without a key', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}` };
     const body = new FormData();
     body.set('model', 'nova-3');

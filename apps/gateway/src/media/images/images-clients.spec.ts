@@ -46,7 +46,7 @@ describe("OpenAI's client", () => {
     expect(await decoded(Buffer.from(data[0]?.b64_json ?? '', 'base64'))).toEqual({ format: 'webp', isWide: false });
   });
 
-  test('receives an event with base64 for each image of a stream, whatever its response_format', async () => {
+  test('receives an event with base64 for each image of a stream, even if response_format is url', async () => {
     const made = { model: GPT, prompt: 'A coin', n: 2, stream: true, partial_images: 1 } as const;
     const edited = { model: GPT, prompt: 'A coin', image: await picture(), stream: true } as const;
     const streams = [

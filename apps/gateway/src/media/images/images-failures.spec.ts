@@ -20,7 +20,10 @@ afterAll(() => world.close());
 
 const NOTHING = '0.000000000000';
 
-/** Sends one request of a new account and returns its response, the events after the hold, its record and its costs. */
+/**
+ * Sends one request of a new account and returns its response, the types of the events after the hold, its charges, its
+ * record and its costs.
+ */
 async function exchange(directive: string, more: object = {}) {
   const by = await world.createAccount(1.05);
   await world.bill.clear();
@@ -171,7 +174,7 @@ describe('a client that has disconnected', () => {
     expect([types, spent, owed, invoiced]).toEqual([RELEASED, NOTHING, '0', '0']);
   });
 
-  test('does not pay for images that are being generated after the drain timeout; the operator absorbs the cost', async () => {
+  test('does not pay for images that are unfinished at the drain timeout; the operator absorbs the cost', async () => {
     const by = await leaves('latency=1000');
     await world.waitUntil(async () => (await world.bill.fetchTotal()).lines > 0);
     const { types, spent, owed, invoiced } = await outcomeFor(by);

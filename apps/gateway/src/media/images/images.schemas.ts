@@ -11,7 +11,7 @@ export const ImageList = nameSchema(
       object(
         {
           url: text('A signed URL that needs no credential and expires after 24 hours'),
-          b64_json: text('The image in base64, if it was requested'),
+          b64_json: text('The image in base64; present if `url` is not'),
           content_type: text('The media type, detected from the content', { examples: ['image/png'] }),
         },
         ['url', 'b64_json'],

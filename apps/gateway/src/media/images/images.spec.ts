@@ -75,7 +75,7 @@ describe('POST /v1/images/generations', () => {
     expect(Math.abs(width / height / (w / h) - 1)).toBeLessThan(0.05);
   });
 
-  test('generates the number of images in num_images, also with a model that generates one per call', async () => {
+  test('generates the number of images in num_images with a model that generates one per call', async () => {
     const before = (await world.listEvents(account)).length;
     const { body } = await generate({ model: ONE_AT_A_TIME, num_images: 3 });
     expect([body.data.length, body.cost]).toEqual([3, 0.138]);
@@ -126,7 +126,7 @@ describe('POST /v1/images/generations', () => {
     expect([status, refusal.message]).toEqual([400, 'image_url must be an image: PNG, JPEG or WebP']);
   });
 
-  test('serves both paths and aliases, and generates once per Idempotency-Key', async () => {
+  test('serves the path without /v1 and a model alias, and generates once per Idempotency-Key', async () => {
     expect((await generate({ model: 'nano-banana-2' }, account, '/images/generations')).body.model).toBe(BANANA);
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'an image' };
     const body = { model: FLUX, prompt: 'A coin' };

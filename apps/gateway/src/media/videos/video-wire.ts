@@ -46,7 +46,10 @@ function toVideoHeader(id: string, { query, at }: VideoRequestData) {
   return { id, model: query.model, created: Math.floor(Date.parse(at) / 1_000) };
 }
 
-/** Returns the signed URL of the file. The URL expires no later than the file. @returns `{}` if the file has expired */
+/**
+ * Returns the signed URL of the file. The URL expires no later than the file.
+ * @returns `{}` if the file has expired or its id is invalid
+ */
 function toFileJson({ result }: VideoRequestData, content_type: string, { links, now }: LinkContext) {
   const end = (parseFileId(result)?.hour ?? 0) * HOUR_MS;
   if (now >= end) return {};

@@ -23,7 +23,10 @@ interface Order {
   readonly choices: MediaChoices;
 }
 
-/** All combinations of options that determine a price, for every model and provider. The aspect ratios alternate. */
+/**
+ * All combinations of duration and quality for every model and endpoint. An endpoint that does not support `quality`
+ * has only the first one. The aspect ratios alternate.
+ */
 const orders: readonly Order[] = models.flatMap((model) => {
   const { choices = {}, endpoints } = model;
   const ways = PRICED.reduce<readonly MediaChoices[]>(

@@ -112,7 +112,7 @@ export class VideosController {
   /**
    * Returns the response of an earlier request whose gateway died after the first event of the video. The video is
    * generated anyway.
-   * @returns undefined if there is no such video
+   * @returns undefined if there is no such video, or if it failed and was paid per request
    */
   private async recoverResponse(requestId: string, isPaidPerRequest: boolean) {
     const id = toVideoId(requestId, this.dependencies.secrets);

@@ -95,7 +95,7 @@ export const videoProviders: readonly Provider[] = [
   },
 ];
 
-/** Makes a video job due now. The process that runs the workflows reads this schedule from the database. */
+/** Returns a trigger that makes a video job due now, in the schedule that the process with the workflows reads. */
 function createVideoPollTrigger(pool: pg.Pool, clock: Clock): VideoPollTrigger {
   const schedule = new PostgresWorkflowSchedule(pool);
   return { wake: (jobId) => schedule.wake(videoWorkflow.name, [jobId], clock.now()) };

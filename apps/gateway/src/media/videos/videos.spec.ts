@@ -17,7 +17,7 @@ pictures.handler = (response) => void response.writeHead(200, { 'content-type': 
 let at: string;
 let world: TestWorld;
 let account: TestAccount;
-/** Videos that take longer are requested at the start. */
+/** Videos that will fail. They are requested at the start, because they take longer. */
 let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<TestResponse>>;
 beforeAll(async () => {
   world = await TestWorld.open(async () => {
@@ -187,7 +187,7 @@ describe('a request for a video', () => {
     expect((await world.post('/v1/videos', body, other, api)).status).toBe(202);
   });
 
-  test('is rejected without money, for an unknown model and with an unknown key', async () => {
+  test('is rejected without money, for an unknown model or with an unknown key', async () => {
     const poor = await world.createAccount();
     expect((await ask({}, poor)).status).toBe(402);
     expect((await ask({ model: 'kling/none' })).status).toBe(404);
@@ -218,7 +218,7 @@ test('returns 404 for webhooks with an unknown or forged token', async () => {
   expect((await hook('google/none')).status).toBe(404);
 });
 
-test('lists the possible cost of a rejected video until the operator enters the invoiced cost', async () => {
+test('lists the possible cost of a rejected video, and records once the cost that the operator enters', async () => {
   const lines: string[] = [];
   const print = (line: string) => void lines.push(line);
   const { id } = (await bad.policy).body;

@@ -50,8 +50,8 @@ const OCTET_STRING = 0x04;
 /**
  * Verifies a chip's certificate up to a pinned root of AMD and returns the key of the chip.
  * @param der the certificate that the enclave presents (VCEK)
- * @throws AttestationError unless the root signed the issuer, the issuer signed the certificate, and all three are
- * valid at `now`
+ * @throws AttestationError unless the root signed the issuer, the issuer signed the certificate, all three are valid at
+ * `now`, and the certificate is for a chip of the issuer's product
  */
 export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
   const certificate = parseCertificate(der, CHIP_CERTIFICATE_NAME);

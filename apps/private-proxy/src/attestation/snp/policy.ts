@@ -50,9 +50,9 @@ function selectFloor(processor: ProcessorId | undefined, floors: readonly Firmwa
 }
 
 /**
- * Requires floor ≤ reported ≤ committed ≤ current, and floor ≤ launch ≤ current. The chip signed with a key for the
- * reported levels. Its firmware cannot be rolled back below the committed levels. The current levels are running now,
- * and may be newer than those at the launch of the guest.
+ * Requires floor ≤ reported ≤ committed ≤ current, and floor ≤ launch ≤ current; and of the firmware version, floor ≤
+ * committed ≤ current. The chip signed with a key for the reported levels. Its firmware cannot be rolled back below the
+ * committed levels. The current levels are running now, and may be newer than those at the launch of the guest.
  */
 function assertFirmwareLevels(report: SnpReport, floor: FirmwareFloor): void {
   const { reportedTcb, committedTcb, currentTcb, launchTcb, committedFirmware, currentFirmware } = report;

@@ -69,7 +69,10 @@ const TURIN_FAMILY = 0x1a;
 const MASK_CHIP_KEY = 0b10;
 const SIGNING_KEY = 0b11100;
 
-/** @throws AttestationError unless the bytes are a report of a supported version whose reserved fields are zero */
+/**
+ * @throws AttestationError unless the bytes are a report of a supported version with valid reserved fields, which names
+ * the key of a chip as its signer
+ */
 export function parseReport(bytes: Buffer): SnpReport {
   if (bytes.length !== REPORT_BYTES)
     throw new AttestationError(`its report has ${bytes.length} bytes instead of ${REPORT_BYTES}`);

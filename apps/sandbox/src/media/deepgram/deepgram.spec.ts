@@ -75,7 +75,7 @@ describe("Deepgram's transcription through its own client", () => {
     expect(await bill()).toEqual({ total_usd: '0.000645', lines: 2 });
   });
 
-  test.each([...AUDIO_FORMATS, 'ogg'] as const)('bills %s by its actual length', async (format) => {
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('measures the actual length of %s', async (format) => {
     const { metadata } = await listen(createAudioFile(format, { seconds: 20, claims: 0.1 }));
     expect(Math.abs(metadata.duration - 20)).toBeLessThan(0.03);
   });

@@ -87,7 +87,10 @@ function parseQuery(query: URLSearchParams) {
   return { model, price: language === 'multi' ? listenModel.multilingual : listenModel.usd, options };
 }
 
-/** Returns the body, or the file at the URL in it. @throws HttpError 400 if that file cannot be fetched */
+/**
+ * Returns the body, or the file at the URL in it.
+ * @throws HttpError 400 if there is no URL, or that file cannot be fetched
+ */
 async function loadRecording(call: Call): Promise<Buffer> {
   const body = await call.readBody();
   if (!call.request.headers['content-type']?.startsWith('application/json')) return body;

@@ -1,6 +1,6 @@
 /**
- * Measures the audio in an MP4 file: the number of samples times the length that their codec gives them. Sources:
- * ISO/IEC 14496-12, -14, -3.
+ * Measures the audio in an MP4 file: for AAC and MP3, the number of samples times the length that the codec gives them;
+ * for other codecs, the time-to-sample table. Sources: ISO/IEC 14496-12, -14, -3.
  */
 import type { MeasuredAudio } from './mpeg-frames.ts';
 

@@ -1,8 +1,8 @@
 import type { MeasuredAudio } from './mpeg-frames.ts';
 
 /**
- * Formats whose samples have the size in the header: integer, floating point, A-law, μ-law, and the extensible
- * format.
+ * Formats in which each sample has the number of bits that the header states: integer, floating point, A-law, μ-law,
+ * and the extensible format.
  */
 const UNCOMPRESSED_FORMATS = new Set([1, 3, 6, 7, 0xfffe]);
 

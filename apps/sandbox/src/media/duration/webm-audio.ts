@@ -55,7 +55,7 @@ function addBlock(tracks: readonly Track[], block: Buffer, start: number, unit: 
   const track = tracks.find(({ number }) => number === ((block[0] ?? 0) & 0x7f));
   if (!track) return;
   track.last = Math.max(track.last, start + block.readInt16BE(1) * unit);
-  track.packets += getOpusSeconds(block.subarray(4)); // one packet per block, as all Opus encoders write
+  track.packets += getOpusSeconds(block.subarray(4)); // one packet per block; laced blocks are not supported
 }
 
 /** Yields all elements in order. The size of a master element may be unknown and is not needed. */

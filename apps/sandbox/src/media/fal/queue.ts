@@ -57,7 +57,7 @@ export class FalServer {
     this.jobs.clear();
   }
 
-  /** Accepts any input. The queue validates it when the request is processed. */
+  /** Accepts any input. An invalid one becomes the error of the result, as in fal's queue. */
   private async submit(call: Call): Promise<void> {
     assertKey(call);
     const model = call.parameter;

@@ -1,5 +1,6 @@
 /**
- * fal's webhooks. They are signed with fal's own key, which is published, and repeated until a response has status 2xx.
+ * fal's webhooks. They are signed with fal's own key, which is published, and repeated, at most as often as
+ * RETRY_DELAYS_MS has delays, until a response has status 2xx.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /** Bits as strings of zeros and ones, and codes that consist of them. */
 
-/** Returns the lowest `width` bits of an integer, the highest bit first. */
+/** Returns a non-negative integer in at least `width` bits, the highest bit first. */
 export function toBits(value: number, width: number): string {
   return value.toString(2).padStart(width, '0');
 }

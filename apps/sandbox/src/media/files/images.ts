@@ -1,6 +1,6 @@
 /**
- * Generates images of one colour and any size, of a few kilobytes at most. Sources: the PNG specification (one bit per
- * pixel and a palette), ITU-T T.81 (JPEG), WebP's lossless bitstream specification.
+ * Generates images of one colour. Sources: the PNG specification (one bit per pixel and a palette), ITU-T T.81 (JPEG),
+ * WebP's lossless bitstream specification.
  */
 import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
@@ -94,7 +94,7 @@ function toBytes(value: number): readonly [number, number] {
   return [value >> 8, value & 0xff];
 }
 
-/** All bytes after these are zeros. */
+/** All bytes after these are zeros, apart from the filler at the end. */
 const CODED_BYTES = 8;
 
 /** Inserts a zero after each byte of ones, which would otherwise start a marker. */

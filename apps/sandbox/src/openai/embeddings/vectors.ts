@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 /** Approximate number of digits of OpenAI's 32-bit floats. */
 const DIGITS = 8;
 
-/** Returns the first `length` components of the input's vector, scaled to length 1. */
+/** Returns the first `length` components of the input's vector, scaled to a norm of 1. */
 export function toVector(input: string | readonly number[], model: string, length: number): readonly number[] {
   let state = createHash('sha256')
     .update(JSON.stringify([model, input]))

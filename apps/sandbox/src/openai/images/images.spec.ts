@@ -46,7 +46,7 @@ describe("OpenAI's images", () => {
     expect(await bill()).toEqual({ total_usd: '0.101396', lines: 1 }); // 4 × 5 and 3,168 × 32 USD per million tokens
   });
 
-  test('are edited with a mask and several images, whose tokens are billed', async () => {
+  test('are edited with a mask and several images, whose tokens are counted', async () => {
     const file = () => toFile(createImage({ seed: 'a', width: 8, height: 8 }), 'a.png', { type: 'image/png' });
     const image = [await file(), await file()];
     const asked = { model, prompt: 'Two coins', quality: 'low' as const, mask: await file() };
@@ -96,7 +96,7 @@ describe("OpenAI's images", () => {
     await expect(refused).rejects.toMatchObject({ status: 400, code: 'invalid_image_file' });
   });
 
-  test('may be fewer than requested and are then billed by the number generated', async () => {
+  test('may be fewer than requested, and the usage then counts the generated ones', async () => {
     const made = await client.images.generate({ model, prompt: '[[sandbox fault=fewer]]', n: 2, quality: 'high' });
     expect(made.data).toHaveLength(1);
     expect(made.usage?.output_tokens).toBe(4_160);
@@ -108,7 +108,7 @@ describe("OpenAI's images", () => {
     ['malformed', 0],
     ['500', 0],
     ['policy_billed', 1],
-  ])('are billed as the fault specifies if they never arrive: %s', async (fault, lines) => {
+  ])('are billed as the fault specifies if they do not arrive: %s', async (fault, lines) => {
     await expect(client.images.generate({ model, prompt: `[[sandbox fault=${fault}]]` })).rejects.toThrow();
     expect(await bill()).toMatchObject({ lines });
   });
@@ -126,7 +126,7 @@ describe("DeepInfra's images", () => {
     return deepInfra.images.generate({ model: flux, prompt: 'A coin', ...more });
   };
 
-  test('are JPEGs of any size, billed by the image', async () => {
+  test('are JPEGs of the requested size, billed by the image', async () => {
     const made = await generate({ n: 2, size: '768x1280' });
     expect(await openedFrom(made as OpenAI.ImagesResponse)).toMatchObject({
       format: 'jpeg',
@@ -142,7 +142,7 @@ describe("DeepInfra's images", () => {
     ['a URL instead of the image', { response_format: 'url' }, 422],
     ['an unknown model', { model: 'x' }, 404],
     ['forbidden content', { prompt: '[[sandbox fault=policy]]' }, 400],
-  ])("are rejected for %s in DeepInfra's error format", async (_, more, status) => {
+  ])('are rejected for %s without a charge', async (_, more, status) => {
     await expect(generate(more)).rejects.toMatchObject({ status });
     expect(await bill()).toMatchObject({ lines: 0 });
   });

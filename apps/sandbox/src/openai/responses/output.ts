@@ -41,7 +41,7 @@ export function createSearchItems({ serial, searches }: SandboxModelOutput): rea
   });
 }
 
-/** Cites the first page of each search as a source of the full text. */
+/** Cites the first page of each successful search as a source of the full text. */
 export function toCitations({ searches, text }: SandboxModelOutput): readonly SandboxContentPart[] {
   return searches.flatMap(({ failed }, at) => {
     const url = `https://site1.example/${at + 1}`;

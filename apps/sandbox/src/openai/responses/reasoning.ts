@@ -1,4 +1,6 @@
-/** Encrypted reasoning, which clients cannot read and send back with the next request. */
+/**
+ * Simulates encrypted reasoning, which clients send back with the next request without reading it. It is only base64.
+ */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
 
@@ -24,7 +26,7 @@ export function encryptReasoning(id: string, tokens: number): string {
 /**
  * Returns the tokens of a reasoning item in the input; its id is optional.
  * @param next the item after it
- * @throws HttpError if the sandbox did not create the item, or no message or call of the model follows it
+ * @throws HttpError if the sandbox did not create the item, or no other output of the model follows it
  */
 export function parseReasoningTokens(
   { id, encrypted_content }: SandboxContentPart,

@@ -60,7 +60,7 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Sa
 }
 
 /**
- * Counts the input tokens. With `truncation` the oldest messages are left out until the rest fits.
+ * Counts the input tokens. With `truncation: auto` the oldest messages are left out until the rest fits.
  * @throws HttpError
  */
 function countPromptTokens(

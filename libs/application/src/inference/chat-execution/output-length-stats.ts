@@ -1,4 +1,7 @@
-/** Statistics of output lengths in this process. They determine the initial hold if a request has no output limit. */
+/**
+ * Statistics of output lengths in this process. They determine the initial hold if a request has no output limit, or
+ * one that is too high to be held in full.
+ */
 import { LRUCache } from 'lru-cache';
 
 /** Minimum tokens of an initial hold. Most completions are shorter, so their hold is never extended. */

@@ -235,7 +235,10 @@ function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number
   return quote.requestedMaxTokens !== undefined || limit < maxOutput ? limit : undefined;
 }
 
-/** Calls one endpoint, through its Responses API if the request allows it, else through its Chat Completions API. */
+/**
+ * Calls one endpoint, through its Responses API if endpoint and request allow it, else through its Chat Completions
+ * API.
+ */
 export type CallUpstream = (endpoint: Endpoint, params: UpstreamCallParams) => Promise<Completion | CompletionStream>;
 
 export interface UpstreamCallParams {

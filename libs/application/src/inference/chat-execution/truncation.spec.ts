@@ -24,7 +24,7 @@ describe('a conversation that is too long', () => {
     [3, [system, user('5')]],
     [2, [system, user('5')]],
     [0, [system, user('5')]],
-  ])('loses its oldest turns, but never system messages or the last turn (%p tokens available)', async (room, kept) => {
+  ])('loses only its oldest turns, not system messages or the last turn (%p tokens available)', async (room, kept) => {
     expect(await within(TALK, room)).toEqual(kept);
   });
 

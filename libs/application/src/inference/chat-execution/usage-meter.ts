@@ -52,7 +52,7 @@ export class UsageMeter {
   private tokensBeforeGap = 0;
   private countedCharacters = 0;
   private maxTokensAtCount = 0;
-  /** Maximum tokens that the model may have generated before the first output arrived. */
+  /** Estimated maximum of the tokens that the model has generated before the first output arrived. */
   private hiddenTokens = 0;
   private readonly startedAtMs = performance.now();
   private pendingExtension: Promise<unknown> | undefined;
@@ -237,7 +237,10 @@ export class UsageMeter {
     }
   }
 
-  /** Requests a hold for at least twice as many output tokens as before, and accepts less if less is available. */
+  /**
+   * Requests a hold for at least twice as many output tokens as now, within the maximum price, and accepts less if less
+   * is available.
+   */
   private async extendHold(used: number): Promise<'extended' | 'retry_later' | 'exhausted'> {
     const { purchase } = this.params;
     const targetAmount = this.calculatePrice(Math.max(this.heldTokens * 2, used + MIN_EXTENSION_TOKENS));

@@ -31,7 +31,7 @@ export class ChatChunkCollector {
   private head: JsonObject = {};
   private usage: unknown;
 
-  /** @throws UpstreamError if the index of a choice is not an integer below OpenAI's maximum of choices */
+  /** @throws UpstreamError if the index of a choice is not a non-negative integer below OpenAI's maximum of choices */
   accept({ choices, obfuscation: _, usage, ...head }: JsonObject): void {
     this.head = { ...head, ...this.head };
     this.usage = usage ?? this.usage;

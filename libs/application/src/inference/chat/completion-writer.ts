@@ -69,12 +69,12 @@ export interface BilledCompletion extends CompletionDraft {
 
 /** Produces one completion after its money is held. Exactly one of the methods is called, once. */
 export interface ChatExecutor {
-  /** @throws UpstreamError if there is no completion; the payer then owes nothing */
+  /** @throws UpstreamError if there is no completion; `BillingEngine.sell` decides what the payer then owes */
   complete(): Promise<CompletionDraft>;
   /**
    * Starts the client's response once an endpoint responds, and writes the completion.
    * @returns the failure that interrupted the completion if the payer owes the part that was generated, else undefined
-   * @throws UpstreamError if the payer owes nothing
+   * @throws UpstreamError after any other failure; `BillingEngine.sellStream` decides what the payer then owes
    */
   stream(client: CompletionWriter): Promise<UpstreamError | undefined>;
 }

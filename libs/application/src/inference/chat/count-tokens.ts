@@ -101,8 +101,8 @@ function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
 }
 
 /**
- * Only PDF and plain text have a bound. Other files may be source code with one token per character, or compressed
- * spreadsheets.
+ * Only PDF, and text or JSON that is declared as such, have a bound. Other files may be source code with one token per
+ * character, or compressed spreadsheets.
  */
 function countMaxFileTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
@@ -165,7 +165,7 @@ export async function estimateInputTokens(body: ChatBody): Promise<number> {
   return otherTokens + Math.ceil(countedTokens * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
 }
 
-/** Returns all text of a request, and the typical tokens of its attachments and message format. */
+/** Returns the text of the messages and tools, and the typical tokens of the attachments and the message format. */
 function collectInput({ messages, tools }: ChatBody): { readonly text: string; readonly otherTokens: number } {
   let attached = 0;
   const texts: string[] = [];

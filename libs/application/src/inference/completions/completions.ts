@@ -40,7 +40,7 @@ const SHARED_FIELDS = [
 
 /**
  * Converts the request to a chat whose only message is the prompt.
- * @throws InvalidRequestError (400) naming the field that is invalid or that chats do not support
+ * @throws InvalidRequestError (400) naming the field that is invalid or not supported
  */
 export function toChatRequest(body: CompletionBody): TranslatedRequest<ChatBody> {
   const { prompt, echo, suffix, logprobs, best_of, n } = body;

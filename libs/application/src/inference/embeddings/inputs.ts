@@ -10,7 +10,7 @@ const EXTRA_TOKENS_PER_SPLIT = 2;
 
 /**
  * Parses the `input` of a request into a list of inputs.
- * @throws InvalidRequestError (400) if it is empty or not in one of OpenAI's formats
+ * @throws InvalidRequestError (400) if it is empty, has too many inputs, or is not in one of OpenAI's formats
  */
 export function parseEmbeddingInputs(input: unknown): readonly EmbeddingInput[] {
   if (typeof input === 'string') return [assertNonEmpty(input)];

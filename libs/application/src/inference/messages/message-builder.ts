@@ -26,7 +26,7 @@ const STOP_REASONS: ReadonlyMap<string, string> = new Map([
 /** Usage in Anthropic's format: `input_tokens`, `output_tokens` and further fields. */
 export type MessageUsage = JsonObject;
 
-/** The usage in the first event, when no usage is known yet. */
+/** The usage while none is known, as in the first event. */
 const NO_USAGE: MessageUsage = {
   input_tokens: 0,
   cache_creation_input_tokens: 0,

@@ -3,8 +3,8 @@
  * started, filled and stopped once. A non-streaming completion is converted in the same way, as a single delta.
  *
  * A chat may alternate between chunks of several tool calls, but only one block of a message is open at a time. Deltas
- * of a later block wait until the open one is complete. A tool call is complete when its arguments are valid JSON, any
- * other block when another block starts.
+ * of a later block wait until the open one is complete. A tool call is complete when its arguments are a JSON object,
+ * any other block when another block is added.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';

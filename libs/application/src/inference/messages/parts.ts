@@ -38,7 +38,7 @@ function formatHeading(lines: readonly unknown[]): string {
   return nonEmptyLines.length > 0 ? `${nonEmptyLines.join('\n')}\n` : '';
 }
 
-/** Converts the source of a document: text becomes text parts, anything else a file. */
+/** Converts the source of a document: text and content blocks become their parts, anything else a file. */
 function toDocumentParts(source: unknown, title: unknown, param: string): readonly JsonObject[] {
   const { type, data, content } = isJsonObject(source) ? source : {};
   if (type === 'text' && typeof data === 'string') return toTextParts(data);

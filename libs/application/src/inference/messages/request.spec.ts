@@ -151,7 +151,7 @@ describe('converting a message to a chat', () => {
     });
   });
 
-  test('converts images and files, including those in tool results', () => {
+  test('converts images and documents, including images in tool results', () => {
     const pdf = { ...base64('document', 'application/pdf'), title: 'T' };
     const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } };
     const far = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };

@@ -44,7 +44,8 @@ export class CiphertextMeter {
   /**
    * Resolves when the hold covers a chunk of the response. If a non-streaming response was announced, money for the
    * longest one is already held.
-   * @throws UpstreamError `hold_used_up` if the hold cannot be extended
+   * @throws UpstreamError `hold_used_up` if the hold cannot be extended, `answer_too_long` if it would exceed the
+   *   maximum price
    */
   meterChunk({ frameSizes, missingBytes }: EncryptedChunk, isStream: boolean): Promise<void> | undefined {
     this.usageLimits.recordReceived(frameSizes, isStream, missingBytes);
@@ -52,8 +53,8 @@ export class CiphertextMeter {
   }
 
   /**
-   * Reduces a usage to what the hold covers. If the enclave reports more than was held for its bytes, the hold is
-   * extended first. The payer does not owe usage that still exceeds the hold.
+   * Reduces a usage to what the hold covers. If the usage costs more than is held, the hold is extended first. The
+   * payer does not owe usage that still exceeds the hold.
    */
   async limitToHold({ usage, estimated }: ClampedUsage): Promise<Pick<ClampedUsage, 'usage' | 'estimated'>> {
     const { purchase, order } = this;

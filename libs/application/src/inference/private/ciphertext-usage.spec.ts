@@ -79,7 +79,7 @@ describe('the usage of an encrypted chat', () => {
     expect(used(300, [65_536, 65_536, 65_536], false).clamp(report)).toEqual({ usage: report, estimated: false });
   });
 
-  test('never exceeds what the bytes of the response allow, for any report', () => {
+  test('never exceeds what the bytes and the number of events allow, for any report', () => {
     const report = fc.option(fc.record({ input: fc.nat(1e9), output: fc.nat(1e9) }), { nil: undefined });
     fc.assert(
       fc.property(sizes, frames, fc.boolean(), report, (sent, sizes, isStream, reported) => {

@@ -20,7 +20,10 @@ const MAX_CONVERSATION_PARTS = 1_000;
 const MAX_COPIED_CHARACTERS = 1024 * 1024;
 /** How long a paid response waits to be stored. After that it is returned as not stored. */
 const STORE_TIMEOUT_MS = 2_000;
-/** Maximum lookups per request; later references are not found. A lookup finds all items up to the referenced one. */
+/**
+ * Maximum lookups per request; further references count as not found. A lookup finds all items up to the referenced
+ * one.
+ */
 const MAX_LOOKUPS = 32;
 /** Longer than any item id of a provider. */
 const MAX_ITEM_ID_LENGTH = 256;
@@ -44,7 +47,7 @@ export interface StoredChain {
   readonly parts: readonly SealedSecretBox[];
 }
 
-/** Reads the stored responses of one account. */
+/** The account whose stored responses a request reads, and the memory budget for reading them. */
 export interface StoredResponseReader {
   readonly accountId: string;
   /** Reserves memory from the budget for requests before the bytes are read. @throws Error if none is left */
@@ -240,7 +243,7 @@ export class ConversationService {
 /**
  * Serialises the new items of a conversation with references to the continued one. Serialises all items if the
  * conversation would have too many parts or characters.
- * @returns undefined if the conversation is too long to be stored
+ * @returns undefined if the conversation, or what it copies from other conversations, is too long to be stored
  */
 function serializeConversation(
   conversation: Conversation,

@@ -37,7 +37,7 @@ describe('events of the Responses API', () => {
     ['a part', event('content_part.added', { content_index: 1e9, part: PART })],
     ['a string', event('content_part.added', { content_index: 'length', part: PART })],
     ['a property of all objects', { ...added(MESSAGE), output_index: 'constructor' }],
-  ])('fail with UpstreamError for an invalid index: %s', (_, odd) => {
+  ])('fail with an error for an invalid index: %s', (_, odd) => {
     expect(() => folded([added(MESSAGE), odd])).toThrow('an item or part with an invalid index');
   });
 

@@ -1,6 +1,7 @@
 /**
- * The output of a provider with the Responses API. Its items and events are forwarded unchanged, apart from the names
- * of tools and hidden reasoning. They are also folded, so that an interrupted response contains its output so far.
+ * The output of a provider with the Responses API. Its items and events are forwarded unchanged, apart from sequence
+ * numbers, names of tools and hidden reasoning. They are also folded, so that an interrupted response contains its
+ * output so far.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';

@@ -299,7 +299,7 @@ describe('the chunks of a completion', () => {
     expect(saidBy(output)).toEqual({ role: 'assistant', content: '' });
   });
 
-  test('produce nothing for fields of an unexpected type', () => {
+  test('produce no text for fields of an unexpected type', () => {
     const odd = { content: 7, reasoning: {}, refusal: [], tool_calls: [null, 'x'], annotations: {} };
     expect(written([odd, { content: 'Yes' }]).output.outputText).toBe('Yes');
   });

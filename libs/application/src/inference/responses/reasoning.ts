@@ -27,7 +27,7 @@ export function encodeReasoning(details: readonly JsonObject[]): string {
 /**
  * Decodes the reasoning of an item for a chat message.
  * @returns an empty list if the reasoning was not generated in a chat
- * @throws InvalidRequestError (400) if the client has changed it
+ * @throws InvalidRequestError (400) if it cannot be decoded, because the client has changed it
  */
 export function decodeReasoning(item: JsonObject, param: string): readonly JsonObject[] {
   if (!isChatReasoning(item)) return [];

@@ -1,4 +1,4 @@
-/** Builds responses in OpenAI's format. They contain every key, because strict clients require it. */
+/** Builds responses in OpenAI's format. They contain all keys that strict clients require. */
 import { getQuantity } from '#domain';
 import { type JsonObject, toUsdJsonNumber } from '#kernel';
 import { toCostDetails } from '../../billing/cost-details.ts';

@@ -1,6 +1,6 @@
 /**
  * The storage format of conversations. Each response stores its new items, and ranges of the items that it continues.
- * So every item of a growing conversation is stored once.
+ * So the items of a growing conversation need not be stored again with each response.
  */
 import { type JsonObject } from '#kernel';
 

@@ -6,7 +6,7 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import { createChunkEvent } from '../chat/completion-writer.ts';
 import type { PreSearchPlan, SearchTerms } from './search-plan.ts';
 
-/** Maximum tokens of the title and URL of a result. */
+/** Assumed maximum of the tokens in the title and URL of a result. */
 const RESULT_HEAD = 300;
 /** Placeholder for the day of a search when lengths are counted: all dates have the same length. */
 const PLACEHOLDER_DAY = '2000-01-01';

@@ -126,7 +126,7 @@ export class SearchChat implements ChatExecutor {
 
 /**
  * Returns the finish reason that the client gets. The client does not see search calls, so it must not get `tool_calls`
- * for one that was not made.
+ * if there are no other calls.
  */
 function getFinishReason({ calls, hasClientCalls, finishReason }: RoundOutput): string {
   const reason = finishReason ?? (hasClientCalls ? 'tool_calls' : 'stop');

@@ -168,7 +168,7 @@ describe('a search in OpenAI’s format', () => {
   });
 
   test.each(['web_search_preview', 'web_search_preview_2025_03_11', 'web_search_2025_08_26', 'openrouter:web_search'])(
-    'is decided by the model for a tool of type %s',
+    'is made through the search tool for a tool of type %s',
     (type) => {
       const place = { type: 'approximate', city: 'Bern' };
       const asked = { tools: [{ type, user_location: place }], tool_choice: { type } };

@@ -68,9 +68,11 @@ export interface PlannedSearch {
 
 /**
  * Plans the search of a request. Without an engine in the request, the provider searches if the first endpoint supports
- * it, else the gateway. The gateway searches before the call if the model cannot call tools or `n` exceeds 1.
+ * it, else the gateway. The gateway gives the model a search tool if the request lets the model decide, all endpoints
+ * support tools and `n` is 1. Otherwise the gateway searches before the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
- * @throws InvalidRequestError 400 if the search is not available; 404 if every search provider would retain the query
+ * @throws InvalidRequestError 400 if a native search is not available or its domains conflict; 404 if the search would
+ *   retain the query, which the request forbids
  */
 export function planSearch(
   request: SearchRequest,

@@ -8,7 +8,10 @@ import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
 import { countMaxPreSearchTokens, countMaxResultTokens } from './results.ts';
 import type { NativeSearchPlan, SearchPlan, ToolSearchPlan } from './search-plan.ts';
 
-/** Minimum output tokens for the tool call, and for a response that uses the results. With fewer, no search is made. */
+/**
+ * Output tokens that are reserved for the tool call, and for a response that uses the results, within the output limit.
+ * If the hold does not pay for them, no search is made.
+ */
 const CALL_TOKENS = 128;
 const RESPONSE_TOKENS = 256;
 /** Maximum tokens of the declaration of the search tool, whether the gateway or the provider adds it. */

@@ -104,7 +104,8 @@ export class SearchRounds {
   }
 
   /**
-   * Makes the searches that the model called for, as many as the hold pays for, and adds the results to the next round.
+   * Makes the searches that the model called for, as many as the plan allows and the hold pays for, and adds the
+   * results to the next round.
    * @throws UpstreamError if the request was aborted
    */
   async search(

@@ -106,7 +106,7 @@ function countCharacters(input: string, { id, maxCharacters = 0 }: MediaModel): 
   throw new InvalidRequestError(400, message, 'input');
 }
 
-/** @throws InvalidRequestError */
+/** @throws InvalidRequestError if the model has no such voice or language, or the voice does not speak the language */
 function toSpeechParameters({ voice, language, response_format, speed, instructions }: SpeechBody, model: MediaModel) {
   const name = typeof voice === 'object' && voice !== null ? voice.id : voice;
   // Clients send an empty text for an option without a value.

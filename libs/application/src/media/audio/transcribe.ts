@@ -44,7 +44,7 @@ export interface RecordingFile {
 
 export interface Transcription {
   readonly transcript: Transcript;
-  /** As the provider detected it, else as it was requested. */
+  /** As the provider detected it, else as it was requested, else the model's default. */
   readonly language: string;
   readonly milliseconds: number;
   readonly receipt: Receipt;

@@ -16,7 +16,7 @@ export interface VoicePreference {
 
 /**
  * Returns the requested voice, which must support the language. Without one, returns the first voice of the language,
- * or else the model's default.
+ * or of the model if no language is requested.
  * @throws InvalidRequestError 422 if the voice does not support the language, 400 if there is no such voice or language
  */
 export function selectVoice(model: MediaModel, { voice, language }: VoicePreference): Voice {

@@ -12,6 +12,6 @@ export function isCompleteImage({ mediaType, bytes }: SourceImage): boolean {
   const tail = image.subarray(-MAX_TRAILING_BYTES);
   if (mediaType === 'image/png') return tail.includes(PNG_END);
   if (mediaType === 'image/jpeg') return tail.includes(JPEG_END);
-  // A WebP file starts with its length.
+  // The header of a WebP file contains its length.
   return image.length >= 2 * RIFF_HEADER && image.length >= image.readUInt32LE(4) + RIFF_HEADER;
 }

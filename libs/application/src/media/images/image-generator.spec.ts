@@ -122,7 +122,7 @@ describe('images', () => {
     expect(unread).toMatchObject({ delivered: 'upstream_error', cost: '75', price: '0' });
   });
 
-  test('are estimated to cost what they are sold for if the provider reports no tokens', async () => {
+  test('are estimated to cost nearly what they are sold for if the provider reports no tokens', async () => {
     const { items, cost, price } = await made(1, BY_TOKENS, [{}]);
     expect([cost, price]).toEqual(['110', '115']);
     expect(items).toEqual([expect.objectContaining({ estimated: true, usage: { image: 1, imageOutput: 11 } })]);

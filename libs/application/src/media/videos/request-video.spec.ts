@@ -13,8 +13,8 @@ const hold: Hold = {
 const quote = { order: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
 
 /**
- * Requests a video while appending its event fails with this error. Returns the holds that were released before the
- * response.
+ * Requests a video while appending its event fails with this error. Returns the holds whose release was started before
+ * the response.
  */
 async function releasedAfter(error: Error): Promise<readonly string[]> {
   const released: string[] = [];
@@ -48,7 +48,7 @@ async function releasedAfter(error: Error): Promise<readonly string[]> {
 
 test.each([
   ['is released if the video was certainly not recorded', new StoreUnavailableError('away'), ['r']],
-  ['stays open if the video may have been recorded, and ends with the video', new UnknownOutcomeError('silent'), []],
+  ['stays open if the video may have been recorded', new UnknownOutcomeError('silent'), []],
 ])('when the event store fails, the hold of a video %s', async (_, error, released) => {
   expect(await releasedAfter(error)).toEqual(released);
 });

@@ -221,7 +221,7 @@ describe('polling an invoice', () => {
     invoice({ id, paymentMethods: [method({ payments })], ...more });
   const referring = (...ids: string[]) => ids.map((id) => `${ORDER}/BTC-CHAIN/${id}`);
 
-  test('uses one request for many invoices', async () => {
+  test('uses one request for three invoices', async () => {
     const backend = await start();
     answers.list = [
       listed('paid', { status: 'Settled' }, [paid()]),

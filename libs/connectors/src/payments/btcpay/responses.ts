@@ -43,7 +43,7 @@ export function parseDestination(
   const { activated, currency, amount, destination } = parsePaymentMethod(response, method);
   const isAsRequested = activated === true && currency === coin.code && parseUnits(amount, coin) === units;
   if (isAsRequested && typeof destination === 'string' && DESTINATIONS[kind].test(destination)) return destination;
-  throw new ImplausibleBtcPayResponseError('has another destination than requested');
+  throw new ImplausibleBtcPayResponseError('has no valid destination for the requested coin and amount');
 }
 
 /** Only the format is checked here. Lightning invoices are compared with the request before a customer gets them. */
@@ -68,7 +68,7 @@ export interface BtcPayInvoiceSummary {
   parsePayments(invoice: PolledInvoice): readonly BackendPayment[] | undefined;
 }
 
-/** Returns the invoices of a list by id. @throws ImplausibleBtcPayResponseError */
+/** Returns the invoices of a list by id. @throws ImplausibleBtcPayResponseError unless it is a list of objects */
 export function parseInvoiceList(response: unknown): ReadonlyMap<string, BtcPayInvoiceSummary> {
   return new Map(
     parseList(response).map((entry) => {
@@ -97,7 +97,10 @@ function tryParsePayments(
   }
 }
 
-/** Returns all payments of an invoice, none for an unknown invoice. @throws ImplausibleBtcPayResponseError */
+/**
+ * Returns the payments of an invoice except those without value; none for an unknown invoice.
+ * @throws ImplausibleBtcPayResponseError if the payment method, the coin or a payment is implausible
+ */
 export function parseInvoicePayments(response: unknown, invoice: PolledInvoice): readonly BackendPayment[] {
   if (response === undefined) return [];
   const { currency, payments } = parsePaymentMethod(response, invoice.method);
@@ -133,7 +136,10 @@ function parsePayment(
   return { reference, id: `${coin.code}:${id}`, units, confirmations, receivedAt };
 }
 
-/** Returns the only payment method of an invoice. @throws ImplausibleBtcPayResponseError if there are others */
+/**
+ * Returns the only payment method of an invoice.
+ * @throws ImplausibleBtcPayResponseError if it is not `method`, or there are others
+ */
 function parsePaymentMethod(response: unknown, method: string): JsonObject {
   const [only, ...rest] = parseList(response).map(parseObject);
   if (only?.paymentMethodId === method && rest.length === 0) return only;

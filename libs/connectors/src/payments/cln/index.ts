@@ -59,7 +59,7 @@ export class ClnBackend implements PaymentBackend {
   /** `listinvoices` returns one invoice by its hash, or all invoices. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
-  /** The index of the last payment that the subscription has yielded. */
+  /** The index of the last payment that a subscription has yielded; at first, that of the newest payment. */
   private lastPayIndex: number | undefined;
 
   constructor(
@@ -114,7 +114,10 @@ export class ClnBackend implements PaymentBackend {
     return low;
   }
 
-  /** Waits for the first invoice that is paid after the payment with this index. */
+  /**
+   * Waits for the first invoice that is paid after the payment with this index.
+   * @returns undefined if none is paid within `timeout` seconds
+   */
   private async waitForPaidAfter(lastpay_index: number, timeout: number, signal: AbortSignal) {
     const invoice = await this.call<ClnInvoice>('waitanyinvoice', { lastpay_index, timeout }, NONE_PAID, {
       extraTimeoutMs: timeout * 1000,

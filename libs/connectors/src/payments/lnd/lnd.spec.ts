@@ -251,7 +251,7 @@ describe('the certificate of the node', () => {
 describe('the subscription to payments', () => {
   const line = (more: object = {}) => `${JSON.stringify({ result: invoice(more) })}\n`;
 
-  /** Sends each chunk as its own packet, and then calls `end`. */
+  /** Writes the chunks one after the other, and then calls `end`. */
   const sending =
     (pieces: readonly (string | Buffer)[], end: (response: ServerResponse) => void = (response) => response.end()) =>
     async (response: ServerResponse) => {
@@ -283,7 +283,7 @@ describe('the subscription to payments', () => {
     expect(await collect(node)).toEqual([HASH, HASH]);
   });
 
-  test('is parsed correctly for any distribution over chunks', async () => {
+  test('is parsed correctly if a chunk has several lines, and if each byte is a chunk', async () => {
     const whole = Buffer.from(line() + line() + line());
     const everywhere = Array.from(whole, (_, i) => whole.subarray(i, i + 1));
     const node = await start(sending([whole, '\n', ...everywhere]));

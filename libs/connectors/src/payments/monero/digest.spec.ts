@@ -40,7 +40,7 @@ describe('a digest response', () => {
     expect(proof).not.toContain('Circle');
   });
 
-  test('differs for each request, even for a password with colons', () => {
+  test('depends on the number of the request, and on all parts of a password with colons', () => {
     const proof = (login: string, count: number) =>
       /response="(\w+)"/.exec(
         createDigestAuthorization(login, challenge, { method: 'POST', path: '/', count, cnonce }),

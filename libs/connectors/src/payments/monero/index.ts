@@ -107,7 +107,7 @@ export class MoneroBackend implements PaymentBackend {
     } catch (error) {
       if (!(error instanceof ResponseTooLargeError) || references.length < 2) throw error;
     }
-    // One of these addresses has received many thousand payments. Payments to the other addresses must still be found.
+    // Some of these addresses have received many thousand payments. Payments to the others must still be found.
     const half = Math.ceil(references.length / 2);
     const payments: BackendPayment[] = [];
     for (const part of [references.slice(0, half), references.slice(half)]) {
@@ -152,7 +152,8 @@ export class MoneroBackend implements PaymentBackend {
   }
 
   /**
-   * @throws UpstreamError while the wallet rescans its chain: it has not found all payments yet, but they are not lost
+   * @throws UpstreamError if the wallet is more than `LOST_AFTER_BLOCKS` below the highest known height. While it
+   * rescans the chain, it has not found all payments yet, but they are not lost.
    */
   private async assertUpToDate(addresses: readonly ReceivingAddress[]): Promise<void> {
     const height = await this.fetchHeight();
@@ -168,7 +169,7 @@ export class MoneroBackend implements PaymentBackend {
     return new Map(entries.map((entry) => [entry.address_index, entry]));
   }
 
-  /** Returns received payments that the network has rolled back. */
+  /** Returns the received payments that have been missing for `LOST_AFTER_BLOCKS`: the network has rolled them back. */
   private findLostPayments(
     addresses: readonly ReceivingAddress[],
     missingIds: readonly string[],

@@ -1,4 +1,4 @@
-/** Parses the response of `get_transfers`, with every field validated. */
+/** Parses the response of `get_transfers` without trusting it. */
 import { UpstreamError } from '#application';
 import { parseUnits, unixSecondsToInstant } from '../exact-json.ts';
 
@@ -23,7 +23,8 @@ export interface Transfer {
 /**
  * Returns the transfers of a response, each transaction to each subaddress once. A transfer that is in a block may
  * still be in the list of those without a block.
- * @throws UpstreamError if an entry is unreadable
+ * @throws UpstreamError if an entry is unreadable, or two entries for a transaction and subaddress differ in their
+ * amount
  */
 export function parseTransfers(
   { in: mined = [], pool = [] }: { readonly in?: unknown; readonly pool?: unknown },

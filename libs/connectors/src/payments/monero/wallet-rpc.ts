@@ -10,7 +10,7 @@ import { createDigestAuthorization, type DigestChallenge, parseDigestChallenge }
 
 const PATH = '/json_rpc';
 
-/** The wallet responded with an error, one of Monero's `WALLET_RPC_ERROR_CODE`s. */
+/** The wallet responded with an error, usually with one of Monero's `WALLET_RPC_ERROR_CODE`s. */
 export class WalletRpcError extends UpstreamError {
   constructor(
     method: string,
@@ -40,7 +40,7 @@ export class WalletRpc {
     this.login = login;
   }
 
-  /** @throws WalletRpcError, UpstreamError */
+  /** @throws WalletRpcError if the wallet responds with an error; another UpstreamError for any other failure */
   call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const run = () => this.execute(method, params);
     const result = this.queue.then(run, run);
@@ -63,7 +63,10 @@ export class WalletRpc {
     return result as Readonly<Record<string, unknown>>;
   }
 
-  /** Repeats the request with the new nonce if it was sent without a nonce, or with that of another connection. */
+  /**
+   * Repeats the request once with the new nonce after a 401, because it may have been sent without a nonce, or with
+   * that of another connection.
+   */
   private async post(body: string): Promise<BackendResponse> {
     const first = await this.send(body);
     this.challenge = first.status === 401 ? parseDigestChallenge(first.headers['www-authenticate']) : this.challenge;

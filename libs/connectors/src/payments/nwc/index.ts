@@ -81,7 +81,7 @@ export class NwcBackend implements PaymentBackend {
   }
 }
 
-/** @returns undefined if the invoice is not paid */
+/** @returns undefined if the invoice is unknown or not paid */
 async function findPayment(reference: string, send: SendWalletRequest): Promise<BackendPayment | undefined> {
   const transaction = await send('lookup_invoice', { payment_hash: reference }).catch((error: unknown) => {
     if (error instanceof Nip47Error && error.code === 'NOT_FOUND') return undefined;

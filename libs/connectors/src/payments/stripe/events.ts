@@ -1,4 +1,4 @@
-/** Finds the subject of Stripe events. Nothing else of an event is used. */
+/** Finds the subject of Stripe events. No other content of an event is trusted. */
 import type { Stripe } from 'stripe';
 
 /** The types of events after which something may have to be credited, reversed or restored. */

@@ -143,7 +143,10 @@ export class StripeBackend implements PaymentBackend {
     return mapImplausibleErrors(() => [paid.withChanges(refunds, disputes)]);
   }
 
-  /** Fetches all refunds with their balance transactions. The session itself has only the first few refunds. */
+  /**
+   * Fetches up to `MAX_EVENTS` refunds with their balance transactions. The session itself has only the first few
+   * refunds.
+   */
   private async fetchRefunds({ intent, hasRefunds }: PaidSession): Promise<readonly Stripe.Refund[]> {
     if (!hasRefunds) return [];
     const params = { payment_intent: intent, limit: MAX_PAGE_SIZE, expand: ['data.balance_transaction'] };
@@ -213,7 +216,7 @@ function toPendingPayment({ amount_total, created }: Stripe.Checkout.Session, re
   return { reference, id: reference, units: BigInt(amount_total ?? 0), confirmations: 'pending', receivedAt };
 }
 
-/** @throws ImplausibleStripeResponseError */
+/** @throws ImplausibleStripeResponseError unless the session has an HTTP or HTTPS URL */
 function getPageUrl({ url }: Stripe.Checkout.Session): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
   throw new ImplausibleStripeResponseError('has no payment page');

@@ -1,7 +1,7 @@
 /**
  * Parses Stripe's sessions: payments, fees, refunds and disputes. Amounts are in cents. A session that was paid with
- * other terms than requested (a discount, a tax, another currency) is rejected: someone has changed the session or the
- * settings of the Stripe account, and the operator must check it.
+ * other terms than requested (a discount, a tax, another currency) is rejected unless it was refunded: someone has
+ * changed the session or the settings of the Stripe account, and the operator must check it.
  */
 import type { Stripe } from 'stripe';
 import type { BackendPayment } from '#application';
@@ -34,15 +34,18 @@ export function assertSessionMatches(session: Stripe.Checkout.Session, { topupId
     throw new ImplausibleStripeResponseError('is a session with other terms than requested');
 }
 
-/** Whether the customer has finished but the money has not arrived. This takes days with some payment methods. */
+/**
+ * Whether the customer has finished but the money has not arrived. The money takes days to arrive with some payment
+ * methods.
+ */
 export function isProcessing({ status, payment_status, payment_intent }: Stripe.Checkout.Session): boolean {
   const intent = getExpanded(payment_intent);
   return status === 'complete' && payment_status === 'unpaid' && intent?.status === 'processing';
 }
 
 /**
- * @returns undefined while the session is not paid
- * @throws ImplausibleStripeResponseError if it was paid with other terms than requested
+ * @returns undefined while the session is not paid, and if its payment with other terms was refunded completely
+ * @throws ImplausibleStripeResponseError if it was paid with other terms than requested, or is another session
  */
 export function parseSessionPayment(session: Stripe.Checkout.Session, reference: string): PaidSession | undefined {
   if (session.id !== reference) throw new ImplausibleStripeResponseError('is a different session than requested');
@@ -105,7 +108,7 @@ interface DatedChange {
 
 const compareByTime = (one: DatedChange, other: DatedChange) => one.at - other.at;
 
-/** A refund can fail later: then the reversed credit is restored. */
+/** A refund can fail or be cancelled later: then the reversed credit is restored. */
 function toRefundChanges({ id, amount, status, currency, created: at }: Stripe.Refund): readonly DatedChange[] {
   if (status === 'requires_action') return []; // no money has moved
   if (currency !== CURRENCY) throw new ImplausibleStripeResponseError(`reports ${id} in another currency`);
@@ -127,7 +130,10 @@ function toDisputeChanges({ id, balance_transactions, currency, amount }: Stripe
     });
 }
 
-/** Fees in another currency are converted at the exchange rate of the transaction and rounded up to a cent. */
+/**
+ * Fees in another currency are converted at the exchange rate of the transaction and rounded up to a cent; without a
+ * rate they are ignored.
+ */
 function toFees({ id, fee, currency, exchange_rate, type }: Stripe.BalanceTransaction): readonly PaymentAdjustment[] {
   const cents = currency === CURRENCY ? fee : exchange_rate ? Math.ceil(fee / exchange_rate) : 0;
   return cents === 0 ? [] : [{ id, units: BigInt(cents), why: `Stripe, ${type ?? 'fee'}` }];

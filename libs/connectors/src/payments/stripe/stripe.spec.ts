@@ -94,7 +94,7 @@ describe('a payment request', () => {
     expect(made).toEqual([reference, reference]);
   });
 
-  test('with a short expiry uses the minimum lifetime of a session', async () => {
+  test('is accepted with an expiry that is shorter than Stripe allows', async () => {
     await expect(backend.createPayment(asking({ expirySeconds: 60 }))).resolves.toMatchObject({
       destination: { kind: 'page' },
     });

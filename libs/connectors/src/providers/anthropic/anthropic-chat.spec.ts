@@ -74,7 +74,7 @@ const usage = (input: number, output: number, more: object = {}) => {
 };
 
 describe('a non-streaming response', () => {
-  test('is a chat completion with our identity', async () => {
+  test('is a chat completion with the identity of the call', async () => {
     const { body, usage: used, getDeliveredText: deliveredText } = await whole('[[sandbox text=Yes]]');
     expect(body).toEqual({
       ...identity,
@@ -125,7 +125,7 @@ describe('a non-streaming response', () => {
     expect(used).toMatchObject({ output: 1, reasoning: 3 });
   });
 
-  test('ends at the output limit', async () => {
+  test('has the finish reason "length" at the output limit', async () => {
     const { body } = await whole('[[sandbox tokens=9]]', { max_completion_tokens: 2 });
     expect(body.choices).toMatchObject([{ finish_reason: 'length' }]);
   });
@@ -153,7 +153,7 @@ describe('a non-streaming response', () => {
 });
 
 describe('a stream', () => {
-  test('consists of chat completion chunks with our identity, and reports the exact usage', async () => {
+  test('consists of chat completion chunks with the identity of the call, and reports the exact usage', async () => {
     const streamed = await stream('[[sandbox tokens=8 chunks=3]]');
     expect(streamed.failure).toBeUndefined();
     expect(streamed.chunks).toHaveLength(1 + 3 + 1);

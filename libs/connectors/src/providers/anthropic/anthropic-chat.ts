@@ -48,7 +48,10 @@ export class AnthropicChat {
   }
 }
 
-/** Returns the sampling parameters that are sent with another value than the caller's; undefined if there are none. */
+/**
+ * Returns the sampling parameters that are sent with another value than the caller's, or not sent (null); undefined if
+ * there are none.
+ */
 function findChangedSampling(body: JsonObject, request: JsonObject): AppliedSampling | undefined {
   const fields = (['temperature', 'top_p'] as const).filter(
     (field) => (body[field] ?? null) !== null && body[field] !== request[field],

@@ -41,7 +41,10 @@ export function toFinishReason(stopReason: string): string {
 /** OpenRouter's name of the format, which its clients send back together with the reasoning. */
 export const REASONING_FORMAT = 'anthropic-claude-v1';
 
-/** Returns thinking with its signature. Anthropic requires both together with the results of tool calls. */
+/**
+ * Returns thinking with its signature, or redacted thinking. Anthropic requires it together with the results of tool
+ * calls.
+ */
 export function toReasoningDetail(
   index: number,
   block: Extract<AnthropicContentBlock, { type: 'thinking' | 'redacted_thinking' }>,
@@ -57,7 +60,10 @@ export function toReasoningDetail(
     : { type: 'reasoning.encrypted', data: block.data, format: REASONING_FORMAT, index };
 }
 
-/** Returns OpenAI's annotations for a range of the text. Their `content` is an addition of OpenRouter. */
+/**
+ * Returns OpenAI's annotations for the search results that a range of the text cites. Their `content` is an addition of
+ * OpenRouter.
+ */
 export function toAnnotations(citations: readonly Citation[], start: number, end: number): readonly object[] {
   return citations
     .filter(({ type, url }) => type === 'web_search_result_location' && typeof url === 'string')

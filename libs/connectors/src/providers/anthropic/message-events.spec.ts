@@ -191,7 +191,7 @@ describe('a stream of Anthropic is translated to OpenAI’s chunks', () => {
     expect(translated.events.isEnded).toBe(true);
   });
 
-  test.each([1, 7, 64])('at any chunk boundary: every %p bytes', (size) => {
+  test.each([1, 7, 64])('in chunks of %p bytes', (size) => {
     for (const [, events, chunks, delivered] of VECTORS) {
       const translated = translate(events.map(printed).join(''), size);
       expect(translated.chunks).toEqual(chunks);
@@ -199,7 +199,7 @@ describe('a stream of Anthropic is translated to OpenAI’s chunks', () => {
     }
   });
 
-  test('for any JSON format: with spaces, in another order, padded, with other line ends', () => {
+  test('in other JSON formats: with spaces and other line ends, in another order, padded, escaped', () => {
     const [, events, chunks] = VECTORS[0] as (typeof VECTORS)[number];
     const spaced = events.map((event) => `data: ${JSON.stringify(event, null, 1).replaceAll('\n', '')}\r\n\r\n`);
     const turned = events.map((event) =>
@@ -256,7 +256,7 @@ describe('a stream that fails', () => {
     ['constructor', 'upstream_error', 'The provider ended the response early'],
     ['rate_limit_error', 'rate_limited', 'The provider is limiting requests; retry later'],
     ['timeout_error', 'timeout', 'The provider took too long to respond'],
-  ])('reports %s with the code %s and our message, after the text that was received before', (type, code, message) => {
+  ])('reports %s with the code %s and a fixed message, after the earlier text', (type, code, message) => {
     const { chunks, failure } = translate(opening + printed(text('A')) + error(type));
     expect(chunks).toEqual([role, { content: 'A' }]);
     expect(failure).toBeInstanceOf(UpstreamError);
@@ -275,7 +275,7 @@ describe('a stream that fails', () => {
     expect(failure).toMatchObject({ code: 'upstream_error', message: expect.stringContaining(words) });
   });
 
-  test('is complete after its stop reason if only the last event is missing', () => {
+  test('is complete after its stop reason, even without a stop event', () => {
     expect(translate(opening + printed(end('end_turn'))).failure).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Translates Anthropic's server-sent events to OpenAI's chunks. Deltas of text, thinking and arguments, which are
- * nearly all events, are not parsed: their JSON string is copied unchanged.
+ * nearly all events, are usually not parsed: their JSON string is copied unchanged.
  */
 import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -202,7 +202,6 @@ export class AnthropicEventTranslator extends EventTranslator {
     return this.formatChunk(`{"reasoning_details":[${detail.replace('"text":""', () => `"text":"${text}"`)}]}`);
   }
 
-  /** Returns a chunk with any other delta. */
   protected toDeltaChunk(delta: object): string {
     return this.formatChunk(toLatin1Json(delta));
   }

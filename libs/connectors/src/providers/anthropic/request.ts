@@ -1,4 +1,4 @@
-/** Translates OpenAI's chat request to Anthropic's Messages API. Parameters without an equivalent are left out. */
+/** Translates OpenAI's chat request to Anthropic's Messages API. Most parameters without an equivalent are left out. */
 
 import type { NativeSearch } from '#application';
 import { type JsonObject } from '#kernel';

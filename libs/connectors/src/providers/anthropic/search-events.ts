@@ -17,7 +17,7 @@ export class AnthropicSearchTranslator extends AnthropicEventTranslator {
   private readonly searches = new SearchTracker();
   private readonly trackedBlocks = new Map<number, TrackedBlock>();
   private pendingStatuses: SearchStatus[] = [];
-  /** Characters of all texts so far. */
+  /** Characters of the text blocks that have ended. */
   private length = 0;
 
   get invoiced(): number {

@@ -7,7 +7,10 @@ import type { ChatRequestBody } from './body.ts';
 
 /** Anthropic's smallest budget. */
 const MIN_BUDGET_TOKENS = 1_024;
-/** Matches `claude-opus-4-7` and its dated snapshots. Older models, such as `claude-3-7-sonnet`, do not match. */
+/**
+ * Matches `claude-opus-4-7` and its dated snapshots. Models with older names, such as `claude-3-7-sonnet`, do not
+ * match.
+ */
 const VERSION = /^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-\d{8})?$/;
 /** Models from this version on choose the length of their reasoning, and reject budgets and sampling parameters. */
 const MIN_ADAPTIVE_VERSION = { major: 4, minor: 7 };

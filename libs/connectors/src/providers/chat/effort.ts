@@ -14,12 +14,13 @@ const EFFORT_SHARES: Readonly<Record<Effort, number>> = {
 };
 /** Effort levels that every model with efforts supports. */
 const COMMON_EFFORTS = ['low', 'medium', 'high'] as const;
-/** The output limit, in tokens, of a request that specifies none. */
+/** The output limit, in tokens, that is assumed for a request without one. */
 const DEFAULT_LIMIT = 32_000;
 
 /**
- * Returns the effort for reasoning settings. A token budget becomes the effort whose share of the limit is nearest.
- * @returns undefined if there are no settings
+ * Returns the effort for reasoning settings. A token budget becomes the effort of `COMMON_EFFORTS` whose share of the
+ * limit is nearest.
+ * @returns undefined if the settings neither request nor disable reasoning
  */
 export function resolveEffort(settings: Reasoning, limit = DEFAULT_LIMIT): Effort | 'none' | undefined {
   const { effort, max_tokens, enabled } = settings;

@@ -10,7 +10,7 @@ export function extractGeneratedText(text: string): string {
   return Array.from(text.matchAll(GENERATED), ([, escaped = '']) => unescapeJson(escaped)).join('');
 }
 
-/** Returns the input unchanged if it ends within an escape sequence. */
+/** Returns the input unchanged if it is invalid, for example because it ends within an escape sequence. */
 function unescapeJson(escaped: string): string {
   try {
     return JSON.parse(`"${escaped}"`);

@@ -127,7 +127,7 @@ describe('a response', () => {
     expect(await bytesOf(answer)).toEqual(bytes);
   });
 
-  test('is read no faster than it is consumed if it is a large file', async () => {
+  test('is read at most halfway if its reader stops after the first chunk of a large file', async () => {
     const [pieces, size] = [1_024, 64 * 1024];
     let sent = 0;
     const source = function* () {
@@ -200,7 +200,7 @@ describe('an error response', () => {
     ['unescaped', { message: `What is ${SECRET}?` }],
     ['with escaped slashes', `{"message": "What is ${SECRET.replaceAll('/', '\\/')}?"}`],
     ['with escaped punctuation', '{"message": "What is sk-live\\u002F7F\\u002bq8Z\\u003dsecret?"}'],
-  ])('never repeats the credential %s', async (_, body) => {
+  ])('is reported with asterisks instead of the credential %s', async (_, body) => {
     const failure = await failing(respondWithJson(body, 422));
     expect(failure.publicMessage).toBe(`What is ${'*'.repeat(SECRET.length)}?`);
   });
@@ -231,7 +231,7 @@ describe('the credential of the operator is masked', () => {
     expect(JSON.parse(text).n).toBe(1);
   });
 
-  test.each(ECHOES)('in a file, %s, at any chunk boundary', async (_, echo) => {
+  test.each(ECHOES)('in a file, %s, across chunk boundaries', async (_, echo) => {
     const whole = Buffer.from(`\x00head ${echo} tail ${echo}\xff`, 'latin1');
     for (let at = 1; at < whole.length; at += 5) {
       const answer = await ask(sends('application/octet-stream', whole.subarray(0, at), whole.subarray(at)), file);

@@ -32,7 +32,9 @@ function parseMessage(text: string): string | undefined {
   }
 }
 
-/** Finds the first non-empty string in these fields, down to `depth` levels. */
+/**
+ * Finds the first non-empty string in `FIELDS`, down to `depth` levels. Only the first element of an array is searched.
+ */
 function findText(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
   if (typeof value !== 'object' || value === null || depth === 0) return undefined;

@@ -85,7 +85,7 @@ async function toJsonDataResponse(
   }
 }
 
-/** `deliveredText` is set, because the provider has responded and will invoice the request. */
+/** `deliveredText` is set, because the provider has responded and may invoice the request. */
 function toUnusableResponseError(
   message: string,
   status: number,

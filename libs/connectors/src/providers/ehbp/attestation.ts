@@ -5,7 +5,7 @@ import type { ProviderHttp } from '../../http/provider-http.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** @throws UpstreamError */
+/** @throws UpstreamError if the enclave does not return an attestation */
 export async function fetchAttestation(
   http: ProviderHttp,
   enclave: string,

@@ -32,7 +32,7 @@ const USAGE_TEXT = /^prompt=(\d{1,9}),completion=(\d{1,9})(,total=\d{1,10})?$/;
 const PROVIDER_REQUEST_ID = /^(req_|chatcmpl-)?[0-9a-f-]{8,64}$/;
 const MESSAGE_REQUEST_REJECTED = 'The enclave rejected the request';
 
-/** @throws EncryptedErrorResponse, UpstreamError */
+/** @throws EncryptedErrorResponse for an error response that the client gets; UpstreamError for any other failure */
 export async function sendPrivateChat(
   http: ProviderHttp,
   credential: string,
@@ -78,7 +78,7 @@ export async function sendPrivateChat(
   };
 }
 
-/** @throws UpstreamError, also if the body ends within a frame or a frame is too long */
+/** @throws UpstreamError, also if the body ends within a frame; EhbpError if a frame is too long */
 async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
   const sizes = new FrameSizeReader();
   for await (const bytes of chunks) {
@@ -90,8 +90,8 @@ async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncItera
 }
 
 /**
- * Marks a failure without a response as delivered if the complete request was sent. Otherwise the enclave cannot have
- * started to process and bill the request.
+ * Marks a failure without a response as delivered if the complete request may have been sent. Otherwise the enclave
+ * cannot have started to process and bill the request.
  */
 function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamError {
   if (failure.status !== undefined || failure.isUnsent) return failure;

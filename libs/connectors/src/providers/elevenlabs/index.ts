@@ -6,7 +6,7 @@ import { toSpeechAudio } from '../../http/speech-response.ts';
 import type { ProviderClient } from '../provider.ts';
 import { getRequestId, toElevenLabsError } from './errors.ts';
 
-/** The header of a WAV file has its length, so this format is not streamed. */
+/** The header of a WAV file contains the length of the audio, so this format is not streamed. */
 const WAV = 'wav_24000';
 /** By OpenAI's name of the format; others are generated as MP3. */
 const FORMATS: Readonly<Record<string, string>> = {

@@ -80,7 +80,7 @@ describe('a search that fails', () => {
       'upstream_error',
       /ended the response early/,
     ],
-  ])('ends at its timeout after %s', async (_, listener, code, message) => {
+  ])('ends at its timeout if there is %s', async (_, listener, code, message) => {
     answer = listener;
     await fails(search(undefined, hasty), code, message);
   });

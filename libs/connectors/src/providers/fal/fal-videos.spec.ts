@@ -82,7 +82,7 @@ test('a submission fails if its URLs are too long for an event', async () => {
   await liar.close();
 });
 
-test('a status URL outside of the queue is never requested', async () => {
+test('a status URL outside of the queue is rejected', async () => {
   const elsewhere = 'http://127.0.0.1:9/status http://127.0.0.1:9/result';
   await expect(videos.getStatus(elsewhere, signal)).rejects.toMatchObject({ code: 'upstream_error' });
 });
@@ -129,7 +129,7 @@ test('a webhook that fal has signed returns its video; a forged, changed or old 
   expect(await videos.parseWebhook?.(forged, MODEL)).toBeUndefined();
 });
 
-test('keys are fetched once, and at most once a minute for webhooks that no key has signed', async () => {
+test('keys are fetched at most once a minute for webhooks that no key has signed', async () => {
   let asked = 0;
   const server = createServer((_, response) => {
     asked++;

@@ -1,6 +1,6 @@
 /**
- * fal's queue: a request is submitted and polled until it has ended; then its result is fetched. It can be cancelled.
- * https://docs.fal.ai/model-apis/model-endpoints/queue
+ * fal's queue: a request is submitted and polled until it has ended; then its result is fetched. A request that has not
+ * ended can be cancelled. https://docs.fal.ai/model-apis/model-endpoints/queue
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { toUpstreamError, UpstreamError } from '#application';
@@ -70,7 +70,7 @@ export class FalQueue {
     });
   }
 
-  /** Has no effect on the request and may be repeated. @throws UpstreamError */
+  /** Has no effect on the request and may be repeated. @throws UpstreamError if fal does not return a known state */
   async fetchState({ statusUrl }: Pick<QueuedRequest, 'statusUrl'>, signal: AbortSignal): Promise<QueueState> {
     const body = (await this.get(statusUrl, signal)) as { readonly status?: unknown } | null;
     const state = STATES[String(body?.status)];
@@ -83,7 +83,7 @@ export class FalQueue {
     return this.get(responseUrl, signal);
   }
 
-  /** Only a request that is still waiting is certain not to be processed and billed. */
+  /** Cancels a request. Only one that is still waiting is certain not to be processed and billed. */
   async cancel({ cancelUrl }: Pick<QueuedRequest, 'cancelUrl'>): Promise<void> {
     const signal = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
     await this.http.request(cancelUrl, { method: 'PUT', headers: this.headers, signal, mapErrorResponse: toFalError });
@@ -107,13 +107,16 @@ export class FalQueue {
     }
   }
 
-  /** Polls again, because the request may have started since the last poll. Falls back to the last known state. */
+  /**
+   * Cancels the request and polls it again, because it may have started since the last poll. Falls back to the last
+   * known state.
+   */
   private async cancelAndGetState(queued: QueuedRequest, last: QueueState): Promise<QueueState> {
     await this.cancel(queued).catch(() => {}); // the poll shows whether it worked
     return this.fetchState(queued, AbortSignal.timeout(CANCEL_TIMEOUT_MS)).catch(() => last);
   }
 
-  /** Polls are free and a failed poll is repeated, so only `signal` limits the time. */
+  /** Polls are free and repeated after transient failures, so only `signal` limits the time. */
   private async waitUntilEnded(queued: QueuedRequest, state: { last: QueueState }, signal: AbortSignal): Promise<void> {
     for (let pause = INITIAL_POLL_DELAY_MS; ; pause = Math.min(pause * POLL_BACKOFF_FACTOR, MAX_POLL_DELAY_MS)) {
       state.last = await this.fetchState(queued, signal).catch((error) => {
@@ -127,7 +130,7 @@ export class FalQueue {
     }
   }
 
-  /** The result exists and is billed, so the fetch is retried after connection errors. */
+  /** The request has ended and may be billed, so the fetch is retried after transient failures. */
   private async fetchResultWithRetries(queued: QueuedRequest, signal: AbortSignal): Promise<unknown> {
     for (let pause = INITIAL_POLL_DELAY_MS; ; pause = Math.min(pause * POLL_BACKOFF_FACTOR, MAX_POLL_DELAY_MS)) {
       try {

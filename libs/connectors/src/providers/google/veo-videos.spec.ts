@@ -36,7 +36,7 @@ async function fateOf(directive: string) {
   return look;
 }
 
-test('a video is pending until it is generated, and then has a URL that requires the key', async () => {
+test('a video is pending at first; a generated video has a URL and the headers for its download', async () => {
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(reference).toBe(`models/veo-3.0-generate-001/operations/${vendorId}`);
   expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });

@@ -1,7 +1,7 @@
 /**
- * Relays OpenAI's server-sent events: complete events are forwarded as bytes with our identity, and the gateway
- * collects what it needs to know. Only the first chunk, and chunks with usage or an error, are parsed. In all others
- * the id, the model and the time are replaced in the text.
+ * Relays OpenAI's server-sent events: complete events are forwarded as bytes with the identity of the call, and the
+ * gateway collects what it needs to know. Only the first chunk, and chunks with usage, an error or hidden reasoning,
+ * are parsed before they are forwarded. In all others the id, the model and the time are replaced in the text.
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -258,7 +258,7 @@ function extractText(json: string, part: (delta: Delta) => Delta = (delta) => de
   }
 }
 
-/** Returns the generated text of a message or a delta, including tool calls. */
+/** Returns the generated text of a message or a delta, including function calls. */
 export function getGeneratedText({ content, reasoning, reasoning_content, refusal, tool_calls }: Delta): string {
   const texts = [content, reasoning ?? reasoning_content, refusal].filter((text) => typeof text === 'string');
   return texts.join('') + (Array.isArray(tool_calls) ? tool_calls.map(getCallText).join('') : '');

@@ -103,7 +103,7 @@ describe('a Responses request', () => {
       { effort: 'none', summary: 'auto' },
     ],
     [{ exclude: true }, undefined],
-  ])('has an effort for the reasoning settings %j', (reasoning, said) => {
+  ])('has the reasoning settings %j in OpenAI’s format', (reasoning, said) => {
     const body = toResponsesDialect({ model: 'm', max_output_tokens: 800, reasoning });
     expect(body).toEqual({ model: 'm', max_output_tokens: 800, ...(said ? { reasoning: said } : {}) });
   });

@@ -19,7 +19,7 @@ describe('a chat request', () => {
     ['store', true],
     ['prompt_cache_retention', '24h'],
     ['functions', [{ name: 'f' }]],
-  ])('is sent without %s, even if the catalogue lists it as a parameter of the endpoint', (name, value) => {
+  ])('is sent without %s to OpenAI, OpenRouter and Groq', (name, value) => {
     for (const vendor of ['openai', 'openrouter', 'groq'])
       expect(chat({ [name]: value }, vendor)).toEqual({ model: 'm' });
   });
@@ -68,7 +68,7 @@ describe('a chat request', () => {
 });
 
 describe('a Responses request', () => {
-  test('is never stored by the provider, and can have only functions and the web search as tools', () => {
+  test('has no field that makes the provider store it, and no tool or item type that is not listed', () => {
     const sent = (body: object) => responsesFilter({ model: 'm', input: 'Hi', ...body }, '');
     expect(sent({ store: true, background: true, conversation: 'c', prompt: { id: 'p' } })).toEqual({
       model: 'm',

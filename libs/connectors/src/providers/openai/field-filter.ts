@@ -166,7 +166,7 @@ export function createChatFilter({ messages = DEFAULT_MESSAGE_FIELDS }: Dialect)
   });
 }
 
-/** Prevents the provider from storing responses; the gateway stores them itself. */
+/** Sends `store` only if it is false, because the gateway stores responses itself. */
 const allowOnlyFalse: FieldFilter = (value) => (value === false ? value : undefined);
 
 const responsePart = allowByType('Content parts', {

@@ -62,7 +62,7 @@ test.each([
   await expect(call).rejects.toMatchObject({ code: 'upstream_error', deliveredText: '' });
 });
 
-test('reasoning has one name in a completion, whatever the provider calls it', async () => {
+test('the reasoning_content of a provider is called reasoning in the completion', async () => {
   said = { choices: [choice({ content: 'Yes', reasoning_content: 'Hm' })], usage };
   const answer = await chat.chat({ ...asked, signal: AbortSignal.timeout(5_000) });
   expect(answer).toMatchObject({ body: { choices: [{ message: { content: 'Yes', reasoning: 'Hm' } }] } });

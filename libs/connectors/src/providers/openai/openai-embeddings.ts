@@ -44,7 +44,8 @@ function isEmbedding(value: unknown): value is Embedding {
 }
 
 /**
- * Returns the JSON of the list unchanged. It is rewritten only if the provider does not support the requested format.
+ * Returns the JSON of the list as the provider sent it, or rewritten if an embedding does not have the requested
+ * format.
  */
 function toDataJson(text: string, data: readonly Embedding[], format: string): string {
   const expectedType = format === 'base64' ? 'string' : 'object';
@@ -66,7 +67,10 @@ function encodeVector(vector: string | readonly number[], format: string): strin
   return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(i * 4));
 }
 
-/** Returns the text of the array with this name in the outermost object. @param json valid JSON */
+/**
+ * Returns the text of the array with this name in the outermost object; '[]' if there is none.
+ * @param json valid JSON
+ */
 function extractMember(json: string, name: string): string {
   let depth = 0;
   let start = -1;

@@ -94,7 +94,7 @@ export class ResponsesToChatTranslator extends ResponsesEventTranslator {
   }
 }
 
-/** Translates a non-streaming response to a `chat.completion` with our identity. */
+/** Translates a non-streaming response to a `chat.completion` with the identity of the call. */
 export function toChatCompletion(completion: Completion, identity: CompletionIdentity): Completion {
   const output = completion.body.output as readonly JsonObject[];
   const parts = output.flatMap(({ type, content }) => (type === 'message' ? toArray(content) : []));

@@ -1,4 +1,7 @@
-/** Translates a chat request to the Responses API. Parameters without an equivalent are left out. */
+/**
+ * Translates a chat request to the Responses API. Parameters without an equivalent are left out, except that `n` must
+ * be 1.
+ */
 
 import { LOGPROBS_INCLUDE, MIN_RESPONSES_OUTPUT_TOKENS, type NativeSearch, UpstreamError } from '#application';
 import { isJsonObject, type JsonObject } from '#kernel';

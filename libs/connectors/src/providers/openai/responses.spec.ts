@@ -35,7 +35,7 @@ function read(body: string, size = 7) {
 }
 
 describe('events of a response', () => {
-  test.each([1, 3, 1_000])('are forwarded at any chunk boundary if they have output (%p bytes)', (size) => {
+  test.each([1, 3, 1_000])('are forwarded if they have output, in chunks of %p bytes', (size) => {
     const { events, passed, failure } = read(BEGUN + DELTA + ended('completed', { output: [] }), size);
     expect(failure).toBeUndefined();
     expect(passed).toEqual([
@@ -79,7 +79,7 @@ describe('events of a response', () => {
     ],
     ['data: {"type":\n\n', 'upstream_error', 'The provider sent an event that is not JSON'],
     ['', 'upstream_error', 'The provider ended the stream before the response was complete'],
-  ])('end the stream with an error if they report a failure: %j', (last, code, message) => {
+  ])('end the stream with an error if they continue with %j', (last, code, message) => {
     const { events, failure, passed } = read(DELTA + last);
     expect(failure).toBeInstanceOf(UpstreamError);
     expect(failure).toMatchObject({ code, message, publicMessage: message });

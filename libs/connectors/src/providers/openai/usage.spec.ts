@@ -175,7 +175,7 @@ describe('a reported usage', () => {
     expect(parseOpenAiUsage(reported)).toEqual(toTokenUsage([10, 0, 0, 5, 0]));
   });
 
-  test('always adds up to its two sums, whatever the details are', () => {
+  test('adds up to its two sums with arbitrary details', () => {
     const tokens = fc.oneof(fc.nat({ max: 100_000_000 }), fc.nat({ max: 100 }));
     const anything = fc.oneof(tokens, fc.maxSafeNat(), fc.anything());
     const details = (...names: readonly string[]) =>

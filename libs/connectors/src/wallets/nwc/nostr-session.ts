@@ -1,7 +1,7 @@
 /**
- * One session with a wallet over its relays. NDK only signs and encrypts. NDK's connections are not used, because a
- * relay that disconnects at a bad time can crash the process. NDK's signature checks are not used, because they cache
- * valid signatures in the process by event id, and a relay can choose ids.
+ * One session with a wallet over its relays. NDK only signs, encrypts and decrypts. NDK's connections are not used,
+ * because a relay that disconnects at a bad time can crash the process. NDK's signature checks are not used, because
+ * they cache valid signatures in the process by event id, and a relay can choose ids.
  */
 import { NDKEvent, NDKPrivateKeySigner, NDKUser } from '@nostr-dev-kit/ndk';
 import { type EventTemplate, type NostrEvent, verifyEvent } from 'nostr-tools/pure';
@@ -78,7 +78,7 @@ export class NostrSession {
   }
 
   /**
-   * Sends a request once. Resolves when a relay has accepted it or the wallet has responded.
+   * Sends a request once to each connected relay. Resolves when a relay has accepted it or the wallet has responded.
    * @param onResponse called for each response that the wallet has signed, until the session is closed
    * @throws WalletUnreachableError if the request was not sent; Error if it may have been sent
    */
@@ -117,8 +117,9 @@ export class NostrSession {
   }
 
   /**
-   * @param onEvent called for each event that matches the filter and has a valid signature of the wallet
-   * @returns a promise for each relay, which resolves when the relay has confirmed the subscription
+   * @param onEvent called for each event that matches the filter and has a valid signature of the wallet; only the
+   * first `MAX_VERIFIED_EVENTS` matches of a relay are verified
+   * @returns a promise for each connected relay, which resolves when the relay has confirmed or ended the subscription
    */
   private subscribe(filter: NostrFilter, onEvent: (event: NostrEvent) => unknown): readonly Promise<void>[] {
     return this.openRelays.map((relay) => {

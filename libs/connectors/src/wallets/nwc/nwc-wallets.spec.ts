@@ -1,4 +1,4 @@
-/** Wallets over a real relay: Alby's unmodified wallet service in the sandbox. */
+/** Wallets over the relay of the sandbox, with the unmodified wallet service of Alby's SDK. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { WalletResponse } from '#application';
 import { NwcWallets } from '#connectors';

@@ -96,7 +96,7 @@ export class NwcWallets extends Wallets {
     }
   }
 
-  /** Loads NDK only here, because it is large and most processes never use a wallet. */
+  /** Loads NDK only when a wallet is used, because it is large and most processes never use one. */
   private async createSession(wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>): Promise<NostrSession> {
     const { NostrSession } = await import('./nostr-session.ts');
     return new NostrSession(wallet, this.connectOptions);

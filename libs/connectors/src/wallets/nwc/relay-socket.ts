@@ -8,7 +8,10 @@ import { isAllowedRelay, type RelayConnectOptions } from './relay-connect.ts';
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** Maximum number of fragments of a message. */
 const MAX_FRAGMENTS = 64;
-/** Maximum frames of one connection, including pings. A session needs an info event and a few responses and notices. */
+/**
+ * Maximum number of messages, pings and pongs of one connection. A session needs an info event and a few responses and
+ * notices.
+ */
 const MAX_FRAMES = 200;
 const MAX_BYTES = 1024 * 1024;
 const HANDSHAKE_TIMEOUT_MS = 5_000;
@@ -16,9 +19,9 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const MAX_INTERIM_RESPONSES = 5;
 
 /**
- * A socket that closes itself when its limits are exceeded. A hostname is resolved and checked once for each
- * connection, and exactly these addresses are used. A second lookup after the check could have another result (DNS
- * rebinding).
+ * A socket that closes itself when its limits are exceeded. Unless the relay is allowed, its hostname is resolved and
+ * checked once for each connection, and only these addresses are used. A second lookup after the check could have
+ * another result (DNS rebinding).
  */
 export class RelaySocket {
   private readonly socket: WebSocket;
@@ -71,7 +74,10 @@ export class RelaySocket {
     this.handlers.onEnd(error);
   }
 
-  /** Returns false after the end, because `ws` still emits messages that it has already received. */
+  /**
+   * Counts a message, ping or pong. Returns false if a limit is exceeded, and after the end, because `ws` still emits
+   * messages that it has already received.
+   */
   private acceptFrame({ length }: Buffer): boolean {
     if (this.isEnded) return false;
     this.frames++;

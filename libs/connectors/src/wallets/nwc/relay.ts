@@ -64,7 +64,7 @@ export class NostrRelay {
     return this.socket?.isOpen ?? false;
   }
 
-  /** Resolves when the relay has sent all stored events, or has ended the subscription. */
+  /** Resolves when the relay has sent all stored events or has ended the subscription, or the connection ends. */
   async subscribe(filter: NostrFilter, onEvent: (event: unknown) => void): Promise<void> {
     const name = randomUUID();
     this.listeners.set(name, onEvent);

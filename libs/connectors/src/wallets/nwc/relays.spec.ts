@@ -44,7 +44,7 @@ describe('a connection string', () => {
     [urlOf('wss://relay.example').replace(SECRET, '00'.repeat(32)), 'secret'],
     [urlOf('wss://relay.example').replace(SECRET, 'secret'), 'secret'],
     [urlOf('wss://relay.example') + 'x'.repeat(2_048), 'at most'],
-  ])('is rejected without being quoted: %s', (text, why) => {
+  ])('is rejected without its secret in the error: %s', (text, why) => {
     const read = () => parseConnectionString(text, ['ws://127.0.0.1:3100/relay']);
     expect(read).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining(why) }));
     expect(read).not.toThrow(SECRET);

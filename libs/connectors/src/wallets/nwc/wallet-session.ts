@@ -8,10 +8,11 @@ const RESPONSE_TIMEOUT_MS = 15_000;
 export type SendWalletRequest = (method: string, params: object) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Opens a session with a wallet, runs requests and closes the session. NDK is loaded only here, because it is large and
- * most processes never use a wallet.
+ * Opens a session with a wallet, runs requests and closes the session. NDK is loaded only when a wallet is used,
+ * because it is large and most processes never use one.
  * @param runSession its `send` rejects with Nip47Error for an error response, and with Error without a response in time
- * @throws WalletUnreachableError if no relay has the wallet, or it supports no known encryption
+ * @throws WalletUnreachableError if no relay is reachable or knows the wallet, or the wallet supports no known
+ * encryption
  */
 export async function withWalletSession<T>(
   wallet: Pick<WalletConnection, 'pubkey' | 'relays' | 'secret'>,

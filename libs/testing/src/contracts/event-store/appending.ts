@@ -156,7 +156,7 @@ export function testAppends(subject: () => OpenedStore): void {
     });
   });
 
-  test('stores appends of the maximum size, also concurrently', async () => {
+  test('stores concurrent appends just below the maximum size', async () => {
     const { store } = subject();
     const large = [createEvent('x'.repeat(store.maxAppendBytes - 200))];
     const streams = [createStreamName(subject()), createStreamName(subject()), createStreamName(subject())];
