@@ -3,7 +3,7 @@ import pg from 'pg';
 import { Foundation } from '#foundation';
 import { ProcessRole, toUnavailableError } from '#modules';
 import { openPool } from '#postgres';
-import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
+import { type HistoryFilter, type HistoryPage, PageOutOfRangeError, QueryHistory } from '#projections';
 import { OverloadedError } from '../edge/errors/errors.ts';
 
 /** Maximum number of accounts whose history is read at the same time. */
@@ -20,11 +20,11 @@ const MAX_QUEUE_LENGTH = 50;
 export class HistoryReadPool {
   private readonly reads = new Map<string, { last: Promise<unknown>; waiting: number }>();
 
-  constructor(private readonly history: QueryHistory) {}
+  constructor(private readonly history: Pick<QueryHistory, 'read'>) {}
 
   /**
    * @throws OverloadedError if too many reads of the account are queued, no connection is free in time, or the query
-   * times out; StoreUnavailableError if the database is unavailable
+   * times out; StoreUnavailableError if the database is unavailable; PageOutOfRangeError
    */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const { accountId } = filter;
@@ -37,6 +37,7 @@ export class HistoryReadPool {
     try {
       return await read;
     } catch (error) {
+      if (error instanceof PageOutOfRangeError) throw error;
       throw isTimeout(error) ? createOverloadedError() : toUnavailableError(error);
     } finally {
       if (--accountReads.waiting === 0) this.reads.delete(accountId);
