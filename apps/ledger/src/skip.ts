@@ -20,7 +20,7 @@ export async function skipBlockingEvent(
   print: (line: string) => void,
 ): Promise<void> {
   const pool = openPool({ connectionString: databaseUrl, name: 'ledger', max: 1 });
-  pool.on('error', () => {}); // the running query fails with the same error
+  pool.on('error', () => {}); // an idle connection was lost; the next query opens another one
   try {
     const blockedProjection = (await listBlockedProjections(pool)).find((blocked) => blocked.projection === projection);
     if (!blockedProjection) throw new StartError(`${projection} is not blocked by any event.`);

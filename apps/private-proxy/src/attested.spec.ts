@@ -45,7 +45,7 @@ async function asked(path = '/v1/chat/completions') {
   return { status: response.status, text: await response.text() };
 }
 
-/** Returns the bundle with one bit changed in byte `at` of the base64 text at `path`. */
+/** Decodes the base64 text at `path`, and returns the bundle with one bit of its decoded byte `at` changed. */
 function flipped(bundle: object, path: readonly string[], at: number): object {
   const [name = '', ...rest] = path;
   const part = (bundle as Record<string, unknown>)[name];

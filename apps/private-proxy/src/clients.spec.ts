@@ -265,7 +265,7 @@ describe('a failed request', () => {
     return start({ ...account, apiKey: body.data.api_key });
   }
 
-  test('stops the enclave if the caller disconnects', async () => {
+  test('ends the generation of the enclave if the caller disconnects', async () => {
     await world.bill.clear();
     const stream = await openai.chat.completions.create({
       ...chat('[[sandbox tokens=400 chunks=400 chunk_delay=25]]', true),

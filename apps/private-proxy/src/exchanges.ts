@@ -80,8 +80,8 @@ export class Exchanges {
   }
 
   /**
-   * Does not return the parsed body: this takes many times the memory of its text, and must not be retained until the
-   * response.
+   * Does not return the parsed body, because it takes many times the memory of its text and must not be retained while
+   * the response is awaited.
    */
   private async prepareRequest(
     request: FastifyRequest,

@@ -223,7 +223,7 @@ test.each<[what: string, bundle: unknown]>([
   ['a certificate that is no certificate', { ...enclave.createBundle(), vcek: 'MAMCAQE=' }],
   ['an enclave certificate without PEM markers', { ...enclave.createBundle(), enclaveCert: 'AAAA' }],
   [
-    'an enclave certificate that is empty',
+    'an enclave certificate of three zero bytes',
     { ...enclave.createBundle(), enclaveCert: '-----BEGIN CERTIFICATE-----AAAA-----END CERTIFICATE-----' },
   ],
   ['a Sigstore bundle that is a list', { ...enclave.createBundle(), sigstoreBundle: [] }],

@@ -60,7 +60,7 @@ function plan(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
       return planSend(isPastDeadline ? { type: 'time_out' } : { type: 'keep', hold }, now);
     case 'held':
       return isPastDeadline ? planSend({ type: 'time_out' }, now) : planSubmission(video, request, now);
-    case 'submitting': // this process is submitting it now
+    case 'submitting': // a submission has started; before the runner plans again, it records an unfinished one as unknown
       return { steps: [], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
     case 'unknown':
       return isPastDeadline ? planSend({ type: 'time_out' }, now) : { steps: [], dueAt: deadline };

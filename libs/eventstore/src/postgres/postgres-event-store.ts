@@ -34,7 +34,7 @@ export interface PostgresEventStoreOptions {
   readonly connectionString: string;
   /** Prefixes of the stream names that may be appended to. */
   readonly streamPrefixes?: readonly string[];
-  /** Reports a failure that is retried. */
+  /** Reports a background failure that fails no call: it is retried, or subscribers notice new events later. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
 

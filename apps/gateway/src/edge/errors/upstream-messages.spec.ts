@@ -106,7 +106,10 @@ const REQUESTS: readonly Request[] = [
   ['a lookup', '/v1/data/api/serp/news', () => ({ q: PROMPT })],
 ];
 
-/** Whether the caller receives the provider's message. The gateway writes search requests, so it withholds theirs. */
+/**
+ * Whether the caller receives the provider's message. The gateway itself writes the request to a search provider: the
+ * caller cannot correct it, and does not receive that provider's message.
+ */
 const isToMend = ([name]: Request, of: number) => [400, 413, 422].includes(of) && name !== 'a search';
 
 async function answersWith(of: number): Promise<readonly (readonly [Request, TestResponse])[]> {
