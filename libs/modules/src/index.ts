@@ -9,5 +9,5 @@ export { openRole, ProcessRole, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { openPool, StoresModule } from './stores.module.ts';
 export { StreamsModule } from './streams.module.ts';
-export { toUnavailableError } from './unavailable.ts';
+export { withUnavailableErrors } from './unavailable.ts';
 export { WalletsModule } from './wallets.module.ts';

@@ -13,7 +13,7 @@ const UNAVAILABLE_SQLSTATE = /^(08|53|57|58|55000|25006)/;
  * any other error unchanged. An error that is not a DatabaseError comes from pg itself: the connection failed, or the
  * query got no response in time.
  */
-export function toUnavailableError(error: unknown): unknown {
+function toUnavailableError(error: unknown): unknown {
   const isUnavailable =
     error instanceof pg.DatabaseError ? UNAVAILABLE_SQLSTATE.test(error.code ?? '') : isConnectionError(error);
   return isUnavailable ? new StoreUnavailableError('the database did not respond', { cause: error }) : error;

@@ -1,12 +1,43 @@
-import { expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { StoreUnavailableError } from '#kernel';
+import { withUnavailableErrors } from '#modules';
+import { openPool } from '#postgres';
 import { PageOutOfRangeError, type QueryHistory } from '#projections';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { OverloadedError } from '../edge/errors/errors.ts';
 import { HistoryReadPool } from './history-read-pool.ts';
 
-test('throws PageOutOfRangeError for a page beyond the scan limit, which is no failure of the database', async () => {
-  const history: Pick<QueryHistory, 'read'> = { read: () => Promise.reject(new PageOutOfRangeError()) };
-  const reads = new HistoryReadPool(history);
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const options = { connectionString: database.url, name: 'history', max: 1, connectTimeoutMs: 3_000 };
+  pool = withUnavailableErrors(openPool({ ...options, queryTimeoutMs: 50 }));
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
 
-  const read = reads.read({ accountId: 'a1' }, 102, 100);
+function readFrom(read: QueryHistory['read']) {
+  return new HistoryReadPool({ read }).read({ accountId: 'a1' }, 102, 100);
+}
+
+test('throws PageOutOfRangeError for a page beyond the scan limit, which is no failure of the database', async () => {
+  const read = readFrom(() => Promise.reject(new PageOutOfRangeError()));
 
   await expect(read).rejects.toThrow(PageOutOfRangeError);
+});
+
+test('throws OverloadedError if a query exceeds its time limit', async () => {
+  const read = readFrom(() => pool.query('select pg_sleep(3)') as Promise<never>);
+
+  await expect(read).rejects.toThrow(OverloadedError);
+});
+
+test('throws StoreUnavailableError if the database ends the connection', async () => {
+  const read = readFrom(() => pool.query('select pg_terminate_backend(pg_backend_pid())') as Promise<never>);
+
+  await expect(read).rejects.toThrow(StoreUnavailableError);
 });

@@ -1,9 +1,10 @@
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { Foundation } from '#foundation';
-import { ProcessRole, toUnavailableError } from '#modules';
+import { StoreUnavailableError } from '#kernel';
+import { ProcessRole, withUnavailableErrors } from '#modules';
 import { openPool } from '#postgres';
-import { type HistoryFilter, type HistoryPage, PageOutOfRangeError, QueryHistory } from '#projections';
+import { type HistoryFilter, type HistoryPage, QueryHistory } from '#projections';
 import { OverloadedError } from '../edge/errors/errors.ts';
 
 /** Maximum number of accounts whose history is read at the same time. */
@@ -37,8 +38,7 @@ export class HistoryReadPool {
     try {
       return await read;
     } catch (error) {
-      if (error instanceof PageOutOfRangeError) throw error;
-      throw isTimeout(error) ? createOverloadedError() : toUnavailableError(error);
+      throw isTimeout(error) ? createOverloadedError() : error;
     } finally {
       if (--accountReads.waiting === 0) this.reads.delete(accountId);
     }
@@ -58,7 +58,7 @@ export const historyReadProviders: Provider = {
       onIdleError: (err) => log.warn({ err }, 'an idle history connection failed'),
     });
     await role.closeOnExit({ close: () => pool.end() });
-    return new HistoryReadPool(new QueryHistory(pool));
+    return new HistoryReadPool(new QueryHistory(withUnavailableErrors(pool)));
   },
 };
 
@@ -66,8 +66,13 @@ function createOverloadedError(): OverloadedError {
   return new OverloadedError('The query history is overloaded; retry later');
 }
 
-/** Whether the server cancelled the query (57014), or pg timed out. pg has no class or code for its own timeouts. */
+/**
+ * Whether the database is unavailable because the server cancelled the query (57014), or pg timed out. pg has no class or
+ * code for its own timeouts.
+ */
 function isTimeout(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return error.code === '57014';
-  return error instanceof Error && /timeout exceeded when trying to connect|Query read timeout/.test(error.message);
+  if (!(error instanceof StoreUnavailableError)) return false;
+  const { cause } = error;
+  if (cause instanceof pg.DatabaseError) return cause.code === '57014';
+  return cause instanceof Error && /timeout exceeded when trying to connect|Query read timeout/.test(cause.message);
 }
