@@ -69,39 +69,28 @@ const paidBy = [
   ['the cap of a key', capped],
 ] as const;
 
+/** Sends 64 concurrent requests for streams to the first gateways. */
+function askForStreams(account: TestAccount, gatewayCount: number): Promise<TestResponse[]> {
+  const among = gateways.slice(0, gatewayCount);
+  return ask({ account, lengths: equal(64), more: { stream: true }, directive: 'chunk_delay=5', among });
+}
+
 describe.each(paidBy)('concurrent streams without an output limit, paid by %s', (_, withMoney) => {
   test.each([1, 3])('are all complete if the money suffices for a few more streams: %i gateways', async (count) => {
     const account = await withMoney(70 * (ANSWER + QUESTION));
-    const among = gateways.slice(0, count);
-    const answers = await ask({
-      account,
-      lengths: equal(64),
-      more: { stream: true },
-      directive: 'chunk_delay=5',
-      among,
-    });
+    const answers = await askForStreams(account, count);
     expect(ends(answers)).toEqual({ stop: 64 });
     expect(await overrun(account)).toBe(0n);
   });
 
-  test.each([1, 3])(
-    'are complete as far as the money suffices, and none has an overrun: %i gateways',
-    async (count) => {
-      const account = await withMoney(40 * (ANSWER + QUESTION));
-      const among = gateways.slice(0, count);
-      const answers = await ask({
-        account,
-        lengths: equal(64),
-        more: { stream: true },
-        directive: 'chunk_delay=5',
-        among,
-      });
-      const { stop = 0 } = ends(answers);
-      expect(stop).toBeGreaterThanOrEqual(38);
-      expect(await overrun(account)).toBe(0n);
-      expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
-    },
-  );
+  test.each([1, 3])('are complete as far as the money suffices, without an overrun: %i gateways', async (count) => {
+    const account = await withMoney(40 * (ANSWER + QUESTION));
+    const answers = await askForStreams(account, count);
+    const { stop = 0 } = ends(answers);
+    expect(stop).toBeGreaterThanOrEqual(38);
+    expect(await overrun(account)).toBe(0n);
+    expect(Number(await world.fetchBalance(account))).toBeGreaterThanOrEqual(0);
+  });
 });
 
 test('shares a balance among concurrent non-streaming responses', async () => {
