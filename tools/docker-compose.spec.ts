@@ -84,7 +84,7 @@ test('the command in docs/settings.md writes all variables that .env must have',
 });
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
-(hasOpenssl ? test : test.skip)('the script creates certificates once, for the host name that roles connect to', () => {
+(hasOpenssl ? test : test.skip)('the script makes certificates for eventstore once, or again if ca.crt is gone', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'countinghouse-certificates-'));
   try {
     const [ca, node] = [path.join(directory, 'ca'), path.join(directory, 'node')];

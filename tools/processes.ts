@@ -1,4 +1,4 @@
-/** Starts processes from the build, measures them through /proc, and ends them by their id. */
+/** Starts programs and built apps as processes, measures them through /proc, and ends them by their id. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -114,7 +114,7 @@ export function readProcessUsage(pids: readonly number[]): ProcessUsage {
   return { cpuSeconds: ticks / TICKS_PER_SECOND, megabytes: (pages * PAGE_BYTES) / 1e6 };
 }
 
-/** Returns the ids of a process and all its descendants. */
+/** Returns the ids of a process and of its descendants, without those that other threads than the main one started. */
 export function listProcessTree(pid: number): number[] {
   const children = readProc(pid, `task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number);
   return [pid, ...children.flatMap(listProcessTree)];

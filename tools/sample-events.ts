@@ -67,7 +67,7 @@ interface Account extends SampleAccount {
   revision: number;
 }
 
-/** Opens `accounts` accounts, then appends holds and settlements to them in turn, `eventCount` events in all. */
+/** Opens accounts, then appends holds and settlements to them in turn: at least `eventCount` events in all. */
 export async function useManyAccounts(store: EventAppender, accounts: number, eventCount: number): Promise<void> {
   const all = Array.from({ length: accounts }, () => ({ id: randomUUID(), keyId: randomUUID(), revision: -1 }));
   let remaining = eventCount;

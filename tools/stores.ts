@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { formatEventStoreDbNodes } from '#eventstore';
 
 /**
- * The master key of all runs unless `MASTER_KEY` is set. Events on a server outlast a run, and the secrets in them are
- * encrypted under one master key.
+ * The master key of all runs with a server, unless `MASTER_KEY` is set. Events on a server outlast a run, and the
+ * secrets in them are encrypted under one master key.
  */
 const PROOF_MASTER_KEY = createHash('sha256').update('countinghouse proofs').digest('hex');
 

@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- gateways|ledger|volume|media|data|private]`: measures the cost of requests and events, and
- * compares it with other gateways in one run on one host. Prints tables for docs/performance.md.
+ * `npm run bench [-- gateways|ledger|volume|media|data|private]`: measures the cost of requests and events. Most
+ * requests are compared with a bare pass-through, and chats also with another gateway. Prints tables for
+ * docs/performance.md.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Compares the gateway, which has a durable ledger, with a bare pass-through and another gateway. One run measures
- * them in turns.
+ * Compares the gateway, which has a durable ledger, with a bare pass-through, another gateway and the upstream alone.
+ * One run measures all four in turns.
  */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';

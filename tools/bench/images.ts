@@ -1,4 +1,7 @@
-/** Compares images through the gateway with a bare pass-through that uses the same kind of file store, in one run. */
+/**
+ * Compares images through the gateway with a bare pass-through that uses the same kind of file store, and with the
+ * upstream alone, in one run.
+ */
 import path from 'node:path';
 import { ProofCluster } from '../cluster.ts';
 import { root, startProgram } from '../processes.ts';

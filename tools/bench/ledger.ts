@@ -75,7 +75,7 @@ export async function benchLedger(
   };
 }
 
-/** Publishes the price list that the charges refer to. Verifying the events on a server requires it. */
+/** Publishes the price list of the charges. `npm run ledger -- verify` requires it if the events stay on a server. */
 async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Promise<void> {
   const { version, lines } = readCatalogue().priceList;
   const command = { type: 'PublishPriceList', data: { version, lines, at: clock.now() } } as const;
@@ -85,7 +85,7 @@ async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Pr
 interface Opening {
   readonly clock: SystemClock;
   /**
-   * The id of the master key. Roles that find these accounts on a server check that they have the keys of all secrets.
+   * The id of the master key. If the events stay on a server, roles check there that they have the keys of all secrets.
    */
   readonly sealedUnder: string;
 }

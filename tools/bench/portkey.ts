@@ -11,7 +11,7 @@ const VERSION = '1.15.2';
 const DIRECTORY = path.join(root, '.bench/portkey');
 const PORT = 8787;
 
-/** With newer versions of hono, this version responds to every streaming request with an error. */
+/** With newer versions of hono, this version of the gateway responds to every streaming request with an error. */
 const MANIFEST = {
   private: true,
   dependencies: { '@portkey-ai/gateway': VERSION },

@@ -9,7 +9,7 @@ import { ENCAPSULATED_KEY_HEADER, generateKeys, openRequest, RESPONSE_NONCE_HEAD
 const MODEL = 'gpt-oss-120b';
 const USAGE = 'X-Tinfoil-Usage-Metrics';
 const REQUESTED_OUTPUT = /events=(\d+) bytes=(\d+)/;
-/** The reported usage has one token per four bytes of text. */
+/** The reported completion has one token per four bytes of text. */
 const BYTES_OF_TOKEN = 4;
 const ABOUT = { id: 'chatcmpl-1', created: 1, model: MODEL };
 

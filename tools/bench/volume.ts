@@ -88,7 +88,10 @@ export async function benchVolume({ events, dataDirs, print }: VolumeBench): Pro
   }
 }
 
-/** Uses the write path of requests, so that the account also has snapshots, as in production. */
+/**
+ * Uses the write path of requests, which also saves snapshots. They are signed with a random key, so the gateway does
+ * not use them.
+ */
 async function appendToOneAccount(foundation: Foundation, accountId: string, events: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();

@@ -1,7 +1,7 @@
 /**
  * `npm run prove:attacks [-- NAME…]`: tests guarantees of docs/security.md whose tests are too slow for `npm test`:
  * floods, slow clients, lost hosts, skewed clocks, full stores. Runs the attacks one after the other against the build,
- * only on this host. Prints a table; the exit code is 1 if a guarantee is broken.
+ * only on this host. Prints a table; the exit code is 1 if a guarantee is broken or an attack cannot be run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,10 +1,10 @@
 /**
- * `npm run prove:attestation [-- BUNDLE.json TIME owner/name]`: an attestation bundle is accepted unchanged and
- * rejected after any change. One at a time, the proof changes each bit of a real AMD report and its certificates up to
+ * `npm run prove:attestation [-- BUNDLE.json [TIME [owner/name]]]`: attestation evidence is accepted unchanged, and
+ * rejected after changes. One at a time, the proof changes each bit of a real AMD report and its certificates up to
  * AMD's root, each byte of a real Sigstore bundle, and each byte of a complete bundle with test keys. Then it changes
- * bundles at random. Changes outside of unverified locations are rejected; a random change may also have no effect.
- * Only `AttestationError` is thrown. With a file, the proof checks whether that bundle is accepted at the given time
- * with the pinned trust anchors, then changes its bytes.
+ * that bundle at random. Changes outside of unverified locations are rejected; a random change may also have no effect.
+ * Only `AttestationError` is thrown. With a file, the proof instead checks whether that bundle is accepted at the given
+ * time (now by default) with the pinned trust anchors, then changes it in the same ways.
  */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,8 +21,8 @@ import { AttestedEnclave } from '../../libs/testing/src/enclave/attested-enclave
 import { type BundleMutation, generateByteChanges, generateRandomChanges } from './attestation/changes.ts';
 
 /**
- * Locations whose changes are harmless: hints, values that are repeated in signed parts, and the parts of a certificate
- * other than its key, names and dates.
+ * Locations in which changes may be accepted: hints, values that are repeated in signed parts, and the certificate of
+ * the enclave, of which only the key, the names and the dates are verified.
  */
 const UNVERIFIED_LOCATIONS = /\/(mediaType|keyid|inclusionProof\/(rootHash|treeSize)|enclaveCert)$/;
 const LIVE = 'tinfoilsh/confidential-model-router';

@@ -22,7 +22,7 @@ const AGENT_MODEL_ALIASES: Readonly<Record<string, readonly string[]>> = { 'open
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** The environment of a client: without settings of the user, apart from the `PATH`, and with telemetry turned off. */
+/** The environment of a client: of the user's settings only the `PATH`, and a setting that turns off telemetry. */
 function createEnv(homeDir: string): Record<string, string> {
   return {
     PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,

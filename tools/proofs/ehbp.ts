@@ -2,7 +2,8 @@
  * `npm run prove:ehbp`: tests the encryption of private models with other implementations, in both directions. The
  * reference implementation in Go, OpenAI's client for Python over tinfoil-ehbp, and npm's ehbp call an enclave of the
  * sandbox through the gateway. Then the proxy and the gateway call the server of the Go implementation as an enclave.
- * Every request is charged once, and the ledger verifies. The programs are built and installed for the proof.
+ * Every call of an enclave is charged once, and the ledger verifies. The programs are built and installed for the
+ * proof.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -141,7 +142,7 @@ async function checkGoServer({ go, cluster, customer }: Scene, directory: string
     check(streamed === `Echo: ${text}`, 'the Go server returns the same text as a stream');
     check(
       receivedBodies.length === 2 && receivedBodies.every((body) => body.includes(text)),
-      'the Go server decrypted both requests, whatever their number of frames',
+      'the Go server decrypted both requests',
     );
     const one = (USAGE.prompt * 0.79125 + USAGE.completion * 1.31875) / 1e6;
     const cost = Number((balance - (await waitUntilSettled(cluster, customer))).toFixed(9));

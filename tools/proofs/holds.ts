@@ -1,8 +1,9 @@
 /**
- * `npm run prove:holds`: 64 concurrent responses of the most expensive model, without an output limit, with money for
- * 70 or for 40 of them. They are paid from a balance or within the limit of an API key, streaming or not, with one
- * gateway and with three. Everything that the money pays for is served, nothing stays unpaid, and no balance becomes
- * negative.
+ * `npm run prove:holds`: 64 concurrent responses of an expensive model, without an output limit, with money for 70 or
+ * for 40 of them, streaming or not, with one gateway and with three. They are paid from a balance, those of equal
+ * length also within the limit of an API key. With equal lengths, all 64 complete with money for 70, and at least 38
+ * with money for 40. With varying lengths and money for 40, at most 10 % of what is spent pays for truncated responses.
+ * At the end nothing is held and no balance is negative.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,7 @@ const MAX_LENGTH = 8_000;
 const MAX_TRUNCATED_SHARE = 0.1;
 
 interface ChatResult {
-  /** The finish reason, such as `stop` or `length`, or the status of an error response. */
+  /** The finish reason, such as `stop` or `length`; `nothing` without one; the status of an error response. */
   readonly outcome: string;
   readonly usd: number;
 }
@@ -153,7 +154,7 @@ async function prove(gateways: number): Promise<void> {
   }
 }
 
-/** Gives every gateway statistics of the model's response lengths, as in continuous operation. */
+/** Gives every gateway statistics of the response lengths of OTHER_MODEL, as in continuous operation. */
 async function seedLengthStats(cluster: ProofCluster): Promise<void> {
   const rich = await cluster.createCustomer(100);
   for (const api of cluster.gateways)

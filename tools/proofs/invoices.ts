@@ -1,8 +1,8 @@
 /**
  * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at the LND
  * node and the BTCPay Server of the sandbox. Payments are credited within 3 s (p99) if the node or a webhook reports
- * them, else within one polling cycle. Neither payment backend gets more polls per second than allowed. Afterwards the
- * ledger verifies with a drift of 0.
+ * them, else within one polling cycle and 5 s (p99). Neither payment backend gets more polls within a second than
+ * TOPUP_LOOKS_PER_SECOND plus 16. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request as forward } from 'node:http';

@@ -1,9 +1,9 @@
 /**
- * `npm run prove:jobs`: while videos of every kind are generated, the sagas or the gateway of the request are killed
- * (SIGKILL), or the sagas are paused for longer than a lease, at different times. Every video ends, and is paid once or
- * not at all. The provider's bill exceeds the ledger exactly by the costs that `ledger -- jobs` lists as open; once
- * these are closed, ledger and bill agree. Then 1,000 pending videos use at most 1 % of a core over 60 s, and after a
- * restart with 10,000, all that are due are resumed within 5 s, and all are listed within 5 s.
+ * `npm run prove:jobs`: while videos of every kind are generated, the sagas or a gateway are killed (SIGKILL), or the
+ * sagas are paused for longer than a lease, at different times. Every video ends, and is paid once or not at all. Lines
+ * of the provider's bill that are missing in the ledger are listed as open costs by `ledger -- jobs`; once these costs
+ * are closed, ledger and bill agree. Then 1,000 pending videos use at most 1 % of a core over 60 s, and after a restart
+ * with 10,000, all that are due are resumed within 5 s, and all are listed within 5 s.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

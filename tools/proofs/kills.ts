@@ -206,7 +206,7 @@ async function measureHoldReleaseMs(cluster: ProofCluster): Promise<number> {
 async function waitUntilNothingHeld(cluster: ProofCluster, customer: Customer): Promise<void> {
   const deadline = performance.now() + GIVEN_UP_AFTER_MS;
   while ((await cluster.fetchBalance(customer)).held_usd !== 0) {
-    if (performance.now() > deadline) throw new Error('the holds of a killed gateway were not released in time');
+    if (performance.now() > deadline) throw new Error('money was still held after a minute');
     await sleep(POLL_INTERVAL_MS);
   }
 }

@@ -39,13 +39,16 @@ async function prove(cluster: ProofCluster, customer: Customer, role: string, wo
   return Math.max(stopped, killed) <= TAKEN_OVER_WITHIN_MS;
 }
 
-/** Pauses a gateway during a response. @returns whether the hold was released in time and the response not charged */
+/**
+ * Pauses a gateway during a response.
+ * @returns whether the hold was released in time, and the response ended with an error and was not charged
+ */
 async function proveGateway(cluster: ProofCluster): Promise<boolean> {
   const { pid, readyLine } = await cluster.startRole('gateway', 'gateway 2');
   const { api } = JSON.parse(readyLine) as { api: string };
   const customer = await cluster.createCustomer(CREDIT_USD);
   const before = await cluster.fetchBalance(customer);
-  // The response costs more than the first hold. So the gateway must extend the hold, and finds the hold ended.
+  // The response costs more than the first hold. So the gateway must extend the hold, and finds that it has ended.
   const content = '[[sandbox tokens=20000 chunk_delay=40]]';
   const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content }], stream: true };
   const headers = { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' };

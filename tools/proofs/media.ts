@@ -116,7 +116,7 @@ async function prove(directory: string): Promise<boolean> {
   }
 }
 
-/** Checks that each recording was charged for 61 seconds, give or take one, whatever its encoding is. */
+/** Checks that each transcription, of recordings in all encodings, was charged for 61 seconds, give or take one. */
 async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${apiKey}` };
   const response = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });
@@ -125,7 +125,7 @@ async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): 
   const all = data.length >= 2 * Object.keys(ENCODED).length;
   const isCorrect = all && lengths.every((seconds) => Math.abs(seconds - SECONDS) <= 1);
   print(
-    `${data.length} recordings of ${SECONDS} s were charged for ${lengths.join(', ')} s: ${isCorrect ? 'ok' : 'FAILED'}`,
+    `${data.length} transcriptions of recordings of ${SECONDS} s were charged for ${lengths.join(', ')} s: ${isCorrect ? 'ok' : 'FAILED'}`,
   );
   return isCorrect;
 }

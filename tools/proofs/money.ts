@@ -3,8 +3,8 @@
  * Monero's node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules.
  * First the contract of payment backends runs against each network. Then the proof makes payments that are exact, too
  * low, too high, in parts, late, never confirmed, locked by their payer, or reversed by a reorganisation. It also pays
- * while the wallet server or the sagas are down. Each account ends with the paid amount, and the ledger verifies with a
- * drift of 0.
+ * while the wallet server or the sagas are down. Each invoice ends with the expected status, and its account with the
+ * expected balance. The ledger verifies with a drift of 0.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ interface Network {
 }
 
 /**
- * Copies the catalogue and adds variants of some methods whose invoices expire after a minute.
+ * Copies the catalogue and adds variants of some methods. The invoices of a variant expire after a minute.
  * @returns the directory
  */
 async function prepareCatalogue(directory: string): Promise<string> {

@@ -1,10 +1,10 @@
 /**
  * `npm run prove:pages`: a web page in a browser on the same host cannot spend money through the private proxy. In
  * Chromium, pages of another site, of another port, and of a name that is rebound to the proxy's port (DNS rebinding)
- * send every kind of request that a page can send, from images to preflighted requests. All attacks run with the
- * headers of Chromium, and also without the headers in which newer browsers report the origin of a request. No request
- * reaches the gateway's paid route. The same pages spend money through an unprotected proxy, and the user's own client
- * spends money through the private proxy. Chromium and its driver are installed for the proof.
+ * send the requests of pages/attacks.ts, from images to preflighted requests. All attacks run with the headers of
+ * Chromium, and also without the headers in which newer browsers report the origin of a request. No request reaches the
+ * gateway's paid route. The same pages spend money through an unprotected proxy, and the user's own client spends money
+ * through the private proxy. Chromium and its driver are installed for the proof.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -25,7 +25,7 @@ import { type Recorder, startRecorder } from './private/recorder.ts';
 
 /** A host name of the attacker. */
 const ATTACKER_HOST = 'evil.test';
-/** The address of the attacker: another loopback address of this host. */
+/** The address to which the host name leads before it is rebound: another loopback address of this host. */
 const ATTACKER_ADDRESS = '127.0.0.2';
 const LOADED_WITHIN_MS = 5_000;
 /** Maximum time until the first request arrives, and the idle time after which no more are expected. */
@@ -84,7 +84,7 @@ async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome
         await visit(browser, url, relay);
         const received = relay.takeReceived();
         responses.set(name, [...(responses.get(name) ?? []), ...received]);
-        // After rebinding, the name leads to the proxy. The page must come from the browser's cache.
+        // After rebinding, the name leads to the relay. The page must come from the browser's cache.
         if (received.some((line) => line.includes('/pages/'))) throw new Error(`the page of ${name} was not cached`);
         if ((await listPaidRequests(scene.gateway)).length > before) paid.push(`${name}, from ${origin}`);
       }
@@ -97,7 +97,7 @@ async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome
   return { responses, paid };
 }
 
-/** Loads all pages into the browser's cache while the name still leads to the attacker, with the port of the proxy. */
+/** Loads all pages into the browser's cache while the name still leads to the attacker, with the port of the relay. */
 async function cachePages({ packages }: Scene, profile: string, port: number): Promise<void> {
   const attacker = await startAttacker(ATTACKER_ADDRESS, port);
   const browser = await launchBrowser(packages, profile, `MAP ${ATTACKER_HOST} ${ATTACKER_ADDRESS}`);
@@ -133,7 +133,7 @@ function getPort(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** Shows that the attacks are effective: each of them spends money through an unprotected proxy. */
+/** Shows that the attacks are effective: each of them causes a paid request through an unprotected proxy. */
 async function proveCarelessProxy(scene: Scene, { apiKey }: Customer): Promise<void> {
   const proxy = await startWeakProxy(scene.gateway.url, apiKey);
   const relay = await startRelay(getPort(proxy), []);

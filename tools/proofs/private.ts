@@ -4,8 +4,8 @@
  * errors, enclave faults, disconnecting clients, key changes, and killed gateways and proxies. Then it searches for
  * these phrases in many encodings: in network traffic, the gateways' memory and heaps, all logs, the rows and files of
  * the database, and the output of the ledger. Phrases in requests to ordinary models are found. Every complete response
- * is charged once, apart from a few whose gateway was killed before it charged them. The ledger agrees with the
- * enclaves' bill, and it verifies with a drift of 0.
+ * is charged once, apart from a few whose gateway was killed before it charged them. Before any fault the ledger agrees
+ * with the enclaves' bill, and at the end it verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -149,7 +149,7 @@ class Proof {
     );
     await sleep(SLOW_FIRST_MS);
     const searched = await searchMemory(this.scene, this.secrets, 'during responses');
-    check(underWay > 0, `${underWay} of ${SLOW_REQUESTS} responses were in progress while memory was searched`);
+    check(underWay > 0, `${underWay} of ${SLOW_REQUESTS} responses were still in progress after the search of memory`);
     this.searched.push(...searched);
     const outcomes = [...fast, ...(await Promise.all(slow)).flat()];
     this.served.push(...outcomes);

@@ -1,11 +1,11 @@
 /**
  * `npm run prove:races`: many concurrent requests on a balance that pays for only some of them, with one gateway and
- * with three on the same stores. Exactly the affordable number is served, and the balance never becomes negative.
+ * with three on the same stores. Exactly the affordable number is served, and the balance ends at 0.
  *
  * With `EVENTSTORE_URL`, events are stored on that server. With `PROVE_EVENTSTORE_START` and
  * `PROVE_EVENTSTORE_PID_FILE`, the server is also frozen and killed during additional races. Requests that get 503 are
- * then retried until the balance is used up. Exactly the affordable number is charged, and every served request is
- * charged once.
+ * then retried, and more requests spend the rest of the balance. Exactly the affordable number is charged, and every
+ * served request is charged once.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -67,7 +67,7 @@ async function sendRequests(
   return (await Promise.all(Array.from({ length: requests }, isUnavailable))).filter(Boolean).length;
 }
 
-/** Sends all requests and retries those that get 503. Once nothing is held, spends the remaining balance. */
+/** Sends all requests and retries those that get 503. Once nothing is held, spends the rest of the balance. */
 async function sendUntilRejected(race: Race, disturbed: Promise<void>, responses: RaceResponses): Promise<void> {
   let retryCount = await sendRequests(race, REQUESTS, responses);
   await disturbed;

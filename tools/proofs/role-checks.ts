@@ -8,7 +8,7 @@ const CREDIT_USD = 1;
 /** Creates work for a role and waits until the role has done it. */
 export type RoleCheck = (customer: Customer) => Promise<void>;
 
-/** The projector adds a request to the history; the sagas credit a payment, which also requires the projector. */
+/** The projector adds a request to the history; the sagas credit a payment. */
 export function createRoleChecks(cluster: ProofCluster): Readonly<Record<string, RoleCheck>> {
   const [api = ''] = cluster.gateways;
   const countHistory = async ({ apiKey }: Customer): Promise<number> => {

@@ -1,7 +1,8 @@
 /**
  * `npm run prove:schema`: Schemathesis generates valid and invalid requests from `/openapi.json`, with a key that
- * has money, with one that has none, and without a key. No response is a server error or has an undocumented status or
- * schema. With money, every operation succeeds at least once. Schemathesis is installed in `.proofs/` for the proof.
+ * has money, with one that has none, and without a key. No response is a server error or has an undocumented status,
+ * content type, header or schema. With money, every operation outside EXCLUDED_PATHS succeeds at least once.
+ * Schemathesis is installed in `.proofs/` for the proof.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -150,7 +151,7 @@ function listNeverServed({ paths }: Document, responses: readonly RecordedRespon
 async function waitUntilAllEnded(cluster: ProofCluster, customer: Customer): Promise<boolean> {
   const deadline = performance.now() + ENDED_WITHIN_MS;
   for (;;) {
-    // The credit id is used, because one of the requests has revoked the key.
+    // The credit id is used, because a generated request may have revoked the key.
     const { held_usd } = await post(`${cluster.gateways[0]}/credits/balance`, { credit_id: customer.creditId });
     if (held_usd === 0) return true;
     if (performance.now() > deadline) {

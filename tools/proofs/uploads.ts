@@ -1,7 +1,8 @@
 /**
  * `npm run prove:uploads`: 50 concurrent uploads of 25 MB to one gateway: files that are rejected after they were read,
- * audio to transcribe, and images to edit. The gateway needs less than 300 MB more at its peak and serves other
- * requests at the same time. Afterwards no file is left on disk.
+ * audio to transcribe, and images to edit. The gateway needs less than 300 MB more at its peak and responds to other
+ * requests at the same time. Afterwards no file is left on disk. If a gateway is killed, the next one deletes its
+ * files.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';

@@ -1,9 +1,9 @@
 /**
- * `npm run prove:wallets [-- MOMENTS]`: wallets of every mode are connected at once. During their first payments, a
- * gateway or sagas process is killed (SIGKILL), or paused for longer than its lease (SIGSTOP, SIGCONT), at several
- * times. If a wallet can pay, exactly one payment is made and credited within 30 s after the last restart. No log
- * contains the secret of a wallet or a preimage. Then 500 concurrent charges that cross the threshold cause one
- * attempt, and 64 open holds cause none.
+ * `npm run prove:wallets [-- MOMENTS]`: wallets of eleven kinds are connected at once. During their first payments, a
+ * gateway or sagas process is killed (SIGKILL), or paused for longer than a lease (SIGSTOP, SIGCONT), at several times.
+ * If a wallet can pay, exactly one payment is made, and credited within 30 s after the process runs again; others make
+ * none. No log contains the secret of a wallet or a preimage. Then 500 concurrent charges that cross the threshold
+ * cause one payment, and 64 open holds cause none.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import path from 'node:path';
 import { type Customer, ProofCluster, post } from '../cluster.ts';
 
 const WITHIN_MS = 30_000;
-/** Longer than a lease, which lasts ten seconds. */
+/** Longer than a lease, which lasts eight seconds. */
 const STOPPED_MS = 12_000;
 const POLL_INTERVAL_MS = 20;
 const SETTLING_MS = 3_000;
@@ -64,7 +64,7 @@ class Proof {
 
   constructor(readonly cluster: ProofCluster) {}
 
-  /** The gateway in which no fault is injected. */
+  /** The gateway that was started last. */
   private get observer(): string {
     return this.cluster.gateways.at(-1) as string;
   }
@@ -94,7 +94,7 @@ class Proof {
 
   /**
    * Connects a wallet. If the first gateway does not respond with 200 in time, the same request is sent to the other
-   * one.
+   * gateway.
    */
   private async connect({ customer }: MonitoredWallet): Promise<void> {
     const body = { nwc_url: this.urls.get(customer) };

@@ -68,7 +68,7 @@ describe('declared names', () => {
     ]);
   });
 
-  test('count as keys of objects, unless the key is quoted', () => {
+  test('count as keys of objects, unless the key is quoted or computed', () => {
     const text = "send({ asked: 1, told, asked() {}, 'x-asked': 2, [asked]: 3 });";
     expect(listNames('identifiers', text).sort()).toEqual([
       'objectKey asked',
@@ -92,7 +92,7 @@ describe('declared names', () => {
     expect(listNames('identifiers', text)).toEqual(['importAlias told', 'typeParameter Asked']);
   });
 
-  test('count as members of unions of strings in types, not where the union names properties', () => {
+  test('count as members of unions of strings in type aliases, not where the union names properties', () => {
     const text =
       "type Kind = 'asked' | 'never told' | 'new'; type Part = Omit<Kind, 'told' | 'new'>; let x: 'told' | 'new';";
     expect(listNames('identifiers', text)).toEqual(['literal asked']);
@@ -123,7 +123,7 @@ describe('a name that stays', () => {
     ]);
   });
 
-  test('is exempt as a property if it is a column; a cell lists several', () => {
+  test('is exempt as a property if it is a column; a row of the glossary can name several', () => {
     expect(listNames('identifiers', 'interface Row { told_at: Date; asked_by: string }')).toEqual([]);
     expect(listNames('identifiers', 'const asked_by = 1;')).toEqual(['variable asked_by']);
   });
@@ -138,7 +138,7 @@ describe('a name that stays', () => {
     expect(listNames('identifiers', "type Code = 'too_much_asked' | 'other';")).toEqual([]);
   });
 
-  test('is exempt as a property in files that describe the wire', () => {
+  test('can be any property or type in a file of requests, but no variable', () => {
     const text = 'class AskedBody { asked = 1 } const { told } = body; const asked = { told: 1 };';
     expect(listNames('identifiers', text, 'apps/gateway/src/x.requests.ts')).toEqual(['variable asked']);
   });
@@ -150,7 +150,7 @@ describe('functions', () => {
     expect(listNames('functions', text)).toEqual(['function textOf', 'variable usageIn']);
   });
 
-  test('count if they are named by a bare participle, adjective or adverb; values and getters do not', () => {
+  test('count if they are named by a bare participle; values and getters do not', () => {
     const text = 'function listing() {} class Log { parsed() {} get heading() { return 1 } setting = 1; feed() {} }';
     expect(listNames('functions', text)).toEqual(['function listing', 'method parsed']);
   });
@@ -192,7 +192,7 @@ describe('texts', () => {
     expect(listNames('texts', `f(\`select facts from \${table} where facts\`);`)).toEqual([]);
   });
 
-  test('are names of tests, in every file', () => {
+  test('are names of tests, also in specs', () => {
     const text = `test('facts', f); describe.each(rows)('told %s', f); test.skip(\`asked \${a} told\`, f); run('facts told');`;
     expect(listNames('texts', text, 'libs/a.spec.ts')).toEqual([
       'title facts',
@@ -202,7 +202,7 @@ describe('texts', () => {
     ]);
   });
 
-  test('are pages, without code', () => {
+  test('are pages, without code and addresses', () => {
     expect(listNames('docs', 'facts `facts` https://x.test/facts', 'docs/a.md')).toEqual(['page facts']);
   });
 });
@@ -233,7 +233,7 @@ describe('the baseline', () => {
     expect(compareCounts({ a: 1, b: 2, c: 3 }, { a: 2, b: 1, c: 3 })).toEqual({ higher: ['a'], lower: ['b'] });
   });
 
-  test('never rises', () => {
+  test('falls to lower counts, does not rise to higher ones, and includes new metrics', () => {
     expect(lowerBaseline({ a: 1, b: 2 }, { a: 2, b: 1 })).toEqual({ next: { a: 1, b: 1 }, raised: ['a'] });
     expect(lowerBaseline({}, { a: 2 })).toEqual({ next: { a: 2 }, raised: [] });
   });

@@ -6,7 +6,7 @@ import { StartError } from '#foundation';
 
 const USAGE = 'Usage: npm run catalogue -- check [directory] | import --from openrouter [--margin 1.055] <file>';
 
-/** Runs the catalogue command line: validates data files, or converts lists of other services to catalogue entries. */
+/** Runs the catalogue command line: validates the data files, or converts OpenRouter's list to catalogue entries. */
 function main(): void {
   const options = { from: { type: 'string' }, margin: { type: 'string', default: '1.055' } } as const;
   const { positionals, values } = parseArgs({ allowPositionals: true, options });

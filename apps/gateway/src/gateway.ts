@@ -91,7 +91,7 @@ async function createApp(role: ProcessRole, extraModules: readonly Type[]): Prom
   return app;
 }
 
-/** Adds the hooks that every request passes, whichever route serves it. */
+/** Adds the hooks of all routes, and the handlers of requests that Node would not pass on to Fastify. */
 function registerHooks(fastify: FastifyInstance): void {
   registerUnsupportedRequestHandlers(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
@@ -104,7 +104,8 @@ function registerHooks(fastify: FastifyInstance): void {
 }
 
 /**
- * Sets the headers of every response, also of those sent before the other hooks run: the request id, and CORS access.
+ * Sets the headers that every response has: the request id, and access from any origin. Also called for errors of the
+ * framework, which are sent without the hooks.
  */
 function setCommonHeaders({ id }: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'x-request-id': id, 'access-control-allow-origin': '*' });
@@ -138,7 +139,7 @@ function truncatePath(url: string): string {
   return path.length > MAX_QUOTED_PATH_CHARACTERS ? `${path.slice(0, MAX_QUOTED_PATH_CHARACTERS)}…` : path;
 }
 
-/** Returns the base URL of the audio API, which has its own port if AUDIO_PORT is set. */
+/** Listens on AUDIO_PORT, if it is set. Returns the base URL of the audio API: on that port, else on the main port. */
 async function listenForAudio(
   app: NestFastifyApplication,
   { audioPort, host }: Settings,

@@ -16,14 +16,14 @@ export interface ShutdownDependencies {
   readonly host: HttpAdapterHost;
 }
 
-/** Shuts the gateway down once the requests in flight have ended, at the latest after the shutdown timeout. */
+/** Shuts the gateway down: waits for the drain delay, then for the requests in flight, up to the shutdown timeout. */
 export class Shutdown implements BeforeApplicationShutdown {
   constructor(private readonly dependencies: ShutdownDependencies) {}
 
   /**
    * Reports that the process is not ready, and serves for the drain delay, in which load balancers notice this. Then
    * accepts no new connections and finishes the running requests. Those still running after the shutdown timeout are
-   * settled as they are.
+   * aborted, and their holds are settled or released.
    */
   async beforeApplicationShutdown(): Promise<void> {
     const { settings, readiness, connections, billing, host } = this.dependencies;
@@ -33,7 +33,7 @@ export class Shutdown implements BeforeApplicationShutdown {
     await delay(drainDelayMs);
     const { httpAdapter } = host;
     const closed = httpAdapter.close();
-    // A request whose client has disconnected no longer occupies a connection, but must still be settled.
+    // A request whose client has disconnected no longer occupies a connection, but its hold must still end.
     await Promise.all([billing.drain(shutdownTimeoutMs), connections.waitUntilIdle(shutdownTimeoutMs)]);
     const closeTimer = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), CLOSE_DELAY_MS);
     await closed;

@@ -194,7 +194,7 @@ describe('a repeated request', () => {
     expect((await resendRequest(exchange, world.api, JSON.stringify(reversed))).status).toBe(409);
   });
 
-  test('stores no further response', async () => {
+  test('is neither stored as a further response nor sent to a provider', async () => {
     const keys = await select('select key from gateway.answers order by key');
     expect(keys.map(({ key }) => key).sort()).toEqual([...(await storedColumn('gateway.answers', 'key'))].sort());
     expect(tap.takeReceived()).toEqual([]);
@@ -230,7 +230,7 @@ describe('a proof', () => {
 
 describe('a conversation', () => {
   test.each(clients.continuations.map(({ exchange }) => exchange.name))(
-    'continues, and its provider receives all of it: %s',
+    'continues, and its provider receives the same requests as from the earlier build: %s',
     async (name) => {
       const { exchange, upstream } = clients.continuations.find((each) => each.exchange.name === name) ?? {};
       tap.takeReceived();
@@ -240,7 +240,7 @@ describe('a conversation', () => {
     },
   );
 
-  test('rejects a modified compaction, and ignores modified reasoning', async () => {
+  test('rejects a modified compaction, and accepts modified reasoning', async () => {
     for (const prefix of ['chat-reasoning.', 'chat-compaction.']) {
       const { exchange } = clients.continuations.find(({ exchange: { body } }) => body?.includes(prefix)) ?? {};
       const other = exchange?.body?.replace(prefix, 'chat-other.');
@@ -346,7 +346,7 @@ describe('stored names', () => {
   });
 });
 
-test('writes the same actors and other metadata of events as the earlier build', async () => {
+test('writes only known actors, and exactly the known metadata fields, of events', async () => {
   const end = await lastStoredPosition();
   const sql = `select distinct regexp_replace(metadata->>'actor', '[0-9a-f-]{24,36}$', '<id>') as actor
                  from es.events where position <= $1`;

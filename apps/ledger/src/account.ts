@@ -6,7 +6,7 @@ import { withPool } from './keys.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Prints the internal id of an account, and the losses that the operator recently absorbed for it, if any. */
+/** Prints the internal id of an account, and the losses of the last hour in which the operator absorbed any for it. */
 export async function printAccount(
   foundation: Foundation,
   idOrCreditId: string,
@@ -23,8 +23,8 @@ export async function printAccount(
 }
 
 /**
- * Returns the internal id of an account, as used in events and tables. This requires the master keys, because the
- * `credit_id` is not stored.
+ * Returns the internal id of an account, as used in events and tables. A `credit_id` is not stored, so finding its
+ * account requires the master keys.
  * @param idOrCreditId the `credit_id` or the internal id
  * @returns undefined if there is no such account
  * @throws StartError if no account is found, but a master key is missing under which the account may exist

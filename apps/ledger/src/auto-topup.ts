@@ -2,7 +2,7 @@ import { AUTO_TOPUP, type AutoTopupEvent } from '#domain';
 import { StartError } from '#foundation';
 import { type EventReader, formatUsd, money, NO_STREAM, toStreamName } from '#kernel';
 
-/** Prints the automatic top-ups of an account: one line per event with its booking time. */
+/** Prints the events of the automatic top-ups of an account: one line each, with the booking time of the event. */
 export async function printAutoTopups(
   store: Pick<EventReader, 'read'>,
   accountId: string,

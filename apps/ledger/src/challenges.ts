@@ -26,7 +26,7 @@ export async function printChallenges(
     const isUsable = ({ usableUntil, state }: ChallengeView) => usableUntil >= now || state === 'running';
     const [usable, unclaimed] = [owed.filter(isUsable), owed.filter((challenge) => !isUsable(challenge))];
     print(`${owed.length} payments are unused or partly used: ${formatOwedTotals(owed)}`);
-    print(`${usable.length} can still be used: ${formatOwedTotals(usable)}`);
+    print(`${usable.length} can still be used or are in use: ${formatOwedTotals(usable)}`);
     for (const challenge of usable) print(formatOwedLine(challenge));
     print(
       `${unclaimed.length} can no longer be used: ${formatOwedTotals(unclaimed)}${describeForfeitRule(settings.unclaimedAfterDays)}`,
@@ -44,10 +44,10 @@ export async function printChallenges(
 
 function describeForfeitRule(days: number | undefined): string {
   if (days === undefined) return '; unused amounts stay owed, because UNCLAIMED_AFTER_DAYS is not set';
-  return `; unused amounts become income ${days} days later (UNCLAIMED_AFTER_DAYS)`;
+  return `; unused amounts become income ${days} days after their last possible use (UNCLAIMED_AFTER_DAYS)`;
 }
 
-/** Formats the totals that the trial balance shows as `challenge:available` and `challenge:held`. */
+/** Formats two totals. For all challenges, the trial balance has them as `challenge:available` and `challenge:held`. */
 function formatOwedTotals(challenges: readonly ChallengeView[]): string {
   const [available, held] = [
     formatTotal(challenges.map((challenge) => challenge.available)),

@@ -80,7 +80,10 @@ function formatUsage(): string {
   return `Usage: npm run ledger -- ${lines.join(' | ')}`;
 }
 
-/** Returns the command and its positional arguments. @throws StartError with the usage text */
+/**
+ * Returns the command and its positional arguments.
+ * @throws StartError with the usage text if there is no such command, or it has other arguments or options
+ */
 function parseCommand(positionals: readonly string[], options: { readonly [name in OptionName]?: string }) {
   const [name, rest] = [2, 1].flatMap((length) => {
     const commandName = positionals.slice(0, length).join(' ');
@@ -100,10 +103,10 @@ function parseCommand(positionals: readonly string[], options: { readonly [name 
 }
 
 /**
- * Runs a command of the finance command line, such as `verify` or `replay`.
+ * Runs a command of the ledger command line, such as `verify` or `replay`.
  * @param args the arguments after `npm run ledger --`
  * @returns false if the command found a problem
- * @throws Error with a message for the operator: StartError, or an error of `parseArgs`
+ * @throws Error whose message is for the operator, such as a StartError or an error of `parseArgs`
  */
 export async function runLedgerCommand(
   args: string[],

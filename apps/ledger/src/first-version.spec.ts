@@ -105,13 +105,13 @@ test('the events result in the trial balance, account balances and key usage of 
   expect(Object.fromEntries(keys.map((row) => [row.key_id, row.used_in_all]))).toEqual(books.usedOfKeys);
 });
 
-test('the read models verify with drift 0', async () => {
+test('verify prints drift 0', async () => {
   const lines = await verified();
   expect(Number.parseInt(lines[0] ?? '', 10)).toBeGreaterThanOrEqual(stored.length);
   expect(lines.at(-1)).toBe('drift 0');
 });
 
-test('the top-up workflow reads the events from the start and causes no other events', async () => {
+test('the top-up workflow processes the events of the first version without causing another one', async () => {
   await applied("select position as min from es.checkpoints where reader = 'topups'");
   await world.waitUntil(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
   const added = (await world.listEvents()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
@@ -175,14 +175,14 @@ describe('the master key of the first version', () => {
   const other = randomBytes(32).toString('hex');
   const own = { 'x-credit-id': ACCOUNT.creditId };
 
-  test('is known from the events, so that no gateway starts with another one', async () => {
+  test('is known from the events, so that a gateway with only another key does not start', async () => {
     const first = stored.find(({ type }) => type === 'KeyCreated')?.data as KeyCreated['data'];
     expect(await one('select id from es.master_keys')).toBe(first.secret.key);
     await expect(world.startGateway({ masterKeys: [other] })).rejects.toThrow(`fingerprint ${first.secret.key}`);
     expect(await one('select count(*) from es.master_keys')).toBe('1');
   });
 
-  test('can be replaced while gateways run: those with both share API keys and charge a repeat once', async () => {
+  test('can be replaced while gateways run: those with both keys share API keys and idempotency keys', async () => {
     const widened = await world.addGateway({ masterKeys: [MASTER_KEY, other] });
     const switched = await world.addGateway({ masterKeys: [other, MASTER_KEY] });
     expect(await one('select count(*) from es.master_keys')).toBe('2');
@@ -200,6 +200,8 @@ describe('the master key of the first version', () => {
       expect((await asked(reader)).headers.get('idempotent-replayed')).toBe('true');
       expect((await world.listEvents(ACCOUNT)).length - before).toBe(2);
     }
-    await expect(world.startGateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow('restore it, alone or after a new');
+    await expect(world.startGateway({ masterKeys: [MASTER_KEY] })).rejects.toThrow(
+      'restore the missing key, alone or after a new',
+    );
   });
 });

@@ -22,7 +22,7 @@ export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databas
   });
 }
 
-/** Retires a master key: processes then start without it, and all data under it is lost. */
+/** Retires a master key: processes then start without it, and all data that is sealed or hashed with it is lost. */
 export async function retireKeyByFingerprint(
   { databaseUrl, settings }: Foundation,
   id: string,

@@ -16,7 +16,7 @@ import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
-/** A model that costs 0.01 USD per request, whatever its length. */
+/** A model that costs 0.01 USD per request of any length. */
 const FLAT = { model: 'countinghouse/flat' };
 const HOUR = 3_600_000;
 
@@ -257,7 +257,7 @@ describe('challenges', () => {
       0,
       [
         '2 payments are unused or partly used: 0.0115 USD are owed, 0.0115 USD are held',
-        '2 can still be used: 0.0115 USD are owed, 0.0115 USD are held',
+        '2 can still be used or are in use: 0.0115 USD are owed, 0.0115 USD are held',
         line(new RegExp(`${OWED}  paid, web/search: 0.0115 USD owed, until .*, btc-lightning at lnd as ${OWED}$`)),
         line(new RegExp(`${HELD}  running, web/search: 0 USD owed, 0.0115 USD held, until `)),
         '0 can no longer be used: 0 USD are owed, 0 USD are held; unused amounts stay owed, because UNCLAIMED_AFTER_DAYS is not set',
@@ -349,7 +349,7 @@ describe('an invalid call prints nothing and fails with a message of one line:',
   });
 });
 
-test('refuses to retire a configured master key, and reports a missing key instead of an unknown account', async () => {
+test('keys forget rejects a configured key; account reports a missing key, not an unknown account', async () => {
   const [line = ''] = (await ledger('keys')).lines;
   const [id = ''] = line.split(':');
   expect(line).toMatch(/: in use, since /);
@@ -363,12 +363,12 @@ test('refuses to retire a configured master key, and reports a missing key inste
   expect(await elsewhere({ DATA_DIR: empty })).toContain(id);
   expect(await readdir(empty)).toEqual([]);
   await expect(TestWorld.open({ DATABASE_URL: world.databaseUrl, DATA_DIR: empty })).rejects.toThrow(
-    `DATA_DIR has no master.key, but there are secrets under the key with the fingerprint ${id}`,
+    `DATA_DIR has no master.key, but the installation uses the key with the fingerprint ${id}`,
   );
   expect(await readdir(empty)).not.toContain('master.key');
 });
 
-test('the built program prints errors only to standard error', async () => {
+test('the built program prints its usage only to standard error', async () => {
   const { code, lines, complaint } = await builtLedger('audit');
   expect([code, lines]).toEqual([1, []]);
   expect(complaint).toMatch(/^Usage: npm run ledger -- verify [^\n]+\n$/);

@@ -10,9 +10,9 @@ interface SkipParams {
 }
 
 /**
- * Approves skipping the event that blocks a read model, and records who approved it, when and why. Rows then differ
- * from the events, so `verify` reports the event until a rebuild has applied it.
- * @throws StartError if this event does not block the read model
+ * Approves skipping the event that blocks a read model, and records who approved it, when and why. The rows then lack
+ * the event, so `verify` reports it until a rebuild has applied it.
+ * @throws StartError if the read model is not blocked by the event at this position
  */
 export async function skipBlockingEvent(
   { databaseUrl, store }: Foundation,

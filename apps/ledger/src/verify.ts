@@ -14,15 +14,15 @@ import {
 import { Auditor } from './audit/auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
 
-/** Maximum number of printed differences. All of them are counted. */
+/** Maximum number of printed differences. Differences beyond it are only counted. */
 const MAX_PRINTED_DIFFERENCES = 100;
-/** How long a running projector may take to apply the events that were appended before the comparison. */
+/** How long a running projector may take to apply the events that were read for the comparison. */
 const CATCH_UP_TIMEOUT_MS = 5_000;
 
 /**
  * Replays all events, compares every row of every read model as of its checkpoint, and audits the events themselves.
- * The read models are read in one database snapshot, so it can run while the service runs. Skipped events, and events
- * that a read model does not apply in time, are differences.
+ * The read models are read in one database snapshot, so that the service may run. Skipped events, and events that a
+ * read model does not apply in time, are differences.
  * @returns true if there are no differences
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {

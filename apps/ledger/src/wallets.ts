@@ -80,7 +80,7 @@ class CoinBalances {
   }
 }
 
-/** Returns the names of a coin and of the unit in which its wallets count. */
+/** Returns the headings of the amounts: in coins and in the unit in which wallets count, or one for an unknown coin. */
 function getUnitNames(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
   return terms ? [coin, terms.unit?.name ?? 'units'] : [`${coin} units`];
 }

@@ -51,7 +51,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Sends a request with an idempotency key, which is charged once. */
+/** Sends the request that is charged once, because it has the same idempotency key each time. */
 function asked(of: TestWorld) {
   const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': key };
   return of.send('POST', '/v1/chat/completions', { body: CHAT, headers });
@@ -109,7 +109,7 @@ test('a backup is not restored into a database with data', async () => {
   await expect(refused).rejects.toThrow('es.events has rows');
 });
 
-test('a restored installation has the balances, keys and charged responses, and verifies with drift 0', async () => {
+test('a restored installation has the balance, API key and saved response of an account, and no drift', async () => {
   await restoreBackup(listDatabases(target.url, undefined), backup);
   const wrong = TestWorld.open({ DATABASE_URL: target.url, MASTER_KEY: randomBytes(32).toString('hex') });
   await expect(wrong).rejects.toThrow(`lacks the key with the fingerprint ${saved.masterKeys[0]}`);

@@ -8,8 +8,8 @@ import { StartError } from '#foundation';
 import { type Manifest, readManifest, type SavedTable } from './manifest.ts';
 
 /**
- * Reads a backup completely. Checks that every file is unchanged and has the expected number of rows, and that the
- * events of every stream are complete and in order.
+ * Reads a backup completely. Checks that the file of every table is unchanged and has the expected number of rows. Also
+ * checks that the positions of events increase, and that the revisions of every stream start at 0 and have no gaps.
  * @throws StartError for the first problem
  */
 export async function checkBackup(directory: string): Promise<Manifest> {
@@ -36,7 +36,7 @@ async function checkTable(directory: string, { name, columns, file, rows, sha256
 const NEWLINE = 0x0a;
 
 /**
- * Counts rows in the text format of COPY: one line per row, with tabs between columns. Both characters are escaped in
+ * Counts rows in the text format of COPY: one line per row, with tabs between columns. Newlines and tabs are escaped in
  * values (https://www.postgresql.org/docs/current/sql-copy.html).
  */
 class LineCounter {
@@ -74,7 +74,9 @@ class EventLineChecker extends LineCounter {
     const [position = '', stream = '', revision = ''] = this.columnIndexes.map((at) => values[at]);
     const next = (this.revisions.get(stream) ?? -1) + 1;
     if (BigInt(position) <= this.position || Number(revision) !== next)
-      throw new StartError(`${this.filePath}: the event at position ${position} is not the next one of ${stream}.`);
+      throw new StartError(
+        `${this.filePath}: the event at position ${position} of ${stream} is out of order, or one is missing.`,
+      );
     this.position = BigInt(position);
     this.revisions.set(stream, next);
   }

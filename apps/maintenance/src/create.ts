@@ -12,13 +12,13 @@ import { createClient } from '#postgres';
 import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
 import { createManifest, MANIFEST_FILE, type Manifest, type SavedTable, toTableFileName } from './manifest.ts';
 
-/** Only the owner may read a backup, because it contains all accounting data. */
+/** Only the owner may read a backup, because it contains data of customers. */
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 
 /**
- * Saves the data that cannot be rebuilt, as a consistent snapshot of each database. The service may run. The directory
- * gets its final name after all data is on the disk.
+ * Saves the data that cannot be rebuilt, as a consistent snapshot of each database, but not events in EventStoreDB. The
+ * service may run. The directory gets its final name after all data is on the disk.
  * @throws StartError if the directory exists
  */
 export async function createBackup(

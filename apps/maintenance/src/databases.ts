@@ -16,8 +16,8 @@ export interface BackupTable {
 }
 
 /**
- * Tables of the main database that a backup requires. All others, except CONTENT_TABLES, are rebuilt from the events or
- * by triggers, or are useless later, such as leases and counters.
+ * Tables of the main database that a backup requires. All others, except CONTENT_TABLES, are rebuilt from the events,
+ * by triggers or by migrations, or are useless later, such as leases and counters.
  */
 const EVENT_TABLES: readonly BackupTable[] = [
   { name: 'es.events', order: 'position' },

@@ -21,7 +21,7 @@ export interface Manifest {
   readonly createdAt: string;
   /** Where the events are. A backup contains them only if they are in PostgreSQL. */
   readonly factsIn: 'PostgreSQL' | 'EventStoreDB';
-  /** Fingerprints of the master keys under which secrets in the backup are sealed. */
+  /** Fingerprints of the master keys of the installation, except those that were retired. */
   readonly masterKeys: readonly string[];
   /** Ids of the migrations that define the format of the rows. */
   readonly migrations: readonly string[];

@@ -1,4 +1,4 @@
-/** Tests that real client libraries can use an enclave through the proxy when only their base URL is changed. */
+/** Tests that real client libraries can use an enclave if their base URL is that of the proxy. */
 import { randomUUID } from 'node:crypto';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
@@ -93,7 +93,7 @@ describe('openai', () => {
 describe('@anthropic-ai/sdk', () => {
   const asked = (content: string) => ({ model: 'claude-sonnet-5', max_tokens: 500, messages: user(content) });
 
-  test('returns a non-streaming and a streamed message, charged by the enclave’s usage', async () => {
+  test('returns a non-streaming message, which is charged by its stated usage, and a streamed message', async () => {
     const message = await anthropic.messages.create(asked(ASKING));
     expect(message).toMatchObject({
       type: 'message',
@@ -215,7 +215,7 @@ describe('a failed request', () => {
     expect((await openai.chat.completions.create({ model: MODEL, messages: user(ASKING) })).choices).toHaveLength(1);
   });
 
-  test('passes on the status of a rejection by the gateway', async () => {
+  test('has the status with which the gateway rejects it', async () => {
     const poor = await start(await world.createAccount());
     expect(await refusalOf(openaiAt(poor).chat.completions.create(chat(ASKING, false)))).toMatchObject({ status: 402 });
     const refused = refusalOf(

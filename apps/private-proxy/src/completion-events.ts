@@ -71,13 +71,13 @@ export async function* limitSize(bytes: AsyncIterable<Uint8Array>): AsyncGenerat
 export interface CompletionEvent {
   /** Without the blank line at its end. */
   readonly text: string;
-  /** The JSON data; undefined for a comment and for `[DONE]`. */
+  /** The JSON data; undefined for `[DONE]` and for events without data, such as comments. */
   readonly chunk?: JsonObject;
 }
 
 /**
  * Yields the events of a streamed completion in batches, as they arrive. The last event is `[DONE]`.
- * @throws ProxyError after earlier batches, if an event is invalid or the stream ends without `[DONE]`
+ * @throws ProxyError after earlier batches, if an event is invalid or too long, or the stream ends without `[DONE]`
  */
 export async function* parseEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<readonly CompletionEvent[]> {
   const parser = new SseParser();
@@ -106,7 +106,7 @@ function parseEvent(text: string): CompletionEvent {
   const data = parseSseData(text);
   if (data === undefined || data === SSE_DONE) return { text };
   const chunk = parseJson(data);
-  if (!isJsonObject(chunk)) throw createIncompleteResponseError('The response has an event that is not JSON');
+  if (!isJsonObject(chunk)) throw createIncompleteResponseError('The response has an event that is not a JSON object');
   return { text, chunk };
 }
 

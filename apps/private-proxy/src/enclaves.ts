@@ -69,7 +69,10 @@ export class Enclaves {
     return this.modelListLoad;
   }
 
-  /** Returns the gateway's list entry of a model. An outdated list is used at once and refreshed in the background. */
+  /**
+   * Returns the gateway's list entry of a model. An outdated list is used at once and refreshed in the background.
+   * @returns undefined if the list lacks the model, or if there is no list and it cannot be loaded
+   */
   async findModel(id: string): Promise<PrivateModel | undefined> {
     const latest = this.listModels().catch(() => []);
     const models = this.modelList?.models ?? (await latest);
@@ -95,7 +98,8 @@ export class Enclaves {
 
   /**
    * Attests the enclaves of listed models, at most MAX_CACHED_ENCLAVES, that are not attested or whose attestation is
-   * too old. A call within ATTEST_ALL_INTERVAL_MS returns the earlier run. Never rejects: failures are in `getState`.
+   * too old. A call within ATTEST_ALL_INTERVAL_MS returns the earlier run. Never rejects. `getState` has
+   * the failures, except those to list the models and 404s of the gateway.
    */
   attestAll(): Promise<void> {
     if (!this.attestationRun || !isFresh(this.attestationRun.at, ATTEST_ALL_INTERVAL_MS)) {
@@ -159,7 +163,7 @@ export class Enclaves {
   }
 }
 
-/** Also returns false if the clock was set back since `at`. */
+/** Also returns false if `at` is in the future, because the clock was set back. */
 function isFresh(at: number, ttlMs: number): boolean {
   const age = Date.now() - at;
   return age >= 0 && age < ttlMs;

@@ -19,7 +19,7 @@ function exchangesWith(chats: Partial<PrivateChats>): Exchanges {
   return new Exchanges(names, { explainError: explained, ...chats } as PrivateChats);
 }
 
-test('stops without waiting for callers that do not read their responses', async () => {
+test('drain aborts a running request, and does not wait for a caller that does not read its response', async () => {
   const heard = Promise.withResolvers<unknown>();
   const exchanges = exchangesWith({
     send: (_model, _request, signal) => {

@@ -104,7 +104,7 @@ export class Exchanges {
     await Promise.race([ended, delay(CLOSE_DELAY_MS, undefined, { ref: false })]);
   }
 
-  /** Returns a signal that is aborted when the caller disconnects, or when the proxy stops. */
+  /** Returns a signal that is aborted when the response is closed, also by its caller, or when `drain` aborts it. */
   private trackExchange({ raw }: FastifyReply): AbortSignal {
     const controller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -124,7 +124,7 @@ export class Exchanges {
 /** @throws ProxyError if the body is not a JSON object, or has too many parts */
 export function parseJsonBody(request: FastifyRequest): JsonObject {
   const text = String(request.body);
-  // Otherwise the text would stay in memory as long as the request runs.
+  // Otherwise the bytes would stay in memory as long as the request runs.
   request.body = undefined;
   if (!isWithinJsonLimits(text)) throw new ProxyError(400, 'The body has too many objects, arrays and fields');
   const body = parseJson(text);

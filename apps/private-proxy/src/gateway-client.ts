@@ -104,8 +104,8 @@ export class GatewayClient {
   }
 
   /**
-   * Returns the error code of a request from the gateway's history; undefined if it has none, or if that fails or takes
-   * too long.
+   * Returns the error code of a request from the gateway's history.
+   * @returns undefined if the newest entries have no error code for it, or cannot be loaded in time
    */
   async findErrorCode(requestId: string, signal: AbortSignal): Promise<unknown> {
     try {

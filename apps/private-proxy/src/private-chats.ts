@@ -14,8 +14,8 @@ const MAX_ERROR_BYTES = 256 * 1024;
 export interface EnclaveResponse {
   readonly requestId: string | undefined;
   /**
-   * The decrypted frames. A truncated response ends like a complete one, so the reader must check that the content is
-   * complete.
+   * The decrypted content. A response that ends between two frames ends like a complete one, so the reader must check
+   * that the content is complete.
    */
   readonly plaintext: AsyncIterable<Uint8Array>;
 }

@@ -32,7 +32,7 @@ export class PrivateModelResolver {
    * A name with the prefix is used as it is. Any other name means the private model of that name if there is one, else
    * the default model. If there is neither a name nor a default model, the only private model is used.
    * @returns the id without the prefix
-   * @throws ProxyError 400 or 404
+   * @throws ProxyError 400 or 404 if there is no such model, or an error of `Enclaves.listModels`
    */
   private async resolveId(requested: unknown): Promise<string> {
     if (requested !== undefined && requested !== null && typeof requested !== 'string') {

@@ -84,7 +84,7 @@ async function post(path: string, body: unknown, base = proxy.url) {
   };
 }
 
-/** Sends a request with exactly these headers. */
+/** Sends a request with these headers. Without `body`, sends only the head of the request. */
 function raw(method: string, path: string, headers: Record<string, string>, body?: string) {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; headers: object; text: string }>();
   const { hostname, port } = new URL(proxy.url);
@@ -361,7 +361,7 @@ describe('a response of the gateway', () => {
     expect(text).not.toContain('I am');
   });
 
-  test('is reported as an error of the enclave if it is encrypted', async () => {
+  test('reaches the caller with the status, message and code of the enclave if it is an encrypted error', async () => {
     gateway.reply = createEncryptedReply(
       [JSON.stringify({ error: { message: 'too long', code: 'context_length_exceeded' } })],
       400,
@@ -411,7 +411,7 @@ test('rejects malformed Messages requests', async () => {
   expect((await post('/v1/messages/count_tokens', deep)).status).toBe(400);
 });
 
-test('finishes running requests when the proxy stops', async () => {
+test('finishes a running stream and accepts no other request when the proxy stops', async () => {
   const stopping = await start();
   const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>();
   gateway.reply = async ({ response, request: opened }) => {

@@ -20,7 +20,7 @@ export const PROXY_SETTINGS = {
     'PPQ_API_KEY',
     /^sk-[\w-]+$/,
     'an API key of the gateway, which starts with sk-',
-    'API key of the gateway, which pays for all requests; required',
+    'API key of an account at the gateway, which pays for all requests; required',
   ),
   port: integer('PORT', 8787, [0, 65_535], 'Port of the proxy, which listens on 127.0.0.1 only'),
   gateway: toGatewaySetting(
@@ -38,7 +38,7 @@ export const PROXY_SETTINGS = {
       text(
         'PRIVATE_MODEL',
         '',
-        'Private model for requests that name no private model, such as claude-…; if unset, they are rejected',
+        'Private model for requests that name another model, such as claude-…; unset: such requests are rejected',
       ),
     ),
   ),
@@ -60,7 +60,10 @@ export const PROXY_SETTINGS = {
       '1: also accepts simulated enclaves, which have no evidence; for tests only',
     ),
   ),
-  debug: createDebugSetting('DEBUG', 'Logs each request: its model, sizes, status and duration, but no content'),
+  debug: createDebugSetting(
+    'DEBUG',
+    'Any value except 0 and false: logs the model, sizes, status and duration of each request, but no content',
+  ),
 } as const;
 
 type SettingValues<S> = { readonly [name in keyof S]: S[name] extends Setting<infer T> ? T : never };
@@ -78,8 +81,8 @@ export function readProxySettings(env: Environment): ProxySettings {
 }
 
 /**
- * Rejects a URL with a user, a query, a fragment or `/v1`. Also rejects an unencrypted connection over a network: it
- * would reveal the API key, and which models are used when.
+ * Rejects a URL that has a user, a query or a fragment, or ends in `/v1`. Also rejects an unencrypted connection over a
+ * network: it would reveal the API key, and which models are used when.
  */
 function toGatewaySetting(setting: Setting<string>): Setting<string> {
   return {

@@ -30,7 +30,7 @@ async function shown(): Promise<void> {
   await double.waitUntil(({ open }) => open === 0);
 }
 
-test('all read models and sagas of a process together read each event once, without a subscription', async () => {
+test('all read models and sagas of a process together read one entry per event, without a subscription', async () => {
   const accounts = await Promise.all(Array.from({ length: CUSTOMERS }, () => world.createAccount(1)));
   await shown();
   const before = { facts: (await world.listEvents()).length, ...double.stats };
@@ -43,7 +43,7 @@ test('all read models and sagas of a process together read each event once, with
   const { pages, entries, subscribe, dropped } = double.stats;
   const facts = (await world.listEvents()).length - before.facts;
   expect(facts).toBeGreaterThanOrEqual(2 * CUSTOMERS * CHATS);
-  // Each page includes the entry at its start position again.
+  // Each page also includes the entry at its start position, which was read before.
   expect(entries - before.entries - (pages - before.pages)).toBe(facts);
   expect({ subscribe, dropped }).toEqual({ subscribe: 0, dropped: 0 });
 });

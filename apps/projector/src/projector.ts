@@ -45,7 +45,7 @@ export async function startProjector(
       await sink.apply(batch);
       if (sink.skippedPositions.size > skippedBefore)
         runtime.reportError(
-          `${sink.name} skipped events, so its rows for the accounts of these events are incomplete`,
+          `${sink.name} skipped events, so the rows that depend on these events are incomplete`,
           new Error(`${sink.skippedPositions.size - skippedBefore} events up to position ${batch.position}`),
         );
     };

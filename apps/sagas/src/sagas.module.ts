@@ -40,7 +40,7 @@ import {
 /** A workflow whose next step has been due for longer is overloaded or does not run. */
 const MAX_OVERDUE_MS = 60_000;
 
-/** Runs workflows and sweeps, which send commands as a reaction to events and time. */
+/** Runs workflows and sweeps, which react to events and to the time. */
 @Module({
   imports: [StoresModule, FilesModule, PaymentsModule, ProvidersModule, SecretsModule, StreamsModule, WalletsModule],
   providers: [

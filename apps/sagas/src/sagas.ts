@@ -38,7 +38,7 @@ import {
   runVideoWorkflow,
 } from '#sagas';
 
-/** The stores of workflows and sweeps. */
+/** Dependencies that workflows and sweeps share. */
 @Injectable()
 export class SagaStores {
   constructor(
@@ -77,7 +77,7 @@ export class TopupSagaDependencies {
   ) {}
 }
 
-/** All dependencies of `startSagas` except the file store. */
+/** All dependencies of `startSagas` except the file store and the lease status. */
 @Injectable()
 export class SagaDependencies {
   constructor(
@@ -110,7 +110,7 @@ export async function startSagas(
   return { readyFields: {}, close };
 }
 
-/** Creates the sweeps, which find their work in read models and stores, by lease name. */
+/** Creates the sweeps by lease name. They find their work in read models and stores. */
 function createSweeps(files: FileStore, { stores }: SagaDependencies): LeaderTasks {
   const { foundation, pool, clock, streams } = stores;
   const { reportError } = foundation.runtime;

@@ -7,7 +7,7 @@ import { createIssuedChallenge, replaceDelays, TEST_CAUSE, TestWorld } from '#te
 
 /** Factor by which delays between polls and heartbeats are shortened. */
 const FASTER = 20;
-/** Longer delays are those between sweeps, which are shortened to a fraction of a second. */
+/** Delays that are longer than this are those between sweeps. They are shortened to 0.3 seconds. */
 const SWEEP_MS = 60_000;
 const DAY_MS = 86_400_000;
 const pause = timers.setTimeout;
@@ -27,7 +27,7 @@ afterAll(async () => {
   asBefore();
 });
 
-/** Makes the row of a process expire and all its later heartbeats fail. */
+/** Makes the row of a process expire, and all later heartbeats of the process fail. */
 async function cutOff(id: string): Promise<void> {
   await database.query(`begin;
     update processes set ends_at = now() where id = '${id}';
@@ -35,7 +35,7 @@ async function cutOff(id: string): Promise<void> {
     commit`);
 }
 
-test('ends the holds of a stale gateway long before their expiry, but not those of other processes', async () => {
+test('a sweep ends the hold of a stale gateway before the hold expires, but no hold of another process', async () => {
   const other = await world.startGateway();
   const account = await world.createAccount(1.05);
   const slow = 'tokens=8 latency=40000';
@@ -73,7 +73,7 @@ test('ends the holds of a stale gateway long before their expiry, but not those 
 const ends = async (id: string) =>
   (await world.listEvents()).flatMap((fact) => (fact.stream === `challenge-${id}` ? [fact] : [])).slice(1);
 
-test('forfeits a pay-per-request payment UNCLAIMED_AFTER_DAYS after it can no longer be used', async () => {
+test('a sweep forfeits a pay-per-request payment UNCLAIMED_AFTER_DAYS after it can no longer be used', async () => {
   const { challenges } = world.getService(Streams);
   const ids = [7, 9].map((days) => ({
     id: crypto.randomUUID(),
@@ -91,7 +91,7 @@ test('forfeits a pay-per-request payment UNCLAIMED_AFTER_DAYS after it can no lo
   expect([await types(young), await types(old)]).toEqual([['ChallengePaid'], ['ChallengePaid', 'ChallengeForfeited']]);
 });
 
-test('finds a pay-per-request payment without a presented proof after its invoice has expired', async () => {
+test('the challenge workflow finds a payment without a presented proof once its invoice has expired', async () => {
   const body = { model: 'google/nano-banana-2', prompt: 'A coin', provider: { only: ['fal'] } };
   const asked = await world.send('POST', '/v1/images/generations', { body });
   expect(asked.status).toBe(402);

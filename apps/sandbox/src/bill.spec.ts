@@ -28,7 +28,7 @@ function ask(content: string, more: Record<string, unknown> = {}, signal?: Abort
   return fetch(`${sandbox.url}/openai/v1/chat/completions`, request);
 }
 
-/** Sends a request. Returns the text of its response, or a word for an interrupted or missing one. */
+/** Sends a request. Returns the text of its response; a fixed text if the response is interrupted or missing. */
 async function asked(content: string, more?: Record<string, unknown>): Promise<string> {
   return ask(content, more).then(
     (response) => response.text().catch(() => 'broken off'),
@@ -71,7 +71,7 @@ describe('the bill', () => {
     ['gpt-5.4-mini', '0.00007875'],
     ['gpt-4o-mini', '0.00001095'],
     ['flat', '0.01'],
-  ])('charges %s by the price table', async (model, usd) => {
+  ])('charges the model %s at its own prices', async (model, usd) => {
     await asked('Hi!', { model });
     expect(await bill()).toEqual({ total_usd: usd, lines: 1 });
   });
@@ -118,7 +118,7 @@ describe('the bill', () => {
     expect(await lines()).toMatchObject([{ tokens: { output: 2 + 5 }, fault: 'cut' }]);
   });
 
-  test('charges what was generated before the client disconnected, if the provider then stops', async () => {
+  test('charges part of the output of a stream whose client has disconnected, if the provider then stops', async () => {
     const leaving = new AbortController();
     const more = { stream: true };
     const response = await ask('[[sandbox tokens=10 chunks=10 chunk_delay=20]]', more, leaving.signal);
@@ -130,7 +130,7 @@ describe('the bill', () => {
     expect(line?.tokens.output).toBeLessThan(10);
   });
 
-  test('charges a response whose client has disconnected', async () => {
+  test('charges a non-streaming response in full if its client has disconnected', async () => {
     await expect(ask('[[sandbox latency=150]]', {}, AbortSignal.timeout(10))).rejects.toThrow();
     while ((await bill()).lines === 0);
     expect(await lines()).toMatchObject([{ tokens: { output: 16 } }]);

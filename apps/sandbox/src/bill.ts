@@ -1,4 +1,4 @@
-/** What the simulated providers would invoice, exact to the pico-USD: only what they delivered. */
+/** The bill: what the simulated providers would invoice, in integers of pico-USD. */
 import { Readable } from 'node:stream';
 import { formatUsd, money, type PicoUsd, parseUsd, toPicoUsd } from '#kernel';
 import type { Fault } from './provider/directive.ts';
@@ -19,9 +19,7 @@ export interface BilledTokens {
   readonly output: number;
 }
 
-/**
- * Usage that is not counted in tokens: `quantity / per` units, such as 1,500 characters at 1,000 characters per unit.
- */
+/** Usage of `quantity / per` units, such as 1,500 characters at 1,000 characters per unit. */
 export interface BilledUnits {
   readonly unit: string;
   readonly quantity: number;
@@ -51,7 +49,7 @@ export class SandboxBill {
   private count = 0;
   private lines: Line[] = [];
 
-  /** Charges for a delivered response. */
+  /** Charges for one request and its tokens. */
   charge(id: string, model: Pick<SandboxModel, 'id' | 'price'>, tokens: BilledTokens, fault: Fault | undefined): void {
     const { input, cachedInput, output, request } = model.price;
     const cost =
@@ -62,15 +60,15 @@ export class SandboxBill {
     this.add({ id, model: model.id, tokens, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
-  /** Charges for units. The cost is rounded up once, to the next pico-USD. */
+  /** Charges for units. The cost is rounded up to an integer of pico-USD. */
   chargeUnits(id: string, model: string, { price, ...units }: PricedUnits, fault: Fault | undefined): void {
     const cost = money.divideRoundingUp(BigInt(units.quantity) * parseUsd(price), BigInt(units.per));
     this.add({ id, model, units, cost: toPicoUsd(cost), at: Date.now(), fault });
   }
 
   /**
-   * Charges for several units in one line, such as classes of tokens. The cost of each unit is rounded up to the next
-   * pico-USD.
+   * Charges for several units in one line, such as classes of tokens. The cost of each is rounded up to an
+   * integer of pico-USD.
    */
   chargeParts(id: string, model: string, priced: readonly PricedUnits[], fault: Fault | undefined): void {
     const cost = priced.reduce((sum, { price, quantity, per }) => {

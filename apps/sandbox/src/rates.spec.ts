@@ -33,7 +33,7 @@ describe('exchange rates', () => {
     expect([at, at + 1]).toContain(bitcoin.last_updated_at);
   });
 
-  test('exist for every coin of a source, under its names', async () => {
+  test('exist for every coin of a source, under the names of the source', async () => {
     expect(await (await get('/rates')).json()).toEqual(AT_FIRST);
     expect(await (await kraken('LTCUSD,XMRUSD')).json()).toMatchObject({
       result: { XLTCZUSD: { c: ['100.00000', '0.00100000'] }, XXMRZUSD: { c: ['200.00000', '0.00100000'] } },
@@ -58,7 +58,7 @@ describe('exchange rates', () => {
     });
   });
 
-  test('exist for any coin whose rate was set', async () => {
+  test('exist for a new coin once its true rate is set', async () => {
     await put({ doge_usd: '0.25' });
     expect(await (await kraken('DOGEUSD')).json()).toMatchObject({
       result: { DOGEUSD: { c: ['0.25000', '0.00100000'] } },

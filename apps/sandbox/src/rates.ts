@@ -25,7 +25,7 @@ const COIN_NAMES: Readonly<Record<string, CoinNames>> = {
   XMR: { kraken: ['XXMRZUSD', 'XMRUSD', 'XMR/USD'], coingecko: 'monero' },
 };
 
-/** Initial prices of one coin in USD. Any other coin has no rate until one is set. */
+/** Initial prices of one coin in USD. Other coins have no rate until one is set. */
 const INITIAL_RATES = { BTC: '100000', LTC: '100', XMR: '200' };
 
 function getNames(coin: string): CoinNames {
@@ -77,7 +77,10 @@ class SimulatedRates {
     return this.trueRates.has(coin) && getNames(coin)[source] !== undefined;
   }
 
-  /** Returns the quote of a source after its delay. @throws HttpError 503 if the source is set to fail */
+  /**
+   * Returns the quote of a source for a coin, after the delay of that quote.
+   * @throws HttpError 503 if the source is set to fail for the coin
+   */
   async quote(source: Source, coin: string): Promise<{ readonly rate: bigint } & QuoteOverride> {
     const quoteOverride = this.getOverride(source, coin);
     if (quoteOverride.delayMs > 0) await pause(quoteOverride.delayMs, undefined, { ref: false });
@@ -145,7 +148,7 @@ function createKrakenHandler(prices: SimulatedRates): Handler {
   return async (call) => {
     const pairs = call.query.get('pair')?.split(',') ?? ['XXBTZUSD'];
     const coins = pairs.map((pair) => prices.findCoin((names) => names.kraken.includes(pair)));
-    // Kraken responds to errors with status 200 as well.
+    // Kraken's error responses have status 200 as well.
     if (!coins.every((coin) => coin !== undefined)) return call.sendJson(200, { error: ['EQuery:Unknown asset pair'] });
     const tickers = coins.map(async (coin) => [getNames(coin).kraken[0], toTicker(await prices.quote('kraken', coin))]);
     call.sendJson(200, { error: [], result: Object.fromEntries(await Promise.all(tickers)) });
@@ -219,7 +222,9 @@ function parseChanges(body: Readonly<Record<string, unknown>>): readonly Change[
       const rate = parseRate(name, value);
       return [(prices) => prices.setTrueRate(coin.toUpperCase(), rate)];
     }
-    const source = SOURCES.find((candidate) => candidate === name) ?? reject(`unknown source "${name}"`);
+    const source =
+      SOURCES.find((candidate) => candidate === name) ??
+      reject(`unknown source "${name}"; use kraken, coinbase, coingecko or <coin>_usd`);
     if (value === null) return [(prices) => prices.fail(source)];
     const byCoin = isJsonObject(value) ? Object.entries(value) : [['BTC', value] as const];
     return byCoin.map(([coinCode, setting]) =>
@@ -254,7 +259,9 @@ function parseOverride(coin: string, value: unknown): QuoteOverride {
 function parseRate(name: string, value: unknown): bigint {
   const valid = typeof value === 'string' && /^\d{1,12}(\.\d{1,8})?$/.test(value);
   const rate = valid ? money.parseScaled(value, DECIMALS) : 0n;
-  return rate > 0n ? rate : reject(`"${name}" must be a decimal string above 0 with at most ${DECIMALS} decimals`);
+  return rate > 0n
+    ? rate
+    : reject(`"${name}" must be a decimal string above 0 and below 10¹², with at most ${DECIMALS} decimals`);
 }
 
 function parseInteger(name: string, value: unknown, max: number): number {

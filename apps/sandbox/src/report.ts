@@ -2,8 +2,9 @@
 import { HttpError } from './router.ts';
 
 /**
- * Subscriptions and webhooks receive the report once, twice, out of order, or never. With `forged`, webhooks receive
- * only a report that a third party has signed.
+ * Subscriptions and webhooks receive the report once, twice or never. With `reordered`, webhooks receive reports out of
+ * order, and subscriptions one report. With `forged`, webhooks receive only a report that a third party has signed, and
+ * subscriptions none.
  */
 const REPORT_MODES = ['once', 'twice', 'reordered', 'never', 'forged'] as const;
 
@@ -16,7 +17,10 @@ export function parseReportMode(value: unknown): ReportMode {
   return report;
 }
 
-/** Returns how often a subscription reports a payment. Subscriptions have neither an order nor a signature. */
+/**
+ * Returns how often a subscription reports a payment: once with `reordered`, and never with `forged`, because reports
+ * to subscriptions are not signed.
+ */
 export function countReports(report: ReportMode): number {
   if (report === 'twice') return 2;
   return report === 'never' || report === 'forged' ? 0 : 1;

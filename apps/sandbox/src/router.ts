@@ -44,7 +44,7 @@ class ClientDisconnectedError extends Error {
 export class Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The part of the path that matched the route's `:parameter` or `*`. */
+  /** The part of the path that matched the route's `:parameter` or `*`; without meaning for other routes. */
   readonly parameter: string;
 
   constructor(request: IncomingMessage, response: ServerResponse, parameter: string) {
@@ -72,7 +72,7 @@ export class Call {
       request.on('data', (chunk: Buffer) => {
         size += chunk.length;
         if (size <= MAX_BODY_BYTES) chunks.push(chunk);
-        else reject(new HttpError(413, { error: 'the body is too large' }, { connection: 'close' }));
+        else reject(new HttpError(413, { error: 'the body has more than 64 MiB' }, { connection: 'close' }));
       });
       request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
       request.on('error', () => reject(new ClientDisconnectedError()));
@@ -143,12 +143,15 @@ async function handleCall(call: Call, handler: Handler, log: Log | undefined): P
   }
 }
 
-/** The body for providers without an error format of their own: `error` for clients of OpenAI, `detail` for others. */
+/**
+ * The body for routes that do not report mistakes in directives in their own format: `error` for clients of OpenAI,
+ * `detail` for others.
+ */
 function createDirectiveErrorBody(message: string) {
   return { error: { message, type: 'invalid_request_error', param: null, code: null }, detail: message };
 }
 
-/** Uses OpenAI's error format, because its clients are the strictest. */
+/** Uses OpenAI's error format, because OpenAI's clients are the strictest. */
 function throwUnknownRoute({ request: { method, url } }: Call): never {
   const message = `Invalid URL (${method} ${url})`;
   throw new HttpError(404, { error: { message, type: 'invalid_request_error', param: null, code: null } });

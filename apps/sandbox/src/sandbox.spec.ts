@@ -34,7 +34,7 @@ describe('the sandbox', () => {
     );
   });
 
-  test('listens on loopback only', () => {
+  test('has a URL at a loopback address by default', () => {
     expect(new URL(sandbox.url).hostname).toBe('127.0.0.1');
   });
 
@@ -46,7 +46,7 @@ describe('the sandbox', () => {
     expect((await fetch(sandbox.url)).status).toBe(200);
   });
 
-  test('closes at once while a subscription is open', async () => {
+  test('closes while a subscription is open, and ends the subscription', async () => {
     const other = await startSandbox({ port: 0 });
     const open = fetch(`${other.url}/lnd/v1/invoices/subscribe`, { headers: { 'grpc-metadata-macaroon': '00' } });
     await fetch(other.url);

@@ -1,4 +1,4 @@
-/** Tests unmodified client libraries against the built program with its default settings. */
+/** Tests unmodified client libraries against the built program with its default models and its sandbox. */
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -216,7 +216,7 @@ describe("OpenAI's client", () => {
     expect(answered.output_text).toContain(SAID);
   });
 
-  test('creates embeddings as floats, and as base64, which is its default', async () => {
+  test('receives equal embeddings as floats and in its default format', async () => {
     const input = ['one', 'two'];
     const floats = await client.embeddings.create({ model: EMBEDDER, input, encoding_format: 'float' });
     const decoded = await client.embeddings.create({ model: EMBEDDER, input });

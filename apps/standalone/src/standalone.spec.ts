@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Runs the built program as `npm start` does, on free ports and without other settings. */
+/** Runs the built program on free ports and without a drain delay. Other settings have their defaults, unless given. */
 class Program {
   private readonly child: ChildProcessByStdio<null, Readable, Readable>;
   private output = '';
@@ -167,7 +167,7 @@ describe('the program that `npm start` runs', () => {
     expect(total([left, held_usd, ...records.map(({ price_in_usd }) => price_in_usd)])).toBe(money.parseUsd(FUNDED));
   }
 
-  test('starts without configuration and logs `ready` with its URLs last', async () => {
+  test('starts without external services, and logs `ready` last, with its URLs', async () => {
     program = await new Program().ready();
     expect(program.log.at(-1)).toMatchObject({
       level: 'info',
@@ -216,7 +216,7 @@ describe('the program that `npm start` runs', () => {
     await expectNothingLost();
   });
 
-  test('verifies its ledger while it runs', async () => {
+  test('has drift 0 while it runs', async () => {
     expect(await verify()).toMatchObject({ code: 0, lines: expect.arrayContaining(['drift 0']) });
   });
 

@@ -1,4 +1,4 @@
-/** Expected failures of external systems; each has an HTTP status at the edge. */
+/** Expected failures of external systems and of requests; each has an HTTP status at the edge. */
 import type { Usage } from '#domain';
 import { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 

@@ -15,7 +15,7 @@ export type RateLimitKey =
 /** Limits how often operations that cost nothing are performed, on all gateways together. */
 export abstract class RateLimiter {
   /**
-   * Counts one operation, even if it exceeds the limit.
+   * Counts one operation, unless this process already knows that the limit is exceeded.
    * @param subject address, account or key; omitted for a limit that all callers share
    * @throws TooManyRequestsError if the limit is exceeded; StoreUnavailableError if the operation could not be counted
    *   and must not be performed

@@ -58,7 +58,8 @@ export class Secrets {
   }
 
   /**
-   * Derives a separate key for each purpose. What was created with it must be verified with all `derivePurposeKeys`.
+   * Derives the key of a purpose from the first master key. What was created with this key must be verified with all
+   * `derivePurposeKeys`.
    */
   derivePurposeKey(purpose: string, bytes = 32): Buffer {
     return deriveKey(this.keyRing[0].masterKey, purpose, bytes);
@@ -98,7 +99,7 @@ export class Secrets {
     return { key: this.keyId, box: this.sealBytes(Buffer.from(secret)).toString('base64') };
   }
 
-  /** @throws Error if it was sealed with a master key that is not in the key ring, or was changed */
+  /** @throws Error if the secret was sealed with a master key that is not in the key ring, or was changed */
   open({ key, box }: SealedSecretBox): string {
     const match = this.keyRing.find(({ id }) => id === key);
     if (!match) throw new Error(`a secret is sealed with the master key ${key}, which is not among MASTER_KEY`);
@@ -112,7 +113,7 @@ export class Secrets {
     return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** @throws Error if it was sealed with a master key that is not in the key ring, or was changed */
+  /** @throws Error if the bytes were sealed with a master key that is not in the key ring, or were changed */
   openBytes(box: Buffer): Buffer {
     let lastError: unknown;
     for (const key of this.keyRing) {

@@ -190,7 +190,7 @@ describe('a mistake is reported with its file, line and field', () => {
     [
       '"thinking": "vendor/chat"',
       '"thinking": "lost"',
-      '16 cannot be used: variants.thinking of model "vendor/chat" names "lost", which does not exist',
+      '16 cannot be used: variants.thinking of model "vendor/chat" names "lost", which is not a chat model',
     ],
     [
       '"parameters": "few"',
@@ -311,7 +311,7 @@ describe('a mistake is reported with its file, line and field', () => {
     expect(await complaint({ 'private.json': PRIVATE.replace(field, mistake) })).toBe(`private.json:${sentence}`);
   });
 
-  test('between models: an enclave serves one private model, which has one enclave and no public variant', async () => {
+  test('if an enclave has two models or a public one, or a private one has two enclaves or is a variant', async () => {
     const other = (model: string, enclave: string) =>
       PRIVATE.replaceAll('"private/', `"private/${model}-`).replace('"/chat"', `"${enclave}"`);
     const both = (enclave: string) => complaint({ 'a.json': other('a', '/chat'), 'private.json': other('b', enclave) });

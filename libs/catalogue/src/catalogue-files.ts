@@ -24,7 +24,7 @@ const NON_MODEL_FILES: readonly string[] = [PARAMETER_LISTS, FEES, PROVIDERS, PA
 
 /**
  * Reads and validates a catalogue, by default the one that ships with the project.
- * @throws Error with the file, the line, the model and the field of the first mistake
+ * @throws Error with the file of the first mistake and, if it is in an entry, the line, the entry and the field
  */
 export function readCatalogue(directory = getShippedCatalogueDir()): Catalogue {
   const files = listCatalogueFiles(directory);

@@ -143,8 +143,8 @@ export class Catalogue {
   }
 
   /**
-   * Returns the catalogue at the prices of a list that was published before, without anything that this list does not
-   * have.
+   * Returns the catalogue at the prices of a list that was published before, without the endpoints, lookups and
+   * services that this list does not have.
    */
   withPriceList(priceList: PriceList): Catalogue {
     const publishedPrices = new Map(priceList.lines.map((line) => [toLineKey(line), line.prices.map(parsePriceJson)]));

@@ -89,7 +89,7 @@ export interface DataEndpointFile {
   /** Keys are dotted paths of body fields, or names of query parameters. */
   readonly caps?: Readonly<Record<string, FieldCap>>;
   /**
-   * Whether the provider invoices a lookup without results, one with status 404, and a failed one. `tooLong` is set if
+   * Whether the provider invoices a lookup without results, one with status 404, and a failed one. `tooLong` is true if
    * the caller chooses what is read, such as a page of their own: the caller then pays for a response that is too long
    * to be forwarded.
    */
@@ -110,7 +110,7 @@ export interface DataEndpointFile {
    * JSON schema of the body or of the query. Query values are strings, which are converted to the types of the schema.
    */
   readonly parameters?: Readonly<Record<string, unknown>>;
-  /** A valid body or query with a successful response. */
+  /** A valid body or query, to which the provider responds successfully. */
   readonly example: Readonly<Record<string, unknown>>;
 }
 

@@ -106,7 +106,10 @@ export function assertConsistentCatalogue(
     const location = toFieldLocation(describeModel(model, i), i);
     for (const [suffix, variant] of Object.entries(isMediaModel(model) ? {} : (model.variants ?? {})))
       if (types.get(variant) !== 'chat')
-        throw createDataFileError(withParent(location, 'variants', suffix), `names "${variant}", which does not exist`);
+        throw createDataFileError(
+          withParent(location, 'variants', suffix),
+          `names "${variant}", which is not a chat model`,
+        );
     for (const [e, { parameters }] of model.endpoints.entries())
       if (typeof parameters === 'string' && !Object.hasOwn(parameterLists, parameters))
         throw createDataFileError(

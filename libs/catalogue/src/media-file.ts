@@ -45,7 +45,7 @@ export interface UnitPriceFile {
 /** Token units by which providers may bill image models: text and image tokens, input and output. */
 export const BILLED_TOKEN_UNITS = ['input', 'imageInput', 'output', 'imageOutput'] as const;
 
-/** How choices are sent to a provider whose names or values differ from ours. */
+/** How choices are sent to a provider whose names or values differ from those of the gateway. */
 export interface WireMapping {
   /** The provider's parameter name for each of the gateway's names that differs. */
   readonly names?: Readonly<Record<string, string>>;
@@ -202,6 +202,6 @@ function assertConsistentImageModel({ choices = {}, endpoints }: MediaModelFile,
   if (other > 0)
     throw createDataFileError(
       withParent(location, 'endpoints', other, 'usdPerUnit'),
-      'must be the same for all endpoints of the model',
+      'must be the same for all endpoints of the model, and so must the margin',
     );
 }

@@ -185,7 +185,10 @@ const endpointFields = objectRule({
   templateTokens: optionalRule(countOrZero),
 });
 
-/** Requires a complete list of prices in every tier: a missing price would fall back to that of short inputs. */
+/**
+ * Requires tiers in ascending order, each with all prices that the endpoint has: a missing price would fall back to
+ * that of short inputs.
+ */
 const endpoint: ValidationRule = (value, location) => {
   endpointFields(value, location);
   const { usdPerMillionTokens: base, tiers = [] } = value as EndpointFile;

@@ -107,7 +107,7 @@ test.each([
   expect(skipped).toEqual([expect.stringContaining(why)]);
 });
 
-test('uses cautious defaults for missing fields', () => {
+test('uses defaults for a missing context, maximum output, input and name', () => {
   const { models } = imported({ id: 'm', pricing: { prompt: '0', completion: '0' }, top_provider: {} });
   expect(parseModels(models)[0]).toMatchObject({ context: 8_192, maxOutput: 2_048, inputs: ['text'], name: 'm' });
 });

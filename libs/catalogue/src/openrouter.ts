@@ -9,7 +9,7 @@ import { PRIVATE_PREFIX } from './private-models.ts';
 /** Prices by OpenRouter's names. `overrides` has prices that apply under conditions. */
 type Pricing = Readonly<Record<string, unknown>>;
 
-/** The fields of a row that are read. Prices are USD per token, as strings. */
+/** The fields of a row that are read. Prices are strings: USD per token, and `request` USD per request. */
 interface OpenRouterModel {
   readonly id: string;
   readonly name?: string;

@@ -14,7 +14,7 @@ export const PRIVATE_PREFIX = 'private/';
 /** Protocol of providers with enclaves: Encrypted HTTP Body Protocol. */
 const ENCLAVE_PROTOCOL = 'ehbp';
 
-/** Whether only an enclave can read the requests of a model. Clients reach it through a local encrypting proxy. */
+/** Whether only an enclave can read the requests of a model. Clients call such a model through a local proxy. */
 export function isPrivate({ privacy }: { readonly privacy: PrivacyLevel }): boolean {
   return privacy === 'e2e';
 }
@@ -62,7 +62,7 @@ function assertNonPrivate(model: AnyModelFile, location: FieldLocation): void {
       );
 }
 
-/** Allows text only: the number of tokens of an encrypted image cannot be estimated. */
+/** Checks a private model. It may use only text: the number of tokens of an encrypted image cannot be estimated. */
 function assertPrivate(model: ModelFile, location: FieldLocation): void {
   for (const field of ['inputs', 'outputs'] as const)
     if (model[field]?.some((modality) => modality !== 'text'))
@@ -102,8 +102,8 @@ interface EnclaveProvider {
 }
 
 /**
- * Checks across files that enclaves serve only private models, and each enclave only one. Otherwise a request at the
- * price of a cheap model could be served by an expensive one.
+ * Checks across files that enclaves serve all private models and no others, and each enclave only one. If an enclave
+ * served two, a request at the price of the cheap one could be served by the expensive one.
  * @throws DataFileError with a path that starts with the index of the model
  */
 export function assertEnclaves(models: readonly AnyModelFile[], providers: readonly EnclaveProvider[]): void {

@@ -1,4 +1,4 @@
-/** What a request costs the customer: one charge for each request, with one item for each call of a provider. */
+/** What a request costs: one charge for each request, with one item for each call that a provider invoices. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import {
   calculateCostAndPrice,
@@ -89,7 +89,7 @@ export function toProviderRequestIdFields(vendorId: string | undefined): Pick<Ch
 /**
  * Returns a call with its cost and price, each rounded once. The price of an absorbed call is 0.
  * @throws UnpricedUnitError if no line of the tariff applies to a used unit; RangeError for a quantity that is not a
- *   natural number
+ *   non-negative safe integer
  */
 export function toChargeItem(
   { of, provider, creditor, prices }: Tariff,

@@ -3,8 +3,8 @@
  * with examples: the stored data, the data after upcasting, and the postings. The latest version must equal the events
  * of the deciders.
  *
- * A difference means that the ledger of every installation would change. Add a new version with an upcaster instead. In
- * files of older versions only the data after upcasting may change, and never the postings.
+ * A difference means that stored events would be read or posted differently in every installation. Add a new version
+ * with an upcaster instead. In files of older versions only the data after upcasting may change, never the postings.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

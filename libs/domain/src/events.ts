@@ -111,7 +111,10 @@ export type HoldExtended = Message<
   }
 >;
 
-/** A hold was transferred from the process that placed it to a job that outlives the process. It ends with the job. */
+/**
+ * A hold was transferred from the process that placed it to a job that outlives the process. The hold then ends with
+ * the job.
+ */
 export type HoldKept = Message<
   'HoldKept',
   {

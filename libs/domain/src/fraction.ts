@@ -26,7 +26,7 @@ export function addMultiple(
   };
 }
 
-/** Rounds up to the next pico-USD. */
+/** Rounds up to an integer of pico-USD. */
 export function roundUp({ numerator, denominator }: MoneyFraction): PicoUsd {
   return toPicoUsd(money.divideRoundingUp(numerator, denominator));
 }

@@ -37,10 +37,10 @@ export const NO_RECENT_IDS: RecentIds = [PersistentMap.empty(), PersistentMap.em
 
 export interface Holds {
   readonly holds: PersistentMap<OpenHold>;
-  /** Holds that were settled or released. A repeated command for them produces no events. */
+  /** Holds that were settled or released. A repeated settlement or release produces no events. */
   readonly resolved: RecentIds;
   /**
-   * Holds that expired. They have their own map: the many settled holds of a busy payer must not evict them before
+   * Holds that expired. They have their own maps: the many settled holds of a busy payer must not evict them before
    * their late charge.
    */
   readonly expired: RecentIds;
@@ -152,7 +152,7 @@ export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEve
 function keepHold({ holdId, owner, at }: DataOf<'KeepHold'>, { holds }: Holds): readonly HoldEvent[] {
   const hold = holds.get(holdId);
   if (hold?.owner === owner) return [];
-  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
+  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} is not open or has expired`);
   return [{ type: 'HoldKept', data: { holdId, owner, expiresAt: NO_EXPIRY, at } }];
 }
 

@@ -6,7 +6,7 @@ import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME_LENGTH = 25;
 export const MIN_KEY_LIMIT = money.parseUsd('0.01');
-/** A larger limit has no effect in practice, and would eventually exceed the columns of the read models. */
+/** A larger limit has no effect in practice, and a much larger one would exceed the columns of the read models. */
 const MAX_KEY_LIMIT = money.parseUsd(1_000_000_000);
 
 export interface ApiKeyState extends LimitWindow {
@@ -14,7 +14,7 @@ export interface ApiKeyState extends LimitWindow {
   readonly limit: PicoUsd | null;
   readonly expireAt: Instant | null;
   readonly revoked: boolean;
-  /** Number of changes of the reset period. Each restarts the counters, even in a window that was used before. */
+  /** Number of changes of the reset period. Each change restarts the counters, even a change back. */
   readonly changes: number;
   /** Sum of the open holds that count in the window. */
   readonly held: PicoUsd;
@@ -124,7 +124,7 @@ function isPrintable(text: string): boolean {
 /** @throws Rejection `invalid_key_settings` if a setting is invalid */
 export function assertValidKey({ name, limit, resetPeriod, expireAt }: ApiKeySettings, at: Instant): void {
   const rejectSettings = (message: string) => reject('invalid_key_settings', message);
-  if (!isPrintable(name)) rejectSettings('name must be text without control characters');
+  if (!isPrintable(name)) rejectSettings('name must be well-formed text without control characters');
   const length = [...name].length;
   if (length < 1 || length > MAX_KEY_NAME_LENGTH)
     rejectSettings(`name must have 1 to ${MAX_KEY_NAME_LENGTH} characters`);

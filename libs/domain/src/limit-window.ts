@@ -1,6 +1,6 @@
 /**
  * The reset windows of an API key's spending limit, and the charges that count in them. The decisions of the account
- * and the read model both use these functions, so they agree.
+ * and the read model use these functions, so the decisions and the read model agree.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, ResetPeriod } from './events.ts';
@@ -36,7 +36,7 @@ export function addChargeToWindow(limitWindow: LimitWindow, heldAt: Instant, amo
   return { ...current, used: money.add(current.used, amount) };
 }
 
-/** Returns the id of the window that contains `at`: a UTC day, week (from Monday) or month. Ids sort by time. */
+/** Returns the id of the window that contains `at`: a UTC day, week (from Monday) or month. */
 export function getWindowId(period: ResetPeriod | null, at: Instant): string {
   return period === null ? NO_RESET_WINDOW_ID : `${period}:${getWindowStart(period, at).toISOString().slice(0, 10)}`;
 }

@@ -14,9 +14,9 @@ import { CHALLENGE, type DomainEvent } from './events.ts';
  * - `rates`: gains and losses from exchange rates between an invoice and its payment.
  * - `fees`: what payment backends deduct.
  *
- * Any other second part is the name of a provider, creditor, payment method, request type or additional service:
- * `openai`, `openrouter`, `btc-lightning`, `chat_completion`, `web_search`. `revenue:late` belongs to absorbed charges,
- * `revenue:unclaimed` to forfeited payments.
+ * A second part other than `available` and `held` is the name of a provider, creditor, payment method, request type or
+ * additional service: `openai`, `openrouter`, `btc-lightning`, `chat_completion`, `web_search`. `revenue:late` belongs
+ * to absorbed charges, `revenue:unclaimed` to forfeited payments.
  */
 export type LedgerAccount =
   | 'customer:available'

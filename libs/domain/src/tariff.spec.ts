@@ -128,7 +128,7 @@ describe('a maximum price', () => {
 });
 
 describe('a usage', () => {
-  test('is serialised without zeros, and is rejected with a quantity that is not a natural number', () => {
+  test('is serialised without zeros, and is rejected with a quantity that is not a safe integer from 0', () => {
     expect(JSON.stringify(toUsageJson({ output: 2, cacheRead: 0, input: 1 }))).toBe('{"input":1,"output":2}');
     for (const wrong of [-1, 0.5, Number.NaN, 2 ** 53]) expect(() => toUsageJson({ input: wrong })).toThrow('input');
   });
@@ -243,7 +243,7 @@ describe('properties', () => {
   }
   const bounds = fc.record({ input: tokens, output: tokens, image: fc.nat({ max: 10 }) });
 
-  test('a usage within an upper bound never exceeds its maximum price, with any terms in the response', () => {
+  test('the price of a usage within an upper bound is at most the maximum price, for any terms of the response', () => {
     fc.assert(
       fc.property(anyPrices, bounds, shares, anyTerms, fc.boolean(), (prices, bound, parts, terms, known) => {
         const usage = within(bound, parts);
@@ -271,7 +271,7 @@ describe('properties', () => {
     );
   });
 
-  test('a charge is the sum of its items; the price list explains their prices, but no price higher by one', () => {
+  test('a charge is the sum of its items; the price list explains their prices, but no price higher by 1 pUSD', () => {
     const sold = { of: 'v/m', provider: 'v', creditor: 'router' };
     fc.assert(
       fc.property(anyPrices, fc.array(anyUsage, { maxLength: 4 }), anyTerms, (lines, usages, terms) => {

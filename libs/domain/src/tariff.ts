@@ -1,7 +1,7 @@
 /**
  * Costs and prices of everything that is sold. A usage is a set of quantities by unit, such as tokens, images, seconds,
  * characters, searches and lookups. Prices of all units have the same form. All functions are pure, so that every
- * charge can be calculated again from its event.
+ * charge can be calculated again from its event and its price list.
  */
 import type { PicoUsd } from '#kernel';
 import { addMultiple, type MoneyFraction, roundUp, ZERO_FRACTION } from './fraction.ts';
@@ -50,13 +50,13 @@ export type Usage = Readonly<Partial<Record<Unit, number>>>;
  */
 export type PriceTerms = Readonly<Record<string, string | number>>;
 
-/** A string must equal the term; a number must be greater than `above`. */
+/** A term must equal a string; with `above`, it must be a greater number. */
 export type PriceCondition = string | { readonly above: number };
 export type PriceConditions = Readonly<Record<string, PriceCondition>>;
 
 /**
- * Cost and price of `per` units, in pico-USD. The first line of a unit whose conditions are all satisfied applies. One
- * of the amounts may be missing: a provider can bill tokens for a model that is sold by the image.
+ * Cost and price of `per` units, in pico-USD. One may be missing: a provider can bill tokens for a model that is sold
+ * by the image. For each, the first line of a unit applies that has it and whose conditions are all satisfied.
  */
 export interface Price {
   readonly unit: Unit;
@@ -79,7 +79,7 @@ export interface CostAndPrice {
   readonly price: PicoUsd;
 }
 
-/** A used unit, or one that may be used, has no price. A quote then fails; a settlement reports it to the operator. */
+/** No price or cost applies to a unit that is or may be used. A quote then fails; a settlement reports the error. */
 export class UnpricedUnitError extends Error {
   override readonly name = 'UnpricedUnitError';
 
@@ -91,7 +91,7 @@ export class UnpricedUnitError extends Error {
 export const NO_USAGE: Usage = {};
 
 /**
- * Returns the cost and the price of a usage, each rounded up once to the next pico-USD.
+ * Returns the cost and the price of a usage, each rounded up once to an integer of pico-USD.
  * @throws UnpricedUnitError if no price line applies to a used unit
  */
 export function calculateCostAndPrice(usage: Usage, prices: readonly Price[], terms: PriceTerms = {}): CostAndPrice {
@@ -158,7 +158,7 @@ export function getQuantity(unit: Unit, usage: Usage): number {
   return UNIT_FAMILIES[unit].reduce((sum, member) => sum + (usage[member] ?? 0), 0);
 }
 
-/** Returns a usage as events store it, without zeros. @throws RangeError for a quantity that is not a natural number */
+/** Returns a usage as events store it, without zeros. @throws RangeError if a quantity is no safe integer from 0 */
 export function toUsageJson(usage: Usage): Usage {
   const json: Partial<Record<Unit, number>> = {};
   for (const unit of ALL_UNITS) {
@@ -218,7 +218,7 @@ interface UnitRates {
 interface Rates {
   readonly cost: Readonly<Record<Unit, UnitRates>>;
   readonly price: Readonly<Record<Unit, UnitRates>>;
-  /** The units whose prices can apply to a bound of a unit: itself, and those that fall back to it and have lines. */
+  /** The units whose prices can apply to a bound of a unit: the unit, and those that fall back to it and have lines. */
   readonly billableUnits: Readonly<Record<Unit, readonly Unit[]>>;
   readonly isConditional: boolean;
 }
@@ -268,7 +268,7 @@ function calculateAmount(usage: Usage, rates: Rates['cost'], terms: PriceTerms):
   return roundUp(sum);
 }
 
-/** Returns the first rate that applies; undefined if the unit is free. @throws UnpricedUnitError if no rate applies */
+/** Returns the first rate that applies; if none does: undefined for a free unit. @throws UnpricedUnitError otherwise */
 function findRate(unit: Unit, { rates, isFreeOtherwise }: UnitRates, terms: PriceTerms): Rate | undefined {
   for (const rate of rates) if (rate.when === undefined || satisfiesConditions(rate.when, terms)) return rate;
   if (!isFreeOtherwise) throw new UnpricedUnitError(unit);
@@ -286,7 +286,7 @@ function sumMaxPrices(usage: Usage, rates: Rates, terms: PriceTerms): MoneyFract
 }
 
 /**
- * Returns the maximum price of one unit, or of a unit that falls back to it; undefined if it is sold by another unit.
+ * Returns the highest price of one unit and of those that fall back to it; undefined if they are sold by another unit.
  * @throws UnpricedUnitError if one of these units could have no price
  */
 function findMaxPrice(unit: Unit, { price, billableUnits }: Rates, terms: PriceTerms): MoneyFraction | undefined {

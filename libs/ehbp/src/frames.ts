@@ -40,7 +40,7 @@ abstract class FrameParser {
   private lengthBytes = 0;
   protected remaining = 0;
 
-  /** Whether the current frame is complete. */
+  /** Whether the bytes so far end with a complete frame, or there are none. */
   get isAtFrameBoundary(): boolean {
     return this.remaining === 0 && this.lengthBytes === 0;
   }

@@ -1,6 +1,6 @@
 /**
- * Prevents appends to streams of other categories. Readers of the log receive only the listed categories, so no read
- * model, workflow or audit would ever receive such events.
+ * Prevents appends to streams of other categories. With EventStoreDB, readers of the log receive only the listed
+ * categories, so no read model, workflow or audit would ever receive such events.
  * @throws RangeError if the stream has none of the prefixes
  */
 export function assertKnownCategory(stream: string, prefixes: readonly string[]): void {

@@ -14,8 +14,8 @@ export interface SerializedAppend {
 }
 
 /**
- * Serialises the events of an append before they are sent. Events that no store accepts are rejected here, so they do
- * not fail other appends of the same batch.
+ * Serialises the events of an append before they are sent. Events that are too large or not JSON are rejected here, so
+ * they do not fail other appends of the same batch.
  * @throws TypeError if an event cannot be converted to JSON; AppendTooLargeError if the append exceeds `maxBytes`
  */
 export function serializeEvents(stream: string, events: readonly NewEvent[], maxBytes: number): SerializedAppend {

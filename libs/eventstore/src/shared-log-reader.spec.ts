@@ -143,7 +143,7 @@ describe('a shared log', () => {
     expect(await taken(follow(START_POSITION), 3)).toEqual([0, 1, 2]);
   });
 
-  test('caches only a few pages', async () => {
+  test('caches at most six pages', async () => {
     source.grow(1_000);
     await taken(follow(START_POSITION), 1_000);
     expect((log as unknown as { readings: Map<bigint, unknown> }).readings.size).toBeLessThanOrEqual(6);

@@ -3,7 +3,7 @@ import type { LogPage } from './pages.ts';
 
 /** Reads the log of a store. */
 export interface LogSource {
-  /** Reads one page after a position. Its position is `after` if the log has no more events. */
+  /** Reads one page after a position. The position of the page is `after` if the log has nothing after it. */
   readPage(after: bigint): Promise<LogPage>;
 
   /** Resolves when there may be events after a position, or when `signal` aborts. */
@@ -45,7 +45,8 @@ export class SharedLogReader {
         next = reading;
         const page = await raceAbort(reading.page, signal);
         if (!page) return;
-        // After a full page the next one is requested while this one is processed. Otherwise new events are batched.
+        // After a full page the next one is requested while this one is processed. Otherwise it is requested later, so
+        // that new events are read together.
         next = page.isFull ? this.acquire(page.position) : undefined;
         this.release(position, reading);
         position = page.position;
@@ -96,7 +97,7 @@ export class SharedLogReader {
     }
   }
 
-  /** Ends the page at the last position in it where another page starts, so that both subscribers then share pages. */
+  /** Ends the page at the last position in it where another page starts, so that readers of both then share pages. */
   private truncateToNextReader(page: LogPage, after: bigint): LogPage {
     let boundary = after;
     for (const position of this.readings.keys())

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const SWEEP_INTERVAL_MS = 5_000;
 /** Minimum rate at which a client must send a body or read a response. */
 const MIN_BYTES_PER_SECOND = 4 * 1024;
-/** The rate of a body is averaged over this time. */
+/** The rate of a body is averaged over at least this time. */
 const RATE_WINDOW_MS = 15_000;
 /** A client that reads nothing for this time, plus the time for the buffered bytes at the minimum rate, is closed. */
 const MAX_UNREAD_MS = 60_000;
@@ -123,8 +123,8 @@ export class ConnectionGuard {
   }
 
   /**
-   * From now on every connection is closed after the response to its next request, so that later requests use another
-   * one.
+   * From now on every connection is closed after the response to its next request, so that the client sends later
+   * requests on another connection.
    */
   startDraining(): void {
     this.isDraining = true;
@@ -235,8 +235,8 @@ function isTooSlow(socket: Socket, connection: Connection, now: number): boolean
 }
 
 /**
- * Emits `clientError` as Node's server does after its request timeout. Closes the connection if the response has
- * started or no listener handles the error.
+ * Emits `clientError` if the response has not started, as Node's server does after its request timeout. Closes the
+ * connection if the response has started or no listener handles the error.
  */
 function rejectSlowRequest(socket: Socket, { server, response }: Connection): void {
   const error = Object.assign(new Error('The body arrives too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });

@@ -21,7 +21,8 @@ export interface EventLogInfo {
 }
 
 /**
- * Drops the caches if one of them is ahead of the event log. Must be called before this process appends.
+ * Drops the caches if the journal is ahead of the event log or, with the events in PostgreSQL, a checkpoint is. Must be
+ * called before this process appends.
  * @returns whether the caches were dropped
  */
 export async function dropCachesNewerThanLog(connectionString: string, eventLog: EventLogInfo): Promise<boolean> {

@@ -22,7 +22,7 @@ async function storeWith(facts: number): Promise<MemoryEventStore> {
   return store;
 }
 
-test('rejects an event store with other events than those from which the database was built', async () => {
+test('a start is rejected if the event store lacks the events from which the database was built', async () => {
   const [empty, ours, others] = [await storeWith(0), await storeWith(2), await storeWith(2)];
   const start = (store: MemoryEventStore) => assertSameEventStore(database.url, store);
   await start(empty); // the database was not built from any events yet

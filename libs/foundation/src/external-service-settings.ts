@@ -51,7 +51,8 @@ export const PAYMENT_BACKEND_VARIABLES = [
 ];
 
 /**
- * Disables the sandbox default of a setting if `isElsewhere` finds a real service that must not be combined with it.
+ * Disables the sandbox default of a setting if `isElsewhere` finds a real service, with which the sandbox must not be
+ * combined.
  */
 function unsetIfElsewhere<T>(setting: Setting<T>, isElsewhere: (env: Environment) => boolean): Setting<T | undefined> {
   const { variable, read } = setting;
@@ -93,7 +94,11 @@ export function createStripeKeySetting(): Setting<string | undefined> {
 /** The default is Stripe's own address if a key is set, else the sandbox. */
 export function createStripeUrlSetting(): Setting<string> {
   const variable = 'STRIPE_API_URL';
-  const setting = createSandboxUrlSetting(variable, '', 'Address of the Stripe API; unset: Stripe’s own with a key');
+  const setting = createSandboxUrlSetting(
+    variable,
+    '',
+    'Address of the Stripe API; if STRIPE_SECRET_KEY is set, the default is https://api.stripe.com',
+  );
   return {
     ...setting,
     read(env) {
@@ -155,7 +160,7 @@ export function optionalWithUrl(address: string, variable: string, meaning: stri
   return { variable, meaning, defaultValue: SANDBOX_KEY, read };
 }
 
-/** Makes a setting without a default required if the address is set. */
+/** Makes a setting without a default required if the variable `address` is set. */
 export function requiredWith<T>(address: string, setting: Setting<T>): Setting<T | undefined> {
   const { variable } = setting;
   return {

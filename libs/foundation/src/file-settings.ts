@@ -10,7 +10,11 @@ export const FILE_SETTINGS = {
   ),
   s3Bucket: requiredWith(
     'S3_ENDPOINT',
-    text('S3_BUCKET', '', 'Bucket of an S3-compatible service for files for download; unset: FILES_DIR is used'),
+    text(
+      'S3_BUCKET',
+      '',
+      'Bucket of an S3-compatible service for files for download; required with S3_ENDPOINT; unset: FILES_DIR is used',
+    ),
   ),
   s3Endpoint: optional(
     url('S3_ENDPOINT', ['http:', 'https:'], 'Address of the S3-compatible service; unset: Amazon S3 in S3_REGION'),
@@ -21,21 +25,25 @@ export const FILE_SETTINGS = {
       'S3_ACCESS_KEY_ID',
       /^[!-~]+$/,
       'a key id',
-      'Access key that may list the bucket, and get, put and delete its objects; unset: the credentials of the host’s role',
+      'Access key that may list the bucket, and get, put and delete its objects; unset: the default credentials of the AWS SDK, such as those of the role of the host',
     ),
   ),
   s3SecretAccessKey: requiredWith(
     'S3_ACCESS_KEY_ID',
-    secret('S3_SECRET_ACCESS_KEY', /^[!-~]+$/, 'a secret key', 'Secret of S3_ACCESS_KEY_ID'),
+    secret('S3_SECRET_ACCESS_KEY', /^[!-~]+$/, 'a secret key', 'Secret of S3_ACCESS_KEY_ID; required with it'),
   ),
   uploadsDir: optional(
-    text('UPLOADS_DIR', '', 'Directory of uploaded files until their responses; unset: "uploads" in DATA_DIR'),
+    text(
+      'UPLOADS_DIR',
+      '',
+      'Directory of uploaded files until the responses to their requests are sent; unset: "uploads" in DATA_DIR',
+    ),
   ),
   uploadsMaxBytes: integer(
     'UPLOADS_MAX_BYTES',
     4 * GIB,
     [64 * 1024 * 1024, 1024 * GIB],
-    'Maximum number of bytes of uploaded files per gateway at a time; one account may use half of it; beyond it uploads are rejected',
+    'Maximum number of bytes of uploaded files that a gateway stores at a time; one payer may use half of it; beyond it uploads get 503',
   ),
   privateSources: list(
     'PRIVATE_SOURCES',

@@ -89,7 +89,7 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
   });
 }
 
-/** @throws StartError if the client cannot be created, for example because of a missing certificate */
+/** @throws StartError if the client of EventStoreDB cannot be created, for example because a certificate is missing */
 function openStore(address: EventStoreAddress): OpenedEventStore {
   try {
     return openEventStore(address);
@@ -104,7 +104,7 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
   await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
 }
 
-/** @throws StartError that names the address, without its credentials */
+/** @throws StartError if the store is unavailable; it names the address, without the credentials */
 async function assertStoreAvailable(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
     const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;

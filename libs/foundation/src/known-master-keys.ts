@@ -1,7 +1,6 @@
 /**
- * The fingerprints of the master keys of an installation, stored with the data that they protect. A process without one
- * of these keys cannot open or find secrets under it, and would create new secrets under another key. So it does not
- * start.
+ * The fingerprints of the master keys of an installation, stored with the data that the keys protect. A process that
+ * lacks a key in use could not open or find the secrets under this key. So the process does not start.
  */
 import type pg from 'pg';
 import { StartError } from './start-error.ts';
@@ -38,8 +37,9 @@ export async function listKnownMasterKeys(database: Pick<pg.Pool, 'query'>): Pro
  * Checks that a process has every key that is in use, and records the one that it uses for new secrets. If processes
  * start for the first time with different keys, only the first of them succeeds.
  * @param keyRing fingerprints; the first is that of the key for new secrets
- * @param findFirstUsedKeyId returns the key of the oldest secret, for an installation whose keys were not recorded yet
- * @returns the oldest key that is in use
+ * @param findFirstUsedKeyId returns the fingerprint of the key of the oldest secret, for an installation whose keys
+ *   were not recorded yet
+ * @returns the fingerprint of the oldest key that is in use
  * @throws StartError if the key ring lacks a key that is in use
  */
 export async function registerMasterKeys(
@@ -79,7 +79,7 @@ export async function assertKeyRingComplete(
   return used;
 }
 
-/** @throws StartError if there are secrets under an existing key, which a new key could not open */
+/** @throws StartError if a key is in use: a new key could not open the secrets under it */
 export async function assertNoSecretsYet(
   pool: pg.Pool,
   findFirstUsedKeyId: () => Promise<string | undefined>,
@@ -89,7 +89,7 @@ export async function assertNoSecretsYet(
     existingKeys.length === 0 ? await findFirstUsedKeyId() : existingKeys.find(({ isRetired }) => !isRetired)?.id;
   if (used !== undefined)
     throw new StartError(
-      `MASTER_KEY is not set and DATA_DIR has no master.key, but there are secrets under the key with the fingerprint ${used}: restore it.`,
+      `MASTER_KEY is not set and DATA_DIR has no master.key, but the installation uses the key with the fingerprint ${used}: restore it.`,
     );
 }
 
@@ -103,7 +103,7 @@ async function recordKey(client: pg.PoolClient, id: string | undefined): Promise
 
 function createMissingKeyError({ id, since }: KnownMasterKey, keyRing: readonly string[]): StartError {
   return new StartError(
-    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, which has protected secrets since ${since}; it has ${keyRing.join(', ')}: restore it, alone or after a new one as "new,old".`,
+    `MASTER_KEY, or master.key in DATA_DIR, lacks the key with the fingerprint ${id}, in use since ${since}; it has only ${keyRing.join(', ')}: restore the missing key, alone or after a new one as "new,old".`,
   );
 }
 

@@ -95,7 +95,7 @@ async function query(sql: string, values: unknown[] = []): Promise<number> {
   }
 }
 
-/** Counts the connected contenders. They hold the lease, or have failed to acquire it. */
+/** Counts the connected contenders. */
 const connected = (what = name) =>
   query('select from pg_stat_activity where application_name = $1', [`countinghouse-lease-${what}`]);
 
@@ -151,7 +151,7 @@ describe('processes that compete for a lease', () => {
     await until(next.leads);
   });
 
-  test('elect one leader for each name', async () => {
+  test('lead at the same time if their leases have different names', async () => {
     const both = [contend({ what: `${name} a` }), contend({ what: `${name} b` })];
     await until(() => both.every((each) => each.leads()));
   });
@@ -174,10 +174,10 @@ describe('a lease', () => {
     const [first, second] = contender.turns as [Lease, Lease];
     expect([first.signal.aborted, first.isHeld(), second.isHeld()]).toEqual([true, false, true]);
     expect(second.token).toBeGreaterThan(first.token);
-    expect(contender.problems).toEqual([`${name} lost its lease; retrying`]);
+    expect(contender.problems).toEqual([`${name} does not hold its lease; retrying`]);
   });
 
-  test('lasts as long as there are heartbeats, regardless of the clock of the process', async () => {
+  test('lasts as long as there are heartbeats, regardless of the wall clock of the process', async () => {
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 86_400_000);
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
     jest.spyOn(Date, 'now').mockReturnValue(0);
@@ -187,7 +187,7 @@ describe('a lease', () => {
     expect(leader.turns[0]?.isHeld()).toBe(true);
   });
 
-  test('ends by itself if the database does not respond, before another process can acquire it', async () => {
+  test('ends by itself if the database does not respond, before another process has acquired it', async () => {
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
     const locker = new pg.Client({ connectionString: database.superuserUrl });
     await locker.connect();
@@ -202,18 +202,18 @@ describe('a lease', () => {
     await until(() => leader.leads() || standby.leads());
   });
 
-  test('ends if another process has acquired it, regardless of the clocks', async () => {
+  test('ends if another process has acquired it', async () => {
     const leader = contend({ lengthMs: SHORT_MS });
     await until(leader.leads);
     await query('update leases set held = held + 1, drawn = drawn + 1 where name = $1', [name]);
     await until(() => leader.problems.length > 0);
     expect(leader.turns[0]?.isHeld()).toBe(false);
-    expect(leader.problems).toEqual([`${name} lost its lease; retrying`]);
+    expect(leader.problems).toEqual([`${name} does not hold its lease; retrying`]);
   });
 });
 
-describe('a suspended process', () => {
-  /** Starts a separate process that prints the token of every lease when it starts and when it ends. */
+describe('a leader in another process', () => {
+  /** Starts a process that prints the token of each of its leases when the lease starts and when it ends. */
   async function startProcess() {
     const script = `
       import { runWhileLeader } from ${JSON.stringify(pathToFileURL(BUILT).href)};
@@ -237,7 +237,7 @@ describe('a suspended process', () => {
     return { child, ended, said: () => said.trim().split('\n') };
   }
 
-  test('loses its lease, and detects that when it continues', async () => {
+  test('loses its lease while it is suspended, and detects that when it continues', async () => {
     const { child, ended, said } = await startProcess();
     const standby = contend({ lengthMs: SHORT_MS });
     child.kill('SIGSTOP');
@@ -252,7 +252,7 @@ describe('a suspended process', () => {
     await ended;
   });
 
-  test('releases its lease long before the expiry if it is killed', async () => {
+  test('loses its lease long before the expiry if it is killed', async () => {
     const { child, ended } = await startProcess();
     await query(`update leases set ends_at = now() + interval '1 hour' where name = $1`, [name]);
     const standby = contend();
@@ -283,14 +283,14 @@ describe('fencing tokens', () => {
     expect(await issueFencingToken(database.url, name)).toBe(ahead + 1);
   });
 
-  test('increase even if the table was lost', async () => {
+  test('increase even if the row of the lease was lost', async () => {
     const before = await issueFencingToken(database.url, name);
     await query('delete from leases where name = $1', [name]);
     expect(await issueFencingToken(database.url, name)).toBeGreaterThan(before);
   });
 });
 
-test('reports an unreachable database, and ends when its signal aborts', async () => {
+test('a standby reports an unreachable database, and ends when its signal aborts', async () => {
   const stop = new AbortController();
   const problems: string[] = [];
   const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
@@ -301,5 +301,5 @@ test('reports an unreachable database, and ends when its signal aborts', async (
   await until(() => problems.length > 0);
   stop.abort();
   await leading;
-  expect(problems[0]).toBe(`${name} lost its lease; retrying`);
+  expect(problems[0]).toBe(`${name} does not hold its lease; retrying`);
 });

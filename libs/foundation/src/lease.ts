@@ -4,7 +4,7 @@
  * fails, loses the lease when it expires. A holder that dies loses it once the database notices its closed connection.
  *
  * The old holder may not have noticed that it lost the lease. So every acquisition gets a fencing token that is higher
- * than all before it, and every write of a holder is checked against the highest token so far.
+ * than all before it, and a write is rejected if a holder with a higher token has already written.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
@@ -19,7 +19,7 @@ import { createClient, openPool } from '#postgres';
  * idle transaction is ended after 10 s (#postgres).
  */
 const LEASE_DURATION_MS = 8_000;
-/** Number of heartbeats in the lifetime of a lease. A heartbeat times out when the next one is due. */
+/** Number of heartbeats in the lifetime of a lease. A heartbeat times out after the interval between two of them. */
 const HEARTBEATS_PER_LEASE = 4;
 /** How often standbys try to acquire the lease. */
 const ACQUIRE_INTERVAL_MS = 500;
@@ -39,7 +39,9 @@ export const leaseMigrations = [
   },
 ] as const;
 
-/** Microseconds since 1970, so that tokens also increase if this table was lost and the event store was not. */
+/**
+ * At least the microseconds since 1970, so that tokens increase even if this table was lost and the events were not.
+ */
 const NEXT_TOKEN_SQL = 'greatest(drawn + 1, (extract(epoch from statement_timestamp()) * 1000000)::bigint)';
 
 export interface LeaderElectionOptions {
@@ -92,7 +94,7 @@ export async function runWhileLeader(
       try {
         await row.lead(work);
       } catch (error) {
-        if (!signal.aborted) reportError(`${name} lost its lease; retrying`, error);
+        if (!signal.aborted) reportError(`${name} does not hold its lease; retrying`, error);
       }
       if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {});
     }
@@ -121,7 +123,7 @@ export async function issueFencingToken(databaseUrl: string, name: string): Prom
 class LeaseRow {
   private readonly options: LeaderElectionOptions;
   private readonly durationMs: number;
-  /** One connection that stays open: its existence shows other processes that this one is alive. */
+  /** One connection that stays open: its existence shows other processes that this process is alive. */
   private readonly pool: pg.Pool;
   private lease: HeldLease | undefined;
 

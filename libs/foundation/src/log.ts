@@ -9,8 +9,9 @@ process.stdout.on('error', () => {});
 const MAX_CAUSES = 8;
 
 /**
- * Converts an error and its causes for the log, without their other properties: those of a parser contain the text that
- * it could not parse, and those of an interrupted response the part that was received.
+ * Converts an error and its causes for the log: only type, message, stack, code and status. Other properties may
+ * contain private text: those of a parser have the text that it could not parse, those of an interrupted response its
+ * received part.
  */
 export function serializeError(error: unknown, causes = MAX_CAUSES): unknown {
   if (!(error instanceof Error)) return { message: String(error) };

@@ -19,13 +19,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('applies no migrations at the start in command mode, and names the missing ones', async () => {
+test('a start in command mode applies no migrations, and names the missing ones', async () => {
   await expect(prepareDatabase(database.url, [FIRST], 'command')).rejects.toThrow(/lacks .*first: run "npm run mig/);
   await Promise.all([migrate(database.url, [FIRST]), migrate(database.url, [FIRST])]);
   await prepareDatabase(database.url, [FIRST], 'command');
 });
 
-test('waits for a long transaction without blocking other queries until its end', async () => {
+test('a migration waits for a long transaction, and other queries run before that transaction ends', async () => {
   await reader.query('begin; select from wide');
   const migrating = migrate(database.url, [FIRST, SECOND]);
   const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'alter table wide%'
@@ -39,7 +39,7 @@ test('waits for a long transaction without blocking other queries until its end'
   await other.query('select b from wide');
 });
 
-test('fails with a StartError after its timeout, and changes nothing', async () => {
+test('a migration fails with a StartError after its timeout, and leaves the table in place', async () => {
   await reader.query('begin; select from wide');
   const third = { id: 'third', sql: 'drop table wide' };
   const refused = migrate(database.url, [third], 0);

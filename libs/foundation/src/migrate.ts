@@ -25,8 +25,9 @@ export type MigrationMode = 'start' | 'command';
 
 /**
  * Applies the pending migrations, each in its own transaction. Safe if several processes start at once, and while
- * others are running: each attempt waits for locks, and so delays their queries, for a fraction of a second at most.
- * @throws StartError if a table is in use for too long
+ * others are running: a migration waits for each lock, and so delays the queries of other processes, for at most
+ * `LOCK_TIMEOUT_MS` before it retries.
+ * @throws StartError if another transaction locks a table, or another migration runs, until the timeout
  */
 export async function migrate(
   connectionString: string,
@@ -48,7 +49,7 @@ export async function migrate(
 
 /**
  * Applies the pending migrations when a process starts, or only checks that there are none, as `mode` specifies.
- * @throws StartError if migrations are pending that only the command may apply
+ * @throws StartError if migrations are pending that only the command may apply, or as `migrate` does
  */
 export async function prepareDatabase(
   connectionString: string,
@@ -94,7 +95,7 @@ async function retryWhileLocked(deadline: number, work: () => Promise<unknown>):
       if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
       if (performance.now() > deadline)
         throw new StartError(
-          'The database cannot be migrated while a transaction, or another migration, locks a table to be changed: end it, and start again.',
+          'The database cannot be migrated while a transaction locks a table to be changed, or another migration is running: end it, and start again.',
         );
       await delay(RETRY_DELAY_MS);
     }

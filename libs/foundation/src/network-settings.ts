@@ -25,7 +25,7 @@ export const NETWORK_SETTINGS = {
     'MAX_BYTES_IN_FLIGHT',
     512 * 1024 ** 2,
     [64 * 1024 ** 2, Number.MAX_SAFE_INTEGER],
-    'Maximum number of bytes of request bodies in the memory of a gateway until their responses; beyond it requests get 503; one account may use half of it, all callers that have not paid yet a quarter together',
+    'Maximum number of bytes of request bodies in the memory of a gateway until their responses are sent; beyond it requests get 503; one payer may use half of it, an account or IP address that has never paid 1/8, and all of these together 1/4; uncompressed bodies with a content-length up to 16 KiB do not count',
   ),
 };
 
@@ -43,7 +43,7 @@ function isNetwork(value: string): boolean {
 }
 
 /**
- * Returns the prefix length of the widest private network: 10.0.0.0/8, fc00::/7, or 10.0.0.0/8 as IPv4-mapped IPv6
+ * Returns the prefix length of the widest private network: 10.0.0.0/8, fc00::/7, or 10.0.0.0/8 as an IPv4-mapped IPv6
  * address.
  */
 function getMinPrefix(address: string): number {

@@ -58,7 +58,7 @@ const disconnect = ({ id }: ProcessPresence) =>
 const ends = async ({ id }: ProcessPresence): Promise<number> =>
   (await pool.query('select ends_at from processes where id = $1', [id])).rows[0].ends_at.getTime();
 
-/** Makes all writes of the process fail from now on. */
+/** Makes all writes to the row of the process fail from now on. */
 async function cutOff({ id }: ProcessPresence): Promise<void> {
   await pool.query(`alter table processes add constraint cut_off check (id <> '${id}') not valid`);
 }
@@ -91,7 +91,7 @@ describe('a process', () => {
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('cannot own new holds from shortly before the expiry of its row until the row is renewed', async () => {
+  test('cannot own new holds after the expiry of its row until the row is renewed', async () => {
     const one = await appear(SHORT_MS);
     await cutOff(one);
     await until(() => problems.length > 0);
@@ -113,7 +113,7 @@ describe('a process', () => {
     await until(async () => (await pool.query(open, [`countinghouse-${one.id}`])).rowCount === 0);
   });
 
-  test('is removed by the next start if it has been dead for more than a day', async () => {
+  test('is removed by the start of another process if it has been dead for more than a day', async () => {
     const row = 'insert into processes (id, backend, ends_at) values ($1, 0, now() - $2::interval)';
     await pool.query(row, ['gateway-old', '25 hours']);
     await pool.query(row, ['gateway-yesterday', '23 hours']);
@@ -121,7 +121,7 @@ describe('a process', () => {
     expect(await dead()).toEqual(['gateway-yesterday']);
   });
 
-  test('does not start if the database is unreachable', async () => {
+  test('cannot be registered if the database is unreachable', async () => {
     const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
     await expect(ProcessPresence.start({ databaseUrl, role: 'gateway', reportError: () => {} })).rejects.toThrow(
       'ECONNREFUSED',

@@ -46,7 +46,7 @@ export interface PresenceOptions {
 export class ProcessPresence {
   readonly id: string;
   private readonly durationMs: number;
-  /** One connection that stays open: its existence shows other processes that this one is alive. */
+  /** One connection that stays open: its existence shows other processes that this process is alive. */
   private readonly pool: pg.Pool;
   private readonly stopController = new AbortController();
   private presentUntil = Number.NEGATIVE_INFINITY;
@@ -83,7 +83,7 @@ export class ProcessPresence {
   }
 
   /**
-   * Returns the id under which this process owns holds. Other processes end these once its row has expired.
+   * Returns the id under which this process owns holds. The sagas process ends them once this process seems dead.
    * @throws StoreUnavailableError from shortly before the row expires, which happens if all recent heartbeats have
    *   failed
    */
@@ -92,7 +92,7 @@ export class ProcessPresence {
     throw new StoreUnavailableError('the presence of this process has expired');
   }
 
-  /** Whether the database accepted the last heartbeat and has disk space. A read-only database accepts none. */
+  /** Whether the database accepted the last heartbeat and had disk space. A read-only database accepts none. */
   get isDatabaseWritable(): boolean {
     return this.canWrite;
   }
@@ -131,14 +131,16 @@ export class ProcessPresence {
     this.canWrite = await this.hasDiskSpace();
   }
 
-  /** Uses the same connection, and does not close it after an error: other processes would consider this one dead. */
+  /**
+   * Uses the same connection, and does not close it after an error: other processes would consider this process dead.
+   */
   private async hasDiskSpace(): Promise<boolean> {
     const client = await this.pool.connect();
     try {
       await client.query(DISK_SPACE_PROBE);
       return true;
     } catch (error) {
-      this.options.reportError('the database has no disk space', error);
+      this.options.reportError('the disk space check of the database failed; retrying', error);
       return false;
     } finally {
       client.release();
@@ -147,8 +149,8 @@ export class ProcessPresence {
 }
 
 /**
- * Returns the ids of processes that seem dead. A live process may be among them for a few seconds, if its connection
- * broke or the database was unavailable.
+ * Returns the ids of processes that seem dead. A live process may be among them until its next heartbeat, if its
+ * connection broke, the database was unavailable, or the process was suspended.
  */
 export async function findStaleProcesses(pool: pg.Pool): Promise<readonly string[]> {
   const { rows } = await pool.query<{ id: string }>({

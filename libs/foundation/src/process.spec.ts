@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { redactCredentials, serializeError } from './log.ts';
 
-test('shuts down gracefully even if its log is no longer read', async () => {
+test('a process that receives SIGTERM exits with code 0 even if its log is no longer read', async () => {
   const env = { ...process.env, SANDBOX_PORT: '0' };
   const child = spawn(process.execPath, ['dist/apps/sandbox/src/main.js'], {
     env,
@@ -15,7 +15,7 @@ test('shuts down gracefully even if its log is no longer read', async () => {
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
-test('logs an error with its causes, but without unparsable or delivered text', () => {
+test('an error is logged with its causes, but without unparsable or received text', () => {
   const unreadable = Object.assign(new SyntaxError('a planted word is no JSON'), {
     code: 'HPE_INVALID',
     data: 'a planted word',
@@ -31,7 +31,7 @@ test('logs an error with its causes, but without unparsable or delivered text', 
   expect(JSON.stringify(serializeError(around)).match(/"around"/g)?.length).toBeLessThan(10);
 });
 
-test('redacts API keys and the ids of the oldest accounts, which are credentials', () => {
+test('the log redacts API keys and the ids of the oldest accounts, which are credentials', () => {
   const old = '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb';
   const line = JSON.stringify({
     request: old,
@@ -58,7 +58,7 @@ const STARTING = `
   };
   await runProcess('test', () => ({ logLevel: 'info' }), start);`;
 
-test('ends a start on a signal, closes its resources, and exits with code 0', async () => {
+test('a process that receives SIGTERM during its start closes its resources, and exits with code 0', async () => {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', STARTING], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

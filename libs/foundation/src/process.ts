@@ -60,8 +60,8 @@ export async function runProcess<S extends LogSettings>(
 }
 
 /**
- * Starts a role. After a signal, opened resources are closed, and resources that are being opened are waited for up to
- * the timeout.
+ * Starts a role. After a signal, the opened resources are closed. This and the interrupted start are waited for up to
+ * `START_ABORT_TIMEOUT_MS`.
  * @returns undefined if a signal arrived before the start had finished
  */
 async function openUnlessStopped(

@@ -26,7 +26,8 @@ export function hasProviderKey(env: Environment, providers: readonly ProviderSet
 }
 
 /**
- * Returns the connection settings by slug. Providers without settings use the sandbox unless any provider has a key.
+ * Returns the connection settings by slug. Providers without settings use the sandbox, or are omitted if any provider
+ * has a key.
  */
 export function selectConfiguredProviders(
   env: Environment,

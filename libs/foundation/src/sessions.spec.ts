@@ -52,12 +52,12 @@ function withoutOptions(message: Buffer): Buffer {
   return Buffer.concat([head, pairs]);
 }
 
-test('accepts PostgreSQL and a proxy that forwards everything', async () => {
+test('the check accepts PostgreSQL and a proxy that forwards everything', async () => {
   await assertSessionPooling(database.url);
   await assertSessionPooling(await between((piece) => piece));
 });
 
-test('rejects a pooler that ignores startup options, with a sentence that says what to connect to', async () => {
+test('the check rejects a pooler that ignores startup options, and says what to connect to', async () => {
   const pooler = await between((piece, isFirst) => (isFirst ? withoutOptions(piece) : piece));
   const refused = assertSessionPooling(pooler);
   await expect(refused).rejects.toBeInstanceOf(StartError);
@@ -69,12 +69,12 @@ test('rejects a pooler that ignores startup options, with a sentence that says w
 test.each([
   ['listen countinghouse_', 'select             --', 'notifications do not arrive'],
   ['set countinghouse.set =', 'set countinghouse.no  =', 'settings do not outlive a transaction'],
-])('rejects a pooler that drops "%s"', async (said, instead, why) => {
+])('the check rejects a pooler that drops "%s"', async (said, instead, why) => {
   const swallow = (piece: Buffer) => Buffer.from(piece.toString('latin1').replace(said, instead), 'latin1');
   await expect(assertSessionPooling(await between(swallow), 50)).rejects.toThrow(why);
 });
 
-test('does not report a missing database as a pooler', async () => {
+test('the check does not report a missing database as a pooler', async () => {
   const nowhere = Object.assign(new URL(database.url), { pathname: '/nowhere' }).href;
   await expect(assertSessionPooling(nowhere)).rejects.not.toBeInstanceOf(StartError);
 });

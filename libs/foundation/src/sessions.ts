@@ -25,7 +25,7 @@ const verifiedDatabases = new Set<string>();
 
 /**
  * Checks two concurrent connections, once per database and process.
- * @throws StartError if sessions are not preserved; any other error if the database is unreachable
+ * @throws StartError if sessions are not preserved; another error if the database is unreachable
  */
 export async function assertSessionPooling(
   connectionString: string,
@@ -65,7 +65,7 @@ async function findLostSessionState(one: pg.Client, other: pg.Client, mark: stri
   await one.query(`set countinghouse.set = '${mark}'`);
   const locked = `select pg_try_advisory_lock(${mark}) as locked, pg_backend_pid() as pid`;
   const { pid } = await queryFirstRow(one, locked);
-  await other.query('begin'); // until its end a pooler cannot assign its server connection to another client
+  await other.query('begin'); // until the commit a pooler cannot assign this server connection to another client
   const second = await queryFirstRow(other, locked);
   const after = await queryFirstRow(
     one,

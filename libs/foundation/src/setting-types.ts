@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { money, type PicoUsd } from '#kernel';
 
-/** Settings are invalid. The message has one sentence for each, for the operator. */
+/** One or more settings are invalid. The message has one sentence for each, for the operator. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
@@ -220,7 +220,7 @@ export function keyRing(variable: string, bytes: number, meaning: string): Setti
       const keys = (readVariable(env, variable) ?? '').split(',').map((key) => key.trim().toLowerCase());
       const valid = keys.every((key) => new RegExp(`^[0-9a-f]{${bytes * 2}}$`).test(key));
       if (valid && new Set(keys).size === keys.length) return keys;
-      const requirement = `${bytes * 2} hexadecimal digits, or several such keys separated by commas`;
+      const requirement = `${bytes * 2} hexadecimal digits, or several different keys of this form separated by commas`;
       throw new SettingError(`${variable} must be ${requirement}.`);
     },
   };

@@ -2,7 +2,7 @@ import { describe, expect, jest, test } from '@jest/globals';
 import { readSettings, SETTINGS, SettingError } from './settings.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
-const MASTER_KEYS = '64 hexadecimal digits, or several such keys separated by commas';
+const MASTER_KEYS = '64 hexadecimal digits, or several different keys of this form separated by commas';
 
 /** Returns the error message for an invalid environment. */
 function complaint(env: Record<string, string>): string {
@@ -16,7 +16,7 @@ function complaint(env: Record<string, string>): string {
 }
 
 describe('without any setting', () => {
-  test('all settings have defaults, and external services are simulated by the sandbox', () => {
+  test('the settings have these values, and external services are simulated by the sandbox', () => {
     expect(readSettings({})).toEqual({
       port: 3000,
       creditIdInference: false,
@@ -95,7 +95,7 @@ describe('without any setting', () => {
     });
   });
 
-  test.each(Object.values(SETTINGS))('treats an empty $variable as unset', ({ variable }) => {
+  test.each(Object.values(SETTINGS))('an empty $variable counts as unset', ({ variable }) => {
     for (const value of ['', '  ']) expect(readSettings({ [variable]: value })).toEqual(readSettings({}));
   });
 });
@@ -140,7 +140,7 @@ describe('a setting', () => {
   });
 });
 
-test('simulates exchange rates only if neither a source nor a payment backend is set', () => {
+test('exchange rates are not simulated if a source or a payment backend is set', () => {
   const sources = (env: Record<string, string>) => {
     const { krakenUrl, coinbaseUrl, coinGeckoUrl } = readSettings(env);
     return [krakenUrl, coinbaseUrl, coinGeckoUrl];
@@ -152,7 +152,7 @@ test('simulates exchange rates only if neither a source nor a payment backend is
 });
 
 describe('payment backends', () => {
-  test('are simulated by the sandbox only if none is set', () => {
+  test('are not simulated by the sandbox if one of them is set', () => {
     const phoenixd = { PHOENIXD_URL: 'http://10.0.0.1:9740', PHOENIXD_PASSWORD: 'p' };
     expect(readSettings(phoenixd).lndUrl).toBeUndefined();
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).lndUrl).toBe('https://lnd:8080');

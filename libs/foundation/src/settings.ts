@@ -49,13 +49,13 @@ export { SettingError } from './setting-types.ts';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
-  host: text('HOST', '127.0.0.1', 'Address on which the API listens'),
+  host: text('HOST', '127.0.0.1', 'Address on which the API, the health routes and the sandbox listen'),
   audioPort: optional(
     integer(
       'AUDIO_PORT',
       0,
       [0, 65_535],
-      'Separate port for the audio API (/api/v1/audio), which PORT serves as well; unset: none',
+      'Additional port for the paths below /api/v1/audio, which PORT serves as well; unset: no additional port',
     ),
   ),
   healthPort: optional(
@@ -63,12 +63,12 @@ export const SETTINGS = {
       'HEALTH_PORT',
       0,
       [0, 65_535],
-      'Port for /health/live and /health/ready of a projector or sagas process; unset: none',
+      'Port on which a projector or sagas process serves /health/live and /health/ready; unset: they are not served',
     ),
   ),
   sandboxPort: SANDBOX_SETTINGS.port,
   sandboxUrl: SANDBOX_SETTINGS.url,
-  publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address at which clients reach the API')),
+  publicBaseUrl: optional(url('PUBLIC_BASE_URL', ['http:', 'https:'], 'Address of the API for clients and webhooks')),
   ...NETWORK_SETTINGS,
   ...LIMIT_SETTINGS,
   logLevel: choice(
@@ -89,16 +89,16 @@ export const SETTINGS = {
   lndMacaroon: hex('LND_MACAROON', undefined, 'Macaroon of the LND node, in hexadecimal', '00'),
   lndCertificate: optional(file('LND_TLS_CERT', 'File with the TLS certificate of the LND node, if it is self-signed')),
   btcpayUrl: createPaymentUrlSetting('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that receives payments'),
-  btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Id of the BTCPay store'),
+  btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Id of the BTCPay store; required with BTCPAY_URL'),
   btcpayApiKey: requiredWithUrl(
     'BTCPAY_URL',
     'BTCPAY_API_KEY',
-    'API key for BTCPay; it needs only the permissions to view and create invoices of the store',
+    'API key for BTCPay, which needs only the permissions to view and create invoices of the store; required with BTCPAY_URL',
   ),
   btcpayWebhookSecret: optionalWithUrl(
     'BTCPAY_URL',
     'BTCPAY_WEBHOOK_SECRET',
-    'Secret of the BTCPay webhook to /topup/webhooks/btcpay; unset: webhooks are rejected, and payments are found by polling',
+    'Secret of the BTCPay webhook to /topup/webhooks/btcpay; no default if BTCPAY_URL is set; without a secret, webhooks are rejected, and payments are found by polling',
   ),
   clnUrl: optional(
     url(
@@ -124,7 +124,7 @@ export const SETTINGS = {
       'PHOENIXD_WEBHOOK_SECRET',
       /^[!-~]+$/,
       'a secret',
-      'webhook-secret of phoenixd; unset: webhooks are rejected, and payments are found by polling',
+      'Value of webhook-secret in the configuration of phoenixd; unset: webhooks are rejected, and payments are found by polling',
     ),
   ),
   nwcReceiveUrl: optional(
@@ -143,14 +143,14 @@ export const SETTINGS = {
       'MONERO_WALLET_RPC_LOGIN',
       /^[^:]+:.+$/,
       'a user and a password with a colon between them',
-      '--rpc-login of monero-wallet-rpc, as user:password; unset: no login',
+      'Value of the option --rpc-login of monero-wallet-rpc, as user:password; unset: no login',
     ),
   ),
   stripeKey: createStripeKeySetting(),
   stripeWebhookSecret: optionalWithUrl(
     'STRIPE_SECRET_KEY',
     'STRIPE_WEBHOOK_SECRET',
-    'Secret of the Stripe webhook to /topup/webhooks/stripe; unset: webhooks are rejected, and payments are found by polling',
+    'Secret of the Stripe webhook to /topup/webhooks/stripe; no default if STRIPE_SECRET_KEY is set; without a secret, webhooks are rejected, and payments are found by polling',
   ),
   stripeUrl: createStripeUrlSetting(),
   cardMinUsd: integer('CARD_MIN_USD', 5, [1, 999_999], 'Minimum card payment in USD'),
@@ -158,12 +158,12 @@ export const SETTINGS = {
   topupBackends: pairs(
     'TOPUP_BACKENDS',
     /^[a-z0-9-]+$/,
-    'Payment backend by payment method, such as btc-lightning=btcpay,xmr=monero; other methods use the first configured backend',
+    'Payment backend by payment method, such as btc-lightning=btcpay,xmr=monero; other methods use the first configured backend of their list in payments.json',
   ),
   topupConfirmations: pairs(
     'TOPUP_CONFIRMATIONS',
     /^\d{1,3}$/,
-    'Confirmations by payment method after which a payment is credited, such as btc=3,ltc=6; other methods use their default',
+    'Number of confirmations by payment method after which a payment is credited, such as btc=3,ltc=6; other methods use the numbers in payments.json',
   ),
   maxOpenInvoices: integer(
     'MAX_OPEN_INVOICES',
@@ -175,20 +175,20 @@ export const SETTINGS = {
     'VIDEO_LOOKS_PER_SECOND',
     15,
     [1, 10_000],
-    'Maximum requests per second to each provider for the state of videos in progress; with more videos, each one is polled less often',
+    'Maximum number of requests per second to each provider for the state of videos in progress, without requests that follow a webhook or a deadline; with more videos, each video is polled less often',
   ),
   pollsPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',
     50,
     [1, 10_000],
-    'Maximum requests per second to each payment backend for the payments of open top-ups',
+    'Maximum number of requests per second to each payment backend for the payments of open top-ups, and as many for those of payment challenges',
   ),
   unclaimedAfterDays: optional(
     integer(
       'UNCLAIMED_AFTER_DAYS',
       30,
       [8, 36_500],
-      'Days after which a payment for a single request that can no longer be used is booked as income, with an event and a log line; unset: never, it stays a liability',
+      'Days after which the remaining amount of a payment challenge that can no longer be used is booked as income, with an event and a log line; unset: it stays a liability',
     ),
   ),
   autoTopupsPerDay: integer(
@@ -217,19 +217,19 @@ export const SETTINGS = {
     'RATE_MAX_SPREAD',
     2,
     [1, 50],
-    'Maximum difference between the sources of an exchange rate, in percent; beyond it the rate is not used',
+    'Maximum difference in percent between the quote of a source and the middle one of all quotes; a quote beyond it is ignored, and the rate is not used if fewer than two remain',
   ),
   maxJumpPercent: integer(
     'RATE_MAX_JUMP',
     20,
     [1, 1_000],
-    'Maximum difference between a rate and the last one that sources agreed on, in percent; increases by this value every ten minutes',
+    'Maximum difference in percent between a rate and earlier rates on which sources agreed: the last one, and those of the hour before it; grows by this value for every ten minutes since the earlier rate',
   ),
   loneSourceCoins: list(
     'RATE_LONE_SOURCE_COINS',
     (code) => /^[A-Z][A-Z0-9]*$/.test(code),
     'codes of coins such as LTC,XMR',
-    'Coins whose rate is also accepted from a single source, within RATE_MAX_JUMP of the last rate that two sources agreed on; unset: none',
+    'Codes of coins, separated by commas, whose rate is also accepted from a single source if it is within RATE_MAX_JUMP of the last rate on which sources agreed; unset: none',
   ),
   connectTimeoutMs: integer(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
@@ -248,36 +248,36 @@ export const SETTINGS = {
     'STREAM_FIRST_COMMENT_MS',
     12_000,
     [1, 3_600_000],
-    'How long a stream waits for the first byte of the provider before it starts with a comment; earlier failures get their own HTTP status',
+    'How long a streamed chat waits for the first output before the gateway starts the response with a comment; a failure before that gets its own HTTP status',
   ),
   refusedPerHour: integer(
     'REFUSED_PROMPTS_PER_HOUR',
     50,
     [1, 1_000_000],
-    'Maximum number of prompts of an account that providers may reject per hour and gateway; they are not charged, but providers may invoice them',
+    'Maximum number of prompts of one account that providers may reject per hour, separately for images (each gateway counts its own) and for videos (all gateways together); beyond it requests get 429, because providers may invoice rejected prompts, which are not charged',
   ),
   absorbedPerHour: dollars(
     'ABSORBED_USD_PER_HOUR',
     '1',
-    'Cost in USD that the operator absorbs per account and hour, on all gateways together, for requests that are not charged; grows by 1/20 of what the account was charged; beyond it the requests of the account get 429',
+    'Cost in USD that the operator absorbs per account and hour, on all gateways together, for usage that is not charged; grows by 1/20 of what the account is charged in that hour; beyond it the requests of the account get 429',
   ),
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,
     [0, 3_600_000],
-    'How long a response is still read after its client has disconnected',
+    'Maximum time for which a response is still read after its client has disconnected; reading ends earlier if that saves cost',
   ),
   heldInFullTokens: integer(
     'HELD_IN_FULL_TOKENS',
     4_096,
     [0, 1_000_000],
-    'Output limits up to this number of tokens are held in full; with a larger limit, or none, the hold is extended while the response grows',
+    'For a chat whose output limit is at most this number of tokens, the price of the complete output is held at the start; for other chats a part is held, which is extended while the response grows if the provider can stop it',
   ),
   drainDelayMs: integer(
     'DRAIN_DELAY_MS',
     5_000,
     [0, 600_000],
-    'How long a gateway still accepts requests after SIGTERM while it reports that it is not ready; at least the time that load balancers need to notice',
+    'How long a gateway still accepts requests after SIGTERM while it reports that it is not ready; must be at least the time in which load balancers notice this',
   ),
   shutdownTimeoutMs: optional(
     integer(
@@ -289,26 +289,26 @@ export const SETTINGS = {
   ),
   creditIdInference: flag(
     'ALLOW_CREDIT_ID_INFERENCE',
-    'true: x-credit-id alone pays for models, without the limits of API keys',
+    'true: x-credit-id without an API key pays for models, and the limits of API keys do not apply',
   ),
   maxLagMs: integer(
     'READY_MAX_LAG_MS',
     5_000,
     [1, 3_600_000],
-    'Lag of the projector from which on the gateway reports that the read models lag; it stays ready',
+    'Maximum lag of the read models; beyond it, /health/ready of gateways and projectors reports the lag as not ok, but the process stays ready',
   ),
   maxClockSkewMs: integer(
     'MAX_CLOCK_SKEW_MS',
     60_000,
     [1_000, 3_600_000],
-    'Maximum difference between the clock of this host and that of the database, whose time is used; beyond it the process is not ready, and no hold expires',
+    'Maximum difference between the clock of this host and that of the database, which determines all times; beyond it the process is not ready and lets no hold expire',
   ),
 } as const;
 
 type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
 
 export interface Settings extends CommonSettings {
-  /** By the slugs of providers. Providers without a credential are missing. */
+  /** By the slugs of providers. Providers that are neither configured nor simulated are missing. */
   readonly providers: ReadonlyMap<string, ProviderConnectionSettings>;
 }
 
@@ -316,7 +316,7 @@ export interface Settings extends CommonSettings {
 export type SettingsValidator = (env: Environment, providers: readonly ProviderSettingsSpec[]) => readonly string[];
 
 /**
- * @param readProviderSpecs reads the providers of a catalogue directory, by default the shipped one; throws if invalid
+ * @param readProviderSpecs reads the providers of a catalogue directory (undefined: the shipped one); throws if invalid
  * @throws SettingError with one sentence for each invalid setting and each unsafe combination
  */
 export function readSettings(

@@ -1,4 +1,4 @@
-/** The process cannot start. The message is one sentence for the operator. */
+/** The process cannot start or continue. The message is one sentence for the operator. */
 export class StartError extends Error {
   override readonly name: string = 'StartError';
 }

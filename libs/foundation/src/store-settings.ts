@@ -3,7 +3,9 @@ import { parseEventStoreDbAddress } from '#eventstore';
 import { address, choice, keyRing, optional, url } from './setting-types.ts';
 
 export const STORE_SETTINGS = {
-  databaseUrl: optional(url('DATABASE_URL', ['postgres:', 'postgresql:'], 'Address of PostgreSQL; unset: embedded')),
+  databaseUrl: optional(
+    url('DATABASE_URL', ['postgres:', 'postgresql:'], 'Address of PostgreSQL; unset: an embedded one in DATA_DIR'),
+  ),
   contentDatabaseUrl: optional(
     url(
       'CONTENT_DATABASE_URL',
@@ -14,7 +16,7 @@ export const STORE_SETTINGS = {
   migrate: choice(
     'MIGRATE',
     ['start', 'command'],
-    'When database migrations are applied: start: by the first process that starts; command: only by "npm run migrate", and processes do not start before',
+    'start: the first process that starts applies database migrations; command: only "npm run migrate" applies them, and processes do not start while any are pending',
   ),
   eventStoreUrl: optional(
     address({
@@ -33,7 +35,7 @@ export const STORE_SETTINGS = {
     keyRing(
       'MASTER_KEY',
       32,
-      'Key that seals and hashes secrets: 64 hexadecimal digits, the same for every process; of several keys, separated by commas, the first one is used for new secrets; unset: generated in DATA_DIR',
+      'Key that seals and hashes secrets: 64 hexadecimal digits, the same for every process; of several keys, separated by commas, the first one is used for new secrets; unset: master.key in DATA_DIR, which is generated if there is none',
     ),
   ),
 };

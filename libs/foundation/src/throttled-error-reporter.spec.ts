@@ -29,7 +29,7 @@ function pass(milliseconds: number): void {
 
 const lines = () => logged.splice(0).map(([problem]) => problem);
 
-test('logs a repeated problem at once, then once a minute with the number of repetitions', () => {
+test('the reporter logs a repeated problem at once, then once a minute with the number of repetitions', () => {
   const alarm = open();
   const last = new Error('denied');
   for (let i = 0; i < 312; i++) alarm('balances could not apply a batch', new Error('denied'));
@@ -43,7 +43,7 @@ test('logs a repeated problem at once, then once a minute with the number of rep
   expect(lines()).toEqual(['balances could not apply a batch (and once more in the last minute)']);
 });
 
-test('logs a problem again at once after a minute without it', () => {
+test('the reporter logs a problem again at once after a minute without it', () => {
   const alarm = open();
   alarm('a read failed', undefined);
   pass(REPEAT_INTERVAL_MS);
@@ -51,7 +51,7 @@ test('logs a problem again at once after a minute without it', () => {
   expect(lines()).toEqual(['a read failed', 'a read failed']);
 });
 
-test('logs a different problem, or a different reason in the error or its causes, at once', () => {
+test('the reporter logs a different problem, or a different reason in the error or its causes, at once', () => {
   const alarm = open();
   for (let i = 0; i < 2; i++) {
     alarm('a read failed', 'late');
@@ -62,7 +62,7 @@ test('logs a different problem, or a different reason in the error or its causes
   expect(lines()).toEqual(['a read failed', 'a write failed', 'a read failed', 'a read failed']);
 });
 
-test('stores a limited number of problems, and logs the repetitions of those that it removes', () => {
+test('the reporter stores a limited number of problems, and logs the repetitions of those that it removes', () => {
   const alarm = open();
   alarm('first', undefined);
   for (let i = 0; i < 3; i++) alarm('first', undefined);

@@ -1,8 +1,8 @@
-/** The same problem with the same reasons is logged once per interval. */
+/** Minimum time between two lines about the same problem with the same reasons, while the problem is in memory. */
 export const REPEAT_INTERVAL_MS = 60_000;
 /** Maximum number of problems in memory. One more removes the oldest. */
 const MAX_ENTRIES = 200;
-/** Problems are compared by this many characters of their text and reasons. */
+/** Problems are compared by this many first characters of their text and reasons. */
 const MAX_KEY_LENGTH = 1_000;
 const MAX_CAUSES = 8;
 

@@ -29,7 +29,7 @@ function beside(env: Environment): readonly string[] {
   return findings({ ...REAL, ...env });
 }
 
-test('finds nothing if all services are real, or all are simulated', () => {
+test('nothing is reported if all services are real, or all are simulated', () => {
   expect(findings(REAL)).toEqual([]);
   expect(findings({})).toEqual([]);
   expect(findings({ OPENAI_API_KEY: 'sandbox', EXA_BASE_URL: 'http://127.0.0.1:3100/exa' })).toEqual([]);
@@ -101,11 +101,11 @@ test.each([
   [{ PORT: '4000', EXA_BASE_URL: 'http://localhost:4000/x' }, 'EXA_BASE_URL is the address of the gateway itself'],
   [{ SANDBOX_URL: 'http://127.0.0.1:3000' }, 'SANDBOX_URL is the address of the gateway itself'],
   [{ KRAKEN_URL: 'https://a.example/x', PUBLIC_BASE_URL: 'https://a.example' }, 'KRAKEN_URL is the address of the gat'],
-])('reports contradictory addresses: %j', (env, complaint) => {
+])('contradictory addresses are reported: %j', (env, complaint) => {
   expect(findings(env).join(' ')).toContain(complaint);
 });
 
-test('reports invalid settings and unsafe combinations at once', () => {
+test('invalid settings and unsafe combinations are reported together', () => {
   const env = {
     ...REAL,
     PORT: 'x',

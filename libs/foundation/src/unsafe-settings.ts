@@ -1,7 +1,7 @@
 /**
- * Finds unsafe combinations of settings that are valid individually. They would sell real services for simulated money,
- * send credentials or events without encryption, or make the gateway call itself. Such a combination prevents the
- * start.
+ * Finds unsafe combinations of settings that are valid individually. For example, they would sell real services for
+ * simulated money, send credentials or events without encryption, or make the gateway call itself. Such a combination
+ * prevents the start.
  */
 import { BlockList, isIP } from 'node:net';
 import pg from 'pg';
@@ -20,7 +20,7 @@ import { type Environment, flag, list, readVariable } from './setting-types.ts';
 export const SAFETY_SETTINGS = {
   allowSandbox: flag(
     'ALLOW_SANDBOX',
-    'true: the sandbox simulates services without settings even if a provider, payment backend or public address is real; only for trials, because its money is free',
+    'true: processes start even if the sandbox simulates payments or providers while a provider, payment backend or public address is real; only for trials, because the money of the sandbox is free',
   ),
   plaintextStores: list(
     'PLAINTEXT_STORES',
@@ -33,7 +33,7 @@ export const SAFETY_SETTINGS = {
 /** Addresses to which credentials are sent, or that exchange rates come from, in addition to those of providers. */
 const URL_VARIABLES = [...PAYMENT_BACKEND_VARIABLES, 'STRIPE_API_URL', ...RATE_SOURCE_VARIABLES];
 const STORE_VARIABLES = ['DATABASE_URL', 'CONTENT_DATABASE_URL', 'EVENTSTORE_URL', 'S3_ENDPOINT'];
-/** 32 random bytes have about 30 different values. Fewer than this minimum occur once in 10¹⁵ keys. */
+/** 32 random bytes have about 30 different values. Fewer than this minimum occur less than once in 10¹⁵ keys. */
 const MIN_DISTINCT_BYTES = 16;
 
 /** Returns one sentence for every unsafe combination. */
@@ -178,7 +178,7 @@ function listContradictions(env: Environment, providers: readonly ProviderSettin
   ]) {
     const origin = parseOrigin(readVariable(env, variable) ?? '');
     if (origin !== undefined && ownOrigins.includes(origin))
-      issues.push(`${variable} is the address of the gateway itself, which would call itself.`);
+      issues.push(`${variable} is the address of the gateway itself, which would call itself: set another address.`);
   }
   return issues;
 }
@@ -230,7 +230,8 @@ function isLoopback(host: string): boolean {
 }
 
 /**
- * Returns whether the traffic to a host may leave private networks: it has neither a private address nor a local name.
+ * Returns whether the traffic to a host may leave private networks, because the host has neither a private address nor
+ * a local name.
  */
 function isPublic(host: string): boolean {
   if (isLoopback(host) || isWithin(PRIVATE_NETWORKS, host)) return false;

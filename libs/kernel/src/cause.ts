@@ -1,10 +1,10 @@
 import type { Metadata, StoredEvent } from './message.ts';
 
-/** What led to an event. It is stored in the metadata of every event, so an audit can trace any event to its actor. */
+/** What led to an event. It is stored in the metadata of the event, so an audit can trace the event to its actor. */
 export interface Cause {
   /** The actor of the command, such as `key:…`, `account:…`, `workflow:topups`. */
   readonly actor: string;
-  /** Id of the request or workflow that started the chain of events; the same for all events of the chain. */
+  /** Id of the request or other action that started the chain of events; the same for all events of the chain. */
   readonly correlationId: string;
   /** Id of the event or request that directly led to the event. */
   readonly causationId: string;
@@ -16,8 +16,8 @@ export function createRootCause(actor: string, id: string): Cause {
 }
 
 /**
- * Returns the cause of a reaction to an event. The reaction has the correlation id of that event or, if it has none,
- * its id.
+ * Returns the cause of a reaction to an event. The reaction has the correlation id of that event. If the event has no
+ * correlation id, the reaction has the id of the event instead.
  */
 export function createCauseFromEvent({ id, metadata }: Pick<StoredEvent, 'id' | 'metadata'>, actor: string): Cause {
   return { actor, correlationId: metadata.$correlationId ?? id, causationId: id };

@@ -198,7 +198,7 @@ describe('run', () => {
     expect(await stored(store)).toEqual([3, 9, 1]);
   });
 
-  test('rejects a command while the store stays unavailable, and works once the store is back', async () => {
+  test('rejects a command while the store stays unavailable, and runs one once the store is back', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     const away = () => {
@@ -288,7 +288,7 @@ describe('run', () => {
     await expect(noted.run('a', add(1))).resolves.toMatchObject({ revision: 19 });
   });
 
-  test('loads a long stream from its snapshot and the events after it', async () => {
+  test('saves a snapshot after 1,000 events, and appends to a stream loaded with or without it', async () => {
     const store = new Interfered();
     const kept = new Map<string, Snapshot>();
     const snapshots: SnapshotStore = {
@@ -333,7 +333,7 @@ describe('a stream with an event that this build cannot read', () => {
   const known = { upcasters: { Added: [] }, revision: 1, skippable: new Set<string>() };
   const newer = { id: 'newer', type: 'Multiplied', data: { by: 2 }, metadata: {} };
 
-  test('rejects commands even if its state was cached, while other streams work', async () => {
+  test('rejects commands even if its state was cached, while another stream accepts a command', async () => {
     const store = new MemoryEventStore();
     const runner = runnerOn(withUpcasting(store, known));
     await runner.run('a', add(5));
@@ -347,7 +347,7 @@ describe('a stream with an event that this build cannot read', () => {
   });
 });
 
-test('stores the causation id of an event if it differs from the correlation id, also in a group commit', async () => {
+test('a group commit stores the causation id of an event if it differs from the correlation id', async () => {
   const store = new MemoryEventStore();
   const runner = runnerOn(store);
   const saga = createCauseFromEvent({ id: 'fact-7', metadata: { $correlationId: 'r1' } }, 'saga:s');

@@ -7,10 +7,10 @@ import { StreamStateCache } from './stream-state-cache.ts';
 export interface CommandRunner<Command extends Message, Event extends Message, State = unknown> {
   /**
    * Runs a command on the stream with this id.
-   * @throws Rejection from `decide`; StoreUnavailableError if the store stays unavailable for some seconds;
-   *   UnknownOutcomeError if the events may have been appended; UnknownEventError if the stream has events of a newer
-   *   build; AppendTooLargeError if the events of this one command are too large; any other error of `decide`, or with
-   *   which the store rejects these events
+   * @throws Rejection from `decide`; StoreUnavailableError if the store does not respond in time, or other writers
+   *   append first too often; UnknownOutcomeError if the events may have been appended; UnknownEventError if the stream
+   *   has events of a newer build; AppendTooLargeError if the events of this one command are too large; any other error
+   *   of the decider, or with which the store rejects these events
    */
   run(id: string, command: Command, cause: Cause): Promise<CommandOutcome<Event, State>>;
 }
@@ -28,7 +28,7 @@ export interface StreamStateReader<State> {
 export interface CommandRunnerOptions<Command extends Message, State, Event extends Message>
   extends StreamCommandQueueOptions<Command, State, Event> {
   readonly category: string;
-  /** Shared with the runners of other categories. */
+  /** May be shared with the runners of other categories; by default, the runner has a cache of its own. */
   readonly cache?: StreamStateCache;
 }
 

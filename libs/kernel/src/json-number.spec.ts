@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { formatUsd, toPicoUsd, toUsdJsonNumber } from '#kernel';
 
 describe('money as a JSON number', () => {
-  test('equals the plain decimal digit for digit for amounts of any size', () => {
+  test('equals the plain decimal digit for digit for random amounts of up to 10²¹ pico-USD', () => {
     const amounts = fc.oneof(fc.bigInt(-(10n ** 21n), 10n ** 21n), fc.bigInt(-(10n ** 7n), 10n ** 7n));
     fc.assert(
       fc.property(amounts, (amount) => {

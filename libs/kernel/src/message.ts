@@ -7,7 +7,7 @@ export interface Metadata {
   readonly version?: number;
   /** The actor of the command. */
   readonly actor?: string;
-  /** Id of the request or workflow that the event belongs to. The oldest events have `request` or `topup` instead. */
+  /** The correlation id of the event's `Cause`. The oldest events have `request` or `topup` instead. */
   readonly $correlationId?: string;
   /** Id of the event or request that directly led to the event; equal to `$correlationId` if omitted. */
   readonly $causationId?: string;

@@ -31,7 +31,7 @@ export function roundToPicoUsd(amount: number): PicoUsd {
 
 /**
  * Parses a decimal exactly as an integer number of 10⁻ᵈ units, where d is `decimals`.
- * @throws RangeError if the amount is not a finite decimal, or has more than `decimals` decimals
+ * @throws RangeError if the amount is not a finite decimal, or has a fraction of such a unit
  */
 export function parseScaled(amount: string | number, decimals: number): bigint {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(String(amount));

@@ -8,7 +8,10 @@ const FORK_BITS = 3;
 const BRANCH_BYTES = 800;
 const BUCKET_BYTES = 200;
 
-/** Empty buckets and branches are shared, because most maps of most accounts have few entries or none. */
+/**
+ * The buckets and branches of an empty map. Maps that grow from it share those that they have not changed, because most
+ * maps of most accounts have few entries or none.
+ */
 const NO_BUCKETS: Branch<never> = new Array(FORKS).fill(new Map<string, never>());
 const NO_BRANCHES: readonly Branch<never>[] = new Array(FORKS).fill(NO_BUCKETS);
 
@@ -103,7 +106,7 @@ function getBucketIndex(hash: number): number {
 }
 
 /**
- * The hash of the last key is cached: a decision finds the same key in several maps and then adds it to one of them.
+ * The hash of the last key is cached: a decision often reads the same key in several maps and then adds it to one.
  */
 let lastKey = '';
 let lastHash = 0;

@@ -12,7 +12,7 @@ export interface StreamHead {
   readonly position: bigint;
 }
 
-/** Events in global order. The reader has now received everything up to `position`, even if the batch is empty. */
+/** Events in global order. No event up to `position` will follow, even if the batch is empty. */
 export interface EventBatch {
   readonly events: readonly StoredEvent[];
   readonly position: bigint;
@@ -26,7 +26,7 @@ export interface UnreadableEvent {
   readonly error: unknown;
 }
 
-/** Reads one stream or all events, once or as a subscription. */
+/** Reads one stream or all events once, or subscribes to all events. */
 export interface EventReader {
   /** Returns the events of a stream after revision `after` (`NO_STREAM` for all) up to its end, in batches. */
   read(stream: string, after: number): AsyncIterable<readonly StoredEvent[]>;
@@ -44,8 +44,8 @@ export interface EventReader {
   readAll(after: bigint): AsyncIterable<EventBatch>;
 
   /**
-   * Returns the same events as `readAll`, then those that are appended later, until `signal` aborts. Never skips an
-   * event, even if its transaction commits after that of an event with a higher position.
+   * Returns the same events as `readAll`, then those that are appended later, until `signal` aborts. An event whose
+   * transaction commits after that of an event with a higher position is not missed.
    */
   subscribe(after: bigint, signal: AbortSignal): AsyncIterable<EventBatch>;
 }
@@ -84,7 +84,7 @@ export class AppendTooLargeError extends Error {
 
 /**
  * A folded state, and the last event that it includes. A snapshot is a cache: losing it loses no data. Decisions about
- * money are based on it. So it is used only if this installation wrote it and its stream still has that event.
+ * money are based on it. So a snapshot is used only if this installation wrote it and its stream still has that event.
  */
 export interface Snapshot extends StreamHead {
   /** Id of the last event. */
@@ -103,7 +103,7 @@ export interface SnapshotStore {
 /** For streams that stay short. */
 export const NO_SNAPSHOTS: SnapshotStore = { load: async () => undefined, save: async () => {}, drop: async () => {} };
 
-/** Stores the position of readers that store nothing else. */
+/** Stores the checkpoints of workflows. Projections store theirs with their rows. */
 export interface CheckpointStore {
   load(reader: string): Promise<bigint>;
   save(reader: string, position: bigint): Promise<void>;
@@ -111,11 +111,11 @@ export interface CheckpointStore {
 
 /**
  * The right, limited in time, to run a job that only one process may run at a time. Another process may get the lease
- * before this process notices that its own has ended. So every write carries the fencing token, and a write with a
- * token below the highest one so far is rejected.
+ * before this process notices that its own has ended. So a write that only the holder may make carries the fencing
+ * token. It has no effect if its token is below the highest one that was used before.
  */
 export interface Lease {
-  /** Fencing token: higher than the tokens of all earlier leases; an integer below 2^53. */
+  /** Fencing token: higher than the tokens of all earlier leases of the job; an integer below 2^53. */
   readonly token: number;
   /** Aborts when the lease has ended. A process that was suspended may notice this late; use `isHeld` to be sure. */
   readonly signal: AbortSignal;
@@ -123,7 +123,7 @@ export interface Lease {
   isHeld(): boolean;
 }
 
-/** Another process holds the lease now; nothing was written. */
+/** The lease of this process has ended, or a later one has been used. The action that threw the error was not done. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }

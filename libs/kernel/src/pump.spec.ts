@@ -77,7 +77,7 @@ describe('pump', () => {
     expect(alarms).toHaveLength(3);
   });
 
-  test('reports an event that blocks the sink once, and continues when the sink can apply it', async () => {
+  test('reports only once that an event blocks the sink, and continues when the sink can apply it', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(3, 0);
     let tries = 0;

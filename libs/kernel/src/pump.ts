@@ -17,8 +17,8 @@ export interface EventSink {
 
 /**
  * Delivers events in order to a sink until `signal` aborts. After a failure it reports the error, waits (longer after
- * each failure), and continues from the checkpoint of the sink. A sink that stays blocked by the same event is reported
- * once.
+ * each failure in a row, up to 5 s), and continues from the checkpoint of the sink. A sink that stays blocked by the
+ * same event is reported once.
  * @throws LeaseLostError if another process now writes to this sink
  */
 export async function pump(

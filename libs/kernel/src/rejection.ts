@@ -1,6 +1,6 @@
 /**
- * Thrown by `decide` for a command that the rules do not allow. One filter at the HTTP edge converts its code into a
- * response. An expected outcome is an event instead; a technical failure is any other exception.
+ * Thrown for a command that the rules do not allow, mostly by `decide`. One filter at the HTTP edge converts its code
+ * into a response. An expected outcome is an event instead; a technical failure is any other exception.
  */
 export class Rejection<Code extends string = string> extends Error {
   readonly code: Code;

@@ -41,7 +41,7 @@ const hold = (holdId: string): AccountCommand => ({
 });
 const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: { holdId, charge, at } });
 
-/** Records which events of streams are read. */
+/** Records from which revision streams are read, and the number of events. */
 class CountingStore extends PostgresEventStore {
   reads: { after: number; facts: number }[] = [];
 

@@ -32,7 +32,7 @@ const MIN_ATTEMPT_TIMEOUT_MS = 200;
 const MAX_RESENDS = 16;
 const MIN_RESEND_BACKOFF_MS = 20;
 const MAX_RESEND_BACKOFF_MS = 500;
-/** Limits the number of events that are read when a stream is first used. */
+/** A snapshot is saved after this many events, so that loading a stream reads not many more events than this. */
 const EVENTS_PER_SNAPSHOT = 1_000;
 
 /**
@@ -75,7 +75,10 @@ export interface StreamCommandQueueOptions<Command extends Message, State, Event
   readonly store: EventReader & EventAppender;
   readonly runtime: Runtime;
   readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
-  /** Estimates the memory of a state that may exceed a few KB. Called after every group, so it must be cheap. */
+  /**
+   * Estimates the memory of a state that may exceed a few KB. Must be cheap: it is called after each read, and
+   * each time that the queue of commands has become empty.
+   */
   estimateBytes?(state: State): number;
   /** How long a command is retried; 4.5 s by default. */
   readonly timeoutMs?: number;
@@ -141,7 +144,8 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
 
   /**
    * Splits a group that the store rejected into halves, down to single commands. Events that are only too large
-   * together are then stored in parts, and a command that cannot be stored does not fail the others.
+   * together are then stored in parts, and a command that cannot be stored does not fail the others. After any other
+   * failure, and for a single command, rejects the commands of the group.
    */
   private async handleCommitFailure(
     group: readonly PendingCommand<Command, State, Event>[],
@@ -154,8 +158,8 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
     }
     const reason = error instanceof AppendRejectedError ? error.reason : error;
     // While the store is unavailable, the cached state is still a prefix of the stream. An append at an outdated
-    // revision would be stale, and every other result is confirmed first. After any other error the stored state is
-    // unknown.
+    // revision would be stale, and every other result is confirmed first. After any other error it is not known
+    // whether the cached state is correct, so the next command loads the stream.
     if (!(reason instanceof StoreUnavailableError)) this.folded = undefined;
     const { runtime } = this.options;
     if (reason instanceof UnknownEventError) runtime.reportError(`${this.stream} cannot be used`, reason);
@@ -266,6 +270,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
   /**
    * Folds the events after a snapshot. Returns undefined if the stream does not have the event at which the snapshot
    * was taken: the snapshot is ahead of its stream, or belongs to other data, for example after a backup was restored.
+   * Such a snapshot is removed.
    */
   private async resume(snapshot: FoldedStream<State>): Promise<FoldedStream<State> | undefined> {
     const { store, runtime, snapshots } = this.options;

@@ -126,11 +126,11 @@ test('omits skippable events from the log, but fails reads of their stream', asy
   expect((await readAll(store.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);
 });
 
-test('throws UnknownEventError if a fold reaches an unknown event', () => {
+test('throwUnknownEvent throws UnknownEventError', () => {
   expect(() => throwUnknownEvent({ type: 'Made up', data: {} } as never)).toThrow(UnknownEventError);
 });
 
-test('changes the schema fingerprint if an event is read differently', () => {
+test('the schema fingerprint changes with the revision and the upcasters, but not with a type that has none', () => {
   const changed = (more: Partial<EventSchema>) => toSchemaFingerprint({ ...known, ...more });
   const versions = [
     changed({}),

@@ -42,7 +42,7 @@ export function throwUnknownEvent(event: never): never {
   throw new UnknownEventError(type, `an event of ${stream}`);
 }
 
-/** Returns the version in which events of a type are appended. */
+/** Returns the version in which events of a type are appended; 1 if the type is unknown. */
 export function getLatestVersion(type: string, { upcasters }: EventSchema): number {
   return (findUpcasters(type, upcasters)?.length ?? 0) + 1;
 }

@@ -1,11 +1,11 @@
 import type { StoredEvent } from './message.ts';
 import type { RescheduledStream, Workflow, WorkflowSchedule } from './workflow.ts';
 
-/** The streams of a workflow that have a timer. Only these are woken by events of other categories. */
+/** The streams of a workflow that have or may have a timer. Only these are woken by events of other categories. */
 export class WaitingStreamIndex {
   private readonly workflow: Pick<Workflow<never, unknown, never, never>, 'name' | 'findAffectedId'>;
   private readonly schedule: WorkflowSchedule;
-  /** Loaded once, then updated. */
+  /** Loaded when first needed, then updated. */
   private waitingIds: Promise<Set<string>> | undefined;
 
   constructor(

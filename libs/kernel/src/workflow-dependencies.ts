@@ -17,7 +17,7 @@ export interface PendingQuery<S extends WorkflowStep> {
 
 export interface WorkflowDependencies<Command extends Message, Event extends Message, S extends WorkflowStep> {
   readonly eventReader: Pick<EventReader, 'read' | 'subscribe'>;
-  /** The write path of its own streams. */
+  /** The write path of the workflow's own streams. */
   readonly runner: CommandRunner<Command, Event>;
   send(step: StepOfKind<S, 'send'>, id: string, cause: Cause): Promise<void>;
   /** Runs queries together. @returns for every query, in order, the resulting commands for its own stream */

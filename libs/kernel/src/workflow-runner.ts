@@ -20,19 +20,19 @@ import {
 import type { StepOfKind, WorkflowDependencies } from './workflow-dependencies.ts';
 import { WorkflowStateCache } from './workflow-state-cache.ts';
 
-/** How often due streams are looked up. A stream that this process has woken is looked up at once. */
+/** How often due streams are looked up. After a call of `WorkflowRun.wake` they are looked up at once. */
 const POLL_INTERVAL_MS = 250;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 /** How long recording the outcome of an effect is retried at least, even if the lease ends before. */
 const OUTCOME_TIMEOUT_MS = 15_000;
-/** Maximum number of streams that are processed concurrently. */
+/** Maximum number of streams that are processed concurrently, apart from detached ones. */
 const MAX_ACTIVE_STREAMS = 256;
-/** Maximum number of routine polls among the active streams: slow responses to polls must not delay urgent ones. */
+/** Maximum number of routine polls among the active streams: slow responses to polls must not delay urgent streams. */
 const MAX_CONCURRENT_POLLS = 128;
 
 export interface RunningWorkflow {
-  /** Resolve when the lease ends; reject with `LeaseLostError` if another process holds it. */
+  /** Resolve when the lease ends; reject with `LeaseLostError` if a step fails because this process has lost it. */
   readonly tasks: readonly Promise<void>[];
   /** Makes a stream due on a hint that something has happened to it. The hint may be unfounded. */
   wake(id: string): Promise<void>;
@@ -124,7 +124,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     this.sleepController.abort();
   }
 
-  /** Runs until the lease ends. @throws LeaseLostError if another process holds it */
+  /** Runs until the lease ends. @throws LeaseLostError if a step fails because this process has lost the lease */
   async processDueStreams(): Promise<void> {
     const { signal } = this.lease;
     while (!signal.aborted && !this.leaseLostError) {
@@ -266,7 +266,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     await this.recordOutcome(id, effects.createEndCommand(step.key, outcome, dependencies.now()));
   }
 
-  /** Retries, because only this process knows the outcome. It replaces one that a later lease recorded as unknown. */
+  /** Retries, because only this process knows the outcome. A later lease may have recorded it as unknown by then. */
   private recordOutcome(id: string, command: Command): Promise<unknown> {
     const { lease, dependencies } = this;
     const milliseconds = () => Date.parse(dependencies.now());
@@ -297,7 +297,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     }
   }
 
-  /** Loads a state. If an effect was started earlier without a recorded outcome, records that as unknown first. */
+  /** Loads a state. The outcome of an effect that was started earlier and has none is first recorded as unknown. */
   private async loadState(id: string): Promise<State> {
     const { effects } = this.workflow;
     const state = await this.stateCache.read(id);
@@ -330,7 +330,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     if (this.hasMoreDue) this.sleepController.abort(); // a slot is free for a waiting stream
   }
 
-  /** Schedules the stream for a retry with back-off. The retry plans again from the state at that time. */
+  /** Schedules a retry with back-off unless the lease has ended. The retry plans again from the state at that time. */
   private handleFailure(due: DueStream, error: unknown): void {
     const { name } = this.workflow;
     if (this.lease.signal.aborted && !isLeaseLost(error)) return; // stays due; the next lease holder processes it

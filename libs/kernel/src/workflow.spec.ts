@@ -21,7 +21,7 @@ const announced =
     ids.every((id) => world.announced.has(id));
 const DONE = ['ParcelOrdered', 'StockFound', 'ShippingBegun', 'ParcelShipped', 'ParcelAnnounced'];
 
-/** Whether the stream of a parcel has all its events. */
+/** Returns a function that checks whether the stream of a parcel has its last event. */
 const noted = (world: ParcelWorld, id: string) => async () =>
   (await world.listEventTypes(id)).includes('ParcelAnnounced');
 
@@ -58,7 +58,7 @@ describe('an effect', () => {
 });
 
 describe('a workflow', () => {
-  test('performs every step once and appends an event for each change', async () => {
+  test('ships and announces a parcel once, and appends an event for each change', async () => {
     const world = open();
     await world.orderParcel('a');
     await world.runProcess(noted(world, 'a'));
@@ -97,7 +97,7 @@ describe('a workflow', () => {
     expect(rebuilt.shipped).toEqual(['a']);
   });
 
-  test('retries a failed stream while the other streams continue', async () => {
+  test('ships each parcel once if some queries fail, and reports an error', async () => {
     const world = open();
     await world.orderParcel('bad');
     await world.orderParcel('good');
@@ -267,7 +267,7 @@ describe('a process that dies', () => {
   };
 
   test.each([false, true])(
-    'ships once, or never if the outcome stays unknown, and appends no event twice (dies after its nth action: %s)',
+    'ships once, or never if the outcome is unknown, and repeats no event but ShippingUnknown (dies after it acts: %s)',
     async (after) => {
       for (let n = 1; n <= 30; n++) {
         const world = open();

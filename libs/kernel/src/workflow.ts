@@ -8,14 +8,18 @@ import type { Message, StoredEvent } from './message.ts';
 import { Rejection } from './rejection.ts';
 
 /**
- * Sends a command to another stream or to its own. Ids in the command make it idempotent, so it is not recorded first.
+ * Sends a command to another stream or to the planned one. Ids in the command make it idempotent, so it is not recorded
+ * first.
  */
 export interface SendStep<Command> {
   readonly step: 'send';
   readonly command: Command;
 }
 
-/** Reads from an external system and changes nothing there. The result is a list of commands for its own stream. */
+/**
+ * Reads from an external system and changes nothing there. The result is a list of commands for the stream whose plan
+ * has the query.
+ */
 export interface QueryStep<Query> {
   readonly step: 'query';
   readonly query: Query;
@@ -120,7 +124,7 @@ export interface WorkflowSchedule {
 export interface DueStream {
   /** Id of the stream in its category, without the prefix. */
   readonly id: string;
-  /** Number of times that the stream was woken. */
+  /** Increases with each wake, so that `reschedule` recognises a stream that was woken since `findDue`. */
   readonly woken: number;
   /** Failures in a row. */
   readonly failures: number;

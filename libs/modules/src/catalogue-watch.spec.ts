@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-test('reports an error in a changed file once, with file, line and field, and does not apply the file', async () => {
+test('a changed file with an error is reported once, with file, line and field, and is not applied', async () => {
   const messages: string[] = [];
   const replaced: Catalogue[] = [];
   const log = {

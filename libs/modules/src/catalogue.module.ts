@@ -36,7 +36,7 @@ function createSource({ settings }: ProcessRole, providers: ConnectedProviders):
   return { directory, read: () => assertProvidersSupport(readCatalogue(directory), providers) };
 }
 
-/** @throws StartError that names the file, the model and the field */
+/** @throws StartError if the catalogue is invalid; it names the file and the field */
 function readInitialCatalogue(source: CatalogueSource): Catalogue {
   try {
     return source.read();

@@ -24,7 +24,7 @@ import { StoresModule } from './stores.module.ts';
     },
     {
       provide: FileStore,
-      // Depends on the foundation, which creates the data directory and reports problems with it.
+      // Depends on the foundation: an embedded database creates the data directory first, and reports problems with it.
       inject: [ProcessRole, Foundation],
       useFactory: async (role: ProcessRole) => role.closeOnExit(await openFileStore(role)),
     },

@@ -35,7 +35,7 @@ const RATED_COINS = Symbol('coins that need exchange rates');
 })
 export class PaymentsModule {}
 
-/** @throws StartError that names the file and the field, or the setting */
+/** @throws StartError if payments.json or a setting is invalid; it names the field or the setting */
 function readTerms({ settings }: ProcessRole): PaymentTerms {
   const { catalogueDir, topupConfirmations } = settings;
   const terms = withStartError(() => readPayments(catalogueDir));
@@ -50,7 +50,7 @@ function readTerms({ settings }: ProcessRole): PaymentTerms {
   return { ...terms, methods };
 }
 
-/** @throws StartError */
+/** @throws StartError if the minimum is above the maximum */
 function getCardLimits({ cardMinUsd, cardMaxUsd }: ProcessRole['settings']): PaymentMethod['limits'] {
   if (cardMinUsd > cardMaxUsd) throw new StartError('CARD_MIN_USD must not be above CARD_MAX_USD.');
   return { USD: { min: String(cardMinUsd), max: String(cardMaxUsd) } };
@@ -98,7 +98,7 @@ function openRates(
     );
   for (const code of acceptedCodes.filter((coinCode) => !hasTwo(coinCode)))
     runtime.reportError(
-      `top-ups in ${code} wait indefinitely: fewer than two exchange rate sources quote it`,
+      `no invoice in ${code} can be created: fewer than two exchange rate sources quote it`,
       undefined,
     );
   return role.closeOnExit(new MarketRates({ sources, coins }, clock, role.settings, runtime.reportError));

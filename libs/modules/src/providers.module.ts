@@ -18,6 +18,6 @@ function openProviders(role: ProcessRole): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const providers = readProviders(settings.catalogueDir);
   const unconfigured = providers.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
-  if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'providers without a credential are not used');
+  if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'providers without settings are not used');
   return role.closeOnExit(createProviders(providers, settings));
 }

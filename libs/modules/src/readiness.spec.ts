@@ -5,7 +5,7 @@ import { Readiness } from './readiness.ts';
 const well = () => ({ ok: true, lag_ms: 3 });
 const broken = () => Promise.reject(new Error('postgres://user:password@host is gone'));
 
-test('reports ready while all required checks pass, even if an optional one fails', async () => {
+test('the report is "ok" while all required checks pass, even if an optional one fails', async () => {
   const readiness = new Readiness();
   readiness.addRequired('store', well);
   readiness.addOptional('projector', broken);
@@ -19,20 +19,20 @@ test('reports ready while all required checks pass, even if an optional one fail
 test.each([
   ['fails', broken, { ok: false, required: true }],
   ['does not respond', () => new Promise<never>(() => {}), { ok: false, required: true, late: true }],
-])('reports unavailable without a reason if a required check %s', async (_, check, found) => {
+])('the report is "unavailable", without an error message, if a required check %s', async (_, check, found) => {
   const readiness = new Readiness(10);
   readiness.addRequired('store', check);
   expect(await readiness.report()).toEqual({ status: 'unavailable', draining: false, checks: { store: found } });
 });
 
-test('reports unavailable while the process drains', async () => {
+test('the report is "unavailable" while the process drains', async () => {
   const readiness = new Readiness();
   readiness.addRequired('store', well);
   readiness.isDraining = true;
   expect(await readiness.report()).toMatchObject({ status: 'unavailable', draining: true });
 });
 
-test('serves health routes on a separate port of a process without an API', async () => {
+test('the health routes respond 200, other paths 404, and /health/ready 503 while the process drains', async () => {
   const readiness = new Readiness();
   readiness.addRequired('store', well);
   const listener = await HealthListener.open(readiness, 0, { host: '127.0.0.1' });

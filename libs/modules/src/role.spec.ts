@@ -48,14 +48,14 @@ class Worker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   }
 }
 
-test('drains work before its resources are closed in the reverse order of their opening', async () => {
+test('a role drains its work before its resources are closed in the reverse order of their opening', async () => {
   happened = [];
   const role = await open(Worker);
   await role.close();
   expect(happened).toEqual(['started', 'drained', 'feed closed', 'store closed']);
 });
 
-test('starts modules in their given order, and drains them in the reverse order', async () => {
+test('a role starts modules in their given order, and drains them in the reverse order', async () => {
   happened = [];
   const worker = (name: string) => {
     @Module({ imports: [Stores] })
@@ -81,7 +81,7 @@ test('starts modules in their given order, and drains them in the reverse order'
   ]);
 });
 
-test('throws the error of a failed start unchanged, and closes all resources, even those that open later', async () => {
+test('a failed start rejects with the message of its error, and closes all resources, even a late one', async () => {
   happened = [];
   const failed = Promise.withResolvers<void>();
   const late = Promise.withResolvers<void>();

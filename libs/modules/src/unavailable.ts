@@ -10,13 +10,13 @@ const UNAVAILABLE_SQLSTATE = /^(08|53|57|58|55000|25006)/;
 
 /**
  * Converts an error of a query to StoreUnavailableError, which gets status 503, if the database is unavailable. Returns
- * any other error unchanged. An error that is not a DatabaseError comes from pg itself: the connection failed, or the
- * query got no response in time.
+ * any other error unchanged. An error that is neither a DatabaseError nor a TypeError comes from pg itself: the
+ * connection failed, or the query got no response in time.
  */
 function toUnavailableError(error: unknown): unknown {
   const isUnavailable =
     error instanceof pg.DatabaseError ? UNAVAILABLE_SQLSTATE.test(error.code ?? '') : isConnectionError(error);
-  return isUnavailable ? new StoreUnavailableError('the database did not respond', { cause: error }) : error;
+  return isUnavailable ? new StoreUnavailableError('the database is unavailable', { cause: error }) : error;
 }
 
 function isConnectionError(error: unknown): boolean {

@@ -10,8 +10,8 @@ const QUERY_TIMEOUT_MS = 30_000;
 /** After this time without data, TCP keep-alive probes the other end. */
 const KEEPALIVE_DELAY_MS = 5_000;
 /**
- * Settings of the server for the connection, in seconds if there is no unit. The server probes an idle client every
- * second, ten times, and drops a client that does not acknowledge data.
+ * Settings of the server for the connection. After 5 s without data the server probes the client every second. It ends
+ * the connection after ten probes without a response, or if the client does not acknowledge data within 15 s.
  */
 const SERVER_KEEPALIVE_PARAMETERS = [
   ['tcp_keepalives_idle', '5'],
@@ -20,13 +20,13 @@ const SERVER_KEEPALIVE_PARAMETERS = [
   ['tcp_user_timeout', '15s'],
 ] as const;
 /**
- * The server's statement timeout ends before that of the client. Its error means that the statement had no effect, and
- * the connection remains usable.
+ * The server's statement timeout ends before that of the client. The server's error means that the statement had no
+ * effect, and the connection remains usable.
  */
 const STATEMENT_TIMEOUT_SHARE = 0.9;
 /**
- * Maximum time between two queries of a transaction. A transaction that exceeds it is ended, for example after its
- * client was suspended.
+ * Maximum time between two queries of a transaction. The server ends the connection of a transaction that exceeds it,
+ * for example after its client was suspended.
  */
 const IDLE_TRANSACTION_TIMEOUT_MS = 10_000;
 

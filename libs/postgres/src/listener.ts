@@ -15,7 +15,7 @@ export interface ListenerOptions {
   readonly connectionString: string;
   readonly channel: string;
   onNotification(): void;
-  /** Reports that the listener is disconnected and retries. */
+  /** Reports that an attempt to connect has failed. The listener retries. */
   onProblem(problem: string, error: unknown): void;
 }
 

@@ -20,7 +20,7 @@ type AttemptState = 'begun' | 'invoiced' | 'asked' | 'paid' | 'expired' | 'faile
 
 type AutoTopupRow = {
   readonly account_id: string;
-  /** Null if no wallet is connected. The table has no secret, because no view shows it. */
+  /** Null if no wallet is connected. The table omits the secret of the wallet, because no view shows it. */
   readonly wallet: string | null;
   readonly relays: string | null;
   readonly threshold: string;
@@ -44,7 +44,7 @@ type AutoTopupRow = {
 
 const NO_ERROR = { paused_code: null, paused_until: null, error_code: null, error: null, error_at: null };
 
-/** The read model of automatic top-ups: the wallet of each account and its last attempt. */
+/** The read model of automatic top-ups: the wallet and the last attempt of each account. */
 export const autoTopups: FoldProjection<AutoTopupRow> = {
   kind: 'fold',
   name: 'autotopups',

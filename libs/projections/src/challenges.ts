@@ -165,8 +165,8 @@ export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<read
 const MAX_UNCLAIMED_PER_SWEEP = 500;
 
 /**
- * Returns the ids of challenges with an available amount and no hold whose `usable_until` is before `before`, oldest
- * first.
+ * Returns the ids of at most `MAX_UNCLAIMED_PER_SWEEP` challenges with an available amount and no hold whose
+ * `usable_until` is before `before`, in the order of `usable_until`.
  */
 export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ challenge_id: string }>({

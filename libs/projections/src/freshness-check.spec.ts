@@ -42,7 +42,7 @@ test('concurrent calls share one query of the last position, which starts after 
   expect(asked).toEqual([1n, ...later.map(() => 2n)]);
 });
 
-test('a failed query rejects the calls that share it and no later call', async () => {
+test('a failed query rejects its call and not the next one', async () => {
   let looks = 0;
   const end = () => (looks++ === 0 ? Promise.reject(new Error('away')) : Promise.resolve(5n));
   const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: async () => true });
@@ -62,7 +62,7 @@ test('a read model that has lost its checkpoint is not current', async () => {
 test.each([
   ['the event store', () => new Promise<bigint>(() => {}), async () => true],
   ['PostgreSQL', async () => 1n, () => new Promise<boolean>(() => {})],
-])('rejects with StoreUnavailableError if %s does not respond in time', async (_, end, reached) => {
+])('the check rejects with StoreUnavailableError if %s does not respond in time', async (_, end, reached) => {
   const upToDate = new FreshnessCheck({ readLastPosition: end }, { waitUntilApplied: reached }, 20);
   const asked = [upToDate.waitUntilCurrent(['keys'], 2_000), upToDate.waitUntilCurrent(['keys'], 2_000)];
   await Promise.all(asked.map((each) => expect(each).rejects.toThrow(StoreUnavailableError)));

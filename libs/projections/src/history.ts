@@ -1,6 +1,6 @@
 /**
- * The query history in pages, also for accounts with millions of records. A page starts at the cached end of a page
- * before it, and scans a limited number of records for any filter.
+ * The query history in pages, also for accounts with millions of records. The search for a page starts at the cached
+ * end of an earlier page, if there is one, and reads a limited number of records for any filter.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
@@ -8,7 +8,7 @@ import { money, type PicoUsd } from '#kernel';
 import { TEXT_TYPE_PARSERS } from './projection.ts';
 import type { QueryRow } from './queries.ts';
 
-/** Maximum number of records scanned for one page, which takes some milliseconds. */
+/** Maximum number of records that are skipped before a page, or scanned for it. Either takes some milliseconds. */
 export const MAX_HISTORY_SCAN = 10_000;
 /** Maximum number of records counted after a page. */
 export const MAX_COUNTED_AFTER_PAGE = 1_000;
@@ -47,15 +47,15 @@ export interface HistoryPage {
   readonly records: readonly HistoryRecord[];
   /** Number of matching records, counted up to `MAX_COUNTED_AFTER_PAGE` after this page. */
   readonly total: number;
-  /** Whether `total` includes all matching records. */
+  /** Whether `total` is known to include all matching records. */
   readonly isTotalExact: boolean;
-  /** Time of the newest record that was not scanned, if it or older ones may match; else null. */
+  /** Time of the newest record beyond the scan limit if the search ended there; else null. */
   readonly searchedBackTo: string | null;
 }
 
 /**
- * The requested page starts more than `MAX_HISTORY_SCAN` records after the closest cached page end, or after the newest
- * record if there is none.
+ * The requested page starts more than `MAX_HISTORY_SCAN` matching records after the closest cached page end, or after
+ * the start of the history if there is none.
  */
 export class PageOutOfRangeError extends Error {
   override readonly name = 'PageOutOfRangeError';
@@ -202,7 +202,7 @@ class HistoryQuery {
     return `select ${columns} from books.queries where ${conditions.join(' and ')} order by at desc, position desc`;
   }
 
-  /** Selects the records that match all conditions within the scan limit, newest first. */
+  /** Selects the records that match all conditions, newest first; within the scan limit if a scan is required. */
   toMatchingSql(columns: string): string {
     if (!this.requiresScan) return this.toIndexedSql(columns);
     const { length } = this.indexedValues;

@@ -213,7 +213,7 @@ export async function readKey(
 }
 
 /**
- * Returns the owner of the key with one of these hashes. Also returns revoked and expired keys: the caller decides
+ * Returns the owner of the key with one of these hashes, even if the key is revoked or expired: the caller decides
  * whether the key may be used.
  * @param hashes the keyed hashes of one secret, one for each master key
  */

@@ -1,9 +1,9 @@
 import type { EventStore, NewEvent, StreamHead } from '#kernel';
 import type { ProjectionProgress } from './progress.ts';
 
-/** Minimum time between two recorded appends. */
+/** Minimum time between two samples. */
 const SAMPLE_INTERVAL_MS = 100;
-/** Samples of one minute. Further ones are dropped, because only the oldest determines the lag. */
+/** Samples of at least one minute. Further ones are dropped, because only the oldest determines the lag. */
 const MAX_SAMPLES = 600;
 
 interface Sample {
@@ -20,7 +20,7 @@ export class ProjectorLag {
   /** The last append, even if it came too soon after the last sample to be a sample itself. */
   private latest: Sample | undefined;
 
-  /** Returns a view of the store that records its appends. */
+  /** Returns a view of the store that records the appends made through it. */
   withLagTracking(store: EventStore): EventStore {
     const append = async (
       stream: string,

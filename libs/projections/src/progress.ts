@@ -42,8 +42,9 @@ export class ProjectionProgress {
   }
 
   /**
-   * Waits until each of `projections` has applied all events up to `position`. If one of them has not advanced since an
-   * earlier wait timed out, the wait is short. If one is blocked by an event, there is no wait.
+   * Waits until each of `projections` has applied all events up to `position`. If a lagging one has not advanced since
+   * an earlier wait timed out, the wait is short. If a query shows that a lagging one is blocked by an event, the wait
+   * ends.
    * @param forcePoll queries at least once. The cached positions do not hold after the database was emptied, restored,
    *   or replaced by a lagging standby.
    * @returns false if these events are not applied in time: readers then get an older state
@@ -74,7 +75,10 @@ export class ProjectionProgress {
     return true;
   }
 
-  /** Whether `projection` has skipped an event of this type as of the last poll. Rows of such events may be missing. */
+  /**
+   * Whether `projection` has skipped an event of this type, so that rows of such events may be missing. False without a
+   * query if there was no skipped event at the last poll.
+   */
   async hasSkippedType(projection: string, type: string): Promise<boolean> {
     if (!this.hasSkippedEvents) return false;
     const { rowCount } = await this.pool.query({
@@ -85,7 +89,7 @@ export class ProjectionProgress {
     return rowCount !== 0;
   }
 
-  /** Whether one of `projections` has skipped an event of these streams. Their rows then differ from their events. */
+  /** Like `hasSkippedType`, for events of these streams. Rows of such a stream may then differ from its events. */
   async hasSkippedStream(projections: readonly string[], streams: readonly string[]): Promise<boolean> {
     if (!this.hasSkippedEvents) return false;
     const { rowCount } = await this.pool.query({

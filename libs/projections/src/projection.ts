@@ -2,8 +2,8 @@
  * A read model is a pure function of events. One file has its table, its fold and its queries.
  *
  * A log projection inserts rows for events; a fold projection maintains one row per key. A batch of events is written
- * with one statement, which also advances the checkpoint. So rows and checkpoint always agree, and a writer that has
- * lost its lease writes nothing.
+ * with one statement, which also advances the checkpoint. So rows and checkpoint always agree, and a writer that
+ * another one has replaced writes nothing.
  */
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
@@ -56,7 +56,7 @@ export interface LogProjection<R extends ReadModelRow = ReadModelRow> extends Ta
 export interface FoldProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'fold';
   readonly key: keyof R & string;
-  /** The event type that creates a row, if no row of its key can exist before it. It saves reading the row first. */
+  /** The event type that creates a row, if no row of its key can exist before it. This saves reading the row first. */
   readonly createdBy?: DomainEvent['type'];
   /** Returns the key of the row that an event changes; undefined if it changes none. */
   getKey(event: ProjectedEvent): string | undefined;
@@ -100,8 +100,8 @@ export const checkpointMigrations = [
 ];
 
 /**
- * Connection options of all writers and readers of read models. Commits do not wait for the disk, because the tables
- * can be rebuilt: after a crash the checkpoint is as old as the rows.
+ * Connection options of the writers of read models, and of commands that read them. Commits do not wait for the disk,
+ * because the tables can be rebuilt: after a crash the checkpoint is as old as the rows.
  */
 export const READ_MODEL_CONNECTION_OPTIONS =
   '-c search_path=books -c synchronous_commit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan';
@@ -109,7 +109,10 @@ export const READ_MODEL_CONNECTION_OPTIONS =
 /** Maximum number of rows that a writer caches. */
 const MAX_CACHED_ROWS = 20_000;
 
-/** Returns timestamps as ISO 8601 and numbers as text, so that the rows read are equal to the rows written. */
+/**
+ * Reads timestamps as ISO 8601 text; pg reads `bigint` and `numeric` as text by default. So the rows read are equal to
+ * the rows written.
+ */
 export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === pg.types.builtins.TIMESTAMPTZ
@@ -179,7 +182,7 @@ export function createProjectionSink(projection: Projection, pool: pg.Pool, toke
     for (const { event } of newer) skippedPositions.add(event.position);
   }
 
-  /** Skips the only event of a batch if an operator has approved that. @throws BlockedByEventError otherwise */
+  /** Skips the only event of a batch if it is recorded as skipped. @throws BlockedByEventError otherwise */
   async function skipOrBlock(
     { events, unreadable: unread = [], position: batchPosition }: EventBatch,
     error: unknown,

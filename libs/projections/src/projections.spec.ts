@@ -64,7 +64,7 @@ describe('the read models', () => {
   test.each([
     ['one writer', true],
     ['writers that take over from each other', false],
-  ])('have the same rows with %s, for any split of the events into batches', async (_, oneWriter) => {
+  ])('have the rows of a fold in memory with %s, for random splits into batches', async (_, oneWriter) => {
     const cuts = fc.array(fc.nat(), { maxLength: 8 });
     const tried = async (facts: readonly HistoryEvent[], where: readonly number[]) => {
       await books.clear();
@@ -80,7 +80,7 @@ describe('the read models', () => {
     await last; // an interrupted run would otherwise continue during the next test
   });
 
-  test('have the same rows if every event is its own batch', async () => {
+  test('have the rows of a fold in memory if every event is its own batch', async () => {
     const facts = createSampleHistory().events.slice(0, 80);
     await project(splitIntoBatches(facts, [...facts.keys()]), true);
     expect(await books.readTables()).toEqual(computeTables(facts));
@@ -110,7 +110,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
       await standsBehind(second);
     });
 
-    test('continues after the last batch of another writer, even if that writer received no confirmation', async () => {
+    test('continues after the last batch of another writer', async () => {
       await (await writer(projection)).apply(first);
       const next = sinkWithTurn(projection);
       expect(await next.loadCheckpoint()).toBe(first.position);
@@ -213,7 +213,7 @@ describe('an event that cannot be applied', () => {
   test.each<[string, () => readonly HistoryEvent[], string]>([
     ['its table rejects it', tooLong, 'numeric field overflow'],
     ['its fold throws', () => withFact(invoice, null), "Cannot read properties of null (reading 'accountId')"],
-  ])('blocks its read model right before it if %s, and no other read model', async (_, history, why) => {
+  ])('blocks its read model, which has all earlier events, and no other read model if %s', async (_, history, why) => {
     const topups = named('topups');
     for (const each of projections) {
       const applied = (await writer(each)).apply(all(history()));

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('notifies the projector once for many waiting callers, and again after its connection was lost', async () => {
+test('the projector is notified once of 50 simultaneous callers, and again after its connection was lost', async () => {
   const { url: connectionString } = database;
   const pool = new pg.Pool({ connectionString, max: 2 });
   let heard = Promise.withResolvers<void>();

@@ -133,7 +133,7 @@ describe('the journal', () => {
       }
     }));
 
-  test('owes the paid and unused amount of every challenge', () =>
+  test('owes the paid and unused amounts of all challenges together', () =>
     afterwards(async ({ challenges: all }) => {
       const owed = (await lines()).filter(({ account }) => account.startsWith('challenge:'));
       const left = [...all.values()].map(({ available }) => available);
@@ -177,7 +177,7 @@ describe('a balance', () => {
     expect(await readBalance(books.pool, crypto.randomUUID())).toBeUndefined();
   });
 
-  test('does not exist for a challenge, so that the id of a challenge never passes as that of an account', () =>
+  test('does not exist for a challenge, so that there are as many balances as accounts', () =>
     afterwards(async ({ accounts, challenges }) => {
       for (const id of challenges.keys()) expect(await readBalance(books.pool, id)).toBeUndefined();
       const { rows } = await books.pool.query('select count(*)::int as all from balances');
@@ -192,7 +192,7 @@ describe('open holds', () => {
     ...[...challenges].map(([id, { holds }]) => [`challenge-${id}`, holds] as const),
   ];
 
-  test('are equal to the holds in the state of accounts and challenges', () =>
+  test('have the payers, amounts and owners of the holds in the state of accounts and challenges', () =>
     afterwards(async (history) => {
       const { rows } = await books.pool.query('select hold_id, payer, amount, owner from holds');
       const found = rows.map((row) => `${row.hold_id} ${row.payer} ${row.amount} ${row.owner}`);
@@ -226,7 +226,7 @@ describe('open holds', () => {
 });
 
 describe('a challenge', () => {
-  test('has the amounts of its decider state', () =>
+  test('has the amounts of its decider state, and no view if nothing is available, held or forfeited', () =>
     afterwards(async ({ challenges }) => {
       const views = new Map((await readChallenges(books.pool)).map((each) => [each.challengeId, each]));
       for (const [id, { available, charged, forfeited, claims, served, holds }] of challenges) {
@@ -236,7 +236,7 @@ describe('a challenge', () => {
       }
     }));
 
-  test('is unclaimed if it has an available amount and can no longer be used', () =>
+  test('is unclaimed if it has an available amount and no hold, and can no longer be used', () =>
     afterwards(async ({ challenges }) => {
       for (const before of [FRIDAY, LATER]) {
         const left = [...challenges].filter(
@@ -303,7 +303,7 @@ describe('a key', () => {
     ],
     ['has no usage in a window without charges', [created('daily', FRIDAY), charged('7', FRIDAY)], SATURDAY, 0n, 7n],
     [
-      'starts a new window when its reset period changes, which ignores earlier requests',
+      'starts a new window when its reset period changes, and does not count earlier requests in this window',
       [created('daily', FRIDAY), charged('5', FRIDAY), changed('weekly', SATURDAY), charged('7', FRIDAY)],
       SATURDAY,
       0n,
@@ -404,7 +404,7 @@ describe('the query history', () => {
       expect(found.toSorted()).toEqual(ended.map((fact) => `${fact.data.holdId} ${paid(fact)}`).toSorted());
     }));
 
-  test('has the same records in the same order in pages, also after cached page ends', () =>
+  test('has the same records in the same order in pages, also if the pages start at cached page ends', () =>
     afterwards(async ({ accounts }) => {
       for (const accountId of accounts.keys()) {
         const all = await everything(accountId);

@@ -206,7 +206,7 @@ describe('a rebuild', () => {
     expect(places.get('balances')).toEqual({ position: START_POSITION, rebuiltTo: undefined });
   });
 
-  test('shows readers the old table until the new one is complete', async () => {
+  test('shows readers the old table while it reads the events', async () => {
     await store.appendUpTo(100);
     goLive();
     await caughtUp();
@@ -256,7 +256,7 @@ describe('a rebuild', () => {
     expect(await drafts()).toBe(0);
   });
 
-  test('changes nothing if its lease has ended', async () => {
+  test('fails with LeaseLostError if its token is lower than that of the projector, which continues', async () => {
     await store.appendUpTo(60);
     const over = await drawToken();
     goLive();
@@ -270,7 +270,7 @@ describe('a rebuild', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('stops when its signal is aborted', async () => {
+  test('fails without filling the table if its signal is aborted', async () => {
     await store.appendUpTo(60);
     await expect(rebuild(balances, { ...options(), signal: AbortSignal.abort() })).rejects.toThrow(/abort/i);
     expect(await books.readTable(balances)).toEqual([]);

@@ -63,7 +63,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       await client.query('lock table books.checkpoints in share row exclusive mode');
       replayed += await replay(sink, options);
       await client.query(`drop table books.${name}; alter table ${draft}.${name} set schema books`);
-      // This token is issued under the lock, so it is higher than that of every projector that has written so far.
+      // This token is issued under the lock, so it is not lower than that of any projector that has written so far.
       const { rowCount } = await client.query(
         `insert into books.checkpoints as c (projection, position, writer, version)
          select projection, position, $1, version from ${draft}.checkpoints
@@ -109,7 +109,7 @@ async function replay(
   return replayed;
 }
 
-/** Stores the progress of a rebuild, because the checkpoint of the old table does not advance during a rebuild. */
+/** Stores the progress of a rebuild, because the checkpoint of the old table does not show it. */
 function recordProgress(admin: pg.Pool, name: string, position: bigint | null): Promise<unknown> {
   return admin.query('update books.checkpoints set rebuilt_to = $2 where projection = $1', [name, position]);
 }

@@ -1,8 +1,8 @@
 /**
  * Events that a read model cannot apply. If its table or its fold rejects an event, the read model is blocked; the
- * event and the reason are stored with its checkpoint. It continues when the event can be applied, or when an operator
- * has approved the skip. An event of a newer build is skipped at once. Skipped events are stored outside the read
- * models; a rebuild tries to apply them.
+ * event and the reason are stored with its checkpoint. The read model continues when the event can be applied, or when
+ * an operator has approved the skip. An event of a newer build is skipped at once. Skipped events are stored outside
+ * the read models; a rebuild tries to apply them.
  */
 import pg from 'pg';
 import { EVENT_SCHEMA } from '#domain';
@@ -99,8 +99,8 @@ export function splitBatch({
 }
 
 /**
- * Returns a part of a statement with the CTE `fence`, which records the events of a newer build as skipped. They are
- * passed as JSON in parameter `parameterIndex`.
+ * Returns a CTE that records the events of a newer build as skipped, for a statement that has the CTE `fence`. The
+ * events are passed as JSON in parameter `parameterIndex`.
  */
 export function createRecordNewerSql(reader: string, parameterIndex: number): string {
   return `, skipped as (insert into es.skipped (reader, position, stream, type, version, why)
@@ -117,7 +117,7 @@ export function toSkippedJson(newer: readonly UnreadableEvent[]): string {
   return JSON.stringify(rows);
 }
 
-/** Whether an event is recorded as skipped: an operator has approved it, or a newer build wrote the event. */
+/** Whether an event is recorded as skipped: an operator has approved the skip, or a newer build wrote the event. */
 export async function isSkipApproved(pool: pg.Pool, reader: string, position: bigint): Promise<boolean> {
   const { rowCount } = await pool.query(
     'select from es.skipped where reader = $1 and position = $2 and mended_at is null',

@@ -70,23 +70,28 @@ test.each<[string, readonly Places[], number, readonly string[]]>([
     0,
     ['keys', '', ''],
   ],
-  ['the first projector has filled the keys', [[START_POSITION, START_POSITION]], 0, [BOTH, 'keys', 'keys']],
-])('waits until %s', async (_, places, patienceMs, expected) => {
+  [
+    'the first projector has filled the keys, even if no projection advances',
+    [[START_POSITION, START_POSITION]],
+    0,
+    [BOTH, 'keys', 'keys'],
+  ],
+])('the start waits until %s', async (_, places, patienceMs, expected) => {
   expect(await waits(new StartupCatchUp(END, found(...places), ['balances', 'keys'], patienceMs))).toEqual(expected);
 });
 
-test('does not wait if there are no events', async () => {
+test('the start does not wait if there are no events', async () => {
   expect(
     await waits(new StartupCatchUp(START_POSITION, found([START_POSITION, START_POSITION]), ['balances', 'keys'])),
   ).toEqual(['', '', '']);
 });
 
-test('stays complete after all projections have reached the target once', async () => {
+test('the catch-up stays complete after all projections have reached the target once', async () => {
   const catchUp = new StartupCatchUp(END, found([10n, 10n], [2n, 2n]), ['balances', 'keys']);
   expect(await waits(catchUp)).toEqual(['', '', '']);
 });
 
-test('restarts the stall timeouts after the positions could not be read', async () => {
+test('the stall timeouts restart after the positions could not be read', async () => {
   let isAway = false;
   const { loadActivePositions: moving } = found([4n, 3n]);
   const progress = { loadActivePositions: () => (isAway ? Promise.reject(new Error('PostgreSQL is down')) : moving()) };

@@ -188,8 +188,9 @@ export interface TopupView {
   readonly expiresAt: string;
   readonly credited: PicoUsd;
   /**
-   * `Settled` once the full requested amount is credited, even after the expiry. A partly paid top-up stays `New` until
-   * it has expired. `Invalid` if all payments were reversed.
+   * `Processing` while a received payment is not credited. `Settled` once the full requested amount is credited, even
+   * after the expiry; before that `Processing` while a payment is not final. `Invalid` if all payments were reversed.
+   * Any other top-up is `New` until it has expired, even if it is partly paid.
    */
   readonly status: TopupStatus;
 }

@@ -353,7 +353,7 @@ test.each(DEATHS)(
   },
 );
 
-test('creates another invoice only after the last one has expired unpaid', async () => {
+test('another invoice is created only after the last one has expired unpaid', async () => {
   behaviour = () => {};
   await connect();
   watch();
@@ -369,7 +369,7 @@ test('creates another invoice only after the last one has expired unpaid', async
   expect(await balance()).toBe('10.5');
 });
 
-test('requests payment from a new wallet only once the previous wallet can no longer pay', async () => {
+test('a new wallet is requested to pay only once the previous wallet can no longer pay', async () => {
   behaviour = () => {};
   await connect();
   watch();
@@ -385,7 +385,7 @@ test('requests payment from a new wallet only once the previous wallet can no lo
   expect([await balance(), paid.length]).toEqual(['10.5', 1]);
 });
 
-test('records a wallet response after a store outage, so that an exhausted quota pauses requests', async () => {
+test('a wallet response is recorded after a store outage, so that an exhausted quota pauses requests', async () => {
   let backAt = 0;
   behaviour = (_, __, hear) => {
     backAt = time.nowMs() + 40 * SECOND;

@@ -240,7 +240,7 @@ describe('a challenge', () => {
     expect([await types(), alarms]).toEqual([['ChallengeIssued'], []]);
   });
 
-  test('is recorded once by two processes that both assume that they hold the lease', async () => {
+  test('has its payment recorded once by two processes that both assume that they hold the lease', async () => {
     const ids = Array.from({ length: 10 }, (_, i) => `10000000-0000-4000-8000-00000000000${i}`);
     for (const id of ids) {
       await issue(id);

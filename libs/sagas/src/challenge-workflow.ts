@@ -52,7 +52,7 @@ export function runChallengeWorkflow(
   ).tasks;
 }
 
-/** @returns the command that records a received payment; no command if the payment backend is not configured here */
+/** @returns the command that records the received amount; none if that is 0, or the backend is not configured here */
 async function pollPayments(
   { id, query: { backend, reference, isVerified } }: PendingQuery<ChallengeStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,

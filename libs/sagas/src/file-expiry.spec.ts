@@ -31,7 +31,7 @@ function start(removeExpired: FileStore['removeExpired']): void {
 
 const minutes = (at: number) => (at - begun) / MINUTE;
 
-test('deletes expired files every five minutes', async () => {
+test('expired files are deleted every five minutes', async () => {
   const looks: number[] = [];
   start(async (now) => looks.push(minutes(now)));
   await time.advance(15 * MINUTE);
@@ -39,7 +39,7 @@ test('deletes expired files every five minutes', async () => {
   expect(alarms).toEqual([]);
 });
 
-test('retries a failed deletion after 30 seconds', async () => {
+test('a failed deletion is retried after 30 seconds', async () => {
   const looks: number[] = [];
   start(async (now) => {
     looks.push(minutes(now));

@@ -35,7 +35,7 @@ export async function forfeitUnclaimedPayments(dependencies: ForfeitDependencies
   }
 }
 
-/** @returns whether the sweep found nothing to forfeit: then the next one can wait for the full interval */
+/** @returns whether nothing was forfeited and nothing failed: then the next sweep can wait for the full interval */
 async function sweep(dependencies: ForfeitDependencies, signal: AbortSignal): Promise<boolean> {
   const before = dependencies.clock.toInstant(dependencies.clock.nowMs() - dependencies.unclaimedAfterDays * DAY_MS);
   const challengeIds = await dependencies.findUnclaimed(before);

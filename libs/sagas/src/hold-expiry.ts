@@ -12,15 +12,15 @@ const SWEEP_INTERVAL_MS = 500;
 const DEAD_AFTER_MS = 10_000;
 
 /**
- * The `find` functions return hints from read models: the stream of the payer decides. A payer is given by the name of
- * its stream, such as `account-…`.
+ * `findOverduePayers` and `findPayersByOwner` return hints from read models: the stream of the payer decides. A payer
+ * is given by the name of its stream, such as `account-…`.
  */
 export interface HoldExpiryDependencies {
   readonly payers: Pick<HoldCommandRouter, 'run'>;
   readonly clock: Clock;
   /** Returns payers that may have a hold whose expiry is not after `at`. */
   findOverduePayers(at: string): Promise<readonly string[]>;
-  /** Returns the processes whose last heartbeat is too old. */
+  /** Returns the processes that seem dead: the last heartbeat is too old, or the connection has ended. */
   findStaleProcesses(): Promise<readonly string[]>;
   /** Returns payers that may have open holds of these owners. */
   findPayersByOwner(owners: readonly string[]): Promise<readonly { readonly payer: string; readonly owner: string }[]>;

@@ -51,7 +51,7 @@ describe('a payment poller', () => {
     }
   });
 
-  test('polls urgent references first', async () => {
+  test('polls an urgent reference before the regular ones that are waiting', async () => {
     const looks = open(10);
     for (const each of many(100)) void looks.poll(each, false);
     await time.advance(1_000);

@@ -15,7 +15,7 @@ interface QueuedPoll {
 /**
  * Polls one payment backend in batches, with at most `perSecond` requests per second on average. Urgent references go
  * before regular ones. If a batch fails because of its content, each of its references is polled alone after all
- * others, because one bad reference must not prevent the credits of the rest.
+ * queued ones, because one bad reference must not prevent the credits of the rest.
  */
 export class PaymentPoller {
   private readonly urgentPolls: QueuedPoll[] = [];
@@ -38,7 +38,7 @@ export class PaymentPoller {
    * Returns the current payments for a reference.
    * @param isUrgent whether something has happened to the reference, such as a hint of the backend
    * @param received ids of the payments recorded so far for this reference
-   * @throws UpstreamError if they cannot be fetched; the abort reason of the signal after it was aborted
+   * @throws the error of the backend if they cannot be fetched; the abort reason of the signal after it was aborted
    */
   async poll(
     reference: string,

@@ -3,7 +3,7 @@ import { PollRateLimiter } from './poll-rate-limiter.ts';
 
 const SECOND = 1_000;
 
-test('allows the given number of polls per second and skips the rest', () => {
+test('a rate limiter allows the given number of polls per second and skips the rest', () => {
   let now = 0;
   const pace = new PollRateLimiter(10, { nowMs: () => now });
   const allowed = (times: number) => Array.from({ length: times }, () => pace.tryAcquire(false)).filter(Boolean).length;
@@ -15,7 +15,7 @@ test('allows the given number of polls per second and skips the rest', () => {
   expect(pace.tryAcquire(true)).toBe(true);
 });
 
-test('allows no polls during a back-off, not even urgent ones', () => {
+test('a rate limiter allows no polls during a back-off, not even urgent ones', () => {
   let now = 0;
   const pace = new PollRateLimiter(10, { nowMs: () => now });
   pace.backOff();

@@ -529,7 +529,7 @@ describe('a subscription', () => {
     expect([node.subscriptions, alarms]).toEqual([2, []]);
   });
 
-  test('misses no payment while it is interrupted', async () => {
+  test('does not delay a payment by more than two seconds while it is interrupted', async () => {
     await issue('aa');
     books.watch();
     await time.advance(SECOND);

@@ -23,8 +23,8 @@ const RETRY_INTERVAL_MS = 2_000;
 /** How long such a lookup waits for the read model: under constant traffic it is rarely up to date without a wait. */
 const READ_MODEL_WAIT_MS = 2_000;
 /**
- * Maximum number of open hints. Beyond that the oldest are dropped. This only delays a credit, unless the top-up is too
- * old to be polled without a hint.
+ * Maximum number of open hints of a payment backend. Beyond that the oldest are dropped. This only delays a credit,
+ * unless the top-up is too old to be polled without a hint.
  */
 const MAX_OPEN_HINTS = 5_000;
 

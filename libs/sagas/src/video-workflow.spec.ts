@@ -65,7 +65,7 @@ const alive: Act = (_, work) => work();
 // external systems ----------------------------------------------------------------------------------------------------
 
 interface Behaviour {
-  /** Called for the `nth` submission; throws the error response. Without a status, the job is accepted anyway. */
+  /** Called for the `nth` submission; throws the error response. If that has no status, the job is accepted anyway. */
   submit?(nth: number): void;
   /** Whether the provider accepts the job although it returns an error. */
   readonly takes?: boolean;
@@ -489,7 +489,7 @@ describe.each([...BY_ACCOUNT, ...BY_CHALLENGE])('paid by %s, with a provider tha
   const [held, paidFor, unpaid] =
     payer === 'an account' ? ([holdOfAccount, '6.32', '10'] as const) : ([holdOfChallenge, '0', '3.68'] as const);
   test.each(['before', 'after'])(
-    'a job ends, is charged at most once and has complete cost records if a process dies %s any action',
+    'a job ends, is charged at most once and has no unrecorded cost but an open one if a process dies %s any action',
     async (where) => {
       for (let n = 1, open = true; open; n++) {
         start();
@@ -576,7 +576,7 @@ describe('in a process that does not die', () => {
   });
 });
 
-test('submits a job once if two processes assume that they hold the lease', async () => {
+test('a job is submitted once if two processes assume that they hold the lease', async () => {
   for (let n = 0; n < 20; n++) {
     start();
     await request();
@@ -598,7 +598,7 @@ test('submits a job once if two processes assume that they hold the lease', asyn
   }
 });
 
-test('ends a hold once, even after the account has dropped the resolved hold from its state', async () => {
+test('a hold ends once, even after the account has dropped the resolved hold from its state', async () => {
   for (const vendorThat of ['generates the video', 'fails and invoices']) {
     start();
     behaviour = BEHAVIOURS[vendorThat] as Behaviour;

@@ -63,7 +63,7 @@ export interface VideoWorkflowDependencies {
   readonly requests: VideoRequestStore;
   readonly results: VideoResults;
   readonly webhooks: VideoWebhooks;
-  /** Maximum status polls per second of each provider. */
+  /** Maximum status polls per second of each provider, without urgent ones. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;

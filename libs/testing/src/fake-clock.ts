@@ -40,8 +40,8 @@ export class FakeClock extends Clock {
   };
 
   /**
-   * Advances the clock from delay to delay. Each delay that ends on the way resolves at its own time, and its task runs
-   * until it waits for another delay. Only then does the clock advance further.
+   * Advances the clock from delay to delay. A delay that ends on the way resolves at its own time, and one that is
+   * overdue resolves at once. The clock advances further when the task of the delay has ended or waits for another one.
    */
   async advance(milliseconds: number): Promise<void> {
     const until = this.current + milliseconds;
@@ -54,7 +54,7 @@ export class FakeClock extends Clock {
     this.current = until;
   }
 
-  /** Advances the clock while no task runs, as on a suspended host: delays end late. */
+  /** Advances the clock while no task runs, as on a suspended host. Delays that end by then resolve in `advance`. */
   jumpForward(milliseconds: number): void {
     this.current += milliseconds;
   }

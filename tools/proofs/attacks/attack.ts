@@ -5,7 +5,7 @@ export interface Attack {
   /** A short description of the attack, for the table of results. */
   readonly description: string;
   /**
-   * Runs the attack against its own processes, and ends them before it returns.
+   * Runs the attack. If it starts processes, it ends them before it returns.
    * @param directory an empty directory, which the caller removes afterwards
    */
   run(directory: string): Promise<Finding>;

@@ -74,7 +74,7 @@ interface FollowerMetrics {
   readonly perSecond: number;
   /** The number of output chunks that report a batch that a projection or workflow could not apply. */
   readonly failed: number;
-  /** The time from the last append until all read models included it. */
+  /** The time from the last append until all read models included it; about PROJECTED_WITHIN_MS if they did not. */
   readonly shownMs: number;
   /** In seconds, the sum of all followers. */
   readonly cpuPerEvent: number;
@@ -142,7 +142,7 @@ async function appendEvents(store: EventStore): Promise<{ readonly eventCount: n
   return { eventCount: eventCount + 3 * ACCOUNTS, perSecond };
 }
 
-/** @returns milliseconds until all read models include every event up to `end` */
+/** @returns milliseconds until all read models include every event up to `end`; about PROJECTED_WITHIN_MS if late */
 async function measureProjectionDelay(connectionString: string, end: bigint): Promise<number> {
   const pool = new pg.Pool({ connectionString, max: 1 });
   const names = projections.map(({ name }) => name);

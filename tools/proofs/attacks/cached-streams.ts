@@ -18,7 +18,7 @@ const WAVES = [
   { accounts: 1_500, ended: 0, running: 300 },
 ] as const;
 
-/** The states of the accounts in use, large and small ones, exceed the memory budget of the cache. */
+/** More accounts are used than the memory budget of the cache has room for, with small and with large states. */
 export const streamStateCache: Attack = {
   name: 'warm-streams',
   description: `43,000 accounts are used, whose states take about 500 MiB, with a budget of ${BUDGET_MIB} MiB`,

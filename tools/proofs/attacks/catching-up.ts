@@ -21,7 +21,7 @@ const NEW_ACCOUNT_EVERY_MS = 500;
 const CAUGHT_UP_WITHIN_MS = 300_000;
 const CREDITED_WITHIN_MS = 60_000;
 const INVALID_KEY_COUNT = 200;
-/** Maximum median time until an invalid key gets 401, or 503 while no projector runs. */
+/** Maximum median times until an invalid key gets 401, and until it gets 503 while no projector runs. */
 const MAX_LOOKUP_MS = 100;
 const MAX_LOOKUP_WITHOUT_PROJECTOR_MS = 400;
 const GATEWAYS = ['gateway 1', 'gateway 2'];
@@ -193,7 +193,7 @@ class CatchUpRun {
         this.maxLagBytes = Math.max(this.maxLagBytes, end - Math.max(0, position));
       await delay(POLL_INTERVAL_MS);
     }
-    throw new Error('the gateways did not become ready in time');
+    throw new Error('a gateway did not become ready in time');
   }
 
   private async useExistingKeys(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Many idle connections, stalled uploads and unread responses at once. Measures their effect on the latency of other
- * customers and on memory.
+ * Many idle connections, stalled uploads and unread responses at once. Measures their effect on the latency of another
+ * customer and on memory.
  */
 import { once } from 'node:events';
 import path from 'node:path';
@@ -14,16 +14,23 @@ import type { HolderParams } from './hold-connections.ts';
 
 const IDLE = 8_000;
 const STALLED = 40;
+/**
+ * Unread streams that fit into the socket buffers and last longer than the attack. They are only load: whether the
+ * gateway ends them is not checked.
+ */
 const UNREAD = 1_000;
 /** Unread responses that are longer than the socket buffers (about 4 MB). The gateway must end them. */
 const FULL = 8;
 const BODY_BYTES = 20 * 1024 * 1024;
 const SENT_BYTES = 1024 * 1024;
 const CHAT = { model: 'openai/gpt-5-mini' };
-/** Interval between the requests of other customers. It is constant, because latency is measured and not throughput. */
+/** Interval between the other customer's requests. It is constant, because latency is measured and not throughput. */
 const REQUEST_INTERVAL_MS = 20;
 const MEASURED_MS = 15_000;
-/** Idle connections, stalled uploads and full streams must end within this time. Full streams end after a minute. */
+/**
+ * Idle connections, stalled uploads and full streams must end within this time. Full streams end after a minute and the
+ * time that the waiting bytes would take at 4 KiB per second.
+ */
 const DISCONNECTED_WITHIN_MS = 130_000;
 const MAX_EXTRA_MB = 400;
 /** A p99 up to this value passes even if it is more than twice the baseline. */
@@ -51,7 +58,7 @@ async function runAttack(directory: string): Promise<Finding> {
     const attackedP99 = await measureP99Ms(api, honest, MEASURED_MS);
     const peak = readMegabytes(pid);
     const idleWorkers = held.slice(0, 2);
-    // A client that does not read does not notice the end of its connection. Its account's holds show that instead.
+    // A client that does not read does not notice the end of its connection. The holds of its account show the end.
     const areFullOnesOver = async () => (await cluster.fetchBalance(filler)).held_usd === 0;
     const areDisconnected = async () => (await countHeldConnections(idleWorkers)) === 0 && (await areFullOnesOver());
     while (!(await areDisconnected()) && performance.now() - since < DISCONNECTED_WITHIN_MS) await delay(500);
@@ -60,7 +67,7 @@ async function runAttack(directory: string): Promise<Finding> {
     return {
       hasPassed: isFast && remaining === 0 && areOver && peak - before <= MAX_EXTRA_MB,
       measurements: [
-        `p99 of others ${baselineP99.toFixed(1)} ms before, ${attackedP99.toFixed(1)} ms during the attack`,
+        `p99 of another customer ${baselineP99.toFixed(1)} ms before, ${attackedP99.toFixed(1)} ms during the attack`,
         `memory ${before} MB before, ${peak} MB during the attack`,
         `after ${Math.round((performance.now() - since) / 1_000)} s: ${remaining} idle or stalled connections remain, full streams ${areOver ? 'ended' : 'not ended'}`,
       ].join('; '),
@@ -125,8 +132,8 @@ async function countHeldConnections(workers: readonly Worker[]): Promise<number>
 }
 
 /**
- * Returns the 99th percentile of the time for small complete responses, in milliseconds. A failed request counts as
- * infinite.
+ * Returns the 99th percentile of the time for small non-streaming responses, in milliseconds. A request without a
+ * response of status 200 counts as infinite.
  */
 async function measureP99Ms(api: string, { apiKey }: Customer, forMs: number): Promise<number> {
   const dispatcher = new Agent({ connections: 64 });

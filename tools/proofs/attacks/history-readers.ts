@@ -1,11 +1,11 @@
-/** Requests pages of a history without a pause, in a separate thread, so that other measurements do not wait for it. */
+/** Requests pages of a history without a pause, in a separate thread, so that it does not delay the measurements. */
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface ReadersParams {
   readonly api: string;
   readonly apiKey: string;
   readonly readers: number;
-  /** Query strings of the pages. Each reader starts at a different one. */
+  /** Query strings of the pages. The nth reader starts at the nth one, modulo their number. */
   readonly queries: readonly string[];
 }
 

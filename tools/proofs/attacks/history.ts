@@ -16,7 +16,7 @@ const MAX_P99_MS = 50;
 /** One record in 2,000 has the model some/model. Only one record of each account has the model rare/model. */
 const RARE_MODEL_INTERVAL = 2_000;
 
-/** The requests of the readers: pages of the complete history, and the filters that are most expensive to evaluate. */
+/** The query strings of the readers: pages without filters, and the filters that are most expensive to evaluate. */
 const READER_QUERIES = [
   '',
   'page=2',
@@ -30,10 +30,13 @@ const READER_QUERIES = [
 ];
 const FIRST_PAGES = ['', 'all_keys=true', 'all_keys=true&model=openai/gpt-5-mini', 'all_keys=true&query_source=api'];
 
-/** Thirty readers request one account's millions of records without a pause. Another account requests its own. */
+/**
+ * Thirty readers request one account's millions of records without a pause. Another account requests its balance and
+ * its own records.
+ */
 export const history: Attack = {
   name: 'history',
-  description: `${READERS} readers request one account's ${RECORDS / 1_000_000} million records, with all filters, while others request their balances`,
+  description: `${READERS} readers request one account's ${RECORDS / 1_000_000} million records, also with filters, while another account requests its balance and its own records`,
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1);
     const server = await startEmbeddedPostgres(directory);
@@ -91,7 +94,10 @@ interface LatencySummary {
   readonly count: number;
 }
 
-/** Measures latencies while `readers` readers request pages of the large account without a pause. */
+/**
+ * Measures latencies while `readers` readers request pages of the large account without a pause. First pages of the
+ * large account are measured only without readers.
+ */
 async function measureUnderLoad(cluster: ProofCluster, large: Customer, other: Customer, readers: number) {
   const [api = ''] = cluster.gateways;
   const readerOptions = { api, apiKey: large.apiKey, readers, queries: READER_QUERIES } satisfies ReadersParams;

@@ -18,8 +18,8 @@ const ROLES = ['projector', 'sagas', 'gateway'] as const;
 const run = promisify(execFile);
 
 /**
- * Runs this build, an older build and this build again on one store. The older build is first a copy of this build that
- * does not know the type of a stored event, then the previous commit.
+ * Switches one store from this build to an older build and back. The older build is first a copy of this build that
+ * does not know the type of a stored event, then the previous commit, if that can be built.
  */
 export const rollback: Attack = {
   name: 'rollback',
@@ -54,7 +54,10 @@ export const rollback: Attack = {
 /** What must be true, with the function that checks it. */
 type Expected = Readonly<Record<string, () => Promise<boolean>>>;
 
-/** Rolls back to a build that does not know an event of one account. @returns the expectations that were not met */
+/**
+ * Rolls back to a build that does not know an event of one account, then forward again.
+ * @returns the expectations that were not met
+ */
 async function checkNewerEvent(cluster: ProofCluster, olderBuild: string): Promise<readonly string[]> {
   const [changed, other] = [await cluster.createCustomer(1), await cluster.createCustomer(1)];
   for (const customer of [changed, other]) await sendChat(cluster, customer);

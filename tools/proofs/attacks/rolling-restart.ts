@@ -12,7 +12,7 @@ const REQUEST_INTERVAL_MS = 50;
 const BEFORE_AND_AFTER_MS = 2_000;
 /** The gateways must serve all requests even if the read models lag by this much. */
 const PROJECTOR_STALL_MS = 12_000;
-/** Every tenth response takes longer than the balancer needs to notice that a gateway stops. */
+/** Every tenth prompt. Its response takes longer than the balancer needs to notice that a gateway stops. */
 const LONG_PROMPT = '[[sandbox tokens=20 chunks=20 chunk_delay=400]]';
 const FUNDS_USD = 5;
 /** Maximum length of the end of a failed response in a report, in characters. */
@@ -82,7 +82,10 @@ class Load {
     this.timer = setInterval(() => this.sendRequest(), REQUEST_INTERVAL_MS).unref();
   }
 
-  /** Waits until all requests that were sent so far have finished. */
+  /**
+   * Waits until all requests that were sent so far have finished.
+   * @returns their number, and the number of all failures until then, also of requests that were sent in the meantime
+   */
   async waitForSentRequests(): Promise<{ readonly requestCount: number; readonly failed: number }> {
     const { requestCount } = this;
     await Promise.all(this.running);

@@ -22,7 +22,7 @@ interface ResponseCounts {
 export const spam: Attack = {
   name: 'spam',
   description:
-    'thousands of accounts, unpaid invoices and invalid credentials at two gateways, with one paying customer',
+    'thousands of requests for accounts and invoices, and with an invalid key, at two gateways, with a paying customer',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 2, LIMITS);
     try {
@@ -43,7 +43,7 @@ export const spam: Attack = {
       return {
         hasPassed: limited && hasRejections && unlimited && output.includes('drift 0'),
         measurements: [
-          `${accounts.accepted} accounts, then ${accounts.rejected} times 429; ${invoices.accepted} invoices, then ${invoices.rejected}`,
+          `${accounts.accepted} accounts, then ${accounts.rejected} times 429; ${invoices.accepted} invoices, then ${invoices.rejected} times 429`,
           `invalid credentials: ${invalidKeys.rejected} times 429, ${invalidKeys.other} times 401; ${flooded.served} paid responses, ${flooded.failed} failed`,
           `p99 ${flooded.p99.toFixed(0)} ms, ${baseline.p99.toFixed(0)} ms without the flood`,
         ].join('; '),

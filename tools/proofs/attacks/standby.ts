@@ -65,7 +65,7 @@ interface FailoverParams {
   readonly databaseUrl: string;
 }
 
-/** @returns the time in which no process did the work of the role, in milliseconds */
+/** @returns milliseconds from the disconnection of the leader until the check of the role succeeds */
 async function measureFailover(
   cluster: ProofCluster,
   customer: Customer,
@@ -94,7 +94,7 @@ function isLeader(report: unknown): boolean {
   return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
 }
 
-/** Runs a role whose link to the database can be cut: data then arrives at neither end, and no end is notified. */
+/** A host whose link to the database can be cut: data then arrives at neither end, and neither end is notified. */
 async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   const networkLink = new DatabaseLink();
   return {
@@ -108,7 +108,7 @@ async function createLinkedHost(cluster: ProofCluster): Promise<RemoteHost> {
   };
 }
 
-/** A separate host whose network goes down. Returns an empty array if namespaces are not permitted. */
+/** Creates a separate host whose network can go down. @returns an empty array if its namespace cannot be set up */
 async function createNamespaceHosts(cluster: ProofCluster): Promise<readonly (readonly [string, RemoteHost])[]> {
   const { namespace, link, near, far } = HOST;
   const ip = (command: string) => execFileSync('ip', command.split(' '), { stdio: 'pipe' });
@@ -149,7 +149,7 @@ function startRemote(
   return startProgram(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
 }
 
-/** Forwards connections to a database, except while the link is disconnected. */
+/** Forwards data between a role and a database. While the link is disconnected, the data is discarded. */
 class DatabaseLink {
   private readonly ends = new Set<Socket>();
   private readonly servers: ReturnType<typeof createServer>[] = [];
@@ -182,7 +182,7 @@ class DatabaseLink {
     this.isDisconnected = true;
   }
 
-  /** Forwards new connections. Earlier connections are closed, and data that was sent while disconnected is lost. */
+  /** Forwards the data of new connections. Closes earlier connections, whose data since the disconnection is lost. */
   reconnect(): void {
     this.isDisconnected = false;
     for (const end of this.ends) end.destroy();

@@ -6,7 +6,7 @@ import type { Attack, Finding } from './attack.ts';
 const MODEL = 'openai/gpt-5-mini';
 const IMAGE_BYTES = 6 * 1024 * 1024;
 const FOLLOW_UP_COUNT = 50;
-/** Maximum number of bytes that one turn writes to the database, including its events. */
+/** Maximum number of bytes that a turn writes to the database on average, including its events. */
 const MAX_WRITTEN_BYTES = 100 * 1024;
 const QUOTA = 32 * 1024 * 1024;
 /** A PNG image of 1 by 1 pixels, a format that every model accepts. It is padded to the size of a large image. */
@@ -18,12 +18,12 @@ interface CreatedResponse {
 }
 
 /**
- * A conversation starts with a large image and continues with requests of 120 bytes. Then more images follow until the
- * quota is used up.
+ * A conversation starts with a large image and continues with short requests. Then five more images follow, which
+ * together exceed the quota.
  */
 export const storedConversations: Attack = {
   name: 'stored-conversations',
-  description: `${FOLLOW_UP_COUNT} short turns after an image of ${IMAGE_BYTES / 1024 ** 2} MiB, then such images until the quota is used up`,
+  description: `${FOLLOW_UP_COUNT} short turns after an image of ${IMAGE_BYTES / 1024 ** 2} MiB, then five such images, which together exceed the quota`,
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1, { STORED_BYTES_PER_ACCOUNT: String(QUOTA) });
     const foundation = await openFoundation(readSettings({ DATA_DIR: directory }), createLog('warn'));

@@ -1,4 +1,4 @@
-/** Generates changed copies of parsed JSON, each with the location of its change. */
+/** Generates changed copies of parsed JSON, each with the location of its last change. */
 
 export type BundleMutation = readonly [location: string, changed: unknown];
 
@@ -20,7 +20,10 @@ const REPLACEMENTS: readonly unknown[] = [
   'A'.repeat(9999),
 ];
 
-/** Changes each byte of each string, one at a time. In base64 strings the decoded bytes are changed. */
+/**
+ * Changes each character of each string except `=`, one at a time. In base64 strings of more than eight characters,
+ * changes each decoded byte instead.
+ */
 export function* generateByteChanges(value: unknown, location = ''): Iterable<BundleMutation> {
   if (typeof value === 'string') {
     for (const text of generateAlteredTexts(value)) yield [location, text];
@@ -97,7 +100,7 @@ function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null;
 }
 
-/** A generator of pseudorandom numbers from 0 to 1 (mulberry32). */
+/** A generator of pseudorandom numbers of at least 0 and below 1 (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

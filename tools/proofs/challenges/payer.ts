@@ -1,4 +1,4 @@
-/** Sends requests without an account: pays the challenge from the sandbox's wallet, then retries with the proof. */
+/** Sends requests without an account, and pays their challenges from the sandbox's wallet to get proofs of payment. */
 
 /** A request that is paid for individually. */
 export interface PayPerRequestCall {

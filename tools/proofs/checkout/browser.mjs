@@ -1,4 +1,4 @@
-// Tests the checkout page in Chromium and prints the result of each check. Started by ../checkout.ts.
+// Tests the checkout page and the card form in Chromium and prints the result of each check. Started by ../checkout.ts.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -39,7 +39,7 @@ const waitUntilSettled = async (invoice) => {
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS.split(' ') });
 const foreignUrls = new Set();
 
-/** Whether a request belongs to the page of the card processor, to which card payments navigate. */
+/** Whether a request is a navigation, or belongs to the page of the card processor, to which card payments navigate. */
 const isProcessor = (request) => request.isNavigationRequest() || request.frame().url().startsWith(SANDBOX_URL);
 
 /** Opens a page in its own browser context and records its requests and errors. */
@@ -169,7 +169,7 @@ async function proveInvoice() {
   check(announcement.startsWith('Paid'), 'a payment is announced to screen readers');
   const requestCount = requests.length;
   await new Promise((done) => setTimeout(done, 2_000));
-  check(requests.length === requestCount, 'the page of a paid invoice sends no more requests');
+  check(requests.length === requestCount, 'the page of a paid invoice sends no requests for two seconds');
   check(complaints.length === 0, `the browser reported no errors ${complaints.join('; ')}`);
   await context.close();
 }
@@ -204,7 +204,7 @@ async function proveHidden() {
   await new Promise((done) => setTimeout(done, 1_000));
   const before = requests.length;
   await new Promise((done) => setTimeout(done, 3_000));
-  check(requests.length - before <= 1, 'a hidden page rarely sends requests');
+  check(requests.length - before <= 1, 'a hidden page sends at most one request in three seconds');
   await pay(invoice);
   await waitUntilSettled(invoice);
   await page.evaluate(() => {
@@ -212,7 +212,7 @@ async function proveHidden() {
     document.dispatchEvent(new Event('visibilitychange'));
   });
   await page.locator('.settled').waitFor({ timeout: 1_000 });
-  check(true, 'a page that becomes visible updates at once');
+  check(true, 'a page that becomes visible updates within a second');
   await context.close();
 }
 
@@ -241,7 +241,7 @@ async function proveKeyboard() {
   await page.locator('.settled').waitFor();
   check(
     await page.evaluate(() => document.activeElement.id === 'status'),
-    'the focus moves to the status when its element is replaced',
+    'the focus moves to the status when the focused button is replaced',
   );
   await context.close();
 }
@@ -254,7 +254,7 @@ async function proveWithoutScript() {
   const buttons = await page.getByRole('button').count();
   check(
     displayedInvoice === invoice.lightning_invoice && wallet === `lightning:${displayedInvoice}`,
-    'without scripts, the page displays the invoice',
+    'without scripts, the page displays the invoice and a link that opens it in a wallet',
   );
   check(buttons === 0, 'without scripts, the page has no buttons, which would need a script');
   await page.screenshot({ path: path.join(SCREENSHOTS, 'without-script.png'), fullPage: true });
@@ -269,7 +269,7 @@ async function proveWithoutScript() {
 async function proveUnknown() {
   const { context, page } = await open({}, `${GATEWAY_URL}/topup/checkout/AAAAAAAAAAAAAAAAAAAAAA`);
   const { passCount, issues } = await violations(page);
-  check((await page.title()).startsWith('Not found'), 'an unknown invoice has an error page');
+  check((await page.title()).startsWith('Not found'), 'the page of an unknown invoice has the title "Not found"');
   check(issues.length === 0 && passCount > 5, `unknown invoice: ${passCount} rules of axe pass ${issues.join('; ')}`);
   await context.close();
 }
@@ -300,7 +300,10 @@ async function proveCard(colorScheme) {
   await page.locator('.settled').waitFor();
   check(true, `card payment, ${colorScheme}: from the form to the processor, and back to a page with the status Paid`);
   const leakedUrls = requests.filter((url) => url.includes(API_KEY));
-  check(leakedUrls.length === 0 && complaints.length === 0, `no URL contains the key ${complaints.join('; ')}`);
+  check(
+    leakedUrls.length === 0 && complaints.length === 0,
+    `no URL contains the key, and the browser reported no errors ${complaints.join('; ')}`,
+  );
   await context.close();
 }
 
@@ -313,7 +316,10 @@ try {
   await proveKeyboard();
   await proveWithoutScript();
   await proveUnknown();
-  check(foreignUrls.size === 0, `no request was sent to another origin ${[...foreignUrls].join(' ')}`);
+  check(
+    foreignUrls.size === 0,
+    `apart from navigations and the processor's page, no request left the origin ${[...foreignUrls].join(' ')}`,
+  );
 } finally {
   await browser.close();
 }

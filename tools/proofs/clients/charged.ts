@@ -10,14 +10,15 @@ export interface ChargeSummary {
   readonly balanceUsd: PicoUsd;
   readonly historyUsd: PicoUsd;
   readonly heldUsd: number;
-  /** Requests in the history that were charged as served. */
+  /** Number of requests in the history without an error. */
   readonly served: number;
 }
 
 /**
- * Returns what was charged since the balance was `before`, as soon as balance and history agree. The history lags a
- * little. If they still disagree after 15 s, the current values are returned.
- * @param served the number of served requests that the history must have
+ * Returns what was charged since the balance was `before`, and the sum of the complete history, as soon as the two
+ * agree, nothing is held and the history has enough served requests. The history lags a little. After 15 s, the current
+ * values are returned in any case.
+ * @param served the minimum number of served requests
  */
 export async function waitForCharges(
   cluster: ProofCluster,
@@ -46,7 +47,7 @@ async function readCharges(cluster: ProofCluster, customer: Customer, before: nu
   };
 }
 
-/** Returns by request id how often each request was charged. */
+/** Returns by request id how many records without an error the history has. */
 export async function countCharges(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
   const served = (await fetchHistory(cluster, customer)).filter(({ error_code }) => error_code === null);
   return new Map([...Map.groupBy(served, (record) => record.request_id)].map(([id, { length }]) => [id, length]));

@@ -10,7 +10,7 @@ export interface Stage {
   readonly folder: string;
   /** The home directory of the client. It is empty before `command`; its folder `work` is the working directory. */
   readonly homeDir: string;
-  /** The URL of the gateway, without a path. */
+  /** The URL under which the client reaches the gateway or the local proxy, without a path. */
   readonly url: string;
   readonly key: string;
 }
@@ -30,7 +30,7 @@ export interface Client extends Installable {
   command(stage: Stage): Promise<Command>;
 }
 
-/** The result of every tool. It is not part of a prompt, so it shows that a tool has run. */
+/** The text that tools return. It is not part of a prompt, so it shows that a tool has run. */
 export const TOOL_RESULT = 'proof-42';
 
 const SCRIPTS = path.join(root, 'tools/proofs/clients/scripts');

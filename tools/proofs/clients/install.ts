@@ -1,5 +1,5 @@
 /**
- * Installs clients when a proof needs them, each in its own folder below `.proofs/`, outside the project's
+ * Installs clients when a proof needs them, each version in its own folder below `.proofs/`, outside the project's
  * dependencies: from npm, or from PyPI in a virtual environment. All of `.proofs/` may be deleted to free disk space.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** A proxy between a client and the gateway that records all exchanges and changes nothing. */
+/** A proxy between a client and the gateway that records all exchanges and changes only the header `host`. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -20,7 +20,7 @@ describe('a command', () => {
     expect(runs(output.trim())).toBe(false);
   });
 
-  test('ends its remaining child processes when it ends', async () => {
+  test('leaves no child process running when it ends', async () => {
     const { code, output } = await runCommand(['sh', '-c', 'sleep 60 & echo $!'], inTime);
     expect(code).toBe(0);
     expect(runs(output.trim())).toBe(false);

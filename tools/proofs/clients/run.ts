@@ -1,4 +1,4 @@
-/** Runs commands and ends them together with all processes that they have started. */
+/** Runs commands and ends them together with the processes that they have started in their process group. */
 import { spawn } from 'node:child_process';
 
 export interface ClientRunEnvironment {

@@ -16,7 +16,10 @@ export interface ClientRun {
   readonly charged: ChargeSummary;
 }
 
-/** Formats the number of paid requests by path, with the numbers of those that were streamed or had tool results. */
+/**
+ * Formats the number of paid requests by path, with the numbers of those that were streamed or had tool results, and
+ * the amount that was charged.
+ */
 export function formatSummary({ exchanges, charged }: ClientRun): string {
   const paths = Map.groupBy(exchanges.filter(isPaid), ({ path }) => path.replace(/\?.*$/, '').replace(/^\/v1\//, ''));
   const done = [...paths].map(([path, all]) => {
@@ -36,7 +39,7 @@ export function listFaults({ outcome, exchanges, charged }: ClientRun): readonly
   const served = exchanges.filter((exchange) => isPaid(exchange) && exchange.status < 300);
   const tooled = served.filter((exchange) => listToolResults(exchange).some((result) => result.includes(TOOL_RESULT)));
   return [
-    ...(code === null ? [`timed out: ${excerpt}`] : code > 0 ? [`exit code ${code}: ${excerpt}`] : []),
+    ...(code === null ? [`timed out, or killed: ${excerpt}`] : code > 0 ? [`exit code ${code}: ${excerpt}`] : []),
     ...rejected.map(
       ({ method, path, status, response }) =>
         `${method} ${path} was rejected: ${status} ${response.slice(0, MAX_OUTPUT_LENGTH)}`,

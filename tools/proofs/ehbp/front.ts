@@ -41,7 +41,7 @@ function toTrailers({ trailers }: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(trailers).map(([name, value]) => [name, value ?? '']));
 }
 
-/** @param port the port on 127.0.0.1 and ::1; 0 for any free port on 127.0.0.1 alone */
+/** @param port the port on 127.0.0.1 and, if the host has IPv6, on ::1; 0 for any free port on 127.0.0.1 alone */
 export async function startLoopbackServer(
   handleRequest: (request: IncomingMessage, response: ServerResponse) => void,
   port = 0,

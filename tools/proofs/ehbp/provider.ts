@@ -1,6 +1,6 @@
 /**
- * The model server that the Go enclave calls. It repeats the prompt, streaming or not, and reports the usage in the
- * header or trailer that the gateway reads. It receives only decrypted requests.
+ * The model server that the Go enclave calls with decrypted requests. It repeats the prompt, streaming or not, and
+ * reports the usage in the header or trailer that the gateway reads.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -18,7 +18,10 @@ interface ReceivedChat {
   readonly messages?: readonly { readonly content: string }[];
 }
 
-/** @param key the public key of the enclave that forwards requests here, 64 hexadecimal digits */
+/**
+ * @param key the public key of the enclave that forwards requests here, 64 hexadecimal digits
+ * @param receivedBodies gets the body of each request
+ */
 export function createProviderHandler(key: string, receivedBodies: string[]) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.url?.endsWith('/attestation')) {

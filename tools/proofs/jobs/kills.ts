@@ -14,15 +14,15 @@ import { MODEL } from './load.ts';
 
 const PRICE = 0.4025;
 const FUNDED = 21;
-/** Longer than a lease, which lasts ten seconds. */
+/** Longer than a lease, which lasts eight seconds. */
 const STOPPED_MS = 12_000;
-/** Within this time, the hold of a killed gateway's request is released, and the other gateway can serve it. */
+/** Within this time, the hold of a killed gateway's request is released, and another gateway can serve the request. */
 const RESPONSE_TIMEOUT_MS = 40_000;
 const POLL_INTERVAL_MS = 50;
 
 /**
- * Directives for the sandbox, and the statuses that a video may end with. In addition, a video may time out if a fault
- * interrupted its submission or the response was lost, unless a webhook reports its outcome.
+ * Directives for the sandbox, and the statuses that a video may end with. In addition, every video may time out. That
+ * happens if a fault interrupted its submission or the response was lost, unless a webhook reports its outcome.
  */
 export const KINDS: readonly (readonly [directive: string, ends: readonly string[]])[] = [
   ['latency=100', ['completed']],
@@ -67,10 +67,10 @@ export async function createShortDeadlineCatalogue(dataDir: string): Promise<str
 
 export class VideoKillProof {
   readonly problems: string[] = [];
-  /** Numbers of videos by their state at the time of a fault. */
+  /** Numbers of videos by their state at the time of a fault, added up over all faults. */
   readonly statesAtFault = new Map<string, number>();
   jobCount = 0;
-  /** The number of jobs that timed out, because it stayed unknown whether the provider had accepted them. */
+  /** The number of videos that timed out, for instance because it stayed unknown whether the provider accepted them. */
   timedOutCount = 0;
   private readonly rounds: {
     readonly customer: Customer;
@@ -84,7 +84,7 @@ export class VideoKillProof {
     private readonly store: Pick<EventStore, 'readAll'>,
   ) {}
 
-  /** The gateway in which no fault is injected. */
+  /** The gateway that was started last. */
   private get observer(): string {
     return this.cluster.gateways.at(-1) as string;
   }
@@ -99,7 +99,7 @@ export class VideoKillProof {
     this.rounds.push({ customer, videos: await Promise.all(requests), when });
   }
 
-  /** Requests a video, and retries with the same Idempotency-Key until the response has status 202. */
+  /** Requests a video, and retries with the same Idempotency-Key until the response has status 202, at most 40 s. */
   private async requestVideo(
     customer: Customer,
     key: string,
@@ -142,7 +142,7 @@ export class VideoKillProof {
     process.kill(victimProcess.pid, 'SIGCONT');
   }
 
-  /** Waits until no video is running, then checks every video. */
+  /** Waits until no video is running, at most for `timeoutMs`, then checks every video. */
   async checkVideos(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
@@ -177,7 +177,10 @@ export class VideoKillProof {
       this.problems.push(`${when}: ${balance} USD and ${held_usd} held instead of ${due} after ${completed} videos`);
   }
 
-  /** Checks that bill lines that are missing in the ledger are listed as open costs. Then closes these costs. */
+  /**
+   * Checks that bill lines that are missing in the ledger are listed as open costs: by their id, or at least by their
+   * number where the provider's id is unknown. Then closes these costs, and checks that ledger and bill agree.
+   */
   async reconcile(print: (line: string) => void): Promise<void> {
     const open = await readVideoJobs(this.database);
     const items = await this.loadLedgerItems();

@@ -1,4 +1,4 @@
-/** Measures the CPU time of many pending videos, and the time until they are resumed. */
+/** Requests many videos, measures the CPU time of a process, and counts pending and overdue videos. */
 import type pg from 'pg';
 import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 import { readProcessUsage } from '../../processes.ts';

@@ -38,7 +38,7 @@ export async function unpackDebianPackage(name: string, version: string): Promis
   return { ...unpacked, env: { LD_LIBRARY_PATH: await findLibraryPath(usr) } };
 }
 
-/** Returns the library folders. Debian has one for each architecture. */
+/** Returns the library folders, separated by colons. Debian has one for each architecture. */
 async function findLibraryPath(usr: string): Promise<string> {
   const lib = path.join(usr, 'lib');
   const kinds = (await readdir(lib).catch(() => [])).filter((name) => name.includes('linux-gnu'));

@@ -40,7 +40,7 @@ interface Node {
   readonly http: BackendHttp;
   /** Grants all permissions. */
   readonly macaroon: string;
-  /** Grants only what the gateway needs: creating and reading invoices. */
+  /** LND's `invoice.macaroon`, with which the gateway creates and reads invoices. It does not permit payments. */
   readonly invoiceMacaroon: string;
 }
 
@@ -156,7 +156,7 @@ export class LightningNetwork {
     return String((await callNode(this.customer, 'POST', '/v1/channels/transactions', sent)).payment_error);
   }
 
-  /** Pays another amount than that of the invoice. @returns the error; empty if the payment succeeded */
+  /** Pays `amt_msat` millisatoshis, whatever the amount of the invoice is. @returns the error; empty if it was paid */
   async payCustomAmount(payment_request: string, amt_msat: string): Promise<string> {
     const invoice = await callNode(this.customer, 'GET', `/v1/payreq/${payment_request}`);
     const { destination: dest_string, payment_hash: payment_hash_string, payment_addr, cltv_expiry } = invoice;

@@ -1,6 +1,6 @@
 /**
  * A Monero network of one real node (`monerod --regtest`) on loopback, whose blocks are mined on demand. The merchant
- * has a view-only wallet, whose spend key is not on the wallet server. The customer's wallet owns the mined coins.
+ * has a view-only wallet, whose spend key is not on its wallet server. The customer's wallet owns the mined coins.
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -122,7 +122,11 @@ export class MoneroNetwork {
     return BigInt(balance as number);
   }
 
-  /** Pays with one transaction. @param unlock_time the block until which the outputs are locked @returns its id */
+  /**
+   * Pays with one transaction.
+   * @param unlock_time the block until which the outputs are locked; 0 if they are not locked
+   * @returns the id of the transaction
+   */
   async pay(payments: readonly MoneroPayment[], unlock_time = 0): Promise<string> {
     const destinations = payments.map(({ address, units }) => ({ address, amount: Number(units) }));
     const { tx_hash } = await this.callPayer('transfer', { destinations, unlock_time });
@@ -187,7 +191,10 @@ function createWalletOptions(directory: string, port: number, { node }: PortNumb
   ];
 }
 
-/** Creates the merchant's wallet from the address and view key of another wallet. @returns the payer's address */
+/**
+ * Creates the merchant's view-only wallet, from the address and the view key of a new wallet, and the payer's wallet.
+ * @returns the payer's address
+ */
 async function createWallets(port: number): Promise<string> {
   await callRpc(port, 'create_wallet', { filename: 'elsewhere', language: 'English' });
   const { address } = await callRpc(port, 'get_address', { account_index: 0 });

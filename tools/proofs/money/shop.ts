@@ -44,7 +44,7 @@ export class Shop {
     return ((await response.json()) as { status: string }).status;
   }
 
-  /** Waits until the invoice has the status and its account has the balance, then prints the result. */
+  /** Waits, at most 200 s, until the invoice has the status and its account has the balance, then prints the result. */
   async expectStatus(what: string, invoice: ShopInvoice, status: string, usd: number): Promise<void> {
     const startedAt = performance.now();
     for (;;) {

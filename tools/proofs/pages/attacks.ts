@@ -1,7 +1,7 @@
 /**
- * Requests that a web page can send to a port of the user's own host without permission. Each attack is the script of a
- * page of the attacker. `urls` are routes at which a proxy spends money, and `json` is a request that does so. If the
- * URL of the page has no target, its own origin is the target.
+ * Requests that a web page can send to a port of the user's own host without the user's permission. Each attack is the
+ * script of a page of the attacker. `urls` are routes at which a proxy spends money, and `json` is a request that does
+ * so. If the URL of the page has no target, the origin of the page is the target.
  */
 
 const PRELUDE = `

@@ -14,7 +14,7 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-/** Protections of the browser against such pages. They are turned off, because the proof must not depend on them. */
+/** Protections of the browser that may stop the attacks. They are turned off, so that the proof does not need them. */
 const UNPROTECTED = [
   'LocalNetworkAccessChecks',
   'BlockInsecurePrivateNetworkRequests',

@@ -1,5 +1,5 @@
 /**
- * Forwards requests of the browser to the proxy and records them with their responses. It can remove the headers in
+ * Forwards requests of the browser to the proxy and records them with their statuses. It can remove the headers in
  * which a browser reports the origin of a request, because older browsers do not send them.
  */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 /** Listens on its own port, and replaces this port with the port of the proxy in all headers. */
 export interface PortRelay {
   readonly port: number;
-  /** Returns the requests since the last call: method, path and status. */
+  /** Returns the requests since the last call: method, path, and the status or the error. */
   takeReceived(): readonly string[];
   readonly pendingCount: number;
   readonly arrivedCount: number;

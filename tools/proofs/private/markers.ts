@@ -1,6 +1,6 @@
 /**
  * Unique phrases, and a search for them in many encodings in which they may have been stored. All phrases of a set
- * begin with the same letters, so a search for these letters finds every phrase.
+ * begin with the same letters, so a search for these letters finds every phrase in these encodings.
  */
 import { randomInt } from 'node:crypto';
 

@@ -20,7 +20,7 @@ export interface PrivateProbe {
   readonly options?: string;
   /** If set, the client disconnects after this time. */
   readonly leavesAfterMs?: number;
-  /** The length of the phrases before the actual prompt, in bytes. */
+  /** The approximate length of the phrases before the actual prompt, in bytes. */
   readonly length?: number;
   /** Whether the model calls a tool first, whose result is then sent in a second request. */
   readonly withTool?: boolean;
@@ -29,7 +29,7 @@ export interface PrivateProbe {
 }
 
 export interface PrivateProbeResult {
-  /** 0 if there was no response, or the client had disconnected. */
+  /** 0 if there was no response, its body broke off, or the client had disconnected. */
   readonly status: number;
   /** Whether the response is complete by the rules of its protocol. */
   readonly complete: boolean;
@@ -40,7 +40,7 @@ export interface PrivateProbeResult {
   readonly requestId: string | undefined;
 }
 
-/** Sends one request, or two with a tool. @param url the URL of the proxy */
+/** Sends one request, or two with a tool, if the first response is complete. @param url the URL of the proxy */
 export async function runProbe(
   url: string,
   phrases: PrivateProbePhrases,

@@ -103,7 +103,10 @@ export function searchFiles(location: string, needles: SearchNeedles, files: rea
   });
 }
 
-/** Searches recorded traffic, logs, the rows and files of the database, other files, and the output of the ledger. */
+/**
+ * Searches recorded traffic, logs, the rows and files of the database, other files, the output of the ledger, and the
+ * history and keys from the API.
+ */
 export async function searchStorage(
   scene: Scene,
   needles: SearchNeedles,

@@ -23,7 +23,7 @@ export const BalanceSchema = nameSchema(
   'Balance',
   object({
     balance: BALANCE,
-    balance_usd: { ...BALANCE, description: 'Same as balance' },
+    balance_usd: { ...BALANCE, description: 'The same as `balance`' },
     held_usd: usd('Held for running requests; not included in the balance'),
     currency: { const: 'USD' },
   }),

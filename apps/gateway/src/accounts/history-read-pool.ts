@@ -15,8 +15,8 @@ const TIMEOUT_MS = 3_000;
 const MAX_QUEUE_LENGTH = 50;
 
 /**
- * Reads the query history through its own connection pool, one page at a time for each account. Reading a long history,
- * however often, takes no connection from balance reads. One account occupies at most one connection.
+ * Reads the query history through its own connection pool, one page at a time for each account. So reads of the history
+ * take no connection from other reads, such as those of the balance, and one account occupies at most one connection.
  */
 export class HistoryReadPool {
   private readonly reads = new Map<string, { last: Promise<unknown>; waiting: number }>();
@@ -67,8 +67,7 @@ function createOverloadedError(): OverloadedError {
 }
 
 /**
- * Whether the database is unavailable because the server cancelled the query (57014), or pg timed out. pg has no class or
- * code for its own timeouts.
+ * Whether the server cancelled the query (57014), or pg timed out. pg has no class and no code for its own timeouts.
  */
 function isTimeout(error: unknown): boolean {
   if (!(error instanceof StoreUnavailableError)) return false;

@@ -72,9 +72,9 @@ export class QueriesController {
   }
 
   /**
-   * A caller with a key gets the queries of that key, or all queries of the account with `all_keys`. A caller with a
-   * credit id gets all queries, or those of one key with `api_key`.
-   * @throws BadRequestError if `api_key` is sent by a key, or does not belong to the account
+   * A caller with a key and no credit id gets the queries of that key, or all queries of the account with `all_keys`. A
+   * caller with a credit id gets all queries, or those of one key with `api_key`.
+   * @throws BadRequestError if `api_key` is sent without a credit id, or does not belong to the account
    */
   private async resolveFilter({ accountId, keyId }: Caller, query: HistoryQuery): Promise<HistoryFilter> {
     const isKeyCaller = keyId !== null;

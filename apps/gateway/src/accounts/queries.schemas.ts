@@ -6,15 +6,24 @@ export const QueryRecord = nameSchema(
   object({
     timestamp: instant('When the request was made'),
     model: text('The model that was used'),
-    input_count: { ...COUNT, description: 'Input tokens' },
-    output_count: { ...COUNT, description: 'Output tokens' },
+    input_count: {
+      ...COUNT,
+      description: 'Input tokens; seconds of transcribed audio, characters of spoken text; 0 for videos and lookups',
+    },
+    output_count: {
+      ...COUNT,
+      description: 'Output tokens; generated images, seconds of generated video, charged lookups; 0 for audio',
+    },
     price_in_usd: usd('Charged'),
     query_type: text('The type of the query, such as chat_completion'),
     query_source: text('The source of the query: ui or api'),
     api_key_id: { type: ['string', 'null'], description: 'The id of the key; null for the account itself' },
     isOnline: BOOLEAN,
     isFreeModel: BOOLEAN,
-    isEstimated: { ...BOOLEAN, description: 'Whether the usage is an estimate, because the provider reported none' },
+    isEstimated: {
+      ...BOOLEAN,
+      description: 'Whether the usage is an estimate, because the provider reported none or an implausible one',
+    },
     error_code: { type: ['string', 'null'], description: 'The error code of a query that failed, else null' },
     request_id: text('The x-request-id of the response'),
   }),
@@ -33,7 +42,8 @@ export const HistorySchema = nameSchema(
       total_is_exact: { ...BOOLEAN, description: 'Whether there are no more records than `total`' },
       looked_back_to: {
         type: ['string', 'null'],
-        description: 'Records at or before this time were not searched, and may match; null if all were searched',
+        description:
+          'Records up to this time were not searched and may match; null if all were searched or enough were found',
       },
     }),
   }),

@@ -110,7 +110,7 @@ describe('the query history', () => {
     expect(data[0].api_key_id).toMatch(/^[0-9a-f]{24}$/);
   });
 
-  test('lists only the first rejected requests of a day, and appends none to the stream of the account', async () => {
+  test('lists a limited number of rejected requests of a day, and appends none to the account stream', async () => {
     const poor = await world.createAccount();
     const before = await world.listEvents(poor);
     await Promise.all(Array.from({ length: MAX_REFUSED_REQUESTS_PER_DAY + 10 }, () => world.sendChat(poor)));
@@ -262,7 +262,7 @@ describe('a filter', () => {
 describe('a page', () => {
   const ALL = { total_is_exact: true, looked_back_to: null };
 
-  test('has at most 20 records unless another size is requested', async () => {
+  test('has a size of 20 unless another size is requested', async () => {
     expect((await ofAccount()).body.pagination).toEqual({ page: 1, page_count: 20, total: 4, total_pages: 1, ...ALL });
   });
 

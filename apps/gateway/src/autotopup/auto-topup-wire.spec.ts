@@ -10,7 +10,7 @@ const view: AutoTopupView = {
   ...{ connectedAt: AT, changedAt: AT, attempt, paidAt: null, paused: undefined, error: undefined },
 };
 
-test('reports EXPIRED for a wallet that received a request and neither paid nor reported an error', () => {
+test('reports EXPIRED for a wallet that was sent a request and neither paid nor reported an error', () => {
   const { last_error, last_error_code, last_error_at, state } = toAutoTopupJson(view, ENDED) as Record<string, unknown>;
   expect([state, last_error_code, last_error_at]).toEqual(['waiting', 'EXPIRED', ENDED]);
   expect(last_error).toContain('expired without a payment');

@@ -46,13 +46,13 @@ function toAutoTopupFields(view: AutoTopupView, now: string) {
 }
 
 /**
- * Returns the last error of the wallet. If the wallet reported none, but its last attempt expired after a payment
- * request was sent, the code is EXPIRED.
+ * Returns the last error of the wallet. If the wallet reported none, but the last attempt sent it a payment request and
+ * has expired since the wallet was connected, the code is EXPIRED.
  */
 function getLastError({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {
   if (error || !attempt || attempt.state !== 'expired' || attempt.requests === 0) return error;
   if (attempt.endedAt === null || attempt.endedAt < connectedAt) return undefined; // of an earlier connection
-  const message = 'The wallet received a payment request, but the invoice expired without a payment';
+  const message = 'A payment request was sent to the wallet, but the invoice expired without a payment';
   return { code: 'EXPIRED', message, at: attempt.endedAt };
 }
 

@@ -11,7 +11,7 @@ export const ChargeSchema = nameSchema(
       challenge_id: text('The id of the challenge', { pattern: '^[\\w-]{43}$' }),
       payment_hash: text('The payment hash', { pattern: '^[0-9a-f]{64}$' }),
       state: text(
-        '`paid`: the request can be sent; `running`: the request is being served; `used`: the request was served; `exhausted`: the request was attempted too often and is no longer served; `lapsed`: the request was not sent in time; `forfeited`: the unused amount is forfeited permanently',
+        '`paid`: the request can be sent; `running`: the request is being served; `used`: the request was served; `exhausted`: the request is no longer served, because it was attempted too often or its attempts cost the operator too much; `lapsed`: the request was not served in time; `forfeited`: the unused amount is forfeited permanently',
         { enum: STATES },
       ),
       query_type: text('The type of the request that the payment is for'),

@@ -451,7 +451,7 @@ describe('the response of a provider', () => {
   });
 
   test.each([400, 404, 422])(
-    'returns the message of an error with status %d to the customer, and stores it in no event',
+    'has its error message returned to the customer with status %d, and stored in no event',
     async (status) => {
       const { said } = await search(respondWithJson({ message: 'There is no Ada Example in Springfield' }, status));
       expect([said.status, said.body.message]).toEqual([status, 'There is no Ada Example in Springfield']);

@@ -63,7 +63,7 @@ const NAMES = [
   '',
 ];
 
-/** Returns a name, three times as likely, and variants of it that a provider may treat as the same field. */
+/** Returns a name three times, which makes it likelier, and variants that a provider may treat as the same field. */
 function spellings(name: string): readonly string[] {
   const snake = name.replace(/[A-Z]/g, (each) => `_${each.toLowerCase()}`);
   return [
@@ -185,8 +185,8 @@ const USUAL = ['accept', 'connection', 'content-length', 'content-type', 'host',
 
 /**
  * Checks that a request to a provider is one of its lookups, within the caps of the catalogue entry. A body must have
- * the fixed values of the entry. Only usual headers, headers of the entry and the credential may be sent, and neither a
- * credential of the account nor a header value of the client.
+ * the fixed values of the entry. Only usual headers, headers of the entry and the credential may be sent. The request
+ * contains neither a credential of the account nor the `x-client-secret` or the `referer` of the client.
  */
 function expectFitting({ vendor, method, url, headers, body }: Received): void {
   const { credential, sandboxPath } = readProviders().find(({ slug }) => slug === vendor) as never as {

@@ -1,4 +1,4 @@
-/** What all responses have in common, whatever the request. */
+/** What does not depend on the operation: methods, malformed requests, URLs, errors, CORS, and health checks. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
@@ -29,7 +29,7 @@ describe('a known path with another method', () => {
     ['POST', '/topup/status/x', 'GET, HEAD'],
     ['GET', '/topup/create/x', 'POST'],
     ['POST', '/health/live', 'GET, HEAD'],
-  ])('rejects %s %s before the body is read, and returns the allowed methods', async (method, route, allow) => {
+  ])('rejects %s %s with 405 and the allowed methods, even if the body is malformed', async (method, route, allow) => {
     const body = method === 'GET' ? undefined : '{"broken';
     const { status, headers, body: answer } = await world.send(method, route, { body });
     expect([status, headers.get('allow')]).toEqual([405, allow]);
@@ -47,7 +47,7 @@ describe('a known path with another method', () => {
     expect((await json(answer)) as object).toMatchObject({ status: 'error', error: { type: 'upgrade_required' } });
   });
 
-  test('rejects HEAD with a response that has no body', async () => {
+  test('rejects HEAD with 405 and the allowed methods if the path does not support GET', async () => {
     const answer = await fetch(`${world.api}/accounts/create`, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'POST', '']);
   });
@@ -120,7 +120,7 @@ describe('a URL', () => {
     expect((await world.send(method, route, { body })).status).toBe(status);
   });
 
-  test('is quoted without its query, and truncated, if it does not exist', async () => {
+  test('that does not exist gets a short 404 without its query, which may contain secrets', async () => {
     const { status, text } = await world.get(`/nope/${'x'.repeat(400)}?api_key=sk-secret`);
     expect([status, text.length < 600]).toEqual([404, true]);
     expect(text).not.toContain('sk-secret');
@@ -149,13 +149,13 @@ describe('an error', () => {
       () => world.get('/v1/responses/resp_x'),
       /x-api-key, or the credit id of the account as x-credit-id$/,
     ],
-  ])('lists the accepted credentials if %s is requested without one', async (_, ask, named) => {
+  ])('names the credentials to send if %s is requested without an accepted one', async (_, ask, named) => {
     const { status, body } = await ask();
     expect([status, body.message]).toEqual([401, expect.stringMatching(named)]);
   });
 });
 
-test('responds to OPTIONS without an Origin header as to a preflight of a browser', async () => {
+test('responds to OPTIONS without an Origin header with 204 and no body, as to a preflight', async () => {
   const { status, text } = await world.send('OPTIONS', CHAT);
   expect([status, text]).toEqual([204, '']);
 });
@@ -168,7 +168,7 @@ describe('every response', () => {
     ['a balance', () => world.post('/credits/balance', undefined, account)],
     ['a rejection', () => world.sendChat(account)],
     ['a stream', async () => world.sendChat(await world.createAccount(1.05), '', { stream: true })],
-  ])('such as %s has its request id and is readable in a browser', async (_, ask) => {
+  ])('such as %s has a request id and is readable in a browser', async (_, ask) => {
     const { headers } = await ask();
     expect(headers.get('x-request-id')).toMatch(UUID);
     expect(headers.get('access-control-allow-origin')).toBe('*');

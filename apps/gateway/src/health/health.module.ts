@@ -10,10 +10,11 @@ const PROJECTION_NAMES = projections.map(({ name }) => name);
 
 /**
  * Liveness and readiness of this process.
- * A gateway is ready once the read models include every event that was stored when it started. After that, a lagging or
- * stopped projector is only reported: it affects all gateways alike, and selling needs no read models. Roles without
- * incoming requests wait for nothing: a supervisor that restarts processes until they are ready would restart them
- * repeatedly.
+ * A gateway is not ready before the read models include every event that was stored when the gateway started. It does
+ * not wait for a read model that has stopped advancing, unless that is an empty table of keys (`StartupCatchUp`).
+ * After that, a lagging or stopped projector is only reported: it affects all gateways alike, and selling needs no read
+ * models. The other roles do not wait for the read models: a supervisor may restart processes that are not ready, so a
+ * projector might never catch up.
  */
 @Module({ imports: [EdgeModule], controllers: [HealthController] })
 export class HealthModule implements OnApplicationBootstrap {

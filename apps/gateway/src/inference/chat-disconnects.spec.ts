@@ -85,7 +85,7 @@ describe('a client that disconnects', () => {
   });
 
   test.each([{ stream: true }, { stream: false }])(
-    'pays for what was generated until then if the provider stops billing on an abort: %j',
+    'pays for what was generated before it disconnected if the provider stops billing on an abort: %j',
     async ({ stream }) => {
       await world.bill.clear();
       const account = await world.createAccount(1.05);
@@ -131,7 +131,7 @@ describe('a client that disconnects', () => {
     },
   );
 
-  test('does not affect the responses of other clients', async () => {
+  test('does not affect a concurrent response to another client', async () => {
     const [leaving, staying] = await Promise.all([world.createAccount(1.05), world.createAccount(1.05)]);
     const answer = world.sendChat(staying, 'tokens=8 chunk_delay=40', { stream: true });
     await leave(leaving, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ' });

@@ -16,7 +16,7 @@ interface Exchange {
   readonly spent: string;
 }
 
-/** Sends one request of a new account and returns its response, the events after the hold and its history record. */
+/** Sends one request of a new account. Returns its response, the events after its hold, its record and its cost. */
 async function exchange(directive: string, more: object = {}): Promise<Exchange> {
   const account = await world.createAccount(1.05);
   const answer = await world.sendChat(account, directive, more);
@@ -72,7 +72,7 @@ describe('a provider that delivers nothing', () => {
       tries: Array(3).fill(['upstream_unavailable', undefined]),
     },
   ])(
-    'returns for $fault the status $status without a charge, non-streaming and streamed',
+    'leads for fault $fault to status $status without a charge, non-streaming and streamed',
     async ({ fault, status, type, code, tries }) => {
       for (const exchanged of await Promise.all(BOTH.map((stream) => exchange(`fault=${fault}`, stream)))) {
         const { answer, facts, record } = exchanged;
@@ -278,7 +278,7 @@ describe('a stream that waits for its first byte', () => {
     return { status, text, spent: usd - balance };
   };
 
-  test('begins with a comment, and then continues like any other stream', async () => {
+  test('begins with a comment, has the usage, ends with [DONE], and is charged', async () => {
     const { status, text, spent } = await ask('tokens=3 latency=1500');
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
@@ -286,7 +286,7 @@ describe('a stream that waits for its first byte', () => {
     expect(spent).toBeGreaterThan(0);
   });
 
-  test('ends with an error event if it fails after the comment, and costs nothing', async () => {
+  test('has an error chunk and ends with [DONE] if it fails after the comment, and costs nothing', async () => {
     const { status, text, spent } = await ask('fault=timeout');
     expect([status, text.slice(0, COMMENT.length)]).toEqual([200, COMMENT]);
     expect(text).toContain('"model":"openai/gpt-5-mini","error":{');

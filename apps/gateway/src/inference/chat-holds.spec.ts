@@ -69,7 +69,7 @@ const paidBy = [
   ['the cap of a key', capped],
 ] as const;
 
-/** Sends 64 concurrent requests for streams to the first gateways. */
+/** Sends 64 concurrent requests for streams, distributed among the first `gatewayCount` gateways. */
 function askForStreams(account: TestAccount, gatewayCount: number): Promise<TestResponse[]> {
   const among = gateways.slice(0, gatewayCount);
   return ask({ account, lengths: equal(64), more: { stream: true }, directive: 'chunk_delay=5', among });
@@ -83,7 +83,7 @@ describe.each(paidBy)('concurrent streams without an output limit, paid by %s', 
     expect(await overrun(account)).toBe(0n);
   });
 
-  test.each([1, 3])('are complete as far as the money suffices, without an overrun: %i gateways', async (count) => {
+  test.each([1, 3])('complete in at least 38 of 40 affordable cases, without overruns: %i gateways', async (count) => {
     const account = await withMoney(40 * (ANSWER + QUESTION));
     const answers = await askForStreams(account, count);
     const { stop = 0 } = ends(answers);
@@ -93,14 +93,14 @@ describe.each(paidBy)('concurrent streams without an output limit, paid by %s', 
   });
 });
 
-test('shares a balance among concurrent non-streaming responses', async () => {
+test('completes all concurrent non-streaming responses if the balance suffices for them', async () => {
   const account = await world.createAccount(70 * (ANSWER + QUESTION));
   expect(ends(await ask({ account, lengths: equal(64) }))).toEqual({ stop: 64 });
   const agents = await world.createAccount(1.05);
   expect(ends(await ask({ account: agents, lengths: equal(8, 16) }))).toEqual({ stop: 8 });
 });
 
-test('serves all concurrent agents that request a large output limit', async () => {
+test('completes all concurrent streams even if the balance does not cover the sum of their output limits', async () => {
   const account = await world.createAccount(1);
   const answers = await ask({ account, lengths: equal(8, 300), more: { stream: true, max_tokens: 32_000 } });
   expect(ends(answers)).toEqual({ stop: 8 });

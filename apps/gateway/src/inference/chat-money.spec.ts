@@ -51,14 +51,14 @@ describe('an account without enough money', () => {
     expect((await world.sendChat(account, 'tokens=1', { max_tokens: most })).status).toBe(200);
   });
 
-  test('gets a message if it cannot afford the input alone', async () => {
+  test('gets a 402 with a message that says so if it cannot afford the input alone', async () => {
     const messages = [{ role: 'user', content: 'x'.repeat(200_000) }];
     const { status, body } = await world.sendChat(await poor(), '', { messages });
     expect(status).toBe(402);
     expect(body.message).toMatch(/^Insufficient balance: .* not enough for this input$/);
   });
 
-  test('gets an error status and not an SSE event, also for a stream', async () => {
+  test('gets an error status and not an SSE event for a stream', async () => {
     const { status, headers, body } = await world.sendChat(await world.createAccount(), '', { stream: true });
     expect([status, body.statusCode]).toEqual([402, 402]);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
@@ -112,7 +112,7 @@ describe('a limit of the caller', () => {
   test.each([
     ['max_tokens', { max_tokens: 5 }, 5],
     ['max_completion_tokens', { max_completion_tokens: 6 }, 6],
-    ['the newer of both', { max_tokens: 5, max_completion_tokens: 7 }, 7],
+    ['max_completion_tokens in addition to max_tokens', { max_tokens: 5, max_completion_tokens: 7 }, 7],
     ['max_tokens with an older model', { max_tokens: 5, model: 'openai/gpt-4o-mini' }, 5],
   ])('limits the completion if it is sent as %s', async (_, limit, tokens) => {
     const { body } = await world.sendChat(rich, 'tokens=50', limit);

@@ -141,7 +141,7 @@ describe('a chat with a model that supports only the Responses API', () => {
   test('is rejected for several choices or a limit below the minimum of OpenAI', async () => {
     expect((await ask('', { n: 2 })).status).toBe(400);
     const { status, body } = await ask('', { max_tokens: 4 });
-    expect([status, body.message]).toEqual([400, 'max_tokens must be at least 16 for this request']);
+    expect([status, body.message]).toEqual([400, 'The output limit must be at least 16 tokens for this request']);
     expect((await world.listEvents(account)).at(-1)?.type).toBe('HoldReleased');
   });
 
@@ -166,7 +166,7 @@ describe('a chat with a model that supports only the Responses API', () => {
   });
 });
 
-test('serves a response with presence_penalty by a model that supports only the Responses API', async () => {
+test('creates a response with presence_penalty even if the model supports only the Responses API', async () => {
   const input = '[[sandbox tokens=3]]';
   const { status, body } = await world.post('/v1/responses', { model: CODEX, input, presence_penalty: 1 }, account);
   expect([status, body.output_text]).toEqual([200, 'every coin that']);

@@ -85,8 +85,8 @@ export class ChatStreamWriter extends SseWriter implements CompletionWriter {
   }
 
   /**
-   * OpenAI sends a chunk without choices only if the request has `include_usage`. Clients that did not request it may
-   * read the first choice of every chunk.
+   * OpenAI sends a chunk without choices only if the request has `include_usage`. Clients that did not set this
+   * option may read the first choice of every chunk.
    */
   private get lastChoices(): readonly object[] {
     const streamOptions = this.body.stream_options as { readonly include_usage?: unknown } | null | undefined;

@@ -159,5 +159,5 @@ export const ChatCompletionChunk = nameSchema('ChatCompletionChunk', {
     ),
   ),
   description:
-    'The data of one SSE event. The second to last event has the usage and its cost; the last one is [DONE].',
+    'The data of one SSE event. The second to last event has the usage and its cost, unless charging failed; the last one is [DONE].',
 });

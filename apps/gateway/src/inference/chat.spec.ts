@@ -20,7 +20,7 @@ const ask = (
 ) => world.send('POST', route, { body, headers });
 
 describe('a chat completion', () => {
-  test('has the format of OpenAI with the id and model name of the gateway, and its cost', async () => {
+  test('has the format of OpenAI with the id and model name of the gateway, and the cost of the request', async () => {
     const { status, headers, body } = await ask(HELLO);
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json/);

@@ -33,5 +33,5 @@ export const TextCompletionChunk = nameSchema('TextCompletionChunk', {
     ),
   ),
   description:
-    'The data of one SSE event. The second to last event has the usage and its cost; the last one is [DONE].',
+    'The data of one SSE event. The second to last event has the usage and its cost, unless charging failed; the last one is [DONE].',
 });

@@ -31,7 +31,7 @@ describe('providers with neither a credential nor a base URL, if another provide
   const atGroq = models.filter(({ endpoints }) => endpoints.some(({ upstream }) => upstream === 'groq'));
   const shared = atGroq.find(({ endpoints }) => endpoints.length > 1)?.id;
 
-  test('are not called, and other providers serve the models', async () => {
+  test('are not called for a model that the provider with a credential also serves', async () => {
     const answer = await world.sendChat(account, '', { model: shared });
     expect(answer.status).toBe(200);
     expect(answer.body.provider).toBe('Groq');
@@ -53,7 +53,7 @@ describe('providers with neither a credential nor a base URL, if another provide
     expect((await world.get(`/v1/models/${shared}`)).status).toBe(200);
   });
 
-  test('remain in the price list, which is the same for all gateways', async () => {
+  test('remain in the price list, whose version is that of the complete catalogue', async () => {
     const published = (await world.listEvents()).filter(({ type }) => type === 'PriceListPublished');
     expect(published).toMatchObject([{ data: { version: priceList.version } }]);
   });

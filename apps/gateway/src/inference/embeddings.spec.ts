@@ -22,7 +22,7 @@ afterAll(() => world.close());
 const embed = (input: unknown, more: object = {}, by = account, api = world.api) =>
   world.post('/v1/embeddings', { model: SMALL, input, ...more }, by, api);
 
-/** Sends one request of a new account and returns its response, the events after the hold and its history record. */
+/** Sends one request of a new account. Returns its response, the events after its hold, its record and its cost. */
 async function exchange(input: unknown, more: object = {}, api = world.api) {
   const by = await world.createAccount(1.05);
   const answer = await embed(input, more, by, api);
@@ -56,7 +56,7 @@ describe('embeddings', () => {
     expect(length(body.data[0].embedding)).toBeCloseTo(1, 5);
   });
 
-  test('are served at both paths, also for an alias', async () => {
+  test('are served at the path without /v1, also for an alias', async () => {
     const { body } = await world.post('/embeddings', { model: 'text-embedding-3-large', input: 'a' }, account);
     expect([body.model, body.data[0].embedding.length]).toEqual([LARGE, 3_072]);
   });
@@ -101,17 +101,17 @@ describe('embeddings', () => {
     ['numbers that are not tokens', /numbers/, [1.5, -1]],
     ['too many inputs', /2048/, Array(2_049).fill('a')],
     ['too many tokens', /at most 8,191 tokens/, Array(8_192).fill(1)],
-    ['too many tokens in one of them', /8,191 tokens.* input 1 has more/, [[1], Array(8_192).fill(1)]],
+    ['too many tokens in one of several inputs', /8,191 tokens.* input 1 has more/, [[1], Array(8_192).fill(1)]],
     ['one token too many in a text', /at most 8,191 tokens/, ' hello'.repeat(8_192)],
-    ['one token too many in one of them', /8,191 tokens.* input 1 has more/, ['a', ' hello'.repeat(8_192)]],
+    ['one token too many in one of several texts', /8,191 tokens.* input 1 has more/, ['a', ' hello'.repeat(8_192)]],
     ['too long a text', /8,191 tokens/, 'hello '.repeat(8_300)],
     ['too long a text without gaps', /8,191 tokens/, 'a'.repeat(1_000_000)],
     ['an unknown format', /encoding_format/, 'a', { encoding_format: 'hex' }],
-    ['no dimensions', /at least 1/, 'a', { dimensions: 0 }],
+    ['zero dimensions', /at least 1/, 'a', { dimensions: 0 }],
     ['a fraction of a dimension', /an integer/, 'a', { dimensions: 1.5 }],
-    ['more dimensions than there are', /at most 1536/, 'a', { dimensions: 1_537 }],
+    ['more dimensions than the model has', /at most 1536/, 'a', { dimensions: 1_537 }],
     [
-      'dimensions of a model that has only one number of them',
+      'a number of dimensions for a model that supports only one number',
       /1536 dimensions only/,
       'a',
       { model: ADA, dimensions: 8 },
@@ -136,7 +136,7 @@ describe('embeddings', () => {
     expect((await embed('a', {}, poor)).status).toBe(402);
   });
 
-  test('use an endpoint that supports all parameters if that is required', async () => {
+  test('are served if an endpoint that supports all parameters is required and exists', async () => {
     expect((await embed('a', { provider: { require_parameters: true } })).status).toBe(200);
   });
 
@@ -145,8 +145,8 @@ describe('embeddings', () => {
   });
 });
 
-describe("OpenAI's client", () => {
-  test('receives the same vectors in base64, which is its default, and as floats', async () => {
+describe('a client of embeddings', () => {
+  test("receives the same vectors in base64, which OpenAI's client requests by default, and as floats", async () => {
     const body = { model: SMALL, input: ['one', 'two'] };
     const byDefault = await client.embeddings.create(body);
     const floats = await client.embeddings.create({ ...body, encoding_format: 'float' });
@@ -158,7 +158,7 @@ describe("OpenAI's client", () => {
     }
   });
 
-  test('receives base64 on request', async () => {
+  test('receives base64 of four bytes per dimension on request', async () => {
     const { body } = await embed('one', { encoding_format: 'base64', dimensions: 3 });
     const bytes = Buffer.from(body.data[0].embedding, 'base64');
     expect(bytes).toHaveLength(12);
@@ -169,7 +169,7 @@ describe("OpenAI's client", () => {
     expect(data[0]?.embedding).toHaveLength(256);
   });
 
-  test('throws an APIError with the status and the name of the field', async () => {
+  test("receives an APIError with the status and the name of the field from OpenAI's client", async () => {
     const error = await client.embeddings.create({ model: SMALL, input: '' }).catch((each) => each);
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ status: 400, param: 'input' });
@@ -229,7 +229,7 @@ describe('a model of several providers', () => {
   const tries = (charge: { attempts: readonly { provider: string; outcome: string }[] }) =>
     charge.attempts.map(({ provider, outcome }) => [provider, outcome]);
 
-  test('returns the same vectors at each of them', async () => {
+  test('returns the same vectors at each of its providers', async () => {
     const answers = await Promise.all(
       PROVIDERS.map((slug) => embed('Hello', { model: QWEN, provider: { only: [slug] } })),
     );
@@ -294,7 +294,7 @@ describe('a model of several providers', () => {
     expect(spent).toBe(NOTHING);
   });
 
-  test('costs nothing if all of them fail, and returns an error', async () => {
+  test('costs nothing and returns an error if all its providers fail', async () => {
     const { answer, facts, record, spent } = await asked('fault=500', { provider: { order: PROVIDERS } });
     expect(answer.status).toBe(502);
     expect(tries(facts[0]?.data)).toEqual([

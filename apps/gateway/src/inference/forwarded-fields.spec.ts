@@ -188,20 +188,20 @@ describe('fields of the gateway', () => {
   });
 });
 
-describe('a model that is sent as an object with its id', () => {
+describe('a model that is sent as an object', () => {
   test.each<[string, string, object, string]>([
     ['a chat', '/v1/chat/completions', { messages, max_tokens: 9 }, 'openai/gpt-5-mini'],
     ['a chat at its other path', '/chat/completions', { messages, max_tokens: 9 }, 'gpt-5-mini'],
     ['a response', '/v1/responses', { input: 'Hi', max_output_tokens: 9 }, 'openai/gpt-5-mini'],
     ['embeddings', '/v1/embeddings', { input: 'Hi' }, 'openai/text-embedding-3-small'],
-  ])('is accepted for %s at %s', async (_, route, body, id) => {
+  ])('is resolved by the id in the object, for %s at %s', async (_, route, body, id) => {
     const model = { id, name: 'Anything', pricing: {} };
     const sent = await heardOf(world.post(route, { ...body, model }, account));
     expect(sent.model).toBe(id.replace('openai/', ''));
   });
 
   test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
-    'is rejected if the object has no id: %s',
+    'is rejected if the object has no text as its id: %s',
     async (route) => {
       for (const model of [{}, { id: 7 }, { id: null }, [], { name: 'openai/gpt-5-mini' }]) {
         const { status, body } = await world.post(route, { model, messages, input: 'Hi' }, account);

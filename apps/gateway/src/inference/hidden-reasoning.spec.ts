@@ -1,4 +1,4 @@
-/** A model with hidden reasoning, whose cost is known only at the end of a response. */
+/** A model with hidden reasoning. The cost of the reasoning is known only at the end of a response. */
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
@@ -84,7 +84,7 @@ test('charges a client that disconnects at the first word for the reasoning unti
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
 });
 
-test('estimates within the bound after responses that reasoned before their first chunk', async () => {
+test('estimates at most 300 reasoning tokens/s after responses that reasoned before their first chunk', async () => {
   const other = await world.createAccount(5.25);
   const messages = [{ role: 'user', content: 'think at first' }];
   for (let times = 0; times < 3; times++)

@@ -1,4 +1,7 @@
-/** Hosted tools other than web search: providers run and bill them. Chats and responses with one are rejected. */
+/**
+ * Hosted tools, which providers run and bill. Chats and responses with one are rejected, except for the types of web
+ * search that the gateway supports.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, type Wiretap } from '#testing';
 
@@ -55,7 +58,7 @@ const HOSTED: Readonly<Record<string, readonly string[]>> = {
 };
 const hosted = Object.entries(HOSTED).flatMap(([vendor, types]) => types.map((type) => [vendor, type] as const));
 
-/** One model per protocol: chat completions, only Responses, a router, an open model, Messages. */
+/** In this order: chat completions, only Responses, a router, open weights, Anthropic's Messages. */
 const MODELS = [
   'openai/gpt-5-mini',
   'openai/gpt-5-codex',

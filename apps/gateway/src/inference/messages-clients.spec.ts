@@ -7,7 +7,7 @@ const CLAUDE = 'anthropic/claude-haiku-4.5';
 const GPT = 'openai/gpt-5-mini';
 const GEMINI = 'google/gemini-2.5-flash';
 const OPEN = 'openai/gpt-oss-120b';
-/** At least one model for each protocol of providers. */
+/** Models of Anthropic and OpenAI, of a router, and with open weights. */
 const MODELS = [CLAUDE, 'claude-opus-4-7', GPT, GEMINI, OPEN];
 /** A model whose provider returns its reasoning without signatures. */
 const THINKER = 'qwen/qwen3-235b-a22b-thinking';
@@ -124,7 +124,7 @@ describe('thinking', () => {
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'fine' }] },
       ],
     });
-    // Anthropic rejects further thinking if the earlier thinking is missing; the gateway would then not request it.
+    // Anthropic rejects further thinking if the earlier thinking is missing; the gateway would then request none.
     expect(second.content.map(({ type }) => type)).toEqual(['thinking', 'text']);
   });
 
@@ -281,7 +281,7 @@ describe('a message', () => {
 
   test.each<[string, Anthropic.ToolChoice]>([
     ['any tool', { type: 'any' }],
-    ['this tool', { type: 'tool', name: 'weather' }],
+    ['a tool of a certain name', { type: 'tool', name: 'weather' }],
   ])('may be required to call %s', async (_, tool_choice) => {
     for (const model of [CLAUDE, GPT]) {
       const { content } = await ask({ tools: [WEATHER], tool_choice }, model);

@@ -7,7 +7,7 @@ import { array } from '../openapi/schemas.ts';
 import { AnthropicTurnSchema } from './messages.schemas.ts';
 
 // The validation rules of a field run from the last to the first, so the rule for its type comes last. Nested values
-// are validated where they are read.
+// other than roles and stop sequences are validated where they are read.
 export class TokenCountRequest implements MessagesBody {
   [field: string]: unknown;
 

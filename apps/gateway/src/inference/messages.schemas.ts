@@ -13,7 +13,7 @@ const INPUT = {
   cache_read_input_tokens: COUNT,
 };
 
-/** The cost is missing at the start of a stream and present at its end. */
+/** The usage in `message_start` has no cost, because the cost is known only at the end of a stream. */
 export const MessageUsageSchema = nameSchema(
   'MessageUsage',
   object(

@@ -91,7 +91,7 @@ describe('the list of models', () => {
     expect(await pricing('countinghouse/flat')).toMatchObject({ prompt: '0', completion: '0', request: '0.01' });
   });
 
-  test('has prices of images, videos and audio by their units, with the margin', async () => {
+  test('has models with prices of images, videos and audio by their units, with the margin', async () => {
     const row = async (id: string) => (await world.get(`/v1/models/${id}`)).body;
     expect(await row('google/nano-banana-2')).toMatchObject({
       pricing: {
@@ -139,7 +139,7 @@ describe('the list of models', () => {
     for (const model of ids) expect((await world.sendChat(account, 'tokens=1', { model })).body.model).toBe(model);
   });
 
-  test('has the prices that are charged', async () => {
+  test('has the token prices at which a chat is charged', async () => {
     const account = await world.createAccount(1.05);
     const { usage } = (await world.sendChat(account, 'tokens=8')).body;
     const { prompt, completion } = await pricing('openai/gpt-5-mini');
@@ -211,7 +211,7 @@ describe('the list of models', () => {
 });
 
 describe('one model', () => {
-  test('is found by the link of its row, even if its slash is encoded', async () => {
+  test('is found by the link of its row, and by its id with an encoded slash', async () => {
     for (const each of await rows()) {
       expect((await world.get(each.links.details)).body).toEqual(each);
       expect((await world.get(`/models/${encodeURIComponent(each.id)}`)).body).toEqual(each);

@@ -4,10 +4,13 @@ import type { Foundation } from '#foundation';
 import type { ProcessRole } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
 
-/** How often expired responses are deleted. An expired one can be neither read nor continued before it is deleted. */
+/** How often expired responses are deleted. Until then, an expired response can be neither read nor continued. */
 const SWEEP_INTERVAL_MS = 60 * 60_000;
 
-/** Opens the store of responses. Every gateway deletes expired responses; deleting a response twice is harmless. */
+/**
+ * Opens the store of responses, and deletes expired responses now and at intervals. Every gateway does this, except
+ * while another process deletes expired responses.
+ */
 export async function openResponseStore(
   role: ProcessRole,
   { runtime }: Foundation,

@@ -47,7 +47,7 @@ test.each<[string, object]>([
   ['both an effort and tokens', { reasoning_effort: 'low', reasoning: { max_tokens: 1_024, exclude: false } }],
   ['an empty object', { reasoning: {} }],
   ['null', { reasoning: null, reasoning_effort: null }],
-])('accepts reasoning options with every provider: %s', async (_, more) => {
+])('accepts reasoning options with models of OpenAI, Anthropic, a router, Groq and DeepInfra: %s', async (_, more) => {
   for (const model of [SILENT, ...TELLING.map(([, each]) => each)]) {
     expect([model, (await ask(model, more)).status]).toEqual([model, 200]);
   }

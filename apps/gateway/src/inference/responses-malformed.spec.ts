@@ -1,4 +1,4 @@
-/** Requests of agents, each with one malformed member: served, or rejected with its location. */
+/** Requests of agents, each with one malformed member: each request is served, or rejected with 400. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { generateMalformed, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
@@ -47,12 +47,12 @@ afterAll(() => world.close());
 test.each([
   ['openai/gpt-5-mini', '/v1/responses'],
   ['anthropic/claude-haiku-4.5', '/v1/responses/compact'],
-])('serves malformed requests for %s at %s, or rejects them with 400 and a location', async (model, route) => {
+])('serves malformed requests for %s at %s, or rejects them with 400', async (model, route) => {
   const found: string[] = [];
   const left = generateMalformed(AGENT);
   const isWrong = ({ status, body }: TestResponse) => {
     if (status === 200) return false;
-    // If only the provider can validate a member, its location is in the message of the provider.
+    // Messages of the gateway about input items start with `input`, and must have a `param`. Providers may omit it.
     return status !== 400 || (typeof body.error.param !== 'string' && body.message.startsWith('input'));
   };
   const work = async () => {

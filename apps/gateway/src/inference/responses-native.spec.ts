@@ -231,7 +231,7 @@ describe('a model that supports Responses', () => {
     expect(await lastLanguage()).toBe('chat');
   });
 
-  test('ignores unsupported values of include', async () => {
+  test('accepts values of include that are unknown or that the model does not support', async () => {
     for (const include of [['message.output_text.logprobs'], ['file_search_call.results'], ['anything']])
       expect((await ask('Hello', { include })).status).toBe(200);
     expect((await ask('Hello', { model: PLAIN, include: ['reasoning.encrypted_content'] })).status).toBe(200);
@@ -331,7 +331,7 @@ describe('a fault of the provider', () => {
     ['overloaded', 503],
     ['refuse', 503],
     ['timeout', 504],
-  ])('is an error without a charge if it occurs before the response (%s)', async (fault, expected) => {
+  ])('leads to an error without a charge if it occurs before the response (%s)', async (fault, expected) => {
     for (const stream of fault === 'timeout' ? [true] : [false, true]) {
       const lines = (await bill()).length;
       const { status } = await ask(directed(`fault=${fault}`), { stream });
@@ -393,7 +393,7 @@ describe('a conversation of several models', () => {
 });
 
 describe('a translated response', () => {
-  test('drops its oldest turns if it is too long and truncation is auto', async () => {
+  test('is created without the oldest turns if the input is too long and truncation is auto', async () => {
     const input = [
       { role: 'system', content: 'Be brief' },
       { role: 'user', content: 'word '.repeat(3_000) },
@@ -406,7 +406,7 @@ describe('a translated response', () => {
     expect(whole.usage.input_tokens).toBeGreaterThan(3_000);
   });
 
-  test('ends with response.failed if the provider ends before the first token, and costs nothing', async () => {
+  test('ends with response.failed and costs nothing if the provider ends it before the first token', async () => {
     const answer = await ask(directed('fault=malformed'), { model: TRANSLATED, stream: true });
     expect(typesOf(answer)).toEqual(['response.created', 'response.in_progress', 'response.failed', '[DONE]']);
     expect(answer.events.at(-2).response).toMatchObject({ output: [], usage: { total_tokens: 0, cost: 0 } });

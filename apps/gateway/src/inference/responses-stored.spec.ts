@@ -307,7 +307,7 @@ describe('the conversation service', () => {
       reportError: alarm,
     });
 
-  test('reports an error if the store fails, and does not store the conversation', async () => {
+  test('reports an error if the store fails, and returns that the conversation was not stored', async () => {
     const alarms: string[] = [];
     const failing = new Stored(() => Promise.reject(new Error('away')));
     expect(await keeping(failing, 1, (problem) => alarms.push(problem)).store(said)).toBe(false);
@@ -338,7 +338,7 @@ describe('the conversation service', () => {
     const refer = (name: string) => ({ type: 'item_reference', id: name });
     const written = ({ saved }: Stored) => saved.at(-1)?.sealed.box.length;
 
-    /** Stores one turn, which may continue a conversation by `previous` or by references to its items, and loads it. */
+    /** Stores and loads one turn, which may continue a conversation by `previous` or by references to its items. */
     async function turn(
       conversations: ConversationService,
       n: number,

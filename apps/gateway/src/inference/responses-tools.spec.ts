@@ -4,8 +4,8 @@ import { openTappedWorld, type TappedWorld, type TestAccount, type TestWorld, ty
 
 const NATIVE = 'openai/gpt-5-mini';
 /**
- * One model per protocol: Responses and chat completions, only chat completions, Anthropic's Messages, only Responses,
- * and Responses without custom tools.
+ * Models with Responses and chat completions, with only chat completions, with Anthropic's Messages, with only
+ * Responses, and with Responses but without custom tools.
  */
 const MODELS = [NATIVE, 'google/gemini-2.5-pro', 'anthropic/claude-haiku-4.5', 'openai/gpt-5-codex', 'openai/gpt-4o'];
 
@@ -113,8 +113,7 @@ describe.each(MODELS)('%s', (model) => {
   });
 });
 
-/** A request of a coding agent, with additional fields that such agents send. */
-test.each(MODELS)('serves an agent that sends additional fields, with %s', async (model) => {
+test.each(MODELS)('serves a coding agent that sends additional fields, with %s', async (model) => {
   const passthrough = {
     turn_id: 'turn_1',
     create_time: 1.5,
@@ -165,7 +164,7 @@ test.each(MODELS)('serves an agent that sends additional fields, with %s', async
 });
 
 describe('tools', () => {
-  test('are sent as custom tools to models that support them, else as functions with one argument', async () => {
+  test('of type custom are sent as such to models that support them, else as functions with one argument', async () => {
     const heard = async (model: string) => {
       tap.takeReceived();
       expect((await ask({ model, tools: [PATCH], input: 'Hi' })).status).toBe(200);
@@ -178,7 +177,7 @@ describe('tools', () => {
     expect(told.description).toContain('start: /.+/');
   });
 
-  test('are streamed with their text input as it is generated', async () => {
+  test('of type custom have their text input streamed, and then sent completely', async () => {
     const { events } = await ask({ model: NATIVE, tools: [PATCH], input: [user(CALLS_PATCH)], stream: true });
     const deltas = events.filter(({ type }) => type === 'response.custom_tool_call_input.delta');
     expect(deltas.map(({ delta }) => delta).join('')).toBe(TEXT);
@@ -196,7 +195,7 @@ describe('tools', () => {
     expect((await ask(again)).body.output[0]).toMatchObject({ name: 'shout', namespace: 'mcp__echo' });
   });
 
-  test('are forwarded to the provider with external_web_access', async () => {
+  test('for web search are forwarded to the provider with external_web_access', async () => {
     tap.takeReceived();
     await ask({ model: NATIVE, tools: [{ type: 'web_search', external_web_access: false }], input: 'Hi' });
     expect(tap.takeReceived()[0]?.body.tools).toEqual([{ type: 'web_search', external_web_access: false }]);
@@ -285,7 +284,7 @@ describe('tools', () => {
         ],
       },
     ],
-  ])('are rejected with a 400 that names %s if they cannot be served', async (param, body) => {
+  ])('and input items are rejected with a 400 that names %s if they cannot be served', async (param, body) => {
     tap.takeReceived();
     const { status, body: refused } = await ask({ model: NATIVE, input: 'Hi', ...body });
     expect([status, refused.error.param]).toEqual([400, param]);

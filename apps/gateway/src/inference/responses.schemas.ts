@@ -59,7 +59,7 @@ export const ResponseSchema = nameSchema(
       output_text: text('The complete text of the output'),
       usage: {
         anyOf: [ResponseUsage, NULL],
-        description: 'Null until the response is completed, and if nothing was charged',
+        description: 'Null while the response is in progress, and if charging failed',
       },
     },
     ['user', 'top_logprobs'],
@@ -67,8 +67,8 @@ export const ResponseSchema = nameSchema(
 );
 
 export const ResponseStreamEvent = nameSchema('ResponseStreamEvent', {
-  ...typedObject('response.created, response.output_text.delta … and last response.completed with the usage'),
-  description: 'The data of one SSE event; `type` is also the name of the event.',
+  ...typedObject('response.created … and last response.completed, response.incomplete or response.failed'),
+  description: 'The data of one SSE event; `type` is also the name of the event. The last event is [DONE].',
 });
 
 export const ResponseTokens = nameSchema(

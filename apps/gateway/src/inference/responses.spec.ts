@@ -373,7 +373,7 @@ describe('a response that cannot be created', () => {
     for (const value of values) await refusedWith(ask('', { [param]: value }), 400, param);
   });
 
-  test('is rejected for deep nesting in a typed field; in other fields it causes no server error', async () => {
+  test('is rejected for deep nesting in a typed field; such nesting in others causes no server error', async () => {
     const deep = `${'['.repeat(9_999)}${']'.repeat(9_999)}`;
     const sent = (field: string) => `{"model":"${GPT}","input":"Hi","${field}":${deep}}`;
     for (const field of ['input', 'tools', 'tool_choice', 'include']) {

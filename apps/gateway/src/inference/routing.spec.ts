@@ -134,7 +134,7 @@ describe('a request', () => {
     }
   });
 
-  test('is sent for several choices to an endpoint that supports them, and is rejected if none does', async () => {
+  test('with several choices is sent to an endpoint that supports them, else it is rejected', async () => {
     const { body } = await ask('test/few', { n: 2 });
     expect([body.provider, body.choices.length]).toEqual(['Many', 2]);
     const facts = (await world.listEvents()).length;
@@ -178,7 +178,7 @@ describe('a request', () => {
       { ignore: ['google-ai-studio'], max_price: { prompt: 0.3165, completion: 2.6375 } },
     ],
   ])(
-    'for %s with %j is forwarded to the router with these preferences, limits of the gateway and a maximum price',
+    'for %s with %j is forwarded to the router with a maximum price, and preferences that model rules may replace',
     async (name, provider, expected) => {
       const preferences = Object.keys(provider).length > 0 ? { provider } : {};
       expect((await ask(name, preferences)).status).toBe(200);
@@ -227,7 +227,7 @@ describe('a request', () => {
   });
 
   test.each([false, true])(
-    'forwards an unknown suffix to the provider, and is rejected if the provider rejects it (stream: %s)',
+    'is forwarded with its unknown suffix, and is rejected if the provider rejects the suffix (stream: %s)',
     async (stream) => {
       const balance = await world.fetchBalance(account);
       const answer = await ask('test/two:beta', { stream }); // the provider has no gpt-4o-mini:beta

@@ -322,7 +322,7 @@ describe('a failure during searches', () => {
 });
 
 describe('rounds that are aborted', () => {
-  /** Returns the response of a new gateway, which is closed once the text `reached` has arrived, or at the end. */
+  /** Returns the response of a new gateway, and closes the gateway once `reached` has arrived, or at the end. */
   async function cutShort(settings: object, directive: string, reached?: string) {
     const gateway = await world.startGateway(settings);
     const response = await fetch(`${gateway.api}/v1/chat/completions`, {

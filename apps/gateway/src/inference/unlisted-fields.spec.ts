@@ -42,10 +42,10 @@ const WORDS = [
   ],
 ];
 const MARK = 'planted-by-the-caller';
-/** Fields with content for the model, or with names that the caller chooses. Objects in them are not changed. */
+/** Fields with content for the model, or with names that the caller chooses. `planted` changes only their arrays. */
 const FREE: ReadonlySet<string> = new Set(['parameters', 'schema', 'input_schema', 'metadata', 'logit_bias', 'input']);
 
-/** Returns the value with all `WORDS` added as fields to each object, except below the fields in `FREE`. */
+/** Returns the value with all `WORDS` added as fields to each object, except in fields of `FREE` without an array. */
 function planted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(planted);
   if (typeof value !== 'object' || value === null) return value;

@@ -68,7 +68,7 @@ describe('a chat with web search', () => {
     ['OpenAI’s older tool with a required call', { tools: [PREVIEW], tool_choice: PREVIEW }],
     [':online', { model: `${MODEL}:online` }],
     [':online after an alias', { model: 'gpt-4.1-mini:online' }],
-  ])('has sources, a fee and a mark in the history if it is requested by %s', async (_, more) => {
+  ])('has sources, a fee and a mark in the history if the search is requested by %s', async (_, more) => {
     const answer = await ask(more);
     expect(answer.status).toBe(200);
     const [choice] = answer.body.choices;
@@ -197,7 +197,7 @@ describe('the charge for a search', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.005');
   });
 
-  test('is made once if the provider rejects the request after the search, even if the client repeats it', async () => {
+  test('is made once per idempotency key if the provider rejects the request after the search', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     for (const _ of ['asked', 'asked again'])
       expect((await asked(world.api, 'fault=400 at=openai', { headers })).status).toBe(400);

@@ -1,6 +1,6 @@
 /**
- * Random requests to the routes for images, videos and audio. Every status is documented, and none is 500. An error
- * costs nothing. No hold and no uploaded file remains.
+ * Random POST requests for images, videos and audio. Every status is documented, and none is 500. An error costs
+ * nothing, which is checked if no money was held before the request. No hold and no uploaded file remains at the end.
  */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -104,7 +104,7 @@ const file = fc.tuple(
 
 const BOUNDARY = 'boundary';
 
-/** Serialises a form, including names and values that `FormData` would escape. */
+/** Serialises a form, including names, file names and values that `FormData` would change. */
 function written(parts: readonly (readonly [string, unknown])[]): Buffer {
   const pieces = parts.flatMap(([name, value]) => {
     const [bytes, filename] = Array.isArray(value) && value[0] instanceof Uint8Array ? value : [asText(value)];

@@ -546,7 +546,7 @@ describe('responses that need more than an example', () => {
     expectDocumented(placeOf(id), answer);
   });
 
-  test('such as those of paid requests have a generation id, and report that they are replayed', async () => {
+  test('such as replayed chats have a generation id, and report that they are replayed', async () => {
     const { headers } = await again({ n: 4 }, { n: 4 });
     expect([headers.get('x-generation-id'), headers.get('idempotent-replayed')]).toEqual([
       expect.stringMatching(/^gen-/),

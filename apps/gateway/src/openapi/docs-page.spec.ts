@@ -48,7 +48,7 @@ describe('the page', () => {
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
   });
 
-  test('has a section for each operation and each schema, and every link has a target', () => {
+  test('has a section for each operation and each schema, and every link within the page has a target', () => {
     const ids = [...page.text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
     expect(new Set(ids).size).toBe(ids.length);
     const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));

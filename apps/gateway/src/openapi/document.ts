@@ -10,9 +10,9 @@ import type { ControllerRoute } from './routes.ts';
 const API_VERSION = '1.0.0';
 const DESCRIPTION = `A prepaid gateway to many AI models, compatible with OpenAI's API: change a client's base URL and its key.
 
-Every amount of money is a JSON number in plain decimal notation. Unknown fields in requests are ignored, and responses
-may contain further fields in the future. All operations of a protocol share one error format.
-A known path with an unsupported method returns 405 and \`Allow\`.`;
+Amounts of money are in plain decimal notation: JSON numbers, or strings where OpenRouter's API has strings. Unknown
+fields in requests are ignored, and responses may contain further fields in the future. All operations of a protocol
+share one error format. A known path with an unsupported method returns 405 and \`Allow\`.`;
 
 const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An API key' },
@@ -28,7 +28,7 @@ const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'Payment',
     description:
-      'The proof of a payment for this one request, or an L402 credential. Without any credential the response is 402, and WWW-Authenticate contains the challenge to pay',
+      'The proof of a payment for one request, or an L402 credential. An operation that can be paid per request responds to a request without any credential with 402, and WWW-Authenticate contains the challenge to pay',
   },
 } as const;
 

@@ -1,4 +1,4 @@
-/** Headers of this API in addition to those of HTTP: of responses, and of paid requests. */
+/** Headers of this API in addition to those of HTTP: of responses and of requests. */
 
 import type { OperationOptions } from './operation.ts';
 
@@ -17,7 +17,7 @@ export const RESPONSE_HEADERS = {
   },
   'idempotent-replayed': {
     description:
-      'The response was saved for an earlier request with the same Idempotency-Key or the same proof; it was charged once',
+      'The saved response of an earlier request with the same Idempotency-Key or proof, which was charged at most once',
     schema: { const: 'true' },
   },
   'payment-receipt': {
@@ -52,7 +52,7 @@ export const RESPONSE_HEADERS = {
   'x-should-retry': { description: 'Repeating the request would return the same response', schema: { const: 'false' } },
 };
 
-/** For paid requests, and requests that create something. */
+/** For paid requests whose body is not streamed, and for requests that create something. */
 export const IDEMPOTENCY_KEY_PARAMETER = {
   name: 'idempotency-key',
   in: 'header' as const,

@@ -1,6 +1,6 @@
 /**
- * A body with one malformed member, at every depth and for every provider protocol: it causes no server error and
- * leaves no money held.
+ * Malformed bodies: one malformed member, at every depth and for each protocol of chat providers, causes no server
+ * error and leaves no money held. Also private models, and bodies that are too large or nested too deeply.
  */
 
 import { once } from 'node:events';
@@ -296,7 +296,7 @@ describe('every operation with a body', () => {
     );
   });
 
-  /** Returns the status for a body that is never sent. */
+  /** Returns the status of the response to a request whose body is never sent. */
   async function unsent(method: string, path: string, headers: object): Promise<number | undefined> {
     const sent = request(`${world.api}${path}`, { method, headers: { ...headers }, agent: false });
     sent.on('error', () => {});
@@ -306,7 +306,7 @@ describe('every operation with a body', () => {
     return answer.statusCode;
   }
 
-  test('rejects a large body of an anonymous caller before a byte of it is read', async () => {
+  test('rejects a large body of an anonymous caller before a byte of it is sent', async () => {
     expect(operations.length).toBeGreaterThan(30);
     const asked = operations.flatMap((each) => [
       { ...each, length: { 'content-length': LARGE } },

@@ -24,8 +24,9 @@ export type Content = Readonly<Record<string, JsonSchema>>;
 export type Auth = 'public' | 'optional' | 'key' | 'account';
 
 export const TAGS = {
-  Inference: 'Paid use of models. Money is held before a model is called, and the exact cost is charged afterwards.',
-  Media: 'Generated files, available under signed URLs.',
+  Inference:
+    'Use of models. A paid operation holds money before it calls a model, and then charges the cost, at most what is held. Estimates of tokens and operations on stored responses are free.',
+  Media: 'Images, the status of videos, and generated files under signed URLs.',
   Data: 'Lookups at data providers, each at a fixed price.',
   Models: 'Models and their prices.',
   'Private models':
@@ -86,7 +87,7 @@ export interface OperationOptions {
   readonly response: Content;
   /** Error statuses in addition to those that follow from the other options and the method. */
   readonly errors?: readonly number[];
-  /** Statuses whose response is not an error. */
+  /** Further statuses whose response is not an error. */
   readonly otherResponses?: Readonly<Record<number, Content>>;
 }
 

@@ -81,7 +81,7 @@ export const ErrorSchema = nameSchema('Error', object(ERROR));
 const PAYMENT: Readonly<Record<string, JsonSchema>> = {
   type: text('A URI for the problem with the proof, or for its absence (RFC 9457)', { format: 'uri' }),
   title: text('The problem as text'),
-  detail: text('What to do'),
+  detail: text('Why the proof was not accepted, or how to pay'),
   challengeId: text('The id of the challenge', { pattern: '^[\\w-]{43}$' }),
   invoice: text('The Lightning invoice to pay (BOLT 11)'),
   payment_hash: text('The payment hash of the invoice', { pattern: '^[0-9a-f]{64}$' }),

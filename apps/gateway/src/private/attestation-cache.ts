@@ -67,7 +67,7 @@ export class AttestationCache {
     return entry.pending;
   }
 
-  /** Removes the evidence of a model's enclave. Called after the enclave has rejected the key that it attests. */
+  /** Removes the evidence of a model's enclave. Called after the enclave has rejected the key in this evidence. */
   evict(name: string): void {
     const endpoint = this.catalogues.current.findModel(name)?.endpoints[0];
     if (endpoint) this.entries.delete(toCacheKey(endpoint));

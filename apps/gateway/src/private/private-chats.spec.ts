@@ -119,7 +119,7 @@ test('relays a chat encrypted in both directions, and charges the usage that the
   expect(row.price_in_usd).toBe(Number(result.trailers['x-cost-usd']));
 });
 
-test('returns the usage of a non-streaming response in a header, and charges its price', async () => {
+test('returns the usage of a non-streaming response in a header, and its price in a trailer', async () => {
   enclave.handler = ({ sealer, response }) => {
     const head = { 'content-type': 'application/json', 'ehbp-response-nonce': sealer.nonce };
     response.writeHead(200, { ...head, [USAGE]: 'prompt=74,completion=3,total=77' });

@@ -1,6 +1,6 @@
 /**
- * The page on which a card payment starts. Its script sends the key in a header, so the key is in no URL, history or
- * log. The page requires scripts, as the page of the card processor does.
+ * The page on which a card payment starts. Its script sends the credential in a header, so that the credential is in no
+ * URL, history or log. The page requires scripts, as the page of the card processor does.
  */
 import { html } from '../edge/pages/html.ts';
 import { getPageHeaders, renderPage } from '../edge/pages/page.ts';

@@ -47,7 +47,10 @@ const act = ({ payment_page }: Session, what: string, more: object = {}) =>
   tell(`/stripe/sessions/${payment_page.split('/').at(-1)}`, { do: what, ...more });
 const statusOf = async ({ invoice_id }: Session) => (await world.get(`/topup/status/${invoice_id}`)).body.status;
 
-/** Returns the balance of the account and, for this session, what Stripe owes and what it retained. */
+/**
+ * Returns the balance of the account and, from the events of the account and of this session, what Stripe owes and what
+ * Stripe retained.
+ */
 async function books({ account, invoice_id }: Session): Promise<string> {
   const sums = new Map<string, PicoUsd>();
   for (const fact of await world.listEvents()) {
@@ -174,10 +177,10 @@ describe('a session that', () => {
     expect([end?.books, end?.status]).toEqual([expected, status]);
   });
 
-  test('has ended does not change when its webhooks are repeated, and the ledger has no drift', async () => {
+  test('has been played does not change its postings after another webhook, and the ledger has no drift', async () => {
     const ends = await Promise.all(played);
     await Promise.all(ends.map(({ session: made }) => replay(made)));
-    expect((await play([['pay']], PAID, 'Settled')).books).toBe(PAID); // by then the repeated webhooks are processed
+    expect((await play([['pay']], PAID, 'Settled')).books).toBe(PAID); // by then the webhooks are processed
     for (const [i, { session: made }] of ends.entries()) expect([i, await books(made)]).toEqual([i, STORIES[i]?.[2]]);
     const lines: string[] = [];
     await verify(world.foundation, (line) => lines.push(line));
@@ -196,7 +199,7 @@ describe('a session that', () => {
 });
 
 describe('an account below zero', () => {
-  test('cannot buy anything until it has been topped up', async () => {
+  test('gets 402 for a chat until it has been topped up', async () => {
     const first = await session();
     const { account } = first;
     for (const step of ['pay', 'dispute']) await act(first, step);
@@ -231,7 +234,7 @@ describe('a card payment, step by step', () => {
     await follow(made, 'win', 'balance 25, clearing 8.97, fees 16.03');
   });
 
-  test('records a fee as soon as the fee is known', async () => {
+  test('records no fee until the fee is known', async () => {
     const made = await session();
     await follow(made, 'pay', 'balance 25, clearing 25, fees 0', { fee_later: true });
     await follow(made, 'book', PAID);
@@ -268,7 +271,7 @@ describe('a request for a session', () => {
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });
 
-  test('requires a credential, and is not in the public list', async () => {
+  test('requires a credential, and its method is not in the public list', async () => {
     expect((await request({ amount: 25 })).status).toBe(401);
     const { creditId } = await world.createAccount();
     expect((await request({ amount: 25, credit_id: creditId })).status).toBe(201);

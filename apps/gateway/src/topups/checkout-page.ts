@@ -16,8 +16,8 @@ export type CheckoutView = Pick<
 > & { readonly coin: CoinTerms; readonly displayName: string };
 
 /**
- * `partial`: the rest is due. `short`: the rest is no longer due, after expiry or because an invoice can be paid only
- * once. `reduced`: a part was reversed after it was credited.
+ * `partial`: the rest is due. `short`: the rest is no longer due, after expiry or because a Lightning invoice or a
+ * payment page is paid only once. `reduced`: a part was reversed after it was credited.
  */
 type CheckoutState = 'waiting' | 'partial' | 'short' | 'processing' | 'settled' | 'reduced' | 'expired' | 'invalid';
 
@@ -76,11 +76,11 @@ function describeState(state: CheckoutState, topup: CheckoutView): readonly [tit
     case 'settled':
       return ['Paid', 'The amount is in your balance.'];
     case 'reduced':
-      return ['Paid, partly reversed', `${paid} is still credited. The rest was refunded or disputed.`];
+      return ['Paid, partly reversed', `${paid} is still credited. The rest was reversed.`];
     case 'expired':
       return ['Expired', AFTER_EXPIRY[topup.destination.kind]];
     case 'invalid':
-      return ['Payment reversed', 'It was refunded, disputed or reversed by its network, and so was the credit.'];
+      return ['Payment reversed', 'It was refunded, disputed or reversed by its network. The credit was reversed too.'];
     default:
       return state satisfies never;
   }
@@ -176,7 +176,7 @@ function formatCoinAmount({ coin }: CheckoutView, units: bigint): string {
   return formatAmount(formatCoins(units, coin), coin.code);
 }
 
-/** Amounts in USD always have cents. */
+/** Amounts in USD have at least two decimals. */
 function formatAmount(amount: string, currency: string): string {
   const [integerPart, part = ''] = amount.split('.');
   return currency === 'USD' ? `${integerPart}.${part.padEnd(2, '0')} USD` : `${amount} ${currency}`;

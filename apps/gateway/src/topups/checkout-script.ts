@@ -1,6 +1,6 @@
 /**
- * The script of the checkout page: copies, counts down, and follows the status. The server renders the status and the
- * payment: when the status changes, the script fetches the page again and replaces these parts.
+ * The script of the checkout page: copies, counts down, and follows the payment. The server renders the status and the
+ * payment: when the status or the paid amount changes, the script fetches the page again and replaces these parts.
  */
 const POLL_INTERVAL_MS = 400;
 /** While the page is hidden, or after expiry, when a payment is unlikely; also the maximum after failed polls. */

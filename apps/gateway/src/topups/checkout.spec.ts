@@ -105,7 +105,7 @@ describe('the checkout page of a top-up', () => {
     expect(html).not.toContain('<textarea');
   });
 
-  test('escapes everything that it shows', () => {
+  test('escapes the display name, the currency and the destination', () => {
     const nasty = `"><script>alert('x')</script>`;
     const html = pageOf({
       displayName: nasty,

@@ -1,6 +1,6 @@
 /**
- * Payment backend × method × scenario of a payment × how the payment is reported. To add a backend, add its lines to
- * `CELLS`. Each credit is a literal in USD.
+ * Payment backend × method × scenario of a payment × how the payment is reported. To add a backend, add its settings to
+ * `BACKENDS` and its methods to `CELLS`. Each credit is a literal in USD.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -154,7 +154,7 @@ const POOR_REPORTS: readonly Report[] = ['twice', 'reordered', 'forged'];
 /** Scenarios that are tested with unreliable reports. */
 const REPORTED_POORLY: readonly ScenarioName[] = ['exact', 'reversal'];
 
-/** A lost payment is never reported, so only polls find it. */
+/** The loss of a payment is never reported, so only polls find it. */
 const NEVER_HINTED: readonly ScenarioName[] = ['doubleSpend', 'reversal'];
 
 interface Row extends Cells {
@@ -243,7 +243,7 @@ async function tell(row: Row, asked: Promise<RequestedTopup>): Promise<void> {
   outcomes.set(row, await told.catch((error: Error) => error));
 }
 
-describe('every scenario of a method is tested or impossible', () => {
+describe('every scenario of a method is tested, left out for a stated reason, or impossible', () => {
   test.each(CELLS)('$method by $backend', ({ method, credits, toldElsewhere = {} }) => {
     const told = [credits, toldElsewhere, CANNOT_BE[method] ?? {}].flatMap(Object.keys);
     expect(told.toSorted()).toEqual(Object.keys(SCENARIOS).toSorted());
@@ -272,14 +272,14 @@ describe('the credit after reports only', () => {
   test.each(HINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
 });
 
-describe('the credit after polls, but not after reports', () => {
+describe('the credit of a payment without a trusted report, which only polls find', () => {
   test.each(UNHINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', async (row) => {
     expect(foundUnhinted).not.toContain(row);
     await isAsItShould(row);
   });
 });
 
-test('has no drift in the ledger', async () => {
+test('leaves no drift in the ledger', async () => {
   const lines: string[] = [];
   expect(await verify(world.foundation, (line) => lines.push(line))).toBe(true);
   expect(lines.join('\n')).toContain('drift');

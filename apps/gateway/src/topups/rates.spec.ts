@@ -21,7 +21,7 @@ async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gat
 }
 
 // A process caches a rate for a while. The process that credits payments has not requested one before this test.
-test('credits a payment that settles over a minute after its expiry at the rate of that time', async () => {
+test('credits a payment that settles over a minute after the expiry of its invoice at the current rate', async () => {
   const { body: invoice } = await topUp();
   await setRates({ btc_usd: '50000' });
   await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });
@@ -45,7 +45,7 @@ describe('a top-up', () => {
     expect((await topUp()).body.crypto_amount_due).toBe(2);
   });
 
-  test('uses the middle rate, or the rate on which two sources agree while the third deviates or is unavailable', async () => {
+  test('uses the middle of three rates, or the mean of two while the third deviates or is unavailable', async () => {
     await setRates({ kraken: '100000', coinbase: '101900', coingecko: '101000' });
     expect((await topUp('USD', 101)).body.crypto_amount_due).toBe(0.001);
     await setRates({ kraken: '1000000000' });
@@ -59,8 +59,8 @@ describe('a top-up', () => {
   const THREE = { kraken: '100000', coinbase: '50000', coingecko: '200000' };
   test.each([
     ['contradict each other', THREE, /: the sources of exchange rates contradict each other$/],
-    ['are all offline', { kraken: null, coinbase: null, coingecko: null }, /: no source of exchange rates responds$/],
-    ['are offline except for one', { kraken: null, coinbase: null }, /: only one source of exchange rates responds$/],
+    ['are all offline', { kraken: null, coinbase: null, coingecko: null }, /: no source has a current rate$/],
+    ['are offline except for one', { kraken: null, coinbase: null }, /: only one source has a current rate$/],
   ])('is rejected while the sources %s, in every currency, and no invoice is created', async (_, rates, message) => {
     await setRates(rates);
     const before = await world.listEvents();

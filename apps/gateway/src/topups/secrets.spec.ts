@@ -111,7 +111,7 @@ async function hook(): Promise<void> {
   }
 }
 
-/** Replaces all backends with a server whose errors repeat everything that it received. */
+/** Replaces all backends with a server whose errors repeat the headers and the body of the request. */
 async function breakAll(): Promise<void> {
   const { port } = new URL(sandbox.url);
   await sandbox.close();

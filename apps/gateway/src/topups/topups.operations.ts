@@ -13,7 +13,7 @@ export const createTopup: OperationOptions = {
   id: 'createTopup',
   tag: 'Top-ups',
   summary: 'Creates a top-up invoice',
-  description: 'The account is credited as soon as the invoice is paid.',
+  description: 'The account is credited once the payment is confirmed; a Lightning payment is confirmed at once.',
   auth: 'key',
   creditIdLocation: 'body',
   params: { method: { description: 'A payment method', example: 'btc-lightning' } },

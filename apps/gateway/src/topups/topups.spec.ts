@@ -133,7 +133,7 @@ describe('a Lightning top-up', () => {
     expect(await world.listEvents()).toEqual(before);
   });
 
-  test('appends one event, with the rate and its sources', async () => {
+  test('appends an InvoiceIssued event with the rate and its sources', async () => {
     const { body } = await create({ amount: 5, currency: 'USD' });
     const issued = (await world.listEvents()).at(-1);
     expect(issued?.stream).toBe(`topup-${body.invoice_id}`);

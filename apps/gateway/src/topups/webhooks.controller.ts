@@ -23,7 +23,7 @@ export class PaymentWebhooksController {
     const backend = this.backends.find(name);
     if (!backend?.parseWebhook) throw new NotFoundError('No webhook for this payment backend');
     const references = await backend.parseWebhook({ headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) });
-    if (!references) throw new UnauthorizedError('Invalid webhook signature');
+    if (!references) throw new UnauthorizedError('The signature of the webhook is missing or invalid');
     if (references.length > 0) await this.pollTrigger.wake(name, references);
     return { status: 'success' };
   }

@@ -110,7 +110,7 @@ describe('a webhook', () => {
     expect(await world.fetchBalance(asked.account)).toBe('20');
   });
 
-  test('for an unknown top-up is accepted and does nothing', async () => {
+  test('for an unknown top-up is accepted, and adds no event to another top-up', async () => {
     const asked = await paid();
     const body = Buffer.from(event(asked).toString().replaceAll(asked.topupId, 'x'.repeat(22)));
     expect(await post(body)).toBe(200);

@@ -19,7 +19,7 @@ interface Stored {
   readonly stream?: string;
 }
 
-/** Audits events of one account. @param readToday reads a stored event as the service does; upcasts it by default */
+/** Audits events. @param readToday reads a stored event as the service does; upcasts it by default */
 function audit(facts: readonly Stored[], readToday = (stored: StoredEvent) => upcast(stored, EVENT_SCHEMA)) {
   const differences: string[] = [];
   const auditor = new Auditor((difference) => void differences.push(difference));
@@ -128,7 +128,7 @@ describe('an auditor', () => {
   test('accepts the reversal of a credit that a hold uses, but no hold after it', () => {
     const spent = [credited, held('1'), reversed];
     expect(audit(spent).differences).toEqual([]);
-    expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me falls below zero at position 3']);
+    expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me is below zero at position 3']);
   });
 
   test.each<[string, Partial<ChargeItem>]>([
@@ -170,11 +170,11 @@ describe('an auditor', () => {
     [
       'an extension to an amount that does not add up',
       [held('1', '39'), extended('1', '41', '1')],
-      ['hold 1 was extended to an amount that does not add up'],
+      ['hold 1 was extended by an amount that is not positive or does not add up'],
     ],
-    ['a balance below zero', [held('1', '101')], ['account me falls below zero at position 2']],
+    ['a balance below zero', [held('1', '101')], ['account me is below zero at position 2']],
     [
-      'a hold that returns more than it held',
+      'a hold that ends with more than it held',
       [held('1', '39'), settled('1')],
       ['hold 1 ended with a different amount than it had'],
     ],
@@ -211,12 +211,12 @@ describe('an auditor', () => {
     [
       'usage without a price',
       [held('1'), settled('1', { usage: { character: 5 } })],
-      ['the charge of 1 has usage of a/model without a price'],
+      ['the charge of 1 has usage of a/model without a cost or price'],
     ],
     [
       'usage with only a price whose condition is not met',
       [held('1'), settled('1', { usage: { image: 1 }, terms: { size: '1k' } })],
-      ['the charge of 1 has usage of a/model without a price'],
+      ['the charge of 1 has usage of a/model without a cost or price'],
     ],
     [
       'a charge with a price list that was never published',
@@ -224,7 +224,7 @@ describe('an auditor', () => {
       ['the charge of 1 names price list v2, which has no a/model'],
     ],
     [
-      'a debt to a provider that is not the creditor',
+      'a charge with another creditor than the price list',
       [held('1'), settled('1', { creditor: 'another' })],
       ['the charge of 1 names price list v1, which has no a/model'],
     ],
@@ -258,7 +258,7 @@ describe('an auditor', () => {
       ({ data }) => ({ ...(data as object), charge: createCharge({}, { price: '30' }) }),
       'the entry at position 3 has 0 as payable:router, but -20 are due',
     ],
-  ])('reports %s, even if the entry sums to zero', (_, changed, difference) => {
+  ])('reports that the postings of the service have %s', (_, changed, difference) => {
     const today = (stored: StoredEvent) =>
       stored.type === 'HoldSettled' ? { ...stored, data: changed(stored) } : upcast(stored, EVENT_SCHEMA);
     expect(audit([published, credited, held('1'), settled('1')], today).differences).toContain(difference);
@@ -346,14 +346,14 @@ describe('an auditor of events of version 1', () => {
     expect(differences[0]).toBe(`the ${type} at position ${position} has another meaning after upcasting`);
   });
 
-  test('reports a modified charge', () => {
+  test('reports a charge whose price was changed', () => {
     const dearer = { ...settled, data: { ...ended('1'), charged: '35', charge: { ...charge, price: '35' } } };
     const { differences } = audit([published, credited, held('1'), dearer]);
     expect(differences).toEqual(['the charge of 1 does not follow from its usage and prices']);
   });
 });
 
-test('fractions are reduced to lowest terms and rounded up', () => {
+test('a reduced fraction has the same value and is rounded up exactly; 6/4 is reduced to 3/2', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n }), (over, under) => {
       const fraction = reduceFraction(over, under);

@@ -33,7 +33,7 @@ export class Auditor {
   private readonly credits = new Set<string>();
   private readonly fees = new Set<string>();
   private readonly openHolds = new Map<string, OpenHold>();
-  /** Charge by stream of a job that has a hold and has not ended; undefined while the hold is open. */
+  /** Charge by stream of each job that got a hold and has not ended; undefined while the hold is open. */
   private readonly jobs = new Map<string, bigint | undefined>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, TariffReading>>();
   private readonly holdsWithoutModel: string[] = [];
@@ -93,7 +93,7 @@ export class Auditor {
     }
   }
 
-  /** Applies an event to the balances and open holds, and reports contradictions. */
+  /** Applies an event to the bookkeeping, and reports contradictions. */
   private checkReading(reading: EventReading, event: StoredEvent): void {
     switch (reading.kind) {
       case 'prices':
@@ -124,7 +124,7 @@ export class Auditor {
         const open = this.openHolds.get(holdId);
         if (!open) this.report(`hold ${holdId} was extended without being open`);
         else if (open.amount + by !== amount || by <= 0n)
-          this.report(`hold ${holdId} was extended to an amount that does not add up`);
+          this.report(`hold ${holdId} was extended by an amount that is not positive or does not add up`);
         else this.openHolds.set(holdId, { ...open, amount });
         this.adjustBalance(event, -by, by);
         break;
@@ -188,7 +188,7 @@ export class Auditor {
     const after = { available: before.available + available, held: before.held + held };
     this.balances.set(stream, after);
     if (after.available < 0n && available < 0n && !reversed)
-      this.report(`${stream.replace('-', ' ')} falls below zero at position ${position}`);
+      this.report(`${stream.replace('-', ' ')} is below zero at position ${position}`);
   }
 
   private recompute(holdId: string, { parts, cost, price, priceList }: ChargeReading): void {
@@ -201,7 +201,7 @@ export class Auditor {
       const tariff = list?.get(toTariffKey(part));
       const expected = tariff && recomputeCharge(part, tariff.lines);
       if (!tariff) this.report(`the charge of ${holdId} names price list ${priceList}, which has no ${part.of}`);
-      else if (!expected) this.report(`the charge of ${holdId} has usage of ${part.of} without a price`);
+      else if (!expected) this.report(`the charge of ${holdId} has usage of ${part.of} without a cost or price`);
       else if (expected.cost !== part.cost || expected.price !== part.price)
         this.report(`the charge of ${holdId} does not follow from its usage and prices`);
     }
@@ -232,7 +232,7 @@ export class Auditor {
   }
 }
 
-/** Returns the postings that an event requires. @param accountPrefix the kind of payer that the stream belongs to */
+/** Returns the postings that an event requires. @param accountPrefix prefix of the ledger accounts of its payer */
 function toExpectedEntry(reading: EventReading, accountPrefix: 'customer' | 'challenge'): JournalEntry {
   const entry = new Map<string, bigint>();
   const book = (account: string, amount: bigint) => void entry.set(account, (entry.get(account) ?? 0n) + amount);

@@ -194,9 +194,9 @@ describe('an auditor of challenges', () => {
     expect(audit(facts).differences).toContain(`challenge-c ${wrong}`);
   });
 
-  test('reports a negative amount', () => {
+  test('reports a balance below zero', () => {
     expect(audit([issued(), paid(), held('1', worth)]).differences).toContain(
-      'challenge c falls below zero at position 3',
+      'challenge c is below zero at position 3',
     );
   });
 });

@@ -3,7 +3,7 @@
 import type { ChallengeOffer, EventReading } from './event-readings.ts';
 import { reduceFraction } from './fraction.ts';
 
-/** Challenges require integral satoshis; their units are millisatoshis. */
+/** Challenges require integral satoshis, but their `units` are millisatoshis. */
 const MSAT_PER_SATOSHI = 1_000n;
 const UNITS_PER_COIN: Readonly<Record<string, bigint>> = { BTC: 100_000_000n * MSAT_PER_SATOSHI };
 const PICO_USD_PER_USD = 10n ** 12n;
@@ -90,7 +90,7 @@ function calculateRemaining({ paid, held, charged, forfeited }: Challenge): bigi
   return paid - held - charged - forfeited;
 }
 
-/** Checks that a challenge requires its price, rounded up to a satoshi and valued at its exchange rate. */
+/** Checks that a challenge requires its price, rounded up to a satoshi, and states the value of that at its rate. */
 function checkRounding({ coin, units, rate, worth, price }: ChallengeOffer, reportProblem: ReportProblem): void {
   const perCoin = UNITS_PER_COIN[coin];
   if (perCoin === undefined) {
@@ -111,7 +111,7 @@ function isExpectedPayment(
   return units === terms.units && worth === terms.worth && owed === terms.price;
 }
 
-/** Checks that an overpayment is owed in full, at the rate of the challenge. */
+/** Checks that an overpayment follows a payment, and is owed in full at the rate of the challenge. */
 function isProportionalOverpayment(
   { units, worth, owed }: Extract<EventReading, { kind: 'payment' }>,
   { terms, paid }: Challenge,

@@ -1,11 +1,11 @@
 /**
- * Reads the stored events that move money, each in its stored version. The readers share no code with the deciders, the
- * postings and the upcasters of the service, so that a mistake there is found as a difference.
+ * Reads the stored events that concern money or prices, each in its stored version. The readers share no code with the
+ * deciders, the postings and the upcasters of the service, so that a mistake there is found as a difference.
  */
 import type { StoredEvent } from '#kernel';
 import { type Fraction, reduceFraction } from './fraction.ts';
 
-/** Usage of one model or service, and the amounts charged for it. */
+/** Usage of one model or service, with its cost and price. */
 export interface ChargedPart {
   readonly of: string | null;
   /** True for usage that is sold under its own name, such as a web search, and not as the requested model. */
@@ -64,7 +64,7 @@ export type EventReading =
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
   | { readonly kind: 'kept'; readonly holdId: string; readonly owner: string; readonly expiresAt: string }
-  /** A job ended. `charged` is the amount that it states was charged from its hold. */
+  /** A job ended. `charged` is the amount that, according to the event, was charged from its hold. */
   | { readonly kind: 'job'; readonly charged: bigint }
   | { readonly kind: 'cost'; readonly provider: string; readonly creditor: string; readonly cost: bigint }
   | {
@@ -106,7 +106,7 @@ export interface ChallengeOffer {
 type StoredData = any;
 type DataReader = (data: StoredData) => EventReading | undefined;
 
-/** Readers for each version of every event type that moves money or publishes prices, starting with version 1. */
+/** Readers by event type: one for each version, starting with version 1. */
 const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   PriceListPublished: [readPricesV1, readPricesV2],
   CreditAdded: [(data) => readCredit({ ...data, creditId: `lnd/${data.creditId}` }), readCredit],
@@ -137,8 +137,8 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
 };
 
 /**
- * @returns undefined for events that concern neither money nor prices
- * @throws Error for a version that the auditor does not know
+ * @returns undefined for events without an amount or a price to audit
+ * @throws Error for an unknown version of an event type that has readers
  */
 export function readStoredEvent({ type, data, metadata }: StoredEvent): EventReading | undefined {
   return readVersion(type, metadata.version ?? 1, data);
@@ -146,7 +146,7 @@ export function readStoredEvent({ type, data, metadata }: StoredEvent): EventRea
 
 /**
  * Reads the latest version of an event after upcasting.
- * @returns undefined if it was stored in that version, or concerns neither money nor prices
+ * @returns undefined if it was stored in that version, or has no amount or price to audit
  */
 export function readUpcastEvent({ metadata }: StoredEvent, current: StoredEvent): EventReading | undefined {
   const latest = READERS[current.type]?.length ?? 1;
@@ -236,7 +236,7 @@ function readChargeV2({ items, cost, price, priceList }: StoredData): ChargeRead
   return { parts, cost: BigInt(cost), price: BigInt(price), priceList };
 }
 
-/** Sorts the quantities and drops those that are 0, so that equal usages have equal representations. */
+/** Sorts the quantities by unit and drops those that are 0, so that equal usages have equal representations. */
 function toPart(
   of: string | null,
   provider: string,
@@ -269,7 +269,7 @@ function readTokensV1({ model, provider, marginBasisPoints, ...rates }: StoredDa
   };
 }
 
-/** Media units of version 1, each with its current unit and quantity. */
+/** The current unit for each media unit of version 1, and how many current units the old one contains. */
 const MEDIA_UNITS_V1: Readonly<Record<string, readonly [string, number]>> = {
   image: ['image', 1],
   second: ['videoSecond', 1],

@@ -1,4 +1,4 @@
-/** An exact number in lowest terms, such as pico-USD per unit or USD per coin. */
+/** An exact number, such as pico-USD per unit or USD per coin. */
 export interface Fraction {
   readonly numerator: bigint;
   readonly denominator: bigint;

@@ -20,7 +20,7 @@ const PART = {
 
 describe('the arithmetic of the auditor', () => {
   test.each(ALL_UNITS)(
-    'calculates the same cost and price for %s as the service, or finds no price like the service',
+    'calculates the same cost and price for %s as the service, or none if the service finds none',
     (unit) => {
       for (const quantity of [5, 11]) {
         const used = { [unit]: quantity };

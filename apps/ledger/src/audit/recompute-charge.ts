@@ -3,7 +3,7 @@
 import type { ChargedPart, TariffLine } from './event-readings.ts';
 import { type Fraction, roundUpToInteger, sumFractions } from './fraction.ts';
 
-/** Maps a unit to the unit whose price applies if the first one has no price. */
+/** Maps a unit to its fallback unit, whose cost or price applies if none applies to the first one. */
 const FALLBACK_UNITS: Readonly<Record<string, string>> = {
   cacheRead: 'input',
   cacheWrite: 'input',
@@ -14,7 +14,10 @@ const FALLBACK_UNITS: Readonly<Record<string, string>> = {
 };
 const INPUT_UNITS = ['input', 'cacheRead', 'cacheWrite', 'cacheWriteHour', 'imageInput'];
 
-/** Returns cost and price, each rounded up once. @returns undefined if a used unit has no price */
+/**
+ * Returns cost and price, each rounded up once. The price of absorbed usage is 0.
+ * @returns undefined if the cost or the price of a used unit is unknown
+ */
 export function recomputeCharge(
   part: ChargedPart,
   lines: readonly TariffLine[],
@@ -48,7 +51,7 @@ function calculateAmount(
 /**
  * Returns the cost or price per unit. It is 0 if all lines of the unit and its fallback units have only the other
  * amount, since a provider may bill by another unit than the one that is sold.
- * @returns undefined if there is no such line, or no line with this amount has its conditions met
+ * @returns undefined if these units have no lines, or if none of their lines with this amount has its conditions met
  */
 function findUnitAmount(
   unit: string,

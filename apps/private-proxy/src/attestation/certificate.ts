@@ -25,7 +25,7 @@ export function parseCertificate(der: Buffer, name: string): X509Certificate {
 /**
  * Requires the canonical form of the parts that a certificate's signature does not cover (RFC 5280, 4.1.1). The outer
  * algorithm must equal the signed one, and the signature must have no unused bits. Without this check, bytes of these
- * parts could be changed unnoticed.
+ * parts could be changed unnoticed. Also requires version 3.
  * @throws AttestationError
  */
 export function assertCanonicalForm({ root, version, tbsCertificate }: X509Certificate, name: string): void {

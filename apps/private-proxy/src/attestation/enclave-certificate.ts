@@ -11,8 +11,8 @@ const DNS_NAME = 2;
 const BASE32_ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 
 /**
- * The certificate that the enclave presents on TLS connections. Its issuer is not checked. Trust comes from the report,
- * which contains the digest of the certificate's key. The other checks show that the two belong together.
+ * The certificate that the enclave presents on TLS connections. Its issuer is not checked: trust comes from the report,
+ * which contains the digest of the certificate's key.
  */
 export interface EnclaveCertificate {
   /** SHA-256 of the public key (SubjectPublicKeyInfo). */

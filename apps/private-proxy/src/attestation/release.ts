@@ -33,8 +33,8 @@ const MULTI_PLATFORM = 'https://tinfoil.sh/predicate/snp-tdx-multiplatform/v1';
 /** Maximum number of log entries, and of timestamps. Real releases have one or two, and each takes time to verify. */
 const MAX_PROOFS = 4;
 /**
- * Requires one entry in the transparency log, one timestamp and one entry of the certificate in the certificate log,
- * each signed by a pinned authority.
+ * Requires at least one entry in the transparency log, one timestamp and one entry of the certificate in the
+ * certificate log, each signed by a pinned authority.
  */
 const THRESHOLDS = { tlogThreshold: 1, timestampThreshold: 1, ctlogThreshold: 1 };
 
@@ -46,7 +46,7 @@ const UTF8_STRING = 0x0c;
 /**
  * Verifies that the bundle is the release with this digest, signed for a tag of a trusted repository.
  * @param bundle a Sigstore bundle, parsed from JSON
- * @throws AttestationError
+ * @throws AttestationError if it is not, or if the release states no measurement
  */
 export function parseRelease(
   bundle: unknown,
@@ -79,7 +79,7 @@ export function parseRelease(
 /**
  * Verifies a signature with Sigstore and returns the statement and its signer. The caller must check whether this
  * signer may sign releases.
- * @throws AttestationError
+ * @throws AttestationError if the bundle is malformed, or Sigstore does not confirm its signature
  */
 export function verifySignedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
   const { entity, payload } = parseSignedEntity(bundle);

@@ -26,8 +26,8 @@ const SEV_SNP_FORMAT = 'https://tinfoil.sh/predicate/sev-snp-guest/v2';
 const TDX_FORMAT_PATTERN = /^https:\/\/tinfoil\.sh\/predicate\/tdx-guest\//;
 
 /**
- * Creates a verifier that checks each bundle by the format of its report. Of a bundle it trusts only what `trust` and
- * `anchors` authenticate, apart from simulated enclaves that `trust` allows.
+ * Creates a verifier. The format of a report determines how its bundle is checked. The verifier trusts only data that
+ * `anchors` and `trust` authenticate, and simulated enclaves if `trust` allows them.
  * @param anchors the pinned ones, except in tests
  */
 export function createEnclaveVerifier(

@@ -39,7 +39,7 @@ export const ANTHROPIC_PROTOCOL: ClientProtocol = {
   keepAlive: formatEvent({ type: 'ping' }),
 };
 
-/** The same checks as at the edge of the gateway. The contents of the fields are checked when they are parsed. */
+/** Checks like those of the gateway, except that `top_k` may be below 1. Contents are checked when they are parsed. */
 const FIELD_CHECKS: readonly (readonly [
   field: keyof MessagesBody & string,
   is: (value: unknown) => boolean,

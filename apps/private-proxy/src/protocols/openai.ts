@@ -1,7 +1,7 @@
 /**
  * OpenAI's protocol: sends a chat to the enclave unchanged, except that it names the enclave's model and always
- * requests a stream with usage. Forwards its events unchanged, except for a usage chunk that was not requested, or
- * collects them into a non-streaming completion.
+ * requests a stream with usage. Forwards the enclave's events unchanged, except for a usage chunk that was not
+ * requested, or collects them into a non-streaming completion.
  */
 
 import { formatSseEvent } from '#application/messages';

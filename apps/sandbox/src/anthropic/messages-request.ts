@@ -10,7 +10,10 @@ import { type AnthropicModel, findModel } from './models.ts';
 import { assertModelSupports, assertParameters } from './parameters.ts';
 import { assertTurns, type MessageBlock, type MessageTurn, toBlocks } from './turns.ts';
 
-/** Input tokens of each request, each turn, and each block that is not text. */
+/**
+ * Input tokens of each request, each turn, and each attachment: a block other than text, thinking, a tool call or the
+ * result of one.
+ */
 const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_TURN = 4;
 const TOKENS_PER_ATTACHMENT = 85;
@@ -95,7 +98,7 @@ function parseToolbox({ tools, tool_choice, thinking }: JsonObject, turns: reado
 
 /**
  * Returns the number of rounds of tool calls and results since the last user turn with text; 0 if the last turn is not
- * of the user. Tool results are user turns without text.
+ * of the user. Each later user turn counts as one round: it has tool results and no text.
  */
 function countRounds(turns: readonly MessageTurn[]): number {
   const since = turns.slice(turns.findLastIndex((turn) => turn.role === 'user' && getText(turn.content) !== '') + 1);
@@ -158,7 +161,7 @@ function parseToolChoice({ type, name }: Choice, tools: readonly Tool[]): Toolbo
   return { name: tool.name };
 }
 
-/** Counts the input tokens: the system prompt counts as a turn, tools and schemas as their JSON. */
+/** Counts the input tokens. The system prompt counts as a turn, and `tools` and `output_config` count as JSON. */
 function countPrompt({ system, tools, output_config }: JsonObject, turns: readonly MessageTurn[]): number {
   let tokens = TOKENS_PER_REQUEST;
   const contents = [...(system === undefined ? [] : [system]), ...turns.map(({ content }) => content)];
@@ -186,7 +189,7 @@ function countBlock(block: MessageBlock): number {
   }
 }
 
-/** Tool results are user turns as well, but not the user's text. */
+/** Returns the text of the last user turn that has text. Turns with only tool results have none. */
 function getLastUserText(turns: readonly MessageTurn[]): string {
   const userTexts = turns.filter(({ role }) => role === 'user').map(({ content }) => getText(content));
   return userTexts.findLast((text) => text !== '') ?? '';

@@ -184,7 +184,7 @@ describe("Anthropic's request validation", () => {
     ['a blank stop sequence', { ...asked, stop_sequences: ['\n'] }, /non-whitespace/],
     ['a tool choice without tools', { ...asked, tool_choice: { type: 'any' } }, /while providing tools/],
     [
-      'a tool choice that is not a tool',
+      'a tool choice that names no tool of the request',
       { ...asked, tools: [tool], tool_choice: { type: 'tool', name: 'g' } },
       /'g' not found/,
     ],
@@ -216,13 +216,17 @@ describe("Anthropic's request validation", () => {
     ['adaptive thinking for an older model', { ...asked, ...haiku, thinking: { type: 'adaptive' } }, /not supported/],
     ['an effort for an older model', { ...asked, ...haiku, output_config: { effort: 'low' } }, /effort parameter/],
     ['an unknown effort', { ...asked, ...opus, output_config: { effort: 'minimal' } }, /output_config\.effort/],
-    ['thinking with a temperature', { ...asked, max_tokens: 2_000, thinking, temperature: 0 }, /only be set to 1/],
+    [
+      'thinking with a temperature other than 1',
+      { ...asked, max_tokens: 2_000, thinking, temperature: 0 },
+      /only be set to 1/,
+    ],
     [
       'thinking with a forced call',
       { ...asked, max_tokens: 2_000, thinking, tools: [tool], tool_choice: { type: 'any' } },
       /forces tool use/,
     ],
-    ['an open schema', { ...asked, ...format({ type: 'object' }) }, /additionalProperties/],
+    ['a schema that allows other properties', { ...asked, ...format({ type: 'object' }) }, /additionalProperties/],
     ['an invalid directive', { ...asked, messages: [{ role: 'user', content: '[[sandbox x]]' }] }, /directive/],
     [
       'a directive for a tool that is not offered',

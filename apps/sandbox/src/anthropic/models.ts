@@ -9,8 +9,8 @@ interface AnthropicOffer {
   readonly context: number;
   readonly maxOutput: number;
   /**
-   * The model decides how long it thinks. It rejects budgets and sampling parameters, and returns thinking only on
-   * request.
+   * The model decides how long it thinks. It rejects budgets and sampling parameters, and returns the text of its
+   * thinking only on request.
    */
   readonly adaptive?: true;
   readonly usd: PriceInUsd;

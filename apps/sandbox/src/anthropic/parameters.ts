@@ -50,7 +50,7 @@ export function assertParameters(body: Body, version: Version): void {
   assertFormat(body);
 }
 
-/** Validates what differs between models. @throws HttpError 400 */
+/** Validates thinking, sampling parameters and effort, which differ between models. @throws HttpError 400 */
 export function assertModelSupports(body: Body, { id, adaptive }: AnthropicModel): void {
   const { type } = (body.thinking ?? {}) as Body;
   if (adaptive && type === 'enabled') {

@@ -44,7 +44,7 @@ export function createMessage(
   };
 }
 
-/** Truncated arguments are not JSON, so the input is then empty. */
+/** The input of a call is empty if the message reached the token limit: truncated arguments are not JSON. */
 function createContentBlocks(output: SandboxModelOutput, text: string) {
   const citations = toCitations(output);
   if (output.tool === undefined) return [{ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) }];

@@ -33,7 +33,7 @@ const BLOCKS = [
 const SOURCES = ['base64', 'url', 'text', 'file'];
 const TOOL_ID = /^[a-zA-Z0-9_-]+$/;
 
-/** Returns the blocks of a turn. A string is one text block. */
+/** Returns content, such as that of a turn, as blocks. A string is one text block. */
 export function toBlocks(content: unknown): readonly MessageBlock[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return Array.isArray(content) ? content : [];

@@ -45,7 +45,7 @@ const payments = async (id: string) =>
   (await store(`invoices/${id}/payment-methods?onlyAccountedPayments=false`)).body[0].payments;
 
 describe('an invoice', () => {
-  test('is new, then processing while its payment waits, and settled after enough confirmations', async () => {
+  test('is new until it is paid, processing until the payment has two confirmations, and then settled', async () => {
     const { id, destination } = await invoice();
     expect(await state(id)).toEqual(['New', 'None', '0']);
     const { txid } = await send(destination, '0.001');
@@ -57,7 +57,7 @@ describe('an invoice', () => {
     expect(await state(id)).toEqual(['Settled', 'None', '0.001']);
   });
 
-  test('with a partial payment or an overpayment has the corresponding status', async () => {
+  test('with a partial payment is new and PaidPartial; with an overpayment it is processing and PaidOver', async () => {
     const { id, destination } = await invoice();
     await send(destination, '0.0004');
     expect(await state(id)).toEqual(['New', 'PaidPartial', '0.0004']);
@@ -65,7 +65,7 @@ describe('an invoice', () => {
     expect(await state(id)).toEqual(['Processing', 'PaidOver', '0.0012']);
   });
 
-  test('that is paid after its expiry stays expired', async () => {
+  test('that is paid after its expiry stays expired and becomes PaidLate', async () => {
     const { id, destination, expires } = await invoice();
     await send(destination, '0.001', { received_at: expires + 60 });
     await mine(2);
@@ -73,7 +73,7 @@ describe('an invoice', () => {
     expect(await payments(id)).toMatchObject([{ status: 'Settled', receivedDate: expires + 60 }]);
   });
 
-  test('whose payment is replaced is new again and has both payments', async () => {
+  test('whose payment is replaced by a smaller one is new, and lists the replaced one only on request', async () => {
     const { id, destination } = await invoice();
     const { txid } = await send(destination, '0.001', { low_fee: true });
     await send(destination, '0.0003', { replaces: txid });
@@ -83,7 +83,7 @@ describe('an invoice', () => {
     expect(body[0].paymentMethods[0].payments).toHaveLength(1); // lists leave out payments that do not count
   });
 
-  test('does not check settled payments again', async () => {
+  test('stays settled when its settled payment is reversed', async () => {
     const { id, destination } = await invoice();
     const { txid } = await send(destination, '0.001');
     await mine(2);
@@ -96,13 +96,13 @@ describe('an invoice', () => {
     ['LTC', '1.5'],
     ['XMR', '0.123456789012'],
     ['DOGE', '10'],
-  ])('in %s is paid in that coin', async (coin, amount) => {
+  ])('in %s is processing after its amount was sent in that coin', async (coin, amount) => {
     const { id, destination } = await invoice({}, `${coin}-CHAIN`, amount);
     await send(destination, amount, {}, coin);
     expect(await state(id)).toEqual(['Processing', 'None', amount]);
   });
 
-  test('over Lightning is settled immediately', async () => {
+  test('over Lightning is settled as soon as it is paid', async () => {
     const { id, destination } = await invoice({}, 'BTC-LN');
     expect((await ask('/wallet/pay', { invoice: destination })).status).toBe(200);
     expect(await state(id)).toEqual(['Settled', 'None', '0.001']);
@@ -159,7 +159,7 @@ describe('a webhook', () => {
     return { got, until, id: body.id as string };
   }
 
-  test('reports all events in order and signed', async () => {
+  test('reports the events of an invoice that is paid and settled, in order and signed', async () => {
     const { until } = await listener();
     const { id, destination } = await invoice();
     await send(destination, '0.001');
@@ -179,7 +179,7 @@ describe('a webhook', () => {
   test.each([
     ['twice', 9, true],
     ['forged', 5, false],
-  ])('follows the report mode of its payment: %s', async (report, count, genuine) => {
+  ])('in report mode %s makes at least %i deliveries, genuine after the first: %p', async (report, count, genuine) => {
     const { until } = await listener();
     const { destination } = await invoice();
     await send(destination, '0.001', { report });
@@ -188,7 +188,7 @@ describe('a webhook', () => {
     expect(got.every((each) => each.genuine === genuine)).toBe(true);
   });
 
-  test('delivers the last event first if the report mode of the payment is reordered', async () => {
+  test('delivers the last event directly after the first if the report mode of the payment is reordered', async () => {
     const { until } = await listener();
     const { destination } = await invoice();
     await send(destination, '0.001', { report: 'reordered' });
@@ -196,7 +196,7 @@ describe('a webhook', () => {
     expect((await until(5)).slice(1).map(({ type }) => type)[0]).toBe('InvoiceSettled');
   });
 
-  test('that is not accepted is delivered again, before the next one', async () => {
+  test('that gets status 500 or 503 is delivered again, before the next one', async () => {
     opened.defer(replaceDelays(async () => {}));
     const { until } = await listener(500, 503, 200);
     await invoice();

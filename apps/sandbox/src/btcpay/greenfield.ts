@@ -1,7 +1,7 @@
 /**
- * A BTCPay Server with one store, through its Greenfield API. Sources: `swagger.template.invoices.json`,
- * `swagger.template.webhooks.json` and its controllers. Decimals are strings and times are Unix seconds. A list of
- * invoices leaves out payments that do not count.
+ * The Greenfield API of a simulated BTCPay Server with one store. Sources: BTCPay Server's controllers,
+ * `swagger.template.invoices.json` and `swagger.template.webhooks.json`. Amounts are decimal strings and times are Unix
+ * seconds. A list of invoices leaves out invalid payments.
  */
 import { money } from '#kernel';
 import type { Chains } from '../chains/chain.ts';
@@ -167,7 +167,7 @@ function toInvoiceJson(invoice: BtcPayInvoice, query: URLSearchParams, view: 'al
   };
 }
 
-/** @param includesInvalid whether to include payments that do not count */
+/** @param includesInvalid whether to include payments that were replaced or reversed */
 function toPaymentMethodJson(invoice: BtcPayInvoice, includesInvalid: boolean): object {
   const { terms, destination, payments } = invoice;
   const { coin, kind, units, decimals } = terms;

@@ -1,4 +1,7 @@
-/** Parses and validates a new invoice as the Greenfield API does. */
+/**
+ * Parses and validates a new invoice in the format of the Greenfield API. The sandbox requires exactly one payment
+ * method.
+ */
 import { money } from '#kernel';
 import { getNetwork } from '../chains/network.ts';
 import { createError, invalidFieldError } from './greenfield-errors.ts';
@@ -12,7 +15,7 @@ const MIN_EXPIRY_SECONDS = 30;
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** @throws HttpError */
+/** @throws HttpError 400 or 422 if the terms are invalid or not supported by the sandbox */
 export function parseTerms({ amount, currency, metadata = {}, checkout = {} }: Body): BtcPayInvoiceTerms {
   const {
     paymentMethods,
@@ -50,7 +53,7 @@ function parsePaymentMethod(value: unknown): { readonly coin: string; readonly k
   return { coin, kind: kind as 'CHAIN' | 'LN' };
 }
 
-/** Drops additional decimals, which BTCPay rounds. */
+/** Drops decimals beyond those of the coin. BTCPay rounds them instead. */
 function parseAmount(value: unknown, decimals: number): bigint {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^\d{1,12}(\.\d{1,18})?$/.test(text))

@@ -42,7 +42,7 @@ describe('an invoice over time', () => {
     expect(happened).toEqual(['InvoiceCreated', 'InvoiceExpired']);
   });
 
-  test('expires with a partial payment and reports it', () => {
+  test('expires with a partial payment, and reports the expiry and the partial payment', () => {
     const invoice = invoices.create(TERMS);
     pay(invoice, UNITS / 2n);
     pass(900);
@@ -53,7 +53,7 @@ describe('an invoice over time', () => {
     ]);
   });
 
-  test('that is paid after its expiry stays expired', () => {
+  test('that is paid after its expiry stays expired and becomes PaidLate', () => {
     const invoice = invoices.create(TERMS);
     pass(901);
     expect(statusOf(invoice)).toEqual(['Expired', 'None']);

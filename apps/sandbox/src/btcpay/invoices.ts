@@ -139,13 +139,14 @@ export class Invoices {
   }
 
   /**
-   * Updates an invoice from its payments and the clock. If a payment was received later than the clock says, that time
-   * applies, at most until the expiry of the invoice.
+   * Updates an invoice from its payments and the clock. Before a new payment is added, the status advances to the time
+   * at which this payment was received. Afterwards the status advances to the later of two times: the clock, and the
+   * time of the newest payment, which counts at most until the expiry of the invoice.
    */
   private refresh(invoice: BtcPayInvoice, report: ReportMode): void {
     const events: BtcPayInvoiceEvent[] = [];
     const { payments, expires, monitoringEnds } = invoice;
-    // BTCPay monitors only invoices that can still change, and payments that are not settled.
+    // BTCPay checks a settled payment again only while its invoice is open or another payment is processing.
     const isMonitored = isOpen(invoice) || [...payments.values()].some(({ status }) => status === 'Processing');
     for (const observed of this.getObservedPayments(invoice)) {
       const existing = payments.get(observed.id);
@@ -242,7 +243,7 @@ function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[
   }
   if (invoice.status !== 'Processing') return;
   if (paid < due) {
-    invoice.status = 'New'; // a waiting payment was replaced
+    invoice.status = 'New'; // a payment was replaced or reversed
     invoice.additionalStatus = any ? 'PaidPartial' : 'None';
     return;
   }
@@ -256,7 +257,7 @@ function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[
   }
 }
 
-/** Sums the valid payments, and the amount that is due after the tolerance. */
+/** Sums all valid payments and the settled ones. `due` is the requested amount less the tolerance. */
 export function calculateTotals({ terms, payments }: BtcPayInvoice) {
   const validPayments = [...payments.values()].filter(({ status }) => status !== 'Invalid');
   const sum = (selectedPayments: readonly BtcPayPayment[]) =>

@@ -1,7 +1,7 @@
 /**
- * The webhooks of a simulated BTCPay Server. Each has a queue that delivers in order. A failed delivery is repeated
- * before the next one, until all RETRY_DELAYS_MS have passed. Sources: its `WebhookSender` and the description of its
- * Greenfield API.
+ * The webhooks of a simulated BTCPay Server. Each has a queue that delivers in order. With automatic redelivery, an
+ * event whose delivery failed is delivered again before the next event, at most once after each of RETRY_DELAYS_MS.
+ * Sources: BTCPay Server's `WebhookSender` and the description of its Greenfield API.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,7 +14,7 @@ const TIMEOUT_MS = 10_000;
 /** Beyond this number the oldest delivery is removed. */
 const MAX_RETAINED_DELIVERIES = 10_000;
 
-/** With `reordered`, earlier events are held back until one of these. */
+/** With `reordered`, events are held back until an event has one of these types. */
 const FINAL_EVENT_TYPES = new Set(['InvoicePaymentSettled', 'InvoiceSettled']);
 
 export interface BtcPayWebhook {
@@ -36,7 +36,7 @@ export class BtcPayWebhooks {
   private readonly all = new Map<string, BtcPayWebhook>();
   private readonly deliveriesById = new Map<string, WebhookDelivery>();
   private readonly queues = new Map<string, Promise<void>>();
-  /** Held-back events of invoices whose webhooks are reordered. */
+  /** Events that are held back because of the report mode `reordered`, by the id of their invoice. */
   private readonly delayedEvents = new Map<string, readonly object[]>();
   private readonly closing = new AbortController();
 
@@ -58,7 +58,11 @@ export class BtcPayWebhooks {
     return [...this.deliveriesById.values()].filter((delivery) => delivery.webhookId === webhookId).reverse();
   }
 
-  /** Sends the events of an invoice. */
+  /**
+   * Sends the events of an invoice that were held back, and then the new ones. With `reordered` all of them are held
+   * back until one has a type of FINAL_EVENT_TYPES, and then sent in reverse order. With `never` the new ones are
+   * dropped.
+   */
   report(invoiceId: string, events: readonly { readonly type: string }[], report: ReportMode): void {
     if (report === 'never') return;
     const all = [...(this.delayedEvents.get(invoiceId) ?? []), ...events];
@@ -146,7 +150,7 @@ export class BtcPayWebhooks {
       await response.arrayBuffer();
       delivery.httpCode = response.status;
     } catch {
-      delivery.httpCode = null; // no response, which BTCPay repeats
+      delivery.httpCode = null; // no response, which counts as a failure
     }
     const { httpCode } = delivery;
     return httpCode !== null && httpCode < 500 && httpCode !== 408 && httpCode !== 429;

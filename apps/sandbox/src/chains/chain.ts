@@ -18,7 +18,7 @@ export interface Transaction {
   readonly outputs: readonly Output[];
   /** When the transaction was first seen, in milliseconds since 1970. */
   readonly seenAt: number;
-  /** Height of its block; undefined while it waits, or after it was dropped. */
+  /** Height of the block with the transaction; undefined while the transaction waits, or after it was dropped. */
   readonly height: number | undefined;
   /** The transaction was replaced while it waited, or a reorganisation put another one in its place. */
   readonly isDropped: boolean;
@@ -78,7 +78,7 @@ export class Chain {
     return (this.byAddress.get(address) ?? []).flatMap((id) => this.transactions.get(id) ?? []);
   }
 
-  /** Returns 0 for a transaction that waits. */
+  /** Returns 0 for a transaction that waits or was dropped. */
   countConfirmations({ height }: Transaction): number {
     return height === undefined ? 0 : this.tip - height + 1;
   }
@@ -95,12 +95,12 @@ export class Chain {
   }
 
   /**
-   * Drops a transaction: another one replaces it while it waits (BIP 125) or in a reorganisation.
-   * @throws Error if it is unknown or was dropped before
+   * Drops a transaction, as if another one had replaced it while it waited (BIP 125) or in a reorganisation.
+   * @throws Error if the transaction is unknown or was dropped before
    */
   drop({ id }: Transaction): Transaction {
     const transaction = this.transactions.get(id);
-    if (!transaction || transaction.isDropped) throw new Error('only a transaction on the chain can be dropped');
+    if (!transaction || transaction.isDropped) throw new Error('the transaction is unknown or was dropped before');
     this.pendingIds.delete(id);
     return this.set({ ...transaction, height: undefined, isDropped: true });
   }

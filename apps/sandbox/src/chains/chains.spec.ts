@@ -68,7 +68,7 @@ describe('a transaction', () => {
     expect(confirmations(id)).toBe(0);
   });
 
-  test('that was dropped has no confirmations and does not return', () => {
+  test('that was dropped from its block has no confirmations, also after more blocks', () => {
     const { chain, address, confirmations } = begun();
     const transaction = chain.send(sending(address));
     chain.mine(3);
@@ -78,7 +78,7 @@ describe('a transaction', () => {
   });
 });
 
-describe('a wallet of a third party', () => {
+describe('the routes of wallets and miners', () => {
   test.each([
     ['in an unknown coin', { coin: 'btc' }, 'such as BTC'],
     ['an amount that is a number', { amount: 1 }, '"amount"'],
@@ -86,7 +86,7 @@ describe('a wallet of a third party', () => {
     ['an amount with too many decimals', { amount: '0.000000001' }, '"amount"'],
     ['with an unknown option', { colour: 'red' }, '"colour"'],
     ['with an unknown report mode', { report: 'loud' }, '"report"'],
-  ])('does not send %s', async (_what, wrong, says) => {
+  ])('do not send %s', async (_what, wrong, says) => {
     const terms = { amount: '1', currency: 'BTC', checkout: { paymentMethods: ['BTC-CHAIN'] } };
     const { id } = (await post('/btcpay/api/v1/stores/sandbox/invoices', terms, KEY)).body;
     const { body } = await get(`/btcpay/api/v1/stores/sandbox/invoices/${id}/payment-methods`, KEY);
@@ -100,7 +100,7 @@ describe('a wallet of a third party', () => {
     ['/chains/BTC/undo', { txid: '00' }],
     ['/chains/BTC/burn', {}],
     ['/chains/nothing/mine', {}],
-  ])('rejects %s with %p', async (path, body) => {
+  ])('respond with 400 to %s with %p', async (path, body) => {
     expect((await post(path, body)).status).toBe(400);
   });
 });

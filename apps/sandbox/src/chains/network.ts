@@ -1,4 +1,4 @@
-/** Address formats of coins. All addresses belong to test networks, so no actual wallet pays to them. */
+/** Address formats of coins. No address belongs to a main network, so a wallet with actual money cannot pay to it. */
 import { randomBytes } from 'node:crypto';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { base58xmr, bech32 } from '@scure/base';
@@ -11,7 +11,7 @@ export interface Network {
 }
 
 const DECIMALS = 8;
-/** Human-readable parts of segwit addresses on regtest: BIP 173, and the parameters of Litecoin and Elements. */
+/** Human-readable parts of segwit addresses on regtest: parameters of Bitcoin Core, Litecoin Core and Elements. */
 const PREFIXES: Readonly<Record<string, string>> = { BTC: 'bcrt', LTC: 'rltc', LBTC: 'ert' };
 
 const MONERO_DECIMALS = 12;
@@ -20,7 +20,7 @@ const STAGENET_SUBADDRESS = 36;
 const MONERO_KEYS_BYTES = 64;
 const MONERO_CHECKSUM_BYTES = 4;
 
-/** Returns the network of a coin. Addresses of an unknown coin begin with its code and `rt`. */
+/** Returns the network of a coin. Addresses of an unknown coin begin with its code in lower case and `rt`. */
 export function getNetwork(coin: string): Network {
   if (coin === 'XMR') return { coin, decimals: MONERO_DECIMALS, createAddress: createMoneroSubaddress };
   const prefix = PREFIXES[coin] ?? `${coin.toLowerCase()}rt`;

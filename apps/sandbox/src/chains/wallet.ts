@@ -77,7 +77,7 @@ function toTransactionJson(chain: Chain, transaction: Transaction) {
 
 function parseCoin(value: unknown): string {
   const valid = typeof value === 'string' && /^[A-Z][A-Z0-9]+$/.test(value) && value.length <= MAX_COIN_LENGTH;
-  if (!valid) throw badRequestError('a coin must be a code such as BTC');
+  if (!valid) throw badRequestError('a coin must be a capital letter, then 1 to 9 capitals or digits, such as BTC');
   return value;
 }
 
@@ -88,13 +88,15 @@ function parseUnits(amount: unknown, { network }: Chain): bigint {
     const units = valid ? money.parseScaled(amount, network.decimals) : 0n;
     if (units > 0n) return units;
   } catch {} // more decimals than the chain supports
-  throw badRequestError(`"amount" must be a decimal string above 0 with at most ${network.decimals} decimals`);
+  throw badRequestError(
+    `"amount" must be a decimal string above 0, below 10¹² and with at most ${network.decimals} decimals`,
+  );
 }
 
 /** Converts Unix seconds to milliseconds. */
 function parseTime(value: unknown): number {
   if (!Number.isSafeInteger(value) || Number(value) <= 0)
-    throw badRequestError('"received_at" must be in Unix seconds');
+    throw badRequestError('"received_at" must be Unix seconds: an integer above 0');
   return Number(value) * 1000;
 }
 

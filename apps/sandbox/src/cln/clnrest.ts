@@ -1,7 +1,7 @@
 /**
  * Core Lightning's REST plugin for the Lightning node. Sources: Core Lightning's documentation of its commands, and the
- * plugin's source code. Success has status 201, a failed command 500 with its code, an unknown command 404, a missing
- * rune 403.
+ * plugin's source code. Success has status 201, a failed command 500 with an error code, an unknown command 404, a
+ * missing rune 403.
  */
 import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
@@ -66,8 +66,8 @@ class ClnPeer {
   }
 
   /**
-   * Returns the first payment after the one with that index. Waits for it; if `timeout` is set, for up to this many
-   * seconds.
+   * Returns the first payment whose index is above `lastpay_index`, and waits until there is one; if `timeout` is set,
+   * for at most this many seconds. Payments with the report mode `never` or `forged` are left out.
    */
   private waitForPayment({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
     for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);
@@ -119,7 +119,7 @@ class ClnPeer {
   }
 }
 
-/** Parses an integer with an optional unit: `msat`, or `sat` for 1,000 of them. */
+/** Parses an integer above 0 with an optional unit: `msat`, which is the default, or `sat` for 1,000 msat. */
 function parseMsat(value: unknown): bigint {
   const [, digits, unit = ''] = /^(\d{1,18})(msat|sat)?$/.exec(String(value)) ?? [];
   if (digits === undefined || /^0+$/.test(digits)) return fail(-32602, 'amount_msat: should be positive msat or "any"');

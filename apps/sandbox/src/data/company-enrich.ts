@@ -1,6 +1,6 @@
 /**
- * A company by its domain or its profiles in CompanyEnrich's format: https://docs.companyenrich.com. Errors are problem
- * details (RFC 9457).
+ * A company by its domain, name or profiles in CompanyEnrich's format: https://docs.companyenrich.com. Errors are
+ * problem details (RFC 9457).
  */
 import { STATUS_CODES } from 'node:http';
 import { HttpError } from '../router.ts';

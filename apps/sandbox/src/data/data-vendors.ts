@@ -34,7 +34,7 @@ interface VendorCall {
 export class DataVendors {
   private readonly faults = new FaultCounter();
   private readonly received = new ReceivedRequests();
-  /** Directives by provider, for requests without a field that can contain one. */
+  /** Directives by provider, for requests whose fields contain none that applies. */
   private readonly directiveTexts = new Map<string, string>();
 
   constructor(
@@ -86,8 +86,8 @@ export class DataVendors {
   }
 
   /**
-   * Returns the directive in the fields of the request, else the one that is set for the provider. A provider that also
-   * serves searches of chats ignores a directive in a request that does not name it.
+   * Returns the directive in the fields of the request, else the one that is set for the provider. If the provider also
+   * serves searches of chats, a directive in the fields applies only if its `at` is the name of the provider.
    */
   private selectDirective({ vendor, call, text }: VendorCall, fields: JsonObject): Directive {
     const canHaveDirective = text.includes('[[sandbox') || (call.request.url ?? '').includes('sandbox');
@@ -141,7 +141,10 @@ function describeVendor({ name, keys, lookups }: DataVendor) {
   return { name, keys, lookups: Object.keys(lookups) };
 }
 
-/** @throws HttpError unless a valid key is in one of the places that this provider accepts */
+/**
+ * Returns the first key in the places that the provider accepts.
+ * @throws HttpError if there is none, or it is INVALID_KEY
+ */
 function parseKey(call: Call, vendor: DataVendor): string {
   const presentedKey = vendor.keys.map((place) => getKey(call, place)).find((key) => key !== '') ?? '';
   if (presentedKey !== '' && presentedKey !== INVALID_KEY) return presentedKey;
@@ -221,7 +224,7 @@ async function send(
   return sendFile(call, file, fault === 'malformed' || fault === 'cut' ? fileFaults[fault] : fault);
 }
 
-/** Pads the file with spaces: JSON stays valid, and image readers ignore what follows the image. */
+/** Pads the file with spaces to at least `size` bytes. JSON stays valid, and image readers ignore the spaces. */
 async function sendPadded(response: ServerResponse, { type, bytes }: SandboxFile, size: number): Promise<void> {
   const length = Math.max(size, bytes.length);
   response.writeHead(200, { 'content-type': type, 'content-length': length });

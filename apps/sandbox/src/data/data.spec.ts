@@ -81,7 +81,7 @@ const usdOf = (entry: Entry, answer: unknown) =>
     : Number(entry.baseUsd);
 
 describe('every lookup of the catalogue', () => {
-  test('responds to its example, twice with the same result, and at the price of the catalogue', async () => {
+  test('responds to its example at the price of the catalogue, and again with the same result', async () => {
     for (const entry of entries) {
       await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
       const response = await ask(entry);
@@ -96,7 +96,7 @@ describe('every lookup of the catalogue', () => {
     }
   });
 
-  test('is billed as the catalogue specifies if there is no result', async () => {
+  test('without a result is billed or not, as the catalogue specifies', async () => {
     for (const entry of entries) {
       await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
       await tell(entry.upstream, '[[sandbox fault=empty]]');
@@ -110,7 +110,7 @@ describe('every lookup of the catalogue', () => {
     }
   });
 
-  test('generates URLs, email addresses and phone numbers that cannot be real, or repeats given ones', async () => {
+  test('generates no URL, email address or 11-digit phone number that could be real, except given ones', async () => {
     for (const entry of entries.filter(({ binary }) => !binary)) {
       const given = JSON.stringify(entry.example);
       const text = await (await ask(entry)).text();
@@ -162,7 +162,7 @@ describe('a key', () => {
     ['email/email-verifier', 401, { errors: [{ id: 'authentication_failed', code: 401 }] }],
     ['influencers/enrich-by-email', 401, { detail: expect.stringContaining('token') }],
     ['x/tweets/search', 401, { title: 'Unauthorized', status: 401 }],
-  ])('is rejected in the format of its provider: %s', async (name, status, body) => {
+  ])('that is invalid is rejected in the format of its provider: %s', async (name, status, body) => {
     const response = await ask(named(name), { key: 'wrong' });
     expect([response.status, await response.json()]).toMatchObject([status, body]);
   });
@@ -188,7 +188,7 @@ describe('a directive', () => {
     ['is lost', 'fault=lost', 1],
     ['is interrupted', 'fault=cut', 1],
     ['is replaced by a closed connection', 'fault=refuse', 0],
-  ])('causes a response that %s', async (_, directive, billed) => {
+  ])('causes a response that %s (%s, lines on the bill: %i)', async (_, directive, billed) => {
     await expect(news(directive).then((response) => response.text())).rejects.toThrow();
     expect(await bill()).toMatchObject({ lines: billed });
   });
@@ -199,8 +199,8 @@ describe('a directive', () => {
   });
 
   test.each([
-    ['half of it, without a charge', 'malformed', 'application/json', 0],
-    ['half of it', 'truncated', 'application/json', 1],
+    ['half of the JSON, without a charge', 'malformed', 'application/json', 0],
+    ['half of the JSON', 'truncated', 'application/json', 1],
     ['an HTML page', 'html', 'text/html; charset=utf-8', 1],
     ['an HTML page with the type of JSON', 'disguised_html', 'application/json', 1],
   ])('causes a response that is not JSON: %s', async (_, fault, type, billed) => {
@@ -229,7 +229,7 @@ describe('a directive', () => {
     });
   });
 
-  test('sets the size of a response, which remains valid JSON or a valid image', async () => {
+  test('sets the size of a response: JSON remains valid, and an image has the same start', async () => {
     const response = await news('bytes=200000');
     expect(response.headers.get('content-length')).toBe('200000');
     expect(((await response.json()) as { news: unknown }).news).toHaveLength(2);
@@ -260,19 +260,19 @@ describe('a directive', () => {
     expect([told.status, await told.text()]).toEqual([400, expect.stringContaining('secret-1')]);
   });
 
-  test('may be anywhere in a body or a query', async () => {
+  test('may be nested in a body, or in a parameter of a query', async () => {
     const deep = { fields: { limit: 2, current_company_domains: [{ value: '[[sandbox fault=500]]' }] } };
     expect((await ask(named('professionals/people-search'), deep)).status).toBe(500);
     const query = { fields: { words: '[[sandbox fault=500]]' } };
     expect((await ask(named('x/tweets/search'), query)).status).toBe(500);
   });
 
-  test('must name a provider that also serves searches of chats', async () => {
+  test('applies to a provider that also serves searches of chats only if it names that provider', async () => {
     const search = (directive: string) => ask(named('web/search'), { fields: { query: `[[sandbox ${directive}]]` } });
     expect([(await search('fault=500')).status, (await search('fault=500 at=exa')).status]).toEqual([200, 500]);
   });
 
-  test('can be set in advance for requests without a text field', async () => {
+  test('can be set for a provider and removed, unless the provider is unknown or the directive invalid', async () => {
     const place = () => ask(named('maps/place-details/full'));
     await tell('google-maps', '[[sandbox fault=404]]');
     expect((await place()).status).toBe(404);
@@ -290,7 +290,7 @@ test('Google requires a field mask, and leaves out a field that is not in it', a
   expect(Object.keys(places[0])).not.toContain('rating');
 });
 
-test('the recent requests to providers are recorded', async () => {
+test('a request to a provider is recorded with its headers and body, even if its key is invalid', async () => {
   await fetch(`${sandbox.url}/data-vendors/received`, { method: 'DELETE' });
   await ask(named('serp/news'), { key: 'wrong' });
   const received = await (await fetch(`${sandbox.url}/data-vendors/received`)).json();

@@ -1,7 +1,7 @@
 /**
  * Generates people, companies and places that cannot be mistaken for real ones: names from short lists, domains that
  * end in `.example` (RFC 2606), telephone numbers that are reserved for fiction, and a country with a user-assigned
- * code of ISO 3166. The same seed has the same results.
+ * code of ISO 3166. The same seed gives the same results.
  */
 import { createHash } from 'node:crypto';
 
@@ -187,7 +187,7 @@ export function generatePlace(seed: Seed): GeneratedPlace {
   };
 }
 
-/** Returns one of the 100 numbers per area code of North America that are reserved for fiction. */
+/** Returns one of the 100 numbers in area code 202 of North America that are reserved for fiction. */
 function toPhoneNumber(number: number): string {
   return `+120255501${String(number % 100).padStart(2, '0')}`;
 }

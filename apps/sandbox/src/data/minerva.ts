@@ -1,4 +1,7 @@
-/** The people that records belong to, in Minerva's format: https://docs.minerva.io/api-reference */
+/**
+ * The people that records belong to, and the validity of email addresses, in Minerva's format:
+ * https://docs.minerva.io/api-reference
+ */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generateTime, type Seed } from './generated-data.ts';

@@ -1,6 +1,6 @@
 /**
- * People in People Data Labs' format: https://docs.peopledatalabs.com/docs. A person that is not found is a 404 and
- * free.
+ * People in People Data Labs' format: https://docs.peopledatalabs.com/docs. If no person is found, the response is a
+ * 404 and free.
  */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
@@ -54,7 +54,10 @@ function createPerson(request: DataVendorRequest): DataVendorResult {
   return { body: { status: 200, likelihood: 8, data: selectFields(data, request.fields) }, results: 1 };
 }
 
-/** Returns the fields that the request includes or does not exclude. The match is billed in any case. */
+/**
+ * Returns the fields in `data_include`; if it starts with `-`, all others; without `data_include`, all. The match is
+ * billed in any case.
+ */
 function selectFields(data: JsonObject, fields: JsonObject): JsonObject {
   const fieldFilter = findText(fields, 'data_include');
   if (fieldFilter === undefined) return data;

@@ -1,4 +1,4 @@
-/** Posts and users of X as twit.sh sells them, in the formats of X's API v2 (https://docs.x.com/x-api). */
+/** Posts, users and lists of X as twit.sh sells them, in the formats of X's API v2 (https://docs.x.com/x-api). */
 
 import { STATUS_CODES } from 'node:http';
 import { type JsonObject } from '#kernel';

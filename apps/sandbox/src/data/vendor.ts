@@ -15,15 +15,18 @@ export interface KeyLocation {
 export type LookupPath = `${'GET' | 'POST'} /${string}`;
 
 export interface DataVendor {
-  /** The name on the bill, in `at` of a directive, and in the first segment of its paths in the sandbox. */
+  /** The name on the bill and in `at` of a directive, and the first segment of the provider's paths in the sandbox. */
   readonly name: string;
-  /** A request needs one of these. */
+  /** A request needs a key in one of these places. */
   readonly keys: readonly KeyLocation[];
   /** Creates an error in the provider's format. */
   createError(status: number, message: string): HttpError;
   /** Creates the error for a missing or invalid key; default is `createError` with status 401. */
   createKeyError?(missing: boolean): HttpError;
-  /** The provider also serves searches of chats, whose directives are not meant for it unless they name it in `at`. */
+  /**
+   * A directive in a request applies only if its `at` is this provider. Set for a provider that also serves searches of
+   * chats, whose directives are meant for the model.
+   */
   requiresNamedDirective?: boolean;
   /** One part of a path may be a `{name}`. */
   readonly lookups: Readonly<Record<LookupPath, Lookup>>;
@@ -37,7 +40,7 @@ export interface Lookup {
   readonly billsEmptyResults?: boolean;
   /** Bills a call with status 404 as well. */
   readonly billsNotFound?: boolean;
-  /** @throws HttpError */
+  /** @throws HttpError if the request is invalid or, for some lookups, nothing is found */
   execute(request: DataVendorRequest): DataVendorResult;
 }
 
@@ -47,14 +50,14 @@ export interface DataVendorRequest {
   readonly headers: IncomingHttpHeaders;
   /** The value of `{name}` in the path. */
   readonly pathParameter: string;
-  /** Equal for equal requests. */
+  /** Equal for requests to the same provider with the same fields and path parameter. */
   readonly seed: Seed;
-  /** Returns the number of results: that of the directive, else the default. */
+  /** Returns the number of results: 0 with the fault `empty`, else that of the directive, else the default. */
   count(defaultCount: number): number;
 }
 
 export interface DataVendorResult {
-  /** A JSON value. `file` is sent instead if it is set. */
+  /** A JSON value. If `file` is set, the file is sent instead. */
   readonly body: object;
   readonly file?: SandboxFile;
   /** Number of results, for the bill. */

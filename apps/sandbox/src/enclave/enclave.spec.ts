@@ -34,7 +34,7 @@ interface Asked {
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
-/** Returns what the client could decrypt of a chat, and how the response ended for the client. */
+/** Sends a chat. Returns the text that the client could read of the response, and how it ended for the client. */
 async function ask(prompt: string, { stream = false, model = MODEL, at = enclave, usage = true, more }: Asked = {}) {
   const chat = { model, stream, messages: [{ role: 'user', content: `${SECRET} ${prompt}` }], ...more };
   const sealed = await sealRequest(await attestedKey(at), Buffer.from(JSON.stringify(chat)));
@@ -103,7 +103,7 @@ function metrics(prompt: number, completion: number) {
 }
 
 describe('an enclave', () => {
-  test('works with the npm client and encrypts its responses', async () => {
+  test('serves chats to the client of the npm package ehbp, non-streaming and streamed', async () => {
     const config = await fetch(`${enclave}/.well-known/hpke-keys`);
     expect(config.headers.get('content-type')).toBe('application/ohttp-keys');
     const key = new Uint8Array(await config.arrayBuffer());
@@ -120,7 +120,7 @@ describe('an enclave', () => {
     expect(stream).toMatch(/"content":"Hello".*data: \[DONE\]\n\n$/s);
   });
 
-  test('reports the usage in a header, or in the trailer of a stream, and bills exactly that', async () => {
+  test('reports the usage on request, in a header or in the trailer of a stream, and bills exactly that', async () => {
     const whole = await ask('[[sandbox tokens=20 reasoning=4]]');
     const { usage } = JSON.parse(whole.text);
     const told = metrics(usage.prompt_tokens, 20);
@@ -151,7 +151,7 @@ describe('an enclave', () => {
     expect((await ask('[[sandbox tokens=3]]', { more: { n: 2, stream: true } })).status).toBe(200);
   });
 
-  test('calls tools', async () => {
+  test('returns tool calls', async () => {
     const tool = { type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } };
     const { text } = await ask('[[sandbox tool=look_up]]', { more: { tools: [tool] } });
     expect(JSON.parse(text).choices[0].message.tool_calls[0].function).toEqual({ name: 'look_up', arguments: '{}' });
@@ -175,7 +175,7 @@ describe('an enclave', () => {
     expect(await got(`${enclave}/health`)).toEqual({ status: 'ok' });
   });
 
-  test('rejects a body that cannot be decrypted, with a plaintext response', async () => {
+  test('rejects a body that cannot be decrypted, and a request without a key, with a plaintext response', async () => {
     const { encapsulatedKey, frames } = await sealRequest(await attestedKey(enclave), Buffer.alloc(70_000, ' '));
     const wire = Buffer.concat(frames);
     const sent = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) => {
@@ -195,7 +195,7 @@ describe('an enclave', () => {
     ]);
   });
 
-  test('responds with 422 to a request for another key, after a rotation or a false attestation', async () => {
+  test('rejects a request that is encrypted to another key, after a rotation or a false attestation', async () => {
     const key = new Uint8Array(await (await fetch(`${enclave}/.well-known/hpke-keys`)).arrayBuffer());
     const client = new Transport(await Identity.unmarshalPublicConfig(key), new URL(enclave).host);
     const rotated = await fetch(`${enclave}/rotate`, { method: 'POST' });
@@ -211,7 +211,7 @@ describe('an enclave', () => {
     expect((await ask('')).status).toBe(200);
   });
 
-  test('stops when its client disconnects, and bills what was generated until then', async () => {
+  test('stops when its client disconnects, and bills only part of the requested output', async () => {
     const sealed = await sealRequest(
       await attestedKey(enclave),
       Buffer.from(
@@ -244,7 +244,7 @@ describe('a fault of an enclave', () => {
     ['flipped', 'unauthentic', 5, 8],
     ['replayed', 'unauthentic', 0, 8],
     ['replayed_nonce', 'unauthentic', 0, 8],
-  ])('%s: a stream ends %s, after %i events', async (fault, end, events, tokens) => {
+  ])('%s: a stream ends %s after %i readable events, and %i tokens are billed', async (fault, end, events, tokens) => {
     await ask('an earlier answer', { stream: true });
     const { status, text, ...answer } = await ask(directive(fault), { stream: true });
     expect([status, answer.end]).toEqual([200, end]);
@@ -267,7 +267,7 @@ describe('a fault of an enclave', () => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError);
   });
 
-  test('replayed: a response has the nonce and the bytes of an earlier one', async () => {
+  test('replayed: a response has the nonce and the bytes of an earlier one, and status 400 without one', async () => {
     const earlier = await ask('an earlier answer', { stream: true });
     const replayed = await ask(directive('replayed'), { stream: true });
     const { nonce } = await ask(directive('replayed_nonce'), { stream: true });

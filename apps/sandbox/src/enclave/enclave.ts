@@ -70,7 +70,7 @@ class Enclave {
     }
   }
 
-  /** Sends a bundle in Tinfoil's format. The fields with the evidence of a processor are empty. */
+  /** Sends a bundle in Tinfoil's format. The fields with evidence about processor and code are empty or null. */
   async attest(call: Call): Promise<void> {
     const { publicKey } = await this.attestedKeys;
     const body = { hpke_public_key: Buffer.from(publicKey).toString('hex'), model: this.model };
@@ -105,7 +105,7 @@ class Enclave {
     await this.attest(call);
   }
 
-  /** @throws HttpError that is sent in plaintext, because there is no key for the response */
+  /** @throws HttpError if the body cannot be decrypted. It is sent in plaintext: there is no key for the response. */
   private async decryptRequest(call: Call) {
     const encapsulatedKey = call.request.headers[ENCAPSULATED_KEY_HEADER];
     if (typeof encapsulatedKey !== 'string')

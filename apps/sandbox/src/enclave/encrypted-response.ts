@@ -11,7 +11,7 @@ import { createCompleteScript, createStreamScript, type Script } from './script.
 const USAGE = 'X-Tinfoil-Usage-Metrics';
 const MAX_REPLAYED_BYTES = 1024 * 1024;
 
-/** The last response that was small enough to store, for replays. */
+/** The last complete response without a fault that was small enough to store, for replays. */
 export interface ReplayBuffer {
   last: { readonly nonce: string; readonly ciphertext: Buffer } | undefined;
 }
@@ -21,7 +21,7 @@ interface EncryptedWriterOptions {
   readonly replayBuffer: ReplayBuffer;
   /** Whether the client requested the usage in plaintext. */
   readonly isUsageRequested: boolean;
-  /** Text of the user, which the fault `plaintext_error` leaks. */
+  /** Text of the last user message, which the fault `plaintext_error` leaks. */
   readonly prompt: string;
 }
 
@@ -80,7 +80,7 @@ class EncryptedResponseSender {
     this.delivery = delivery;
   }
 
-  /** Sends until the client disconnects, and bills what was generated until then. */
+  /** Sends frames until the client disconnects, and bills their tokens: none with `malformed` and `plaintext_error`. */
   async send(head: ResponseHead, { frames, incomplete }: Script): Promise<void> {
     const { fault, headers, charge, usage } = this.delivery;
     const { response, request } = this.call;
@@ -102,7 +102,7 @@ class EncryptedResponseSender {
     this.saveForReplay();
   }
 
-  /** @returns the number of tokens that were generated until the client disconnected */
+  /** @returns the number of visible tokens that were generated; generation stops when the client disconnects */
   private async deliver(frames: readonly Frame[], chunkDelay: number): Promise<number> {
     const { response } = this.call;
     const { fault } = this.delivery;
@@ -121,7 +121,7 @@ class EncryptedResponseSender {
     return delivered;
   }
 
-  /** @throws HttpError if there is no response to replay */
+  /** @throws HttpError if the fault is a replay and there is no response to replay */
   private selectNonce(): string | undefined {
     const { fault } = this.delivery;
     if (fault === 'plaintext') return undefined;
@@ -151,7 +151,10 @@ class EncryptedResponseSender {
   }
 }
 
-/** Formats the usage for the header or trailer. The faults report 1,000 times the usage, or one token each. */
+/**
+ * Formats the usage for the header or trailer. `overstated` reports 1,000 times the usage, and `understated` one prompt
+ * token and one completion token.
+ */
 function formatUsage(usage: SandboxUsage, fault: Fault | undefined): string {
   const multiplyUsage = (factor: number) => ({ prompt: usage.prompt * factor, completion: usage.completion * factor });
   const reported =

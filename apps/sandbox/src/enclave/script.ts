@@ -4,11 +4,11 @@ import type { Fault } from '../provider/directive.ts';
 
 export interface Script {
   readonly frames: readonly Frame[];
-  /** Sent without its last byte, as the end of the body. */
+  /** The last event of the body, whose frame is sent without its last byte. */
   readonly incomplete?: string;
 }
 
-/** The body ends within a frame: with a broken connection, or as if it were complete. */
+/** The body ends within a frame: `cut` breaks the connection, and `cut_frame` ends the body regularly. */
 const MID_FRAME_FAULTS: ReadonlySet<Fault | undefined> = new Set(['cut', 'cut_frame']);
 
 export function createCompleteScript(json: string, visible: number, fault: Fault | undefined): Script {

@@ -11,7 +11,7 @@ export interface GeminiImageRequest {
   readonly images: number;
   readonly size: string;
   readonly ratio: string;
-  /** Whether text is requested in addition to the image. */
+  /** Whether text is generated in addition to the image, as it is by default. */
   readonly includesText: boolean;
 }
 

@@ -35,11 +35,11 @@ export async function generateImage(
 interface GenerationOutcome {
   readonly body: object;
   readonly hasImage: boolean;
-  /** Text next to the image. */
+  /** The generated text. */
   readonly text: string;
 }
 
-/** A forbidden prompt is rejected before anything is generated. The image of any other prompt may be withheld. */
+/** `policy` rejects the prompt before anything is generated; `policy_billed` withholds the generated image. */
 function createOutcome(
   applied: AppliedDirective,
   { text, ratio, size, includesText }: GeminiImageRequest,
@@ -109,7 +109,7 @@ function toPricedUnits(
   ];
 }
 
-/** Token counts of zero are left out. */
+/** Leaves out counts of zero, except those of the prompt and the total. */
 function toUsageMetadata({ text, imageInput, textOutput, imageOutput, thoughts }: TokenCounts) {
   const prompt = text + imageInput;
   const candidates = textOutput + imageOutput;

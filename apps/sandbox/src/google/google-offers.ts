@@ -45,7 +45,7 @@ export const GEMINI_IMAGES: Readonly<Record<string, ImageOffer>> = {
 };
 
 export interface VideoOffer {
-  /** USD per second by resolution. The first resolution is the default. */
+  /** USD per second by resolution. */
   readonly usd: Readonly<Record<string, string>>;
 }
 

@@ -59,7 +59,7 @@ describe("Gemini through Google's own client", () => {
     expect(await bill()).toEqual({ total_usd: '0.241968', lines: 1 }); // (564 × 2 + 70 × 12 + 2,000 × 120) / 10⁶
   });
 
-  test('rejects forbidden prompts and withholds forbidden images', async () => {
+  test('charges nothing for a forbidden prompt, but charges for a withheld or missing image', async () => {
     const blocked = await draw('gemini-2.5-flash-image', '[[sandbox fault=policy]]');
     expect(blocked.promptFeedback?.blockReason).toBe('PROHIBITED_CONTENT');
     expect(blocked.candidates).toBeUndefined();
@@ -111,7 +111,7 @@ describe("Veo through Google's own client", () => {
     return operation;
   };
 
-  test('generates a video whose download requires the key; it is billed by the second on completion', async () => {
+  test('generates a video whose download requires the key, and bills it by the second', async () => {
     const { name, response } = await made('A coin [[sandbox latency=30]]', { durationSeconds: 4 });
     expect(name).toMatch(/^models\/veo-3\.0-fast-generate-001\/operations\/\w+$/);
     const file = response?.generatedVideos?.[0]?.video;
@@ -133,7 +133,7 @@ describe("Veo through Google's own client", () => {
     expect(await bill()).toMatchObject({ lines: 0 });
   });
 
-  test('can have no file, or one that claims to be a video', async () => {
+  test('responds with 404 for an expired file, and states the type of a video for a disguised file', async () => {
     const headers = { 'x-goog-api-key': 'k' };
     const fetched = async (fault: string) => {
       const { response } = await made(`[[sandbox fault=${fault}]]`);

@@ -1,5 +1,5 @@
 /**
- * Veo: `:predictLongRunning`, its operation, and the resulting file, which requires the API key:
+ * Veo: `:predictLongRunning`, its operation, and the download of the resulting file, which requires the API key:
  * https://ai.google.dev/gemini-api/docs/video
  */
 import { randomUUID } from 'node:crypto';
@@ -80,7 +80,7 @@ export class VeoOperations {
     call.sendJson(200, done ? { name, done, ...toResult(operation) } : { name });
   }
 
-  /** Redirects to the file: Google serves files from another host. */
+  /** Redirects to the file at another path, as Google redirects to another host. */
   redirectToFile(call: Call, id: string): void {
     const operation = this.operations.get(id);
     if (!operation?.done || !isGenerated(operation)) throw createError(404, 'Requested entity was not found.');
@@ -117,7 +117,7 @@ function isGenerated({ fault }: Operation): boolean {
   return fault !== 'error' && fault !== 'policy' && fault !== 'policy_billed' && fault !== 'fewer';
 }
 
-/** Filtered content is a response; a failure is an error. */
+/** A filtered or missing video is reported in a response, a failure as an error. */
 function toResult({ id, host, fault }: Operation) {
   if (fault === 'error')
     return { error: { code: INTERNAL, message: 'Internal error, as the sandbox was instructed.' } };

@@ -26,7 +26,7 @@ function decoded(invoice: string): Record<string, unknown> {
 }
 
 describe('an invoice', () => {
-  test('has all of its terms for an independent decoder', () => {
+  test('is decoded by an independent library to its terms and features', () => {
     expect(decoded(invoiceOf())).toMatchObject({
       coin_network: expect.objectContaining({ bech32: 'bcrt' }),
       amount: '2500000',
@@ -58,7 +58,7 @@ describe('an invoice', () => {
     expect(decoded(invoice).amount ?? '0').toBe(String(msat));
   });
 
-  test('has a signature from which the public key of the node is recovered', () => {
+  test('has a signature that is valid and from which the public key of its signer is recovered', () => {
     for (let description = 'a'; description.length < 12; description += 'b') {
       const { prefix, words } = bech32.decode(invoiceOf({ description }) as `${string}1${string}`, false);
       const signature = bech32.fromWords(words.slice(-104));
@@ -72,7 +72,7 @@ describe('an invoice', () => {
     }
   });
 
-  test('signs the same bytes as the example in BOLT 11', () => {
+  test('from the examples in BOLT 11 has the signed bytes whose hash the specification states', () => {
     // "Please make a donation of any amount": the specification states this hash as the one that is signed.
     const example =
       'lnbc1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqf' +
@@ -90,7 +90,7 @@ describe('an invoice', () => {
     expect(decoded(invoiceOf({ description })).description).toBe(description);
   });
 
-  test('has a payment hash that can be parsed, also in upper case', () => {
+  test('has a payment hash that can be parsed, also if the invoice is in upper case', () => {
     expect(parsePaymentHash(invoiceOf())).toBe('ab'.repeat(32));
     expect(parsePaymentHash(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
   });

@@ -1,4 +1,7 @@
-/** Encodes and signs BOLT 11 invoices for regtest. Source: lightning/bolts, 11-payment-encoding.md. */
+/**
+ * Encodes and signs BOLT 11 invoices for regtest, and parses their payment hash. Source: lightning/bolts,
+ * 11-payment-encoding.md.
+ */
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { bech32 } from '@scure/base';
 
@@ -84,7 +87,7 @@ function encodeField(type: number, groups: readonly number[]): number[] {
   return [type, groups.length >> 5, groups.length & 31, ...groups];
 }
 
-/** Encodes a number in groups of 5 bits, most significant first, in `length` groups or as few as possible. */
+/** Encodes a number in groups of 5 bits, most significant first: as few as possible, but at least `length`. */
 function encodeInteger(value: bigint, length?: number): number[] {
   const groups: number[] = [];
   for (let rest = value; rest > 0n; rest >>= 5n) groups.unshift(Number(rest & 31n));
@@ -94,7 +97,7 @@ function encodeInteger(value: bigint, length?: number): number[] {
 
 /**
  * Returns the payment hash of an invoice. Does not verify the signature.
- * @returns lower-case hexadecimal; undefined if this is not an invoice of this network
+ * @returns lower-case hexadecimal; undefined if the text is not a regtest invoice, or has no payment hash
  */
 export function parsePaymentHash(invoice: string): string | undefined {
   const decoded = bech32.decodeUnsafe(invoice, false);

@@ -91,7 +91,7 @@ describe('the Lightning node', () => {
     });
   });
 
-  test('returns its own details', async () => {
+  test('returns its public key and its network', async () => {
     const { body } = await lnd('/getinfo');
     expect(body).toMatchObject({
       identity_pubkey: expect.stringMatching(/^0[23][0-9a-f]{64}$/),
@@ -157,7 +157,7 @@ describe('the wallet', () => {
     expect((await pay((await issue()).invoice.toUpperCase())).status).toBe(200);
   });
 
-  test('pays an invoice once', async () => {
+  test('rejects a second payment of an invoice', async () => {
     const { invoice } = await issue();
     await pay(invoice);
     expect(await pay(invoice)).toEqual({ status: 400, body: { error: 'invoice is already paid' } });
@@ -185,7 +185,7 @@ describe('the wallet', () => {
     });
   });
 
-  test('sets the amount of an invoice without one', async () => {
+  test('must set the amount of an invoice without one', async () => {
     const { hash, invoice } = await issue({ memo: 'Any amount' });
     expect((await pay(invoice)).status).toBe(400);
     expect((await pay(invoice, { amount_msat: 5_000 })).status).toBe(200);
@@ -234,7 +234,7 @@ describe('a subscription', () => {
     expect(replayed[0]).toEqual(await stateOf(Buffer.from(String(replayed[0]?.r_hash), 'base64').toString('hex')));
   });
 
-  test('replays nothing after index 0, as LND does', async () => {
+  test('replays no settled invoice for settle_index 0, as LND does', async () => {
     await paid();
     await issue();
     expect(seen(await events(3, 'add_index=1&settle_index=0', paid))).toEqual(['OPEN 2', 'OPEN 3', 'SETTLED 3']);

@@ -1,7 +1,8 @@
 /**
  * LND's REST API for the node. Sources: api.lightning.community, and grpc-gateway for the format of errors. Known
- * pitfalls for clients are simulated: bytes are base64 and 64-bit numbers are strings. `settle_index=0` replays nothing
- * (lnd #2469). The stream also reports new invoices, and sends its headers with its first message.
+ * pitfalls for clients are simulated: bytes are base64 and 64-bit numbers are strings. A subscription with
+ * `settle_index=0` replays no settled invoices (lnd #2469). It also reports new invoices, and sends its headers with
+ * the first message.
  */
 import { type Call, type Handler, HttpError, parseObject, type Routes } from '../router.ts';
 import { MAX_DESCRIPTION_BYTES } from './bolt11.ts';
@@ -127,7 +128,7 @@ function parseIndex(query: URLSearchParams, name: string): number {
   return Number(text);
 }
 
-/** Returns an invoice as LND does, including fields without a value. */
+/** Returns an invoice in LND's format, including fields that have no value. */
 function toInvoiceJson(node: LightningNode, invoice: LightningInvoice) {
   const { payment, msat, created } = invoice;
   const paid = payment?.msat ?? 0n;

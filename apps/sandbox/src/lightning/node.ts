@@ -133,7 +133,7 @@ export class LightningNode {
     return () => this.listeners.delete(listener);
   }
 
-  /** Calls the listener once for each payment, however subscriptions report it. For APIs that use this node. */
+  /** Calls the watcher once for each payment, even one that subscriptions do not report. */
   onSettled(watcher: Listener): void {
     this.watchers.push(watcher);
   }

@@ -29,7 +29,10 @@ export function walletRoutes(node: LightningNode): Routes {
   };
 }
 
-/** Pays the requested amount of an invoice now. @throws HttpError */
+/**
+ * Pays the requested amount of an invoice now.
+ * @throws HttpError 400 if the invoice is invalid, unknown, paid or expired, or has no amount
+ */
 export function payInvoice(node: LightningNode, invoice: string): LightningInvoice {
   return pay(node, {
     invoice,
@@ -46,7 +49,7 @@ function pay(
 ): LightningInvoice {
   const hash = parsePaymentHash(text);
   if (hash === undefined)
-    throw badRequestError('this is not an invoice of this network: it must be for regtest (lnbcrt…)');
+    throw badRequestError('"invoice" must be a valid invoice for regtest, which begins with lnbcrt');
   const invoice = node.find(hash);
   if (invoice?.paymentRequest !== text.toLowerCase()) throw badRequestError('unable to find a path to destination');
   if (invoice.payment) throw badRequestError('invoice is already paid');
@@ -80,7 +83,7 @@ async function readOrder(call: Call): Promise<PaymentOrder> {
 
 function parsePositiveInteger(name: string, value: unknown): string {
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-  if (!/^[1-9]\d{0,17}$/.test(text)) throw badRequestError(`"${name}" must be an integer above 0`);
+  if (!/^[1-9]\d{0,17}$/.test(text)) throw badRequestError(`"${name}" must be an integer from 1 to 10¹⁸ − 1`);
   return text;
 }
 

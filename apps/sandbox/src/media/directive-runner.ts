@@ -20,26 +20,27 @@ export class DirectiveRunner {
   /**
    * Waits for the latency and applies faults that fail the request.
    * @returns undefined if the request is finished
-   * @throws HttpError, InvalidDirectiveError
+   * @throws HttpError for the fault of an error status
+   * @throws InvalidDirectiveError
    */
   async runDirective(call: Call, text: string): Promise<AppliedDirective | undefined> {
     const directive = parseDirective(text);
     const fault = this.faults.selectFault(directive, this.provider);
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-    const outright = fault === 'error' ? '500' : fault; // a non-streaming response cannot fail in the middle
+    const outright = fault === 'error' ? '500' : fault; // a media response cannot report an error after its start
     return applyFault(outright, call, this.createFaultError) ? undefined : { directive, fault };
   }
 }
 
 const MAX_DIRECTIVE_BYTES = 64 * 1024;
 
-/** Returns the directive among the bytes of a file, with the text after it; an empty string if there is none. */
+/** Returns the bytes of a file from its directive on, at most 64 KiB; an empty string if it has no directive. */
 export function findDirectiveText(bytes: Buffer): string {
   const at = bytes.indexOf('[[sandbox');
   return at < 0 ? '' : bytes.toString('utf8', at, at + MAX_DIRECTIVE_BYTES);
 }
 
-/** Whether the provider's rules forbid the content. */
+/** Whether the fault simulates content that the provider's rules forbid. */
 export function isForbidden({ fault }: AppliedDirective): boolean {
   return fault === 'policy' || fault === 'policy_billed';
 }

@@ -51,7 +51,7 @@ describe('a recording', () => {
     expect(measureAudio(createAudioFile('wav', { seconds: 2, channels: 2 }))).toEqual({ seconds: 2, channels: 2 });
   });
 
-  test('has the requested length', () => {
+  test('as MP3 or Opus has the requested length; as AAC or FLAC it begins like that format', () => {
     expect(measureDurationMs(createMp3('a', 3))).toBeCloseTo(3_004, -1);
     expect(measureDurationMs(createOggOpus('a', 3))).toBe(3_000);
     expect(createAac(1).readUInt16BE(0)).toBe(0xfff1);
@@ -64,7 +64,7 @@ describe('a recording', () => {
     ['an image', createImage({ seed: 'a', width: 1, height: 1 })],
     ['a WAV file without samples', createAudioFile('wav', { seconds: 0 })],
     ['an empty file', Buffer.alloc(0)],
-  ])('is not %s', (_, bytes) => {
+  ])('is not found in %s', (_, bytes) => {
     expect(measureAudio(bytes)).toBeUndefined();
   });
 

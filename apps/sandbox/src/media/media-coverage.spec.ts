@@ -28,7 +28,7 @@ const TEXT = 'Every coin is counted, and none of them twice.';
 /** An integer, because some providers bill full seconds. */
 const SECONDS = 2;
 
-/** Calls an endpoint in its own protocol, and waits until the request is completed. */
+/** Calls an endpoint in its own protocol, and asserts that the request succeeds. */
 async function ask({ upstream, model }: Endpoint, chosen: MediaChoices): Promise<void> {
   const { quality, size, resolution, duration, language } = chosen;
   const send = async (path: string, body: unknown, headers: Record<string, string>) => {
@@ -123,14 +123,14 @@ interface Line {
   readonly units: { readonly unit: string };
 }
 
-/** Google is left out: its protocol takes more than one request, and it also serves images. */
+/** Google is left out: google.spec.ts tests its videos and images. */
 const offers = media.flatMap((model) =>
   model.endpoints
     .filter(({ upstream }) => upstream !== 'google')
     .map((endpoint) => [model.id, model, endpoint] as const),
 );
 
-describe('a media model that is not billed by tokens is billed as the catalogue expects, for every choice', () => {
+describe('a media model without images is, except by Google, billed as the catalogue expects for every choice', () => {
   test.each(offers)('%s', async (_, model, endpoint) => {
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
     const chosen = combinations(model).filter((each) => isMade(endpoint, each));

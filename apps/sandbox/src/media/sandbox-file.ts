@@ -12,9 +12,9 @@ export interface SandboxFile {
 /** The metadata service of a cloud host, which returns secrets to requests from within. */
 const METADATA_SERVICE_URL = 'http://169.254.169.254/latest/meta-data/';
 const CHUNK = Buffer.alloc(1024 * 1024);
-/** A file of 1 GiB, beyond any limit. */
+/** Adds 1 GiB to a file, which is beyond any limit. */
 const TOO_LARGE_CHUNKS = 1_024;
-/** For a file within a response, which is held in memory. */
+/** Is added to a file within a response, which is held in memory. */
 const TOO_LARGE_INLINE_BYTES = 64 * 1024 * 1024;
 
 /** Files that a browser or an operating system could execute. */
@@ -33,10 +33,13 @@ const UNSAFE_FILES: Readonly<Record<string, SandboxFile>> = {
   },
 };
 
-/** The file is valid, and only its transfer fails. */
+/** Faults of the transfer of a file that itself is valid. */
 const TRANSFER_FAULTS: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
 
-/** Sends the file at its URL. */
+/**
+ * Sends a file as the response, with the fault.
+ * @throws HttpError 404 for `expired`, 302 for `astray`
+ */
 export async function sendFile(call: Call, file: SandboxFile, fault: Fault | undefined): Promise<void> {
   if (fault === 'expired') throw new HttpError(404, 'Not Found');
   if (fault === 'astray') throw new HttpError(302, '', { location: METADATA_SERVICE_URL });
@@ -44,7 +47,7 @@ export async function sendFile(call: Call, file: SandboxFile, fault: Fault | und
   if (fault === 'broken' || fault === 'stalled') {
     call.response.writeHead(200, { 'content-type': type, 'content-length': bytes.length });
     call.response.write(bytes.subarray(0, bytes.length / 2), () => {
-      if (fault === 'broken') call.request.socket.destroy(); // a stalled file stays open without further data
+      if (fault === 'broken') call.request.socket.destroy(); // `stalled` leaves the connection open
     });
   } else if (fault === 'too_large') {
     call.response.writeHead(200, { 'content-type': type });
@@ -53,7 +56,7 @@ export async function sendFile(call: Call, file: SandboxFile, fault: Fault | und
   } else call.sendBytes(200, type, bytes);
 }
 
-/** Applies a fault to a file that is part of a response. */
+/** Returns the file with a fault of its type or bytes; any other fault changes nothing. */
 export function applyFileFault(file: SandboxFile, fault: Fault | undefined): SandboxFile {
   const [, disguised, name = ''] = /^(disguised_)?(html|svg|exe)$/.exec(fault ?? '') ?? [];
   const unsafeFile = UNSAFE_FILES[name];
@@ -79,7 +82,7 @@ export function isBilled(fault: Fault | undefined): boolean {
   return fault !== 'policy' && fault !== 'malformed';
 }
 
-/** Sends a response, unless the fault loses, interrupts or invalidates it. */
+/** Sends a JSON response, which the fault may lose, interrupt or invalidate. */
 export function sendResponse(
   call: Call,
   body: object,

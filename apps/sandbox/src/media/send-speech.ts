@@ -7,7 +7,8 @@ import { applyFileFault, dropResponse, type SandboxFile, sendFile } from './sand
 const DEFAULT_CHUNKS = 8;
 
 /**
- * Sends `chunks` chunks with `chunk_delay` between them. The full text is billed, however much of it was delivered.
+ * Sends the audio in at most `chunks` chunks with `chunk_delay` between them. The caller bills the full text, however
+ * much of the audio is delivered.
  */
 export async function sendSpeech(
   call: Call,

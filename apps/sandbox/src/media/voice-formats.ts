@@ -1,4 +1,4 @@
-/** The output formats of speech providers. MP3 always has 44.1 kHz and 128 kbit/s, whatever the requested rate. */
+/** The output formats of speech providers. The rate applies to WAV, PCM, μ-law and A-law; others have a fixed one. */
 import { createAac, createFlac, createMp3, createOggOpus, createPcm, createToneWave } from './files/audio.ts';
 
 export type VoiceFormat = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm' | 'mulaw' | 'alaw';
@@ -6,7 +6,7 @@ export type VoiceFormat = 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm' | 'mul
 const MULAW_SILENCE = 0xff;
 const ALAW_SILENCE = 0xd5;
 
-/** Returns silence of this length in any format. */
+/** Returns silence of about this length in the format. */
 export function createSpeech(format: VoiceFormat, seed: string, seconds: number, rate = 24_000): Buffer {
   switch (format) {
     case 'mp3':

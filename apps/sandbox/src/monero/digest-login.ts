@@ -1,6 +1,6 @@
 /**
- * HTTP digest authentication of `monero-wallet-rpc`. Each connection has a nonce and counts the requests that use it;
- * every rejection replaces the nonce. Source: `http_auth.cpp` of Monero.
+ * HTTP digest authentication of `monero-wallet-rpc`. Each connection has a nonce and counts the requests since this
+ * nonce was issued; every rejection replaces the nonce. Source: `http_auth.cpp` of Monero.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -17,7 +17,7 @@ export class DigestLogin {
     private readonly password: string,
   ) {}
 
-  /** @throws HttpError 401 */
+  /** @throws HttpError 401 unless the request proves the password with the current nonce and count of its connection */
   assert({ request: { headers, socket, method = '', url = '' } }: Call): void {
     const session = this.sessions.get(socket) ?? { nonce: '', count: 0 };
     session.count++;

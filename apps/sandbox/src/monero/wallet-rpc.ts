@@ -1,7 +1,7 @@
 /**
- * A Monero wallet on the simulated chain, as `monero-wallet-rpc`. The formats are those of responses by Monero 0.18. A
- * transfer is what a transaction pays to one subaddress. It has `confirmations` only in a block. Empty lists are left
- * out. Dropped transactions are not returned.
+ * A Monero wallet on the simulated chain, with the API of `monero-wallet-rpc`. The formats are those of responses by
+ * Monero 0.18. A transfer is what a transaction pays to one subaddress. A transfer has `confirmations` only if its
+ * transaction is in a block. Empty lists of transfers are left out, and so are dropped transactions.
  */
 import type { Chain, Transaction } from '../chains/chain.ts';
 import { type Call, parseObject, type Routes } from '../router.ts';

@@ -1,6 +1,6 @@
 /**
- * Nostr Wallet Connect in the sandbox: a relay, and wallets that are created over HTTP. Its modules are loaded on first
- * use.
+ * Nostr Wallet Connect in the sandbox: a relay, and wallets that are created over HTTP. Their modules are loaded on
+ * first use.
  */
 import type { Server } from 'node:http';
 import type { LightningNode } from '../lightning/node.ts';

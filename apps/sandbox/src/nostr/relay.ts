@@ -16,7 +16,7 @@ const MAX_QUERY_RESULTS = 500;
 export type EventDisposition = 'passes' | 'is lost with its connection' | 'passes, and its connection is lost';
 
 export interface RelayCallbacks {
-  /** Called for each event of a client before it is forwarded. */
+  /** Called for each event of a client before the relay handles the event. */
   decideDisposition?(event: Event): EventDisposition;
 }
 
@@ -75,7 +75,10 @@ export class NostrRelayServer {
 
 const NOOP_LOGGER = { setLogLevel() {}, log() {}, debug() {}, info() {}, warn() {}, error() {} };
 
-/** Stores events in memory. Only the newest of each replaceable event is stored, such as a wallet's info event. */
+/**
+ * Stores events in memory. Of the replaceable events of one kind and author, such as a wallet's info events, only the
+ * newest one is stored.
+ */
 class MemoryEventRepository extends EventRepository {
   private readonly events = new Map<string, Event>();
 

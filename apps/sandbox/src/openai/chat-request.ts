@@ -18,9 +18,9 @@ import {
 export interface SandboxChatRequest extends ProtocolRequest<OpenAiModel> {
   readonly includeUsage: boolean;
   readonly obfuscate: boolean;
-  /** The field of the response that contains the model's reasoning. */
+  /** The field of the response that contains the model's reasoning; undefined if the response has no such field. */
   readonly reasoningField: OpenAiProvider['reasoningField'];
-  /** Number of alternatives to each token; undefined without log probabilities. */
+  /** Number of alternatives that are listed for each token; undefined without log probabilities. */
   readonly logprobs: number | undefined;
 }
 
@@ -29,7 +29,7 @@ const PARTS = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const;
 /** Tool results are text only. */
 const PARTS_OF_RESULTS = ['text'] as const;
 
-/** Input tokens of each request, each message, and each content part that is not text. */
+/** Input tokens of each request, each message, and each content part other than a text or a refusal. */
 const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_ATTACHMENT = 85;
@@ -189,7 +189,10 @@ export function isObject(value: unknown): value is SandboxContentPart {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Counts the input tokens: texts, names, tool calls, tools and schemas, plus a fixed number for each message. */
+/**
+ * Counts the input tokens: those of texts, names, tool calls, tools and schemas, and fixed numbers for the request,
+ * each message and each attachment.
+ */
 export function countPrompt(
   { tools, functions, response_format }: SandboxBody,
   messages: readonly SandboxContentPart[],

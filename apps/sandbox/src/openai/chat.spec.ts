@@ -118,7 +118,7 @@ describe('a chat completion', () => {
     expect(performance.now() - started).toBeGreaterThanOrEqual(19);
   });
 
-  test('counts messages, parts, names, tools and schemas as input', async () => {
+  test('counts messages, parts, names and tools as input', async () => {
     const promptOf = async (body: Record<string, unknown>) =>
       ((await (await post({ model: 'gpt-4o-mini', ...body })).json()) as Answer).usage.prompt_tokens;
     const user = { role: 'user', content: 'one two' };
@@ -191,7 +191,7 @@ describe('a stream', () => {
     expect(chunks.some((each) => 'obfuscation' in each)).toBe(false);
   });
 
-  test('has the text of a non-streaming completion, in one chunk per token up to 64', async () => {
+  test('has the text of a non-streaming completion, in one chunk per token, but in at most 64', async () => {
     for (const tokens of [3, 200]) {
       const content = `[[sandbox tokens=${tokens}]]`;
       const { choices } = await answerTo(content);
@@ -328,7 +328,7 @@ describe("OpenAI's request validation", () => {
     ['reasoning.max_tokens', { max_tokens: 1.5 }],
     ['reasoning', { effort: 'low', max_tokens: 1 }],
     ['reasoning.exclude', { exclude: 1 }],
-  ])('rejects %s as %j at OpenRouter', async (param, reasoning) => {
+  ])('names the parameter %s in the 400 for the reasoning %j at OpenRouter', async (param, reasoning) => {
     const body = { model: 'google/gemini-2.5-pro', messages: hello, reasoning };
     expect(await errorOf(await post(body, undefined, '/openrouter/v1/chat/completions'))).toMatchObject({
       status: 400,

@@ -1,4 +1,4 @@
-/** `POST /openai/v1/chat/completions`, and the same route of providers with OpenAI's API. */
+/** `POST /openai/v1/chat/completions`, and the same route of other providers with OpenAI's API. */
 import type { SandboxBill } from '../bill.ts';
 import { createHandler } from '../provider/serve.ts';
 import type { Call, Routes } from '../router.ts';

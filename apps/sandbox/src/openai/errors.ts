@@ -16,7 +16,7 @@ export function invalidRequestError(
   return new HttpError(status, { error: { message, type: 'invalid_request_error', param, code } });
 }
 
-/** Creates an error of another type in OpenAI's format. */
+/** Creates an error of any type in OpenAI's format. */
 export function createError(type: string, status: number, message: string, details: Details = {}): HttpError {
   const headers: Record<string, string> = status === 429 ? { 'retry-after': '1' } : {};
   return new HttpError(status, { error: { message, type, param: null, code: null, ...details } }, headers);

@@ -41,7 +41,7 @@ export const PROVIDERS: readonly OpenAiProvider[] = [
   }),
 ];
 
-/** The models in enclaves, one model in each enclave. */
+/** One provider for each enclave, with the one model of that enclave. */
 export const ENCLAVE_PROVIDERS: readonly OpenAiProvider[] = Object.entries(TINFOIL).map(([id, modelOffer]) =>
   createProvider(
     'tinfoil',

@@ -19,8 +19,8 @@ export interface ModelOffer {
 export type Offers = Readonly<Record<string, ModelOffer>>;
 
 /**
- * Defines a model whose snapshot has the same name: limits in tokens, and USD per million tokens of input, cached input
- * and output.
+ * Defines a model whose snapshot has the same name: its limits of context and output in tokens, and its prices of
+ * input, cached input and output in USD per million tokens.
  */
 function defineModel(
   snapshot: string,

@@ -102,7 +102,10 @@ export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
   return limit;
 }
 
-/** Rejects sampling parameters: a model that reasons does not accept them. @throws HttpError 400 */
+/**
+ * Rejects the sampling parameters that a model that reasons does not accept. `temperature` and `top_p` may be 1.
+ * @throws HttpError 400
+ */
 export function assertNoSampling(body: SandboxBody): void {
   for (const name of ['temperature', 'top_p']) {
     const value = body[name];

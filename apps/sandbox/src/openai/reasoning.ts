@@ -2,7 +2,7 @@ import type { SandboxModelOutput } from '../provider/model-output.ts';
 import { generateProse } from '../provider/tokens.ts';
 import type { OpenAiProvider } from './models.ts';
 
-/** Returns the model's reasoning in the field of the provider; no field if the provider does not return reasoning. */
+/** Returns the model's reasoning in this field; no field if `field` is undefined or there is no reasoning. */
 export function toReasoningFields(
   { reasoning }: SandboxModelOutput,
   field: OpenAiProvider['reasoningField'],

@@ -10,7 +10,7 @@ import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
 import { toUsage } from './usage.ts';
 
-/** OpenAI pads chunks with up to this many random characters, so that their size does not reveal the word. */
+/** Its end pads each chunk. OpenAI's padding is random, so that the size of a chunk does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const DONE = 'data: [DONE]\n\n';
 const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };
@@ -82,7 +82,7 @@ function createFirstDelta(output: SandboxModelOutput, choice: number): string {
   });
 }
 
-/** Returns a tool call without arguments. Those of the first call follow in the first delta. */
+/** Returns a tool call without its arguments, which follow in later deltas. */
 function createCallStart(output: SandboxModelOutput, choice: number, call: number) {
   const { tool: name } = output;
   return { index: call, id: getCallId(output, choice, call), type: 'function', function: { name, arguments: '' } };

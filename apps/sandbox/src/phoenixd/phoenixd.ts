@@ -1,7 +1,7 @@
 /**
- * ACINQ's phoenixd for the Lightning node. Source: its source code (`Api.kt`, `JsonSerializers.kt`). Requests are forms
+ * ACINQ's phoenixd for the Lightning node. Source: `Api.kt` and `JsonSerializers.kt` of phoenixd. Requests are forms
  * and responses are JSON. Times are in milliseconds. Amounts are in satoshis, except `fees` in millisatoshis. An
- * unknown payment is a 404. Webhooks are sent once, with a signature over their bytes.
+ * unknown payment gets status 404. Webhooks are signed over their bytes, and are not repeated if they fail.
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,11 +12,11 @@ import { type Call, type Handler, HttpError, parseObject, type Routes } from '..
 const DEFAULT_EXPIRY_SECONDS = 3_600;
 const MAX_DESCRIPTION = 128;
 const TIMEOUT_MS = 10_000;
-/** Delay of a reordered webhook, so that those of later payments arrive first. */
+/** Delay of a reordered webhook. Webhooks of later payments within this time arrive first. */
 const REORDER_DELAY_MS = 300;
 const MSAT_PER_SAT = 1_000n;
 
-/** The settings of the configuration file. */
+/** The settings that `PUT /phoenixd/conf` replaces. phoenixd reads the webhook and its secret from a file. */
 interface Configuration {
   /** URL of the webhook. */
   readonly webhook?: string;
@@ -122,7 +122,7 @@ export class PhoenixdPeer {
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {
       await (await fetch(webhook, { method: 'POST', headers, body, signal })).arrayBuffer();
-    } catch {} // phoenixd sends a webhook only once
+    } catch {} // phoenixd does not repeat a failed webhook
   }
 }
 

@@ -7,7 +7,8 @@ import type { SandboxModelOutput } from './model-output.ts';
 const SEARCH_PRICE = { input: 0n, cachedInput: 0n, output: 0n, request: parseUsd('0.01') as bigint };
 
 /**
- * Providers whose usage includes searches, so a usage of zero has no searches. OpenAI reports them only in the output.
+ * Providers whose usage includes searches: if they report a usage of zero, no searches are billed. OpenAI reports
+ * searches only in the output.
  */
 const PROVIDERS_REPORTING_SEARCHES = new Set(['anthropic']);
 
@@ -15,12 +16,12 @@ interface DeliveredOutput {
   /** The response id of the provider. */
   readonly id: string;
   readonly output: SandboxModelOutput;
-  /** Delivered visible tokens of all choices together. */
+  /** The visible tokens that are billed, of all choices together. */
   readonly visible: number;
   readonly fault: Fault | undefined;
 }
 
-/** Adds a delivered response to the bill of a provider. */
+/** Adds a response and its successful searches to the bill. */
 export function chargeOutput(
   bill: SandboxBill,
   provider: string,

@@ -1,11 +1,11 @@
-/** Sends the completions of simulated providers to clients, and bills what was delivered. */
+/** Sends the completions of simulated providers to clients, and bills them. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { Fault } from './directive.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A content chunk and the tokens that are charged once it is delivered. */
+/** A content chunk and the tokens that are charged for it. */
 export interface Frame {
   readonly event: string;
   readonly tokens: number;
@@ -24,9 +24,9 @@ export interface StreamParts {
 export interface ResponseDelivery {
   readonly headers: Headers;
   readonly fault: Fault | undefined;
-  /** The provider stops generating and billing when the client disconnects. */
+  /** Whether the provider stops generating and billing when the client disconnects. */
   readonly stopsOnDisconnect: boolean;
-  /** Charges this many visible tokens. */
+  /** Charges the response with this many visible tokens. */
   charge(visible: number): void;
   /** Returns the reported usage for this many visible tokens. */
   usage(visible: number): SandboxUsage;
@@ -66,8 +66,8 @@ function deliverComplete(
 }
 
 /**
- * Sends a stream. After a disconnect, generation stops, or continues and is billed in full, as the provider does.
- * Without a delay between chunks everything is written at once.
+ * Sends a stream. With a delay between chunks, a disconnect stops generation and billing if `stopsOnDisconnect` is set.
+ * Without a delay everything is written and billed at once.
  */
 async function deliverStream(
   { request, response }: Call,

@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { countVisibleTokens, InvalidDirectiveError, parseDirective } from './directive.ts';
 
 describe('a directive', () => {
-  test('is optional: everything has a default', () => {
+  test('is optional, as all of its options are', () => {
     expect(parseDirective('Hello')).toMatchObject({ latency: 0, reasoning: 0, tools: 1, fault: undefined });
     expect(countVisibleTokens(parseDirective('Hello'))).toBe(16);
     expect(parseDirective('Hello [[sandbox]]')).toEqual(parseDirective('Hello'));
   });
 
-  test('is found anywhere in the message, with all of its options', () => {
+  test('is found in the middle of a message, with its options', () => {
     const text =
       'Hi [[sandbox latency=200 tokens=64 chunk_delay=5 chunks=16 reasoning=10 fault=cut fault_times=2 id=a-1]] there';
     expect(parseDirective(text)).toEqual({
@@ -36,7 +36,7 @@ describe('a directive', () => {
     expect(parseDirective('[[sandbox text=yes]]').text).toBe('yes');
   });
 
-  test('with reasoning only has the default number of visible tokens', () => {
+  test('with reasoning and without tokens has the default number of visible tokens', () => {
     expect(countVisibleTokens(parseDirective('[[sandbox reasoning=100]]'))).toBe(16);
   });
 

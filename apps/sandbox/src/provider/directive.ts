@@ -1,5 +1,5 @@
 /**
- * A directive in the last user message controls how the sandbox responds:
+ * A directive in a request, such as in the last user message of a chat, controls how the sandbox responds:
  * `[[sandbox latency=200 tokens=64 chunks=16 chunk_delay=5 reasoning=10 fault=cut]]`
  */
 
@@ -19,7 +19,7 @@ const FILE_FAULTS = [
   'astray',
 ] as const;
 
-/** Error statuses that only data providers return. */
+/** Error statuses that are faults only of data providers. */
 export const DATA_ERROR_FAULTS = ['401', '402', '403', '404', '422', '503'] as const;
 
 /** Faults of an encrypted response. */
@@ -65,7 +65,7 @@ export const FAULTS = [
 export type Fault = (typeof FAULTS)[number];
 
 export interface Directive {
-  /** Milliseconds before the first byte. */
+  /** Milliseconds before the first byte, or until a job is complete. */
   readonly latency: number;
   /** Milliseconds between the content chunks of a stream. */
   readonly chunkDelay: number;
@@ -80,15 +80,15 @@ export interface Directive {
   readonly tool: string | undefined;
   /** Number of calls of the tool in one completion. */
   readonly tools: number;
-  /** In how many rounds the tool is called. */
+  /** Number of rounds in which the tool is called, or of uses of a tool that the provider executes. */
   readonly toolTimes: number;
   readonly fault: Fault | undefined;
-  /** The fault hits only this many calls with this `id`. */
+  /** The fault hits only this many calls with this `id`: the first ones. */
   readonly faultTimes: number | undefined;
   /** The fault hits only this round. The second round is the one after the tool results of the first. */
   readonly faultRound: number | undefined;
   readonly id: string | undefined;
-  /** The only provider that the fault hits. */
+  /** The only provider that the fault hits, or `web_search` for the searches of a provider. */
   readonly at: string | undefined;
   /** Number of results of a data provider, whatever was requested. */
   readonly results: number | undefined;
@@ -96,7 +96,7 @@ export interface Directive {
   readonly bytes: number | undefined;
 }
 
-/** A mistake in a directive. Each provider reports it in its own format, with status 400. */
+/** A mistake in a directive. It is reported with status 400, for chats in the format of the provider. */
 export class InvalidDirectiveError extends Error {
   override readonly name = 'InvalidDirectiveError';
 
@@ -174,7 +174,7 @@ export function parseDirective(message: string): Directive {
     reasoning,
     chunks: parseInteger(options, 'chunks', 1, MAX_TOKENS),
     text: options.text,
-    // A directive for several calls needs a tool.
+    // `tools` implies a tool.
     tool: options.tool ?? (options.tools === undefined ? undefined : 'any'),
     tools: parseInteger(options, 'tools', 1, MAX_PARALLEL) ?? 1,
     toolTimes: parseInteger(options, 'tool_times', 1, MAX_ROUNDS) ?? 1,

@@ -11,7 +11,7 @@ export class FaultCounter {
 
   /**
    * Returns the fault that hits this call to a provider. Counts the call if the directive limits the fault to the first
-   * calls.
+   * calls, and the provider and the round match.
    * @param round from 1, in a conversation that calls tools
    */
   selectFault({ fault, faultTimes, faultRound, id, at }: Directive, provider: string, round = 1): Fault | undefined {
@@ -30,8 +30,8 @@ export type ErrorFault = '400' | '429' | '500' | 'overloaded';
 
 /**
  * Applies faults that deliver nothing and so cost nothing.
- * @returns whether the request is finished
- * @throws HttpError
+ * @returns whether the request gets no response
+ * @throws HttpError if the fault is an error response
  */
 export function applyFault(
   fault: Fault | undefined,

@@ -20,13 +20,16 @@ export interface SandboxModelRequest<M extends SandboxModel = SandboxModel> {
   /** Whether the model may reason. */
   readonly reasons: boolean;
   readonly toolbox: Toolbox;
-  /** The required structure of the completion. It is ignored if a directive sets the text or the number of tokens. */
+  /**
+   * The required structure of the completion. It is ignored if a tool is called, or if a directive sets the text or the
+   * number of tokens.
+   */
   readonly format: OutputFormat | undefined;
 }
 
 export interface OutputFormat {
   readonly schema: unknown;
-  /** The same seed has the same completion. */
+  /** The same schema and seed result in the same completion. */
   readonly seed: string;
 }
 
@@ -51,17 +54,17 @@ export interface SandboxModelOutput<M extends SandboxModel = SandboxModel> {
   readonly calls: number;
   /** Web searches that the provider ran before the completion. */
   readonly searches: readonly ProviderSearch[];
-  /** Tokens of one choice: visible tokens of all its calls together, and reasoning tokens. */
+  /** Tokens of one choice: the visible tokens of its text or of all its calls together, and the reasoning tokens. */
   readonly visible: number;
   readonly reasoning: number;
   readonly finish: 'end' | 'length' | 'tool';
   readonly input: number;
   readonly cached: number;
-  /** Content chunks of a stream, for one call. */
+  /** Content chunks of a stream, for one choice or one call. */
   readonly chunks: readonly TextChunk[];
 }
 
-/** A web search that the provider runs. A failed search costs nothing. */
+/** A web search that the provider runs. A failed search has no line on the bill, but adds input tokens. */
 export interface ProviderSearch {
   readonly query: string;
   readonly failed: boolean;
@@ -82,7 +85,7 @@ const TOKENS_PER_SEARCH = 200;
 const RUN = randomBytes(10).toString('hex');
 let outputCount = 0;
 
-/** @throws InvalidDirectiveError if the directive names a tool that the request does not offer */
+/** @throws InvalidDirectiveError under the conditions of `selectTool` */
 export function composeOutput<M extends SandboxModel>(
   request: SandboxModelRequest<M>,
   directive: Directive,

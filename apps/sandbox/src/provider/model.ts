@@ -37,6 +37,7 @@ function priceFrom({ input, cachedInput, output, request }: PriceInUsd): Sandbox
 
 function perToken(usdPerMillion: string): bigint {
   const pico = parseUsd(usdPerMillion);
-  if (pico % TOKENS_PER_PRICE !== 0n) throw new RangeError(`${usdPerMillion} USD is finer than 1 pUSD per token`);
+  if (pico % TOKENS_PER_PRICE !== 0n)
+    throw new RangeError(`${usdPerMillion} USD per million tokens is finer than 1 pUSD per token`);
   return pico / TOKENS_PER_PRICE;
 }

@@ -24,7 +24,7 @@ describe('a random value', () => {
     for (const seed of SEEDS) expect(conforms(createSample(schema, createPicker(seed)))).toBe(true);
   });
 
-  test('is the same for the same seed and differs between seeds', () => {
+  test('is the same for the same seed, and 40 seeds result in more than 20 different values', () => {
     const schema = { type: 'array', minItems: 4, items: { type: 'integer', minimum: 0 } };
     const values = SEEDS.map((seed) => JSON.stringify(createSample(schema, createPicker(seed))));
     expect(values).toEqual(SEEDS.map((seed) => JSON.stringify(createSample(schema, createPicker(seed)))));

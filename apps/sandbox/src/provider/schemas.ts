@@ -27,7 +27,7 @@ interface Schema {
 /** Chooses where a schema allows several values: returns a number from 0 to `possibilities - 1`. */
 export type Picker = (possibilities: number) => number;
 
-/** Always chooses the first or lowest value. */
+/** Always chooses the first possibility. */
 export const PICK_FIRST: Picker = () => 0;
 
 const FNV_OFFSET = 0x811c9dc5;
@@ -45,9 +45,9 @@ export function createPicker(seed: string): Picker {
   };
 }
 
-/** Bounds a schema that requires itself and so has no finite value. Deeper values become null. */
+/** Values below this depth become null: a schema that requires itself has no finite value. */
 const MAX_DEPTH = 32;
-/** From this depth on only required properties are added, so that values of a recursive schema end. */
+/** From this depth on the first possibility is chosen, such as no optional properties, so that recursive values end. */
 const MAX_OPTIONAL_DEPTH = 4;
 
 /**
@@ -98,7 +98,7 @@ function sample(rawSchema: unknown, { root, picker, depth }: SampleContext): unk
 
 const LISTS: ReadonlySet<string> = new Set(['enum', 'anyOf', 'oneOf', 'allOf', 'required']);
 const SIZES: ReadonlySet<string> = new Set(['minItems', 'maxItems', 'minLength', 'maxLength']);
-/** Bounds the lengths that a schema can require. */
+/** Larger lengths in a schema are ignored. */
 const MAX_SIZE = 10_000;
 
 /** Removes keywords with invalid values, such as `required: null`: clients with bugs send them. */
@@ -138,14 +138,14 @@ function selectLength({ minItems = 0, maxItems = minItems + MAX_EXTRA_ITEMS }: S
   return minItems + pick(Math.min(maxItems - minItems, MAX_EXTRA_ITEMS) + 1);
 }
 
-/** Maximum distance of a number from its minimum, in steps. */
+/** Maximum distance of a number from the first possible one, in steps. */
 const MAX_NUMBER_STEPS = 1_000;
 
 function createNumber(schema: Schema, pick: Picker): number {
   const { minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf: step = 1 } = schema;
   const min = minimum ?? (exclusiveMinimum === undefined ? Number.NEGATIVE_INFINITY : exclusiveMinimum + step);
   const max = maximum ?? (exclusiveMaximum === undefined ? Number.POSITIVE_INFINITY : exclusiveMaximum - step);
-  // A range such as 0 to 1 may exclude all multiples.
+  // A range such as 0 to 1 contains no multiple of 1 if its bounds are excluded.
   if (min > max) return ((minimum ?? exclusiveMinimum ?? 0) + (maximum ?? exclusiveMaximum ?? 0)) / 2;
   const first = Math.min(Math.ceil(Math.max(step, min) / step) * step, max);
   const steps = Math.floor(Math.min(max - first, MAX_NUMBER_STEPS * step) / step);

@@ -44,7 +44,7 @@ function isWordCharacter(code: number): boolean {
   );
 }
 
-/** Excludes white space and the second half of a surrogate pair. */
+/** Excludes control characters, common white space, and the second half of a surrogate pair. */
 function isSymbol(code: number): boolean {
   return code > 32 && code !== 0xa0 && code !== 0x3000 && (code < 0xdc00 || code > 0xdfff);
 }

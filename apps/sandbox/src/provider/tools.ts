@@ -22,8 +22,8 @@ export interface Toolbox {
 
 /**
  * Returns the tool to call; undefined for none.
- * @throws InvalidDirectiveError if the request does not offer the tool of the directive, unless its choice is `auto`
- * and it has no tools or is a later round
+ * @throws InvalidDirectiveError if the request does not offer the tool of the directive, and the choice is `required`,
+ * or it is `auto` in the first round of a request with tools
  */
 export function selectTool(
   { tools, choice, rounds }: Toolbox,

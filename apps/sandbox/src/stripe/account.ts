@@ -1,8 +1,8 @@
 /**
  * A Stripe account: Checkout Sessions with their payments, refunds and disputes. Objects are stored in the format of
- * the API, with references as ids. Sources: the API reference (Checkout Sessions, Charges, Refunds, Disputes, Balance
- * Transactions, Events) and its guides on fulfilment and disputes. Fees are those of card payments in the USA: 2.9 %
- * and 30 cents, and 15 dollars for a dispute.
+ * the API, with references as ids; only events and disputes contain other objects. Sources: Stripe's API reference
+ * (Checkout Sessions, Charges, Refunds, Disputes, Balance Transactions, Events) and guides on fulfilment and disputes.
+ * Fees are those of card payments in the USA: 2.9 % and 30 cents, and 15 dollars for a dispute.
  */
 import { randomBytes } from 'node:crypto';
 import { HttpError } from '../router.ts';
@@ -19,7 +19,7 @@ import {
 const MIN_EXPIRY_SECONDS = 30 * 60;
 const MAX_EXPIRY_SECONDS = 24 * 3600;
 const DISPUTE_FEE = 1_500;
-/** For an account whose currency is not that of the charge. */
+/** For an account whose currency is not USD. */
 const EXCHANGE_RATE = 0.9;
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of Stripe's API, which are only serialised
@@ -27,14 +27,14 @@ export type StripeObject = { id: string; object: string; created: number; [field
 
 /** Deviations of an action from its defaults. */
 export interface ActionOptions {
-  /** Cents. */
+  /** Cents of a refund or a dispute, if it is partial. */
   readonly amount?: number;
   /** A total in cents that differs from the requested one, as after a discount or a tax. */
   readonly total?: number;
-  /** The currency of the account, if it differs. */
+  /** The currency of the account, if it is not `usd`. */
   readonly settledIn?: string;
   readonly refund?: string;
-  /** The fee is known only later, as when Stripe captures asynchronously. */
+  /** The fee is unknown until the action `book`, as when Stripe captures asynchronously. */
   readonly feeLater?: boolean;
 }
 
@@ -68,7 +68,7 @@ export class FakeStripeAccount {
       params.expires_at === undefined ? created + MAX_EXPIRY_SECONDS : parseCount(params, 'expires_at');
     if (expires_at < created + MIN_EXPIRY_SECONDS || expires_at > created + MAX_EXPIRY_SECONDS)
       throw invalidRequestError('The `expires_at` timestamp must be 30 minutes to 24 hours from now.', 'expires_at');
-    if (findText(params, 'mode') !== 'payment') throw invalidRequestError('only payment is supported', 'mode');
+    if (findText(params, 'mode') !== 'payment') throw invalidRequestError('mode must be payment', 'mode');
     for (const name of ['success_url', 'cancel_url'])
       if (!URL.canParse(findText(params, name) ?? '')) throw invalidRequestError('Not a valid URL', name);
     const id = newId('cs_test');
@@ -165,7 +165,8 @@ export class FakeStripeAccount {
     const charge = this.getCharge(session);
     const refundable = charge.amount - charge.amount_refunded;
     const amount = part ?? refundable;
-    if (amount > refundable || amount <= 0) throw badRequestError(`a refund can be at most ${refundable} cents`);
+    if (amount > refundable || amount <= 0)
+      throw badRequestError(`a refund must be above 0 and at most ${refundable} cents`);
     const refund = this.addObject('re', 'refund', {
       ...{ amount, currency: charge.currency, status: 'succeeded', reason: null, charge: charge.id },
       ...{
@@ -181,7 +182,8 @@ export class FakeStripeAccount {
   private failRefund(session: StripeObject, id: string): readonly StripeObject[] {
     const charge = this.getCharge(session);
     const refund = this.objects.get(id);
-    if (refund?.charge !== charge.id || refund.status !== 'succeeded') throw badRequestError('refund not found');
+    if (refund?.charge !== charge.id || refund.status !== 'succeeded')
+      throw badRequestError('"refund" must be the id of a succeeded refund of this charge');
     const failure_balance_transaction = this.createBalanceTransaction(charge, refund.amount, 0).id;
     Object.assign(refund, {
       status: 'failed',
@@ -240,7 +242,7 @@ export class FakeStripeAccount {
     return this.addEvent('checkout.session.completed', session);
   }
 
-  /** The event contains the current state of the object. */
+  /** The event contains a copy of the object as it is now. */
   private addEvent(type: string, subject: StripeObject): StripeObject {
     const data = { object: structuredClone(subject) };
     return this.addObject('evt', 'event', { type, data, livemode: false, pending_webhooks: 1, api_version: null });

@@ -1,12 +1,15 @@
 /**
- * Parses Stripe's form parameters and creates its errors. Sources: the API reference, and the requests of Stripe's
+ * Parses Stripe's form parameters and creates Stripe's errors. Sources: the API reference, and the requests of Stripe's
  * library.
  */
 import { HttpError } from '../router.ts';
 
 export type Params = { readonly [name: string]: string | Params | undefined };
 
-/** Parses `line_items[0][price_data][currency]=usd` to nested objects. Lists are objects whose names are numbers. */
+/**
+ * Parses `line_items[0][price_data][currency]=usd` to nested objects. A list becomes an object whose property names are
+ * its indices.
+ */
 export function parseParams(encoded: string): Params {
   const params: Record<string, unknown> = Object.create(null);
   for (const [name, value] of new URLSearchParams(encoded)) {
@@ -38,7 +41,7 @@ export function findParams(params: Params | undefined, name: string): Params | u
   return typeof value === 'object' ? value : undefined;
 }
 
-/** Parses an integer above 0. @throws HttpError 400 */
+/** Parses an integer above 0. @throws HttpError 400 if the parameter is missing or anything else */
 export function parseCount(params: Params | undefined, name: string): number {
   const value = Number(findText(params, name));
   if (!Number.isSafeInteger(value) || value <= 0)

@@ -1,6 +1,6 @@
 /**
  * The part of Stripe's REST API that the gateway uses, a payment page, and actions on the account. Stripe's library can
- * be configured with a host but without a path, so these routes start with `/v1`.
+ * be configured with another host but not with a path, so the routes of the API start with `/v1`.
  */
 import { createHash } from 'node:crypto';
 import { parseReportMode } from '../report.ts';
@@ -122,14 +122,14 @@ export class StripeServer {
     call.sendJson(200, { events });
   }
 
-  /** @throws HttpError unless the session is open */
+  /** @throws HttpError 404 if the session is unknown, 400 if it is not open */
   private getOpenSession(call: Call): StripeObject {
     const session = this.account.getSession(call.parameter);
     if (session.status !== 'open') throw badRequestError('the session of this page is not open');
     return session;
   }
 
-  /** Replaces ids with their objects, as specified by the paths. */
+  /** Replaces the ids at the paths with their objects. The path `refunds` of a charge adds its latest refunds. */
   private expandFields(of: StripeObject, paths: readonly string[]): StripeObject {
     const expanded = { ...of };
     for (const [field = '', below] of Map.groupBy(paths, (path) => path.split('.')[0])) {

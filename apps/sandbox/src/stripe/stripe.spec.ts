@@ -45,7 +45,7 @@ async function looked(id: string) {
 }
 
 describe('a session', () => {
-  test('is open, unpaid, and has a payment page', async () => {
+  test('is open and unpaid at first, and is paid on its payment page', async () => {
     const session = await create();
     expect(session).toMatchObject({
       ...{ id: expect.stringMatching(/^cs_test_/), status: 'open', payment_status: 'unpaid', payment_intent: null },
@@ -69,7 +69,7 @@ describe('a session', () => {
     ['for an invalid API key', () => open('nonsense').checkout.sessions.retrieve('cs_test_no'), 401],
     ['with an expiry that is too early', () => create({ expires_at: Math.floor(Date.now() / 1000) + 60 }), 400],
     ['without a valid success_url', () => create({ success_url: 'x' }), 400],
-  ])('%s is rejected as by Stripe', async (_, asked, statusCode) => {
+  ])("%s is rejected with Stripe's status and error type", async (_, asked, statusCode) => {
     await expect(asked()).rejects.toMatchObject({ statusCode, rawType: 'invalid_request_error' });
   });
 
@@ -130,7 +130,7 @@ describe('a charge', () => {
     expect(dispute?.balance_transactions[0]?.fee).toBe(1_500);
   });
 
-  test('creates events, which can be listed from a position', async () => {
+  test('creates events, which can be listed after a given event or by type', async () => {
     const [first] = (await stripe.events.list({ limit: 1 })).data;
     await act(id, 'refund', { amount: 1_000 });
     await act(id, 'refund', { amount: 1_500 });
@@ -182,13 +182,13 @@ describe('a webhook', () => {
     ['twice', 4, true],
     ['at once', 8, true],
     ['forged', 2, false],
-  ])('with report mode %s arrives %i times (signed: %p)', async (report, count, valid) => {
+  ])('in report mode %s makes %i deliveries of two events (validly signed: %p)', async (report, count, valid) => {
     await act((await create()).id, 'pay', { report });
     expect(await arrived(count)).toHaveLength(count);
     expect(new Set(came.map((each) => each.valid))).toEqual(new Set([valid]));
   });
 
-  test('that is reordered arrives after those of later events', async () => {
+  test('for reordered events arrives after those for the next events, in reverse order', async () => {
     const { id } = await create();
     await act(id, 'pay', { report: 'reordered' });
     await act(id, 'refund');

@@ -8,7 +8,7 @@ const RETRY_DELAYS_MS = [5_000, 60_000, 600_000];
 const TIMEOUT_MS = 10_000;
 const PARALLEL_DELIVERIES = 4;
 
-/** With `at once`, several deliveries are concurrent. */
+/** With `at once`, each event is delivered several times concurrently. */
 export type WebhookReportMode = ReportMode | 'at once';
 
 interface WebhookEndpoint {
@@ -18,7 +18,7 @@ interface WebhookEndpoint {
 
 export class StripeWebhooks {
   private readonly endpoints: WebhookEndpoint[] = [];
-  /** Reordered events, which are sent after the next ones. */
+  /** Reordered events, which are sent in reverse order after the next ones. */
   private delayedEvents: readonly StripeObject[] = [];
   private readonly closing = new AbortController();
 
@@ -26,7 +26,10 @@ export class StripeWebhooks {
     this.endpoints.push(endpoint);
   }
 
-  /** Sends the events without waiting for their delivery. */
+  /**
+   * Sends the events, and after them the delayed ones, without waiting for their delivery. With `reordered` the events
+   * are delayed; with `never` they are dropped.
+   */
   report(events: readonly StripeObject[], report: WebhookReportMode): void {
     if (report === 'never') return;
     if (report === 'reordered') {

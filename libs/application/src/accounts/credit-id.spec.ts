@@ -4,7 +4,7 @@ import { generateCreditId, toAccountIds } from './credit-id.ts';
 
 const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
-test('derives an account id that is a UUID, does not reveal the credit_id and is not a credential itself', () => {
+test('derives from a credit_id and a master key an account id that is a UUID and not a credential itself', () => {
   const creditId = generateCreditId();
   const secrets = new Secrets(older);
   const [id, own, ...more] = toAccountIds(creditId, secrets);

@@ -43,11 +43,11 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
   return commands;
 }
 
-test('records the process that owns a hold, so that the hold is ended when the process has died', async () => {
+test('records the process that owns a hold', async () => {
   expect(await taken(() => 'gateway-1')).toMatchObject([{ type: 'HoldFunds', data: { owner: 'gateway-1' } }]);
 });
 
-test('places no hold while other processes may consider this process dead', async () => {
+test('rejects a hold with StoreUnavailableError while other processes may consider this one dead', async () => {
   const away = () => {
     throw new StoreUnavailableError('this process cannot show that it is alive');
   };

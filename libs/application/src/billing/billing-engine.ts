@@ -35,8 +35,8 @@ export interface ClientConnection {
   /** Resolves when the client disconnects before the end of its response. */
   readonly disconnected: Promise<void>;
   /**
-   * The response is stored and can be fetched later. After a disconnect it is still read for the drain timeout, even if
-   * aborting it would save cost.
+   * The response is stored and can be fetched later. After a disconnect it is still read, at most for the drain
+   * timeout, even if aborting it would save cost.
    */
   readonly storesResponse: boolean;
 }
@@ -67,8 +67,8 @@ export class BillingEngine {
    * Sells a non-streaming response. When `serve` returns, what it has billed is charged. When it throws a failure that
    * the caller caused, the same applies. When it throws anything else, the hold is released and the operator absorbs
    * what was billed.
-   * @throws Rejection if the payer cannot pay; UpstreamError if there is no response; any error that prevented a
-   *   durable charge
+   * @throws any error of `Payer.hold`, such as a Rejection if the payer cannot pay; UpstreamError if there is no
+   *   response; any error that prevented a durable charge
    */
   async sell<A>(
     payer: Payer,
@@ -96,8 +96,8 @@ export class BillingEngine {
    * Sells a response while it is generated. `serve` returns when the response has ended: undefined, or the failure that
    * interrupted the response if the client still owes what it received. `serve` throws any other failure, which is
    * handled as in `sell`. After a disconnect a response that is not stored is aborted if the provider then stops
-   * billing. Any other response is still read for the drain timeout.
-   * @throws Rejection, UpstreamError while nothing was sent; any error that prevented a durable charge
+   * billing. Any other response is still read, for the drain timeout at most.
+   * @throws any error of `Payer.hold`; UpstreamError if nothing was sent; any error that prevented a durable charge
    */
   async sellStream<C extends StreamWriter>(
     payer: Payer,
@@ -237,7 +237,7 @@ async function captureOutcome<A>(
 }
 
 export function createDisconnectError(): UpstreamError {
-  return new UpstreamError('client_disconnected', 'The client disconnected and the response took too long');
+  return new UpstreamError('client_disconnected', 'The client disconnected before the end of the response');
 }
 
 /** A request that a shutdown waits for. */

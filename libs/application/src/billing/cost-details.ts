@@ -4,7 +4,7 @@ import type { Receipt } from './order.ts';
 /**
  * Returns the parts of the `cost` of a usage object, in USD. `upstream_inference_cost`, `web_search_cost` and `margin`
  * add up to the cost. The names of the provider's parts are those that OpenRouter's strict clients require. The gateway
- * adds the last two.
+ * adds `web_search_cost` and `margin`.
  * @param protocol decides how input and output are named
  */
 export function toCostDetails({ parts }: Receipt, protocol: 'completions' | 'others') {

@@ -15,7 +15,7 @@ export class FreeModelLimits {
   }
 
   /**
-   * A request that one limit rejects is not counted by the next.
+   * A request that one limit rejects is not counted for the limits after it.
    * @throws TooManyRequestsError if a limit is exceeded; StoreUnavailableError if the request could not be counted and
    *   must not be served
    */

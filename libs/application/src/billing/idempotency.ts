@@ -43,9 +43,9 @@ const QUOTA_RETRY_AFTER_SECONDS = 3_600;
  */
 const QUOTA_OVERSHOOT_FACTOR = 2;
 const ACCOUNTS = toStreamName(ACCOUNT, '');
-/** With this margin a confirmed claim lasts as long as its hold, so both end at the same time if the gateway dies. */
+/** With this margin the lease of a confirmed claim ends at about the time at which its hold expires. */
 const LEASE_MARGIN_MS = 60_000;
-/** How long after its charge a response may be saved. After that it counts as lost. */
+/** A response that is not saved this long after its charge counts as lost, if a retry payer can pay for another one. */
 const RESPONSE_LOST_AFTER_MS = 10_000;
 
 export const IDEMPOTENCY_ERROR_TYPES = [
@@ -129,7 +129,7 @@ export class IdempotencyService {
    * @returns how to serve the request, or the saved response of an earlier one
    * @throws IdempotencyConflictError if the key belongs to another request, its request is running, or its response is
    *   lost; TooManyRequestsError if the account has used up its storage quota; StoreUnavailableError if the owner of
-   *   the key is unknown
+   *   the key is unknown; any error of `assertCredentialValid`
    */
   async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | SavedHttpResponse> {
     const claim = await this.claimKey(request);
@@ -141,8 +141,8 @@ export class IdempotencyService {
 
   /**
    * Does the same as `claim` for a request that creates something and holds no money. Only the response to a creation
-   * is saved, so a rejected request can be retried. If the gateway dies before the response is saved, a retry creates a
-   * second object.
+   * is saved, so a rejected request can be retried. If the gateway dies before the response is saved, a retry may
+   * create a second object.
    */
   async claimCreation(request: IdempotentRequest): Promise<Pick<ClaimedRequest, 'complete'> | SavedHttpResponse> {
     const claim = await this.claimKey(request);
@@ -240,7 +240,7 @@ export class IdempotencyService {
     return isOver && mapStoreErrors(store.end(existing, 'unknown'));
   }
 
-  /** A response is saved right after its charge. If it is still missing some time later, it is lost. */
+  /** A response is saved right after its charge. If it is missing `RESPONSE_LOST_AFTER_MS` later, it counts as lost. */
   private async wasChargedLongAgo(claim: IdempotencyClaim): Promise<boolean> {
     const { events, clock } = this.dependencies;
     const { at } = await loadHoldStatus(claim, events);
@@ -339,6 +339,6 @@ function inProgressError(source: IdempotencyKeySource): IdempotencyConflictError
 }
 
 function responseLostError(source: IdempotencyKeySource): IdempotencyConflictError {
-  const message = `The request with this ${source} was charged, but its response was lost; it is not served again under this key`;
+  const message = `The request with this ${source} was charged, but its response was lost; a new request is charged again`;
   return new IdempotencyConflictError('idempotency_answer_lost', message, source);
 }

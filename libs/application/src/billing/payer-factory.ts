@@ -37,8 +37,8 @@ export class PayerFactory {
   }
 
   /**
-   * Ends the holds of a payer that are overdue, see `createExpireHoldsCommand`. Its events then show how each of them
-   * ended. Returns the payer's holds.
+   * Ends the holds of a payer that are overdue, see `createExpireHoldsCommand`. The events of the payer then show how
+   * each of these holds ended. Returns the payer's holds.
    * @param payer name of the payer's stream
    */
   async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {

@@ -16,7 +16,7 @@ export function toActor({ accountId, keyId }: Caller): string {
 
 /**
  * Evidence that money is held. Every call to a paid provider requires one, so no call can be made without it. Plain
- * data: a job stores it and settles it days later, from another process.
+ * data: a job stores it and may settle it days later, from another process.
  */
 export interface Hold {
   readonly holdId: string;
@@ -114,7 +114,7 @@ export abstract class PayerDecorator implements Payer {
   }
 }
 
-/** Another request has the hold with this id, and is running or has ended. Serving this request would be free. */
+/** Another request has the hold with this id, which is still open. Serving this request would be free. */
 export class HoldAlreadyExistsError extends Error {
   override readonly name = 'HoldAlreadyExistsError';
 }

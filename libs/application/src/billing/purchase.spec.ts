@@ -128,7 +128,7 @@ describe('a purchase', () => {
     expect(alarms).toEqual([]);
   });
 
-  test('records the model, the creditor and the provider’s response id in each attempt', async () => {
+  test('records the model, the creditor and the provider’s response id in the attempt', async () => {
     const { purchase } = begin();
     const failure = new UpstreamError('invalid_request', 'no', { status: 400, deliveredText: '', vendorId: 'gen-2' });
     await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);

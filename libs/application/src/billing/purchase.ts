@@ -25,7 +25,7 @@ import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
 import { canFallBack, isRetryable, toAttemptOutcome } from './retry-policy.ts';
 import type { CallResult, EndpointResponse, StreamResult, UpstreamCall } from './upstream-call.ts';
 
-/** Maximum calls to one endpoint, including the first. */
+/** Maximum attempts of one call to an endpoint, including the first. */
 const MAX_ATTEMPTS = 3;
 const MIN_BACKOFF_MS = 50;
 /** A provider that requests a longer pause is not retried. */
@@ -114,14 +114,14 @@ export class Purchase {
   }
 
   /**
-   * Extends a partial hold to the final price if usage after the last count exceeds it. What the payer cannot pay
-   * becomes an overrun.
+   * Extends a partial hold if the final price exceeds it, for example because of usage after the last count. What the
+   * payer cannot pay becomes an overrun.
    */
   async extendHoldToPrice({ price }: Charge): Promise<void> {
     const { amount } = this.hold;
     const due = money.parseJsonAmount(price);
     if (due <= amount) return;
-    // Errors are ignored here: if the hold has ended, settling it fails as well.
+    // Errors are ignored here: settling then charges at most what is still held.
     await this.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: due }).catch(() => {});
   }
 

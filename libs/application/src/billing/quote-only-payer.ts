@@ -2,7 +2,7 @@ import type { Query } from '#domain';
 import { type PicoUsd, ZERO_USD } from '#kernel';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
 
-/** Thrown instead of holding money, before any provider is called. Has the price of the unpaid request. */
+/** Thrown instead of holding money, before any provider is called. `price` is the maximum price of the request. */
 export class PaymentRequiredError extends Error {
   override readonly name = 'PaymentRequiredError';
 

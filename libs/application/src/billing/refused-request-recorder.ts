@@ -27,7 +27,7 @@ export class RefusedRequestRecorder {
     private readonly reportError: Runtime['reportError'],
   ) {}
 
-  /** Returns a payer that records the rejections of this payer before it throws them. */
+  /** Returns a payer that records the rejections of `payer` before it throws them. */
   wrapPayer(payer: Payer, caller: Caller): Payer {
     return new RecordingPayer(payer, async (request, { code, details: { until = '' } }) => {
       if (INSUFFICIENT_FUNDS_CODES.has(code)) await this.record(request, caller, code);

@@ -26,7 +26,8 @@ export interface ByteWriter extends StreamWriter {
  * Forwards bytes until the end, or until no one receives them. Once the first byte has arrived, the provider invoices
  * all of them.
  * @returns the failure that interrupted the stream if the client owes the response anyway, otherwise undefined
- * @throws UpstreamError if the client owes nothing: the provider did not deliver, and the client was not too slow
+ * @throws UpstreamError if the client owes nothing: no byte has arrived, or the provider failed although the client was
+ *   still connected and not too slow
  */
 export async function relayBytes(
   { bytes, mediaType }: ProviderByteStream,

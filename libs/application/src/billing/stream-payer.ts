@@ -70,7 +70,7 @@ export abstract class StreamPayer implements Payer {
     );
     const settled = events.find((event) => event.type === 'HoldSettled');
     if (settled) return money.parseJsonAmount(settled.data.charged);
-    // An earlier attempt of the same command settled the hold, and its response was lost.
+    // If nothing is appended although the hold is settled, an earlier attempt settled it and its response was lost.
     const isSettled = events.length === 0 && getHoldResolution(hold.holdId, state) === 'settled';
     return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
   }

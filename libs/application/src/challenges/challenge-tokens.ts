@@ -42,7 +42,7 @@ export class ChallengeTokens {
     this.rootKeys = secrets.derivePurposeKeys('countinghouse L402 tokens');
   }
 
-  /** Returns a macaroon of version 2 in standard base64, as all clients expect it. */
+  /** Returns a macaroon of version 2 in standard base64, as clients expect it. */
   create({ id, paymentHash, request, usableUntil }: ChallengeTokenClaims, location: string): string {
     const version = Buffer.alloc(VERSION_BYTES);
     const identifier = Buffer.concat([version, Buffer.from(paymentHash, 'hex'), Buffer.from(id, 'base64url')]);
@@ -119,7 +119,7 @@ function encodeVarint(value: number): readonly number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...encodeVarint(value >>> 7)];
 }
 
-/** Whether a token is for the challenge with these terms, without conditions that a holder has added. */
+/** Whether a token is for the challenge with these terms, and has no conditions other than theirs. */
 export function matchesChallenge({ id, paymentHash, conditions }: DecodedToken, terms: ChallengeTokenClaims): boolean {
   const expected = toConditions(terms);
   return (

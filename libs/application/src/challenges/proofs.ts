@@ -104,8 +104,8 @@ export class ProofVerifier {
   }
 
   /**
-   * Whether the candidate matches the issued challenge. A parameter that the client omits is assumed to be the issued
-   * one. If the client sends `request`, the id decides: it is an HMAC over all parameters.
+   * Whether the candidate matches the issued challenge. A parameter that the client omits is assumed to have the
+   * expected value. If the client sends `request`, the id decides: it is an HMAC over all parameters.
    */
   private matchesIssued(
     candidate: EchoedChallenge | DecodedToken,

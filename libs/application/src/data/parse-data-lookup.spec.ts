@@ -70,7 +70,7 @@ describe('a body', () => {
     expect(refusal(() => get(JSON.parse('{"id":"1","__proto__":"1"}')))).toBe('__proto__ is not allowed');
   });
 
-  test('cannot set the fields that the entry sets, in any spelling', () => {
+  test('cannot set the fields that the entry sets, even in another spelling', () => {
     expect(sent({ stream: true, Stream: true, ſtream: true, 'stream[]': true })).toEqual({
       ...{ query: 'x', numResults: 5, stream: false },
     });
@@ -113,7 +113,7 @@ describe('a body', () => {
     expect(refusal(() => post(body))).toBe('The body must be a JSON object');
   });
 
-  test('has no fields if it is missing', () => {
+  test('is treated as an empty object if it is missing or null', () => {
     expect(refusal(() => post(undefined))).toBe('query is required');
     expect(refusal(() => post(null))).toBe('query is required');
   });
@@ -171,9 +171,9 @@ describe('a query', () => {
     [{ ['x'.repeat(300)]: '' }, /^Names of parameters/],
     ...['', '.', '..', 'a/b', 'a%2fb', 'a?b', 'a#b', 'a b', 'ü', 'x'.repeat(257)].map((id): [object, RegExp] => [
       { id },
-      /^id must consist of letters/,
+      /^id must consist of 1 to 256 letters/,
     ]),
-    [{ id: ['1', '2'] }, /^id must consist of letters/],
+    [{ id: ['1', '2'] }, /^id must consist of 1 to 256 letters/],
     [{ id: undefined }, /^id is required/],
   ])('is rejected with %j', (more, message) => {
     expect(refusal(() => get({ id: '1', ...more }))).toMatch(message);

@@ -83,7 +83,7 @@ function fillPath(template: string, fields: JsonObject): { readonly path: string
     if (typeof text !== 'string' || !PATH_SEGMENT.test(text))
       throw new InvalidRequestError(
         400,
-        `${name} must consist of letters, digits, dots, hyphens and underscores`,
+        `${name} must consist of 1 to 256 letters, digits, dots, hyphens and underscores, not only of dots`,
         name,
       );
     used.add(name);

@@ -138,7 +138,7 @@ export interface CompletionStream {
   vendorId(): string | undefined;
   /** All generated text, including what was not forwarded. */
   getDeliveredText(): string;
-  /** Upper bound of the tokens in that text. Cheap enough to be called for every event. */
+  /** Upper bound of the tokens in the generated text. Cheap enough to be called for every event. */
   getMaxGeneratedTokens(): number;
   /** Whether any generated text was forwarded. */
   hasForwarded(): boolean;

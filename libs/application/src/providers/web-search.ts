@@ -1,4 +1,4 @@
-/** A web search during a completion, by the gateway or by the provider. */
+/** A web search that the gateway makes during a completion. */
 export interface SearchQuery {
   readonly query: string;
   readonly maxResults: number;

@@ -13,7 +13,7 @@ const MIN_MEASURED_TOKENS = 16;
 const TYPICAL_TOKENS_PER_SECOND = 60;
 /** Faster output was generated before it was sent, so it does not show how fast the model reasons. */
 const MAX_TOKENS_PER_SECOND = 300;
-/** Time to the first byte without reasoning, for endpoints without a measurement. */
+/** Time to the first byte without reasoning, for endpoints whose entry in the catalogue has no latency. */
 const TYPICAL_LATENCY_MS = 1_000;
 
 /** Failures that do not count against an endpoint. */
@@ -97,9 +97,9 @@ export class EndpointHealth {
   }
 
   /**
-   * Records a failure. The endpoint is avoided for longer with each failure, and at least for as long as it requested.
-   * Only its own failures count: a caller who can make the gateway fail must not move all requests to a more expensive
-   * endpoint.
+   * Records a failure. The endpoint is avoided for longer with each failure in a row, up to a minute, and at least for
+   * as long as it requested. Only its own failures count: a caller who can make the gateway fail must not move all
+   * requests to a more expensive endpoint.
    */
   recordFailure(model: Model, endpoint: Endpoint, { code, retryAfterSeconds, isInternal }: UpstreamError): void {
     if (isInternal || IGNORED_FAILURE_CODES.has(code)) return;

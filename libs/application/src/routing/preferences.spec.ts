@@ -82,14 +82,14 @@ test.each([
   ['v/private', { sort: 'price', zdr: false }, { sort: 'price', zdr: true }],
   ['v/through', { sort: 'price' }, { sort: 'price' }],
 ])(
-  'requires zero data retention of a router for the zdr tier in the web application: %s, %j',
+  'requires zero data retention for the web application if the model is in the zdr tier: %s, %j',
   (name, given, expected) => {
     expect(sent(name, given, { ...API, source: 'ui' })).toEqual(expected);
   },
 );
 
 test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
-  'handles %s like any other suffix and model name',
+  'forwards %s as a suffix, and rejects it as a model name',
   (name) => {
     expect(resolveModel(`v/direct:${name}`, catalogue)).toMatchObject({ sort: undefined, forwardedSuffix: `:${name}` });
     expect(() => resolveModel(name, catalogue)).toThrow('does not exist');

@@ -216,7 +216,7 @@ function parseNumber(value: unknown, field: string): number {
 
 /**
  * Returns the body with the enforced routing in its `provider` object, so that a router does not undo what is enforced
- * here. The sort of a suffix is added as well. Most bodies are returned unchanged.
+ * here. The sort of a suffix is added as well. If there is nothing to add, returns the same body.
  */
 export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   body: B,

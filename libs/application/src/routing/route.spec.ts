@@ -107,7 +107,7 @@ describe('routing', () => {
     ['calls only the cheapest endpoint without preferences, so at the listed price', {}, ['beta']],
     ['calls the cheapest endpoint that can serve the request', { usesTools: true, model: 'v/handless' }, ['alpha']],
     [
-      'calls only the cheapest endpoint, whichever fields it supports',
+      'calls only the cheapest endpoint, even if it does not support a field',
       { fields: ['tools'], model: 'v/handless' },
       ['beta'],
     ],
@@ -169,8 +169,8 @@ describe('routing', () => {
       { model: 'v/private', source: 'ui' },
       ['alpha'],
     ],
-    ['calls any endpoint for the web application outside the zdr tier', { source: 'ui' }, ['beta']],
-    ['calls any endpoint for the API, also in the zdr tier', { model: 'v/private' }, ['beta']],
+    ['calls an endpoint that retains data for the web application outside the zdr tier', { source: 'ui' }, ['beta']],
+    ['calls an endpoint that retains data for the API, also in the zdr tier', { model: 'v/private' }, ['beta']],
     ['calls only endpoints that collect nothing', { provider: { data_collection: 'deny' } }, ['gamma-cloud', 'alpha']],
     ['calls only endpoints with a listed quantization', { provider: { quantizations: ['fp8', 'fp16'] } }, ['alpha']],
     [
@@ -257,11 +257,11 @@ describe('routing', () => {
       ['beta', 'gamma-cloud', 'alpha'],
     ],
     [
-      'calls no endpoint above a maximum price of a request',
+      'calls endpoints without a price per request if that price is limited to 0',
       { provider: { max_price: { request: 0 } } },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
-    ['ignores a suffix for a pinned model', { model: 'v/pinned:nitro' }, ['alpha']],
+    ['calls the pinned endpoint of a model with a suffix', { model: 'v/pinned:nitro' }, ['alpha']],
     [
       'drops zdr for a web search if the model’s rules say so',
       { model: 'v/searching', provider: { zdr: true }, searchesWeb: true },
@@ -343,7 +343,7 @@ describe('a request without a suitable endpoint', () => {
     ['a provider that does not serve the model', { provider: { only: ['delta'] } }],
     ['an order without a provider of the model', { provider: { order: ['delta'], allow_fallbacks: false } }],
     ['a required field that no endpoint supports', { fields: ['top_k'], provider: { require_parameters: true } }],
-  ])('is rejected with the reasons of its endpoints: %s', (_, given) => {
+  ])('is rejected with the reason of its first endpoint: %s', (_, given) => {
     expect(() => order(given)).toThrow(InvalidRequestError);
     expect(() => order(given)).toThrow(/No endpoints found for v\/\w+: alpha /);
   });

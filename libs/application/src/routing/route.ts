@@ -46,7 +46,7 @@ export function listSetFields(
 }
 
 export interface SelectedRoute {
-  /** At least one. An endpoint is called if all endpoints before it failed before their first byte. */
+  /** At least one. An endpoint is called only if all endpoints before it failed before their first byte. */
   readonly endpoints: readonly Endpoint[];
   /** Why an endpoint is not called, by slug. */
   readonly exclusionReasons: Readonly<Record<string, string>>;
@@ -97,7 +97,7 @@ export function selectRoute(request: RouteRequest): SelectedRoute {
   const loadShares = calculateLoadShares(ranked, preferences, request.randomValue);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = loadShares ? moveChosenFirst(inOrder, loadShares) : inOrder;
-  // Without fallbacks, the listed endpoints are called in the order of the list; without a list, only the first one.
+  // Without fallbacks, only the endpoints of the order may be called; without an order, only the first endpoint.
   if (preferences.allowFallbacks || preferences.order.length > 0)
     return { endpoints, exclusionReasons, loadShares, zdr };
   for (const { slug } of endpoints.slice(1)) exclusionReasons[slug] = 'is a fallback, and fallbacks are not allowed';

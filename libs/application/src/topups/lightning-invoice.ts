@@ -51,7 +51,7 @@ export function verifyInvoice(invoice: string, { msat, paymentHash, now }: Expec
     expiresAt > now;
   if (isExpected)
     return { expiresAt, paymentHash: hash, network: NETWORKS.find(([begins]) => begins.test(invoice))?.[1] };
-  throw new UpstreamError('upstream_error', 'The Lightning node created an invoice that differs from the request');
+  throw new UpstreamError('upstream_error', 'The Lightning invoice has expired or differs from the request');
 }
 
 function decodeSections(invoice: string): ReadonlyMap<string, unknown> {

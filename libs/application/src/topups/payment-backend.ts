@@ -109,8 +109,8 @@ export class PaymentBackendRegistry {
   }
 
   /**
-   * Returns the payment backend of a method: the one that the operator chose, or else the first configured one of the
-   * method; undefined if that one is not configured.
+   * Returns the payment backend of a method: the one that the operator chose or, without a choice, the first of the
+   * method's that is configured. Returns undefined if the chosen one, or each one of the method, is not configured.
    */
   findForMethod({ method, backends }: PaymentMethod): PaymentBackend | undefined {
     const chosen = this.backendByMethod[method];

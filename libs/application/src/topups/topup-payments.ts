@@ -48,7 +48,7 @@ export class TopupPayments {
 
   /**
    * Returns the value at the market rate. A payment that arrives in time is worth the requested amount, so it does not
-   * wait for a rate.
+   * wait for a rate: undefined if there is none, or the coin has a fixed rate.
    */
   private async getMarketValue(query: PaymentsQuery, payment: ReportedPayment) {
     const { coin: code } = query;

@@ -206,7 +206,7 @@ describe('a report of a payment backend', () => {
   const rate = fc.constantFrom('0.000000000001', '1', '999999999999.999999999999');
 
   test.each(coins.map((coin) => [coin.code, coin] as const))(
-    'is rejected or becomes events that fit in every read model: %s',
+    'is rejected, or becomes events of under 4,096 characters with amounts of at most 36 digits: %s',
     async (_, coin) => {
       const offered = { getCoin: () => coin } as unknown as PaymentMethods;
       await fc.assert(

@@ -39,7 +39,7 @@ describe('a body', () => {
     'data: [DONE]',
   ];
 
-  test.each(['\n\n', '\r\n\r\n'])('has the same events however it is split, if events end with %j', (end) => {
+  test.each(['\n\n', '\r\n\r\n'])('has the same events if split at random places and events end with %j', (end) => {
     const body = events.map((event) => event.replaceAll('\n', end.slice(end.length / 2)) + end).join('');
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: body.length }), { maxLength: 12 }), (cuts) => {
@@ -55,7 +55,7 @@ describe('a body', () => {
   test.each([
     ['of one line', 'x'.repeat(1_000)],
     ['of many lines', `data: ${'x'.repeat(992)}\n\r`],
-  ])('is parsed in linear time if it has an event of 16 MB %s', (_, piece) => {
+  ])('is parsed within 2 seconds if it has an event of 16 MB %s', (_, piece) => {
     const timeFor = (pieces: number) => {
       const reader = new SseParser();
       const began = performance.now();

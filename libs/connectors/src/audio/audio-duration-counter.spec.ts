@@ -34,19 +34,19 @@ function expectAbout(milliseconds: number | undefined, seconds: number): void {
 }
 
 describe.each(AUDIO_FORMATS)('a recording as %s', (format) => {
-  test('has its true duration', async () => {
+  test('has its true duration within 100 ms', async () => {
     expectAbout((await counted(createAudioFile(format, { seconds: 12 })))?.milliseconds, 12);
   });
 
-  test('has its true duration if its metadata specifies a tenth of it or ten times as much', async () => {
+  test('has its true duration within 100 ms if its metadata specifies a tenth of it or ten times as much', async () => {
     for (const claims of [0.1, 10])
       expectAbout((await counted(createAudioFile(format, { seconds: 12, claims })))?.milliseconds, 12);
   });
 
-  test('has at least the duration of its remaining data, or is not a recording, if it is truncated', async () => {
+  test('has at least 0.55 of its duration, or is not a recording, if 0.6 of its bytes remain', async () => {
     const whole = createAudioFile(format, { seconds: 12 });
     const recording = await counted(whole.subarray(0, Math.floor(whole.length * 0.6)));
-    // In a truncated MP4 file the tables are missing, or list missing samples: the result is undefined, or too long.
+    // The tables of a truncated MP4 file are missing or list missing samples, so the result is undefined or too long.
     if (recording) expect(recording.milliseconds).toBeGreaterThanOrEqual(12_000 * 0.55);
   });
 });
@@ -115,7 +115,7 @@ describe('frames of MPEG audio', () => {
     expectAbout(milliseconds, 12);
   });
 
-  test('are counted correctly if their content is noise', async () => {
+  test('are counted once if their content is noise', async () => {
     const noise = Buffer.alloc(5_000_000);
     for (let i = 0, state = 1; i < noise.length; i++) {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -138,7 +138,7 @@ describe('a WAV file', () => {
     expectAbout(milliseconds, 48);
   });
 
-  test('is not a recording in an unsupported codec', async () => {
+  test('is not a recording if its codec is not supported', async () => {
     const unknown = Buffer.from(wave);
     unknown.writeUInt16LE(0xf1ac, 20);
     expect(await counted(unknown)).toBeUndefined();
@@ -149,14 +149,14 @@ describe('a WAV file', () => {
     ['GSM', 0x31, 12 * 2 * 8_000 * (320 / 65 / 8_000)],
     ['IMA ADPCM', 0x11, 12 * 4],
     ['A-law', 6, 24],
-  ])('has the duration that %s encodes', async (_, tag, seconds) => {
+  ])('has the duration that its data has in the codec %s', async (_, tag, seconds) => {
     const other = Buffer.from(wave);
     other.writeUInt16LE(tag, 20);
     const file = tag === 0x55 ? Buffer.concat([other.subarray(0, 44), createAudioFile('mp3', { seconds })]) : other;
     expectAbout((await counted(file))?.milliseconds, seconds);
   });
 
-  test('has the duration by its bits per sample even if its block size and byte rate are too large', async () => {
+  test('has the duration that its bits per sample imply if its block size and byte rate are too large', async () => {
     const lying = Buffer.from(wave);
     lying.writeUInt16LE(400, 32);
     lying.writeUInt32LE(8_000_000, 28);
@@ -179,7 +179,7 @@ describe('an MP4 file', () => {
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
-  test('has the samples of all of its fragments, and an oversized sample counts as several', async () => {
+  test('has the samples of both of its fragments, and an oversized sample counts as several', async () => {
     const file = createAudioFile('m4a', { seconds: 10 });
     const table = file.indexOf('stsz');
     const samples = file.readUInt32BE(table + 12);
@@ -194,13 +194,13 @@ describe('an MP4 file', () => {
     expect(large?.milliseconds).toBeGreaterThan(20_000);
   });
 
-  test('has packets of the maximum duration in an unknown codec', async () => {
+  test('has packets of the maximum duration if its codec is unknown', async () => {
     const file = createAudioFile('m4a', { seconds: 10 });
     file.write('what', file.indexOf('mp4a', file.indexOf('stsd')), 'latin1');
     expect((await counted(file))?.milliseconds).toBeGreaterThan(400 * 8_000);
   });
 
-  test('has the duration of all samples that fit into one oversized sample', async () => {
+  test('has at least the duration of the samples that fit into one oversized sample', async () => {
     const file = createAudioFile('m4a', { seconds: 60 });
     const at = file.indexOf('stsz');
     const bytes = 400 * 1_000;
@@ -235,7 +235,7 @@ describe('an MP4 file', () => {
   /** AAC-LC at 8 kHz. */
   const AAC = '031900010004114015000000000000000000000000050215880000';
 
-  test('has the duration of its longest track, even if another one is MP3', async () => {
+  test('has at least the duration of its longest track, even if another one is MP3', async () => {
     const bytes = file(
       track('mp4a', { samples: 1_000, size: 100, esds: AAC }),
       track('mp4a', { samples: 1, size: 417, esds: MP3 }),
@@ -256,13 +256,13 @@ describe('an MP4 file', () => {
     },
   );
 
-  test('has the duration of all AC-3 frames in one sample', async () => {
+  test('has at least the duration of all AC-3 frames in one sample', async () => {
     const { milliseconds = 0 } = (await counted(file(track('ac-3', { samples: 1, size: 128 * 1_000 })))) ?? {};
     expect(milliseconds).toBeGreaterThanOrEqual(32_000);
   });
 
-  test('has the maximum duration if its sample description is ambiguous', async () => {
-    // The stream number is 0x0400: a reader that searches for the next 4 finds 96 kHz in bytes that no decoder reads.
+  test('has at least the longer duration if its sample description can be read in two ways', async () => {
+    // The stream number is 0x0400: a reader that searches for the next 4 finds 96 kHz where decoders find 8 kHz.
     const two = `03290400401140150${'0'.repeat(17)}0502100800000411401500${'0'.repeat(20)}05021588`;
     const bytes = file(track('mp4a', { samples: 1_000, size: 200, esds: two }));
     const { milliseconds = 0 } = (await counted(bytes)) ?? {};
@@ -283,7 +283,7 @@ test.each([
   expect(await counted(bytes)).toBeUndefined();
 });
 
-test('a full queue rejects further recordings with retry-after', async () => {
+test('a queue of 100 recordings rejects another one with a retry delay, and accepts one when it is empty', async () => {
   const file = path.join(directory, 'waiting');
   await writeFile(file, createAudioFile('mp3', { seconds: 1 }));
   const answers = await Promise.allSettled(Array.from({ length: 101 }, () => lengths.measure(file)));
@@ -292,7 +292,7 @@ test('a full queue rejects further recordings with retry-after', async () => {
   expect(await lengths.measure(file)).toBeDefined();
 });
 
-test('a corrupt file does not prevent the measurement of the next one', async () => {
+test('corrupt files have a positive integer as duration or none, and a valid file after them is measured', async () => {
   const whole = new Map(AUDIO_FORMATS.map((format) => [format, createAudioFile(format, { seconds: 2 })]));
   const spoilt = fc.array(fc.tuple(fc.nat(900), fc.nat(255)), { minLength: 1, maxLength: 12 });
   const cut = fc.double({ min: 0, max: 1, noNaN: true });

@@ -7,7 +7,7 @@ parentPort?.on('message', async (path: string) => {
   parentPort?.postMessage(await measureFile(path));
 });
 
-/** Returns undefined for any error, such as a file with too many tracks: it is not accepted as a recording. */
+/** Returns undefined for any error, such as too many tracks: the file is then not accepted as a recording. */
 async function measureFile(path: string) {
   try {
     return measureRecording(await readFile(path));

@@ -5,9 +5,9 @@ import { MAX_OPUS_MS } from './opus.ts';
 
 export interface SampleLength {
   readonly milliseconds: number;
-  /** Maximum size of one sample. A larger one may contain several samples. */
+  /** Size above which a sample may contain several samples of this duration; for PCM, the size of one sample. */
   readonly bytes: number;
-  /** Uncompressed: the number of samples is limited by the size of the file, whatever its tables specify. */
+  /** Uncompressed: the number of samples is calculated from the size of the file, not read from its tables. */
   readonly isPcm?: boolean;
 }
 
@@ -69,8 +69,8 @@ function parsePcmLength(type: string, entry: Buffer): SampleLength | undefined {
 }
 
 /**
- * Returns undefined for codecs other than AAC and MPEG audio, and for an unusual description, which decoders may read
- * differently.
+ * Returns undefined for codecs other than AAC and MPEG audio, and for an unusual description, because decoders may
+ * interpret it differently.
  */
 function parseMp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
   const content = findDecoderConfig(entry);
@@ -131,7 +131,7 @@ function parseAlacLength(entry: Buffer): SampleLength | undefined {
   return { milliseconds: (samples / Math.min(...rates)) * 1_000, bytes: ANY_SIZE };
 }
 
-/** Returns the offset after the size of a descriptor, which has up to four bytes. */
+/** Returns the offset after the size field of a descriptor. The field has up to four bytes. */
 function skipSize(bytes: Buffer, start: number): number {
   let at = start;
   while (((bytes[at] ?? 0) & 0x80) !== 0 && at < start + 3) at += 1;

@@ -60,7 +60,7 @@ function listSampleLengths(entries: Buffer) {
   return [...readBoxes(entries)].map(({ type, start, end }) => parseSampleLength(type, entries.subarray(start, end)));
 }
 
-/** Returns a duration for each sample description of the track, because a decoder may use any of them. */
+/** Returns the durations according to the sample descriptions of the track, because a decoder may use any of these. */
 function calculateDurations(
   { id, entries, samples, bytes }: Track,
   fragments: Fragments,
@@ -74,7 +74,7 @@ function calculateDurations(
     if (length === 'mpeg') return length;
     if (!length) return Math.max(total * MAX_PACKET_MS, (size / MIN_BYTES_PER_SECOND) * 1_000);
     if (length.isPcm) return (fileSize / length.bytes) * length.milliseconds;
-    // A sample that is larger than the codec allows may contain several samples.
+    // If the samples are larger than `length.bytes` on average, they may contain further samples.
     return Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
   });
 }

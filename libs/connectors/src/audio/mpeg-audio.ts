@@ -69,11 +69,10 @@ function parseFrameHeader(second: number, third: number): FrameHeader | undefine
 }
 
 /**
- * Returns the maximum duration in milliseconds; 0 if the first two of its parts have no frame. It is the sum of three
- * parts:
+ * Returns the maximum duration in milliseconds: the sum of three parts, or 0 if the first two contain no frame.
  * - The consecutive frames from the first one on, which every decoder plays.
- * - Before and after them, the longest selection of frames that do not overlap. Each of these frames must be followed
- *   by another frame of its stream within `MAX_GAP_BYTES`, or by the end.
+ * - Before and after them, the longest selection of frames that do not overlap. The next frame header of the same
+ *   stream, or the end of the data, must come at most `MAX_GAP_BYTES` after the end of each of these frames.
  * - All other data except leading tags and `MAX_OVERHEAD_BYTES`, by its size, because it may be audio in another codec.
  */
 export function measureMpegMs(bytes: Uint8Array): number {
@@ -86,7 +85,10 @@ export function measureMpegMs(bytes: Uint8Array): number {
   return duration === 0 ? 0 : Math.ceil(duration / 1_000 + (uncoveredBytes / MIN_BYTES_PER_SECOND) * 1_000);
 }
 
-/** Returns the range of consecutive frames of one stream after the tags; an empty range if there are too few. */
+/**
+ * Returns the range of consecutive frames of one stream after the tags and zeros. The range is empty if it has fewer
+ * than `LEADING_FRAMES` frames and more than a trailing tag follows.
+ */
 function findConsecutiveFrames(bytes: Uint8Array, tags: number): { from: number; to: number; duration: number } {
   const from = skipZeros(bytes, tags);
   const stream = getFrameHeader(bytes, from)?.stream;
@@ -113,7 +115,7 @@ function getFrameHeader(bytes: Uint8Array, at: number): FrameHeader | undefined 
 interface Reading {
   /** Microseconds. */
   readonly duration: number;
-  /** The maximum bytes that frames can cover; not necessarily the frames of `duration`. */
+  /** The maximum number of bytes that frames can cover; not necessarily the frames of `duration`. */
   readonly covered: number;
 }
 
@@ -153,8 +155,8 @@ function findMaxReading(bytes: Uint8Array): Reading {
 }
 
 /**
- * Whether consecutive frames of one stream follow the tags: at least `LEADING_FRAMES`, or all data up to the end.
- * Decoders detect the format again after tags, so they play any other format that follows them.
+ * Whether consecutive frames of one stream follow the tags and zeros: at least `LEADING_FRAMES`, or all data except a
+ * trailing tag. Tags alone do not suffice, because decoders also play other formats that follow tags.
  */
 export function isMpegAudio(bytes: Uint8Array): boolean {
   let at = skipZeros(bytes, skipTags(bytes));
@@ -168,7 +170,7 @@ export function isMpegAudio(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Returns the distance to the next identical frame header, but at most `MAX_FRAME_BYTES`. */
+/** Returns the distance to the next header with the same first three bytes, but at most `MAX_FRAME_BYTES`. */
 function findFreeFormatLength(bytes: Uint8Array, at: number, kind: FrameHeader): number {
   let next = at + 1;
   while (next < at + MAX_FRAME_BYTES && getFrameHeader(bytes, next) !== kind) next += 1;

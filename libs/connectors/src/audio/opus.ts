@@ -13,5 +13,5 @@ export function measureOpusPacketMs(packet: Uint8Array): number {
   return Math.min((FRAME_MS[head >> 3] as number) * frames, MAX_OPUS_MS);
 }
 
-/** A block of 65,536 samples at 8 kHz: no packet of any codec is longer. */
+/** The duration that is assumed for a packet if it cannot be calculated: a block of 65,536 samples at 8 kHz. */
 export const MAX_PACKET_MS = (65_536 / 8_000) * 1_000;

@@ -79,8 +79,8 @@ function addBlock(block: Buffer, packets: Map<number, Packets>): void {
 }
 
 /**
- * Each Vorbis packet may be a long block, half of which is new audio. A packet of any other codec except Opus may have
- * the maximum duration.
+ * Each Vorbis packet may be a long block, half of which is new audio. A packet of any other codec except Opus, or of
+ * Vorbis without valid settings, may have the maximum duration.
  */
 function calculateMilliseconds({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
@@ -99,7 +99,7 @@ interface Element {
 }
 
 /**
- * Yields all elements in order. After invalid data, or a leaf of unknown size, reading continues at the next cluster.
+ * Yields the elements in order. After invalid data, or a leaf of unknown size, reading continues at the next cluster.
  */
 function* readElements(file: Buffer): Generator<Element> {
   for (let at = 0; at >= 0 && at < file.length; ) {

@@ -14,7 +14,8 @@ import {
 import { isFileNumber, isHourExpired, resolveHourName, toHourName } from './names.ts';
 
 /**
- * Each file starts with its media type, padded with spaces to this length, so that type and content appear together.
+ * Each file starts with its media type, padded with spaces to this length, so that one rename publishes both type and
+ * content.
  */
 const HEAD_BYTES = 128;
 const HEAD_END = '\n';

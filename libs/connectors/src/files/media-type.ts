@@ -21,7 +21,7 @@ const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   ...['audio/mpeg', 'audio/mp4', 'audio/wav', 'audio/ogg', 'audio/flac', 'audio/aac'],
 ]);
 
-/** @returns undefined for an unsupported type */
+/** @returns undefined for an unknown or unsupported type */
 export async function detectMediaType(bytes: Uint8Array): Promise<string | undefined> {
   return toSupportedType(await fileTypeFromBuffer(bytes).catch(() => undefined));
 }

@@ -54,7 +54,7 @@ test('a file that is larger than one part is stored and read completely', async 
   expect(Buffer.concat(read).equals(Buffer.concat(pieces))).toBe(true);
 });
 
-test('an object has its expiry hour in its key', async () => {
+test('the key of an object starts with its expiry hour', async () => {
   const bucket = `bucket-${stores.length}`;
   const store = await open();
   const id = generateFileId('gen', Date.parse('2026-11-22T13:10:00Z'));

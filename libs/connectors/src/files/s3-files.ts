@@ -144,7 +144,8 @@ export class S3Files extends FileStore {
   }
 
   /**
-   * Deletes objects one by one, because a bulk deletion needs a checksum that not all services compute in the same way.
+   * Deletes each object with its own request. A bulk deletion needs a checksum that not all services compute in the
+   * same way.
    * @param shouldRemove undefined skips the object; false skips it and all later ones
    * @returns the number of ids whose objects were deleted
    */

@@ -3,8 +3,8 @@ import { ByteAccumulator, UpstreamError } from '#application';
 import { type Headers, MAX_ERROR_BYTES } from './stream-relay.ts';
 
 /**
- * Limit of a buffered response with a success status; a longer one fails with `answer_too_long`. The longest are
- * embeddings (2,048 vectors of 3,072 numbers) and images in base64. Other files are downloaded separately.
+ * Limit of a buffered response that is not an error response; a longer one fails with `answer_too_long`. The longest
+ * are embeddings (2,048 vectors of 3,072 numbers) and images in base64. Other files are downloaded separately.
  */
 export const MAX_RESPONSE_BYTES = 256 * 1024 * 1024;
 
@@ -14,7 +14,10 @@ export interface BufferedBody {
   readonly headers: Headers;
   /** The body as far as it was received. */
   readonly text: string;
-  /** Why the body ended early; undefined if it is complete, or is an error body cut at `MAX_ERROR_BYTES`. */
+  /**
+   * Why the body ended early. Undefined if the body is complete, and for an error body of more than `MAX_ERROR_BYTES`,
+   * whose rest is not read.
+   */
   readonly error: unknown;
 }
 

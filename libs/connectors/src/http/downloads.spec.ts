@@ -1,4 +1,4 @@
-/** Which hosts a URL of a third party can reach, and which it cannot. */
+/** Which hosts the URLs of third parties can lead to, and how downloads fail. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -160,7 +160,7 @@ describe('a URL of a customer', () => {
     expect(dialled).toEqual([]);
   });
 
-  test('is resolved once per request, and the connection is made to the checked address', async () => {
+  test('is fetched from the checked address, and rejected once its hostname resolves to a private one', async () => {
     const answers = [['93.184.215.14'], ['127.0.0.1']];
     const resolve = async () => answers.shift() ?? ['127.0.0.1'];
     expect(await read(await downloads({ resolve }).fetchCustomerUrl('http://rebound.example.com/', limits()))).toBe(
@@ -235,7 +235,7 @@ describe('a URL of a customer', () => {
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
-  test('is aborted at its timeout if its hostname does not resolve', async () => {
+  test('is aborted at its timeout if its hostname is not resolved in time', async () => {
     const never = downloads({ resolve: () => new Promise(() => {}) });
     const failure = await refusalOf(never.fetchCustomerUrl('http://slow.example.com/', limits({ timeoutMs: 20 })));
     expect(failure.reason).toBe('rejected');
@@ -255,7 +255,7 @@ describe('a URL of a customer', () => {
     ).rejects.toThrow(MESSAGE);
   });
 
-  test('closes its connection when its reader stops before the end', async () => {
+  test('has its connection closed when the reader stops before the end of the file', async () => {
     const closed = Promise.withResolvers<void>();
     answer = (_, response) => {
       response.once('close', closed.resolve);
@@ -330,7 +330,7 @@ describe('a file of a provider', () => {
     ['failed', ({ socket }) => void socket.destroy()],
     ['too_large', (_, response) => response.end('x'.repeat(100_001))],
     ['too_large', (_, response) => response.writeHead(200, { 'content-length': '100001' }).write('a')],
-  ])('fails with the reason %s', async (why, answering) => {
+  ])('fails with a reason that follows from the response: %s', async (why, answering) => {
     answer = answering;
     expect((await refusalOf(fetched(`${home()}/`))).reason).toBe(why);
   });

@@ -18,7 +18,7 @@ const MAX_URL_LENGTH = 8_192;
 const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': USER_AGENT };
 /**
  * Failures of a customer's URL before its file arrives are reported after a multiple of this time, so that their timing
- * does not reveal which step failed.
+ * does not reveal which step failed. Only a download that the caller aborts fails at once.
  */
 const FAILURE_STEP_MS = 500;
 
@@ -27,7 +27,10 @@ export interface DownloadOptions {
   readonly providers: ReadonlyMap<string, { readonly baseUrl: string }>;
   readonly connectTimeoutMs: number;
   readonly idleTimeoutMs: number;
-  /** Origins that are allowed even with a private address or another port, such as `http://10.0.0.7:8080`. */
+  /**
+   * Origins that are allowed even with a private address or a port other than the default, such as
+   * `http://10.0.0.7:8080`.
+   */
   readonly allowedOrigins: readonly string[];
   readonly resolve?: ResolveHostname;
   readonly createAgent?: typeof createPinnedAgent;
@@ -169,7 +172,7 @@ class Connection {
       this.discard(response);
       throw error;
     }
-    // A response that the caller never reads is closed by its timeout.
+    // A response that the caller never reads is closed at the timeout, or when the download is aborted.
     const abandon = () => this.discard(response);
     signal.addEventListener('abort', abandon, { once: true });
     const onEnd = () => {
@@ -208,7 +211,7 @@ function findResponseError(
   headers: HttpResponse['headers'],
   maxBytes: number,
 ): DownloadError | undefined {
-  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file no longer exists', 'not_found');
+  if (NOT_FOUND_STATUSES.has(status)) return new DownloadError('The file does not exist', 'not_found');
   if (status !== 200) return new DownloadError(`The host of the file responded with status ${status}`, 'failed');
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity') return new DownloadError('The file is compressed, which was not requested', 'rejected');

@@ -1,5 +1,5 @@
 /**
- * Selects what is sent to a provider: the last step before the network, for all protocols. Providers bill for tools,
+ * Selects what `JsonHttpClient` sends to a provider, as the last step before the network. Providers bill for tools,
  * content parts and fields of their own that the price list does not cover. Only listed fields are sent, whatever a
  * caller or the catalogue specifies. Other fields are dropped. A tool or content part that is not listed is rejected by
  * name, because dropping it would change the response without notice.
@@ -52,7 +52,7 @@ export const allowEach =
   };
 
 /**
- * Filters an object by its `type` and rejects types that are not listed. A scalar is sent unchanged.
+ * Filters an object by its `type`. Rejects types that are not listed, and arrays. A scalar is sent unchanged.
  * @param subject names these objects in error messages, such as `Tools`
  * @param inferType returns the type of an object without `type`
  */

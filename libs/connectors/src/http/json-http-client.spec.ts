@@ -47,7 +47,7 @@ const whole = (endpoint: JsonHttpClient) => endpoint.post({}, never);
 test.each([
   ['non-streaming', whole],
   ['streamed', stream],
-])('an endless error response is aborted (%s)', async (_, ask) => {
+])('an endless error response fails with the error of its status (%s)', async (_, ask) => {
   const endpoint = await endpointTo((_, response) => {
     response.writeHead(429, { 'retry-after': '7' });
     const write = () => {

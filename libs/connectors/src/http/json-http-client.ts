@@ -15,7 +15,7 @@ export interface HttpEndpointOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** Selects the fields of a request body that are sent. */
   readonly fieldFilter: FieldFilter;
-  /** Maximum idle time of a stream after its first output. */
+  /** Maximum idle time of a stream after its first output, and of an error response to a streaming request. */
   readonly idleTimeoutMs?: number;
   /** Converts a response whose status is not 200. */
   mapErrorResponse?(status: number, headers: Headers, body: string): UpstreamError;
@@ -113,7 +113,7 @@ export class JsonHttpClient {
   }
 }
 
-/** The messages that callers get for a failure, instead of the provider's own message. */
+/** The messages of failures. Callers get them unless the provider's own message is included. */
 export const MESSAGE_REJECTED = 'The provider rejected the request';
 export const MESSAGE_CONTENT_POLICY = 'The request violates the content policy of the provider';
 export const MESSAGE_RATE_LIMITED = 'The provider is limiting requests; retry later';
@@ -152,7 +152,7 @@ export function toUpstreamErrorFromStatus(
  */
 const PUBLIC_ERROR_CODE = /^(?!.*(account|billing|key|quota))[a-z_]{1,64}$/;
 /**
- * Codes for an empty, closed or unknown account of the operator at the provider, with any status:
+ * Codes for an empty, closed or unknown account of the operator at the provider:
  * https://platform.openai.com/docs/guides/error-codes
  */
 const ACCOUNT_ERROR_CODE = /^(account_|billing_|insufficient_quota|invalid_api_key)/;
@@ -177,8 +177,8 @@ function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountErr
 }
 
 /**
- * A connection that is lost during a response does not show that the provider is unreachable, so the code becomes
- * `upstream_error`.
+ * Adds what had arrived. A connection that is lost during a response does not show that the provider is unreachable, so
+ * the code `upstream_unavailable` becomes `upstream_error`.
  */
 function toInterruptedError(
   { code, message, cause }: UpstreamError,

@@ -1,7 +1,7 @@
 /** Parsers for values that a provider reports with its response. They return undefined for implausible values. */
 
 /**
- * Ids of providers have some dozens of characters without a space. Other values are dropped, because ids are stored
+ * Ids of providers have some dozens of characters. Values that do not match are dropped, because ids are stored
  * permanently.
  */
 const PROVIDER_REQUEST_ID = /^[\w.:/+=@~-]{1,200}$/;
@@ -17,7 +17,7 @@ const MAX_COUNT = 100_000_000;
 
 /**
  * Parses a token count from 0 to `MAX_COUNT`, else returns undefined. A provider's miscount must neither use up the
- * customer's hold nor count as that customer's loss.
+ * customer's hold nor count as a cost that the operator absorbed for that customer.
  */
 export function parseTokenCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT
@@ -35,7 +35,11 @@ export function parseSeconds(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
-/** Converts a duration in seconds to milliseconds, rounded up. @returns undefined if it is not a plausible duration */
+/**
+ * Converts a duration in seconds to milliseconds, rounded up. A rest below 0.0005 ms is dropped, because it may be an
+ * error of floating-point arithmetic.
+ * @returns undefined if the duration is not plausible
+ */
 export function parseMilliseconds(seconds: unknown): number | undefined {
   const validSeconds = parseSeconds(seconds);
   return validSeconds === undefined ? undefined : parseTokenCount(Math.ceil(Number((validSeconds * 1_000).toFixed(3))));

@@ -58,7 +58,7 @@ describe('a host', () => {
     expect(await resolvePublicAddresses('[2606:4700::1]', resolving())).toEqual(['2606:4700::1']);
   });
 
-  test('is rejected if any of its addresses is private, or if it has none', async () => {
+  test('is rejected if its hostname or any of its addresses is not public, or if it has no address', async () => {
     await expect(resolvePublicAddresses('relay.wallet.dev', resolving('8.8.8.8', '10.0.0.1'))).rejects.toThrow(
       PrivateAddressError,
     );

@@ -45,8 +45,8 @@ function createBlockList(subnets: readonly (readonly [string, number])[], family
 }
 
 /**
- * Whether an address can be a host of the public internet. IANA's special-purpose, multicast and reserved ranges are
- * excluded.
+ * Whether an address can be a host of the public internet. Multicast and reserved ranges are excluded, and IANA's
+ * special-purpose ranges that are not globally reachable.
  */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {

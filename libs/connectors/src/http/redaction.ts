@@ -8,7 +8,7 @@ const MIN_CHARACTERS = 8;
 const MASK = '*';
 /** Bytes in one base64 group. */
 const GROUP = 3;
-/** How escaped characters start in JSON. */
+/** How the JSON escapes start that can hide characters of a credential. */
 const ESCAPES = ['\\u00', '\\/'];
 
 /**
@@ -62,7 +62,7 @@ export class CredentialRedactor {
 
   /**
    * Masks the credential in a stream, at any chunk boundary: the end of each chunk is held back until the next chunk
-   * has arrived.
+   * has arrived or the stream has ended.
    */
   async *redactChunks(source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     if (this.forms.length === 0) return yield* source;

@@ -4,7 +4,8 @@
 const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 /**
- * Parses `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or `retry-after-ms`, which OpenAI and Azure send.
+ * Parses `retry-after-ms`, which OpenAI and Azure send, or else `Retry-After` in seconds or as a date (RFC 9110,
+ * 10.2.3). A time in the past becomes 0.
  * @returns an empty object if there is no valid value
  */
 export function parseRetryAfter(headers: Readonly<Record<string, unknown>>): { readonly retryAfterSeconds?: number } {

@@ -3,7 +3,8 @@ import type { ProviderHttpResponse } from './provider-request.ts';
 
 /**
  * Returns the audio of a speech response while it arrives.
- * @throws UpstreamError if the response is not audio. Nothing was delivered, but the provider may invoice the call.
+ * @throws UpstreamError if the content type is neither `audio/*` nor `application/octet-stream`. Nothing was delivered,
+ * but the provider may invoice the call.
  */
 export function toSpeechAudio(
   response: ProviderHttpResponse,

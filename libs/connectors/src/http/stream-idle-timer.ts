@@ -38,7 +38,7 @@ export class StreamIdleTimer {
     this.isPaused = isPaused;
   }
 
-  /** @param graceMs time to the first chunk that does not count as idle */
+  /** @param graceMs how much of the time to the first chunk does not count as idle */
   getIdleMs(graceMs: number): number {
     const milliseconds = this.getTotalMs(performance.now());
     return milliseconds - Math.min(this.firstIdleMs ?? milliseconds, graceMs);

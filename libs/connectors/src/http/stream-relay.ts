@@ -18,7 +18,7 @@ export const NO_EVENTS = new Uint8Array();
 /** How long a body may stay open after its end marker. */
 const END_TIMEOUT_MS = 1_000;
 /**
- * How long an aborted response is still read if its receiver was slow. Data that the provider has already sent, such as
+ * How long an aborted response is still read if its receiver was full. Data that the provider has already sent, such as
  * the usage at the end, may then still be unread.
  */
 const CATCH_UP_MS = 1_000;
@@ -54,7 +54,7 @@ export abstract class EventTranslator {
   abstract getDeliveredText(): string;
   /**
    * Returns an upper bound of the generated tokens: at least the number of bytes of the delivered text, because every
-   * token has at least one byte. Called for every chunk of a metered response.
+   * token has at least one byte. It is called for every chunk of a metered response, so it must be fast.
    */
   abstract getMaxGeneratedTokens(): number;
   /** Whether any of the text was forwarded. */
@@ -72,7 +72,8 @@ export abstract class EventTranslator {
 
   /**
    * Processes the next chunk of the body, which may end anywhere; `forward` receives complete events.
-   * @throws UpstreamError if the provider reports an error or an event is too long; earlier events are still forwarded
+   * @throws UpstreamError if the provider reports an error, or an incomplete event is already too long; earlier events
+   * are still forwarded
    */
   accept(chunk: Uint8Array, forward: ForwardEvents): void {
     this.translateEvents(this.reader.read(decodeLatin1(chunk)), forward);
@@ -109,11 +110,14 @@ export abstract class EventTranslator {
 export interface RelayOptions {
   readonly translator: EventTranslator;
   readonly signal: AbortSignal;
-  /** Maximum idle time after the first output. Models reason before it, so until then only `signal` limits the time. */
+  /**
+   * Maximum idle time after the first output, and of an error response. Models reason before the first output, so until
+   * then only `signal` limits the time.
+   */
   readonly idleTimeoutMs: number | undefined;
   /** Converts a response whose status is not 200. */
   mapErrorResponse(status: number, headers: Headers, body: string): UpstreamError;
-  /** @param isStarted whether the response had started before the connection failed */
+  /** @param isStarted whether the response had started before the failure */
   mapConnectionError(error: unknown, isStarted: boolean): UpstreamError;
 }
 
@@ -135,7 +139,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private idleTimeout: NodeJS.Timeout | undefined;
   /** The receiver is full, so the provider is not idle. */
   private isPaused = false;
-  /** The request was aborted; the rest is read only for its usage. */
+  /** The request was aborted; the rest of the response is read only for its usage. */
   private isCatchingUp = false;
   private readonly idleTimer = new StreamIdleTimer();
 
@@ -167,7 +171,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     return this.outcome.promise;
   }
 
-  /** Returns the idle time of the provider. @param graceMs time to the first chunk that does not count as idle */
+  /** Returns the idle time of the provider. @param graceMs how much of the time to the first chunk does not count */
   getIdleMs(graceMs: number): number {
     return this.idleTimer.getIdleMs(graceMs);
   }
@@ -268,7 +272,10 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** After the end marker the body is still read to its end, so that its connection can be reused. */
+  /**
+   * After the end marker the body is read for up to `END_TIMEOUT_MS` more. If it ends in that time, its connection can
+   * be reused.
+   */
   private finish(error?: unknown): void {
     clearTimeout(this.abortTimer);
     clearTimeout(this.idleTimeout);

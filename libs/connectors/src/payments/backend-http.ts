@@ -64,7 +64,8 @@ export class BackendHttp {
 
   /**
    * Returns a response of any status.
-   * @throws UpstreamError if there is none, or it is too large; another error if the caller aborted the request
+   * @throws UpstreamError if no complete response arrives in time, or it is too large; another error if the caller
+   * aborted the request
    */
   async send({
     path,
@@ -125,7 +126,7 @@ export class BackendHttp {
     throw new UpstreamError('upstream_error', `${this.backendName} responded with status ${status}`, { status });
   }
 
-  /** Throws without the parser's message, which quotes the response, which in turn may quote the request. */
+  /** Throws without the parser's message. That message quotes the response, and the response may quote the request. */
   throwUnreadable(): never {
     throw new UpstreamError('upstream_error', `${this.backendName} sent an unreadable response`);
   }

@@ -39,7 +39,7 @@ describe('the start fails because of', () => {
     const [lightning] = terms.methods as readonly [PaymentMethod];
     const misspelt = { ...terms, methods: [{ ...lightning, backends: ['lndd'] }] };
     expect(() => createPaymentBackends(SETTINGS, misspelt)).toThrow(
-      'the payment method btc-lightning names the backend "lndd", which does not exist',
+      'payments.json or TOPUP_BACKENDS names for btc-lightning the backend "lndd", which does not exist',
     );
   });
 

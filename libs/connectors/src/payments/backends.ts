@@ -76,6 +76,7 @@ function assertAccepts(
 ): void {
   const kind = BACKEND_KINDS.find((backendKind) => backendKind.name === name);
   const coin = coins.find((coinTerms) => coinTerms.code === code);
-  if (!kind) throw new Error(`the payment method ${method} names the backend "${name}", which does not exist`);
+  if (!kind)
+    throw new Error(`payments.json or TOPUP_BACKENDS names for ${method} the backend "${name}", which does not exist`);
   if (!coin || !kind.accepts(coin, destination)) throw new Error(`the backend ${name} does not support ${method}`);
 }

@@ -15,7 +15,7 @@ test.each<[string, bigint | undefined]>([
   ['"1"', undefined],
   ['null', undefined],
   ['[1]', undefined],
-])('parses %.30s to %p units', (text, units) => {
+])('converts integers from 0 on with at most 20 digits to units, and no other values (case %#)', (text, units) => {
   const { amount } = parseExactJson(`{"amount":${text}}`) as { amount: unknown };
   expect(parseUnits(amount)).toBe(units);
 });

@@ -31,7 +31,10 @@ export function parseBackendJson(text: string): unknown {
   }
 }
 
-/** Converts an integer from `parseExactJson`. @returns undefined if the value is not an integer or is negative */
+/**
+ * Converts an integer from `parseExactJson`.
+ * @returns undefined if the value is not an integer, is negative, or has more than `MAX_DIGITS` digits
+ */
 export function parseUnits(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return value >= 0n ? value : undefined;
   return Number.isSafeInteger(value) && Number(value) >= 0 ? BigInt(value as number) : undefined;

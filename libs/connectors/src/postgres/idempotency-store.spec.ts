@@ -175,7 +175,7 @@ describe('an idempotency key', () => {
   });
 });
 
-test('rows that are older than the migration are counted and removed like later rows', async () => {
+test('rows that are older than the count of stored bytes are counted and removed like later rows', async () => {
   const older = await createTestDatabase();
   const before = contentMigrations.slice(
     0,

@@ -93,7 +93,7 @@ const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
   'wrong credentials of an address': {
     rate: 'invalidCredentialsPerMinute',
     seconds: MINUTE_SECONDS,
-    formatMessage: () => 'Too many invalid credentials from your IP address',
+    formatMessage: () => 'Too many invalid credentials from your IP address; retry later',
   },
   'requests without payment of an address': {
     rate: 'challengesPerMinute',

@@ -49,7 +49,8 @@ export class StoreClock extends Clock {
   static async open(options: StoreClockOptions): Promise<StoreClock> {
     const clock = new StoreClock(options);
     for (let polls = 0; polls < INITIAL_POLLS; polls++) await clock.synchronize();
-    clock.timer = setInterval(() => void clock.synchronize().catch(() => {}), POLL_INTERVAL_MS).unref(); // the time advances without the store
+    // A failed poll is ignored, because the time advances without the store.
+    clock.timer = setInterval(() => void clock.synchronize().catch(() => {}), POLL_INTERVAL_MS).unref();
     return clock;
   }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 
 /**
- * Counts the stored bytes of each account with triggers, so that every insertion, replacement and deletion is counted.
+ * Counts the stored bytes of each payer with triggers, so that every insertion, replacement and deletion is counted.
  */
 export const storedBytesMigrations = [
   {
@@ -78,8 +78,8 @@ export const storedBytesMigrations = [
 
 /**
  * Number of the lock that lets only one process at a time remove expired rows. It is arbitrary, but must differ from
- * that of the event store: with the number of appends, nothing would be removed during an append, and a removal would
- * block all appends.
+ * that of the lock with which the event store appends. With the same number, nothing would be removed during an append,
+ * and a removal would block all appends.
  */
 const SWEEP_LOCK = 7_301_967;
 

@@ -77,7 +77,7 @@ describe('Deepgram', () => {
     },
   };
 
-  test('receives the unchanged file and every option that affects the price', async () => {
+  test('receives the unchanged file, and fixed values of the options that affect the price', async () => {
     server.handler = respondWithJson(HEARD);
     await listen('deepgram', { model: 'nova-3', parameters: { language: 'multi' } });
     const { path, query, body, headers } = asked();
@@ -97,7 +97,7 @@ describe('Deepgram', () => {
     });
   });
 
-  test('reports no request id that is too long for an event', async () => {
+  test('has no vendorId if its request id is too long for an event', async () => {
     const { request_id: _, ...metadata } = HEARD.metadata;
     server.handler = respondWithJson({ ...HEARD, metadata: { ...metadata, request_id: 'x'.repeat(2_000_000) } });
     expect(await listen('deepgram')).toMatchObject({ vendorId: undefined });

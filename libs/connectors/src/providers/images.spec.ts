@@ -81,7 +81,7 @@ describe('a failed call', () => {
     expect(failure.publicMessage).not.toMatch(/balance|key/i);
   });
 
-  test.each(['openai', 'fal', 'google'] as const)('of %s: a lost response may be invoiced', async (vendor) => {
+  test.each(['openai', 'fal', 'google'] as const)('of %s: a lost or cut response may be invoiced', async (vendor) => {
     const lost: StubHandler = (_, request) => void request.socket.destroy();
     expect(await failureOf(vendor, lost)).toMatchObject({ code: 'upstream_unavailable', deliveredText: '' });
     expect(await failureOf(vendor, respondWithJson('{"broken'))).toMatchObject({
@@ -105,7 +105,7 @@ test('OpenAI, fal and Google receive the user agent', async () => {
 });
 
 describe("OpenAI's images", () => {
-  test('are billed by text and image tokens, for input and output', async () => {
+  test('are billed by text and image tokens, for input and output, and have no usage if it is invalid', async () => {
     const input_tokens_details = { text_tokens: 4, image_tokens: 300 };
     const output_tokens_details = { text_tokens: 6, image_tokens: 1_000 };
     const usage = { input_tokens: 304, output_tokens: 1_006, input_tokens_details, output_tokens_details };
@@ -154,7 +154,7 @@ describe("fal's images", () => {
     };
   const image = (name: string) => ({ url: `https://files.example/${name}.png` });
 
-  test("are requested with fal's names and values, and fetched from the URL of the result", async () => {
+  test("are requested with fal's names and values, and have the URLs in the result of the queue", async () => {
     server.handler = queue(respondWithJson({ images: [image('a'), image('b')] }));
     const wire = { names: { size: 'image_size' }, words: { size: { '1:1': 'square_hd' } }, always: { max_images: 1 } };
     const parameters = { size: '1:1', seed: 7 };
@@ -172,7 +172,7 @@ describe("fal's images", () => {
     ]);
   });
 
-  test('are requested from the editing model if there is an input image', async () => {
+  test('are requested from the editing model of the wire mapping if there is an input image', async () => {
     server.handler = queue(respondWithJson({ image: image('a') }));
     await makers.fal(call({ images: [picture], wireMapping: { withImage: { model: 'maker/model/edit' } } }));
     const [{ line, body }] = server.requests as [(typeof server.requests)[number]];
@@ -189,7 +189,7 @@ describe("fal's images", () => {
     expect(all).toMatchObject({ code: 'content_policy_violation', usage: { image: 1 }, vendorId: 'r1' });
   });
 
-  test('are not requested from a URL outside of the queue', async () => {
+  test('are not generated if fal returns URLs outside of the queue', async () => {
     const elsewhere = 'http://169.254.169.254/latest';
     const told = { request_id: 'r1', status_url: elsewhere, response_url: elsewhere, cancel_url: elsewhere };
     const signal = AbortSignal.timeout(300);

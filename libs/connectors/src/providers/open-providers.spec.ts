@@ -27,7 +27,7 @@ function refused(upstream: string): UpstreamError {
 }
 
 describe('a provider', () => {
-  test("needs no code of its own for OpenAI's protocol", async () => {
+  test("supports chat, responses and embeddings, but no search, with OpenAI's protocol", async () => {
     for (const capability of ['chat', 'responses', 'embeddings'] as const) {
       expect(providers.supports('one', capability)).toBe(true);
       expect(providers.get(hold, 'one', capability)).toBeInstanceOf(Function);
@@ -44,7 +44,7 @@ describe('a provider', () => {
     });
   });
 
-  test('has no capabilities with an unknown protocol', () => {
+  test('does not offer chat with an unknown protocol', () => {
     expect(providers.supports('odd', 'chat')).toBe(false);
     expect(refused('odd').message).toBe('"odd" does not offer chat');
   });

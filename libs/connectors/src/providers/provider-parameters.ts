@@ -5,7 +5,7 @@ type Names = Readonly<Record<string, string>>;
 
 /**
  * A value that the mapping of its parameter does not list is left out. Without a mapping the value is not changed.
- * @param defaultNames names that all models of the provider use for a parameter, if they differ from the gateway's
+ * @param defaultNames the provider's names of parameters for which the wire mapping has no name
  * @param bringsImage whether the request has an input image
  */
 export function toProviderParameters(

@@ -9,7 +9,7 @@ export interface ProviderClient {
   readonly credential: string;
 }
 
-/** The part of a provider's file in the catalogue that its code uses. */
+/** The part of a provider's catalogue entry that the connectors use. */
 export interface ProviderConfig {
   readonly slug: string;
   readonly protocol: string;

@@ -36,8 +36,8 @@ const refused = (why: string) =>
     message: `No exchange rate is available at the moment: ${why}`,
   });
 const CONTRADICTION = refused('the sources of exchange rates contradict each other');
-const ALONE = refused('only one source of exchange rates responds');
-const SILENCE = refused('no source of exchange rates responds');
+const ALONE = refused('only one source has a current rate');
+const SILENCE = refused('no source has a current rate');
 const JUMP = refused('the rate has jumped');
 
 describe('with the protocols of all sources', () => {
@@ -252,7 +252,7 @@ test('a source that reports an old time of its price is ignored', async () => {
   await expect(value()).rejects.toEqual(ALONE);
   expect(alarms).toEqual([
     'the rate of BTC at b is outdated: its time is 2026-11-20T11:59:00.000Z',
-    'no rate of BTC is accepted, only one source of exchange rates responds: a reports 100; there is no earlier consensus',
+    'no rate of BTC is accepted, only one source has a current rate: a reports 100; there is no earlier consensus',
   ]);
 });
 
@@ -267,7 +267,7 @@ describe('a rejected rate', () => {
     await expect(market({}).value()).rejects.toMatchObject({ retryAfterSeconds: 60 });
   });
 
-  test('is reported once with sources and values, and again after it was accepted in between', async () => {
+  test('is reported once with sources and values, and again if a rate was accepted in between', async () => {
     const { say, value } = market({ a: '100', b: '150', c: '200' });
     const contradiction =
       'no rate of BTC is accepted, the sources of exchange rates contradict each other: a reports 100, b reports 150, c reports 200; ';

@@ -45,8 +45,8 @@ interface SourceState {
 const UNKNOWN_STATE: SourceState = { quote: undefined, failures: 0, nextRequestAt: 0 };
 
 const REASONS: Readonly<Record<RateRejection, string>> = {
-  no_quotes: 'no source of exchange rates responds',
-  single_source: 'only one source of exchange rates responds',
+  no_quotes: 'no source has a current rate',
+  single_source: 'only one source has a current rate',
   contradiction: 'the sources of exchange rates contradict each other',
   jump: 'the rate has jumped',
 };

@@ -75,7 +75,7 @@ const krakenProtocol: Protocol<readonly [requestName: string, responseName: stri
     const { a, b, c } = result?.[responseName] ?? {};
     const [ask, bid, last] = [parsePrice(a?.[0]), parsePrice(b?.[0]), parsePrice(c?.[0])];
     const isNear = last * 100n >= bid * (100n - NEAR_PERCENT) && last * 100n <= ask * (100n + NEAR_PERCENT);
-    if (bid > ask || !isNear) throw new Error('the last trade is too far from the spread');
+    if (bid > ask || !isNear) throw new Error('the spread is negative, or the last trade is too far from it');
     return { price: c?.[0] };
   },
 };

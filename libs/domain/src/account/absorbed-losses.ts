@@ -41,7 +41,7 @@ export function addLoss(losses: AbsorbedLosses | undefined, { cost }: Charge, at
  */
 export function assertWithinLossLimit(losses: AbsorbedLosses | undefined, maxLossPerHour: PicoUsd, at: Instant): void {
   if (!losses || hasWindowEnded(losses, at) || losses.borne <= maxLossPerHour + losses.charged / MARGIN_DIVISOR) return;
-  const message = 'Failed requests of this account have exceeded the hourly cost limit; retry later';
+  const message = 'Requests of this account have exceeded the hourly limit of uncharged costs; retry later';
   reject('too_much_borne', message, { until: new Date(getEndMs(losses)).toISOString() });
 }
 

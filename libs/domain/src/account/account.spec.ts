@@ -222,7 +222,7 @@ describe('a hold', () => {
       .thenRefused('insufficient_balance');
     expect(details).toEqual({ required: '3.5', affordable: '3', held: '2' });
   });
-  test('with a minimum and a maximum amount takes as much as is available', () => {
+  test('takes the available amount if it is between the minimum and the maximum amount', () => {
     const [event] = given(opened, keyed(), credited('5'))
       .when(hold('9', { minAmount: parseUsd('1') }))
       .events();
@@ -363,7 +363,7 @@ describe('transferring a hold to a job', () => {
     type: 'HoldKept',
     data: { holdId: 'h1', owner: 'video-1', expiresAt: '9999-12-31T23:59:59.999Z', at },
   };
-  test('happens once; then the hold neither expires the next day nor ends with a gateway', () => {
+  test('happens once; then the hold neither expires the next day nor ends with another owner', () => {
     given(...past)
       .when(keep())
       .then(kept);

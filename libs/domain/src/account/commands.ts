@@ -17,7 +17,7 @@ export type AccountCommand =
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
-  /** A hold is rejected if the hourly losses exceed `lossLimit` plus a part of the charges; unlimited if omitted. */
+  /** A hold is rejected if the hourly losses exceed `lossLimit` plus a part of the charges. No limit if omitted. */
   | Command<'HoldFunds', HoldLimits & { lossLimit?: PicoUsd | undefined }>
   | Command<'ExtendHold', HoldExtension>
   | HoldCommand;
@@ -32,15 +32,19 @@ interface CreditReversal {
   readonly why: string;
 }
 
-/** Leaves money for other requests: holds the larger of `minAmount` and the available amount divided by `divisor`. */
+/**
+ * Leaves money for other requests: at most the larger of `minAmount` and the available amount divided by `divisor` is
+ * held.
+ */
 export interface PartialHold {
   readonly minAmount: PicoUsd;
   readonly divisor: bigint;
 }
 
 /**
- * Holds up to `maxAmount` of the available amount. Rejected if less than `minAmount` is available, or less than the
- * first part while running requests hold the rest of it.
+ * Holds up to `maxAmount` of the available amount. Rejected if less than `minAmount` is available. Also rejected if
+ * less than the first part is available, while running requests hold the rest of it. The first part is
+ * `partialHold.minAmount` or, without a partial hold, `maxAmount`.
  */
 export interface HoldLimits {
   readonly holdId: string;

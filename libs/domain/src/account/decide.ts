@@ -174,9 +174,10 @@ function calculateRemaining(data: DataOf<'HoldFunds'>, account: AccountState): P
 }
 
 /**
- * Returns the minimum amount of a new hold: the first part (without a partial hold, `maxAmount`), but at least
- * `minAmount`. With less, a response would be truncated although a retry could succeed after running requests have
- * ended. If the first part exceeds even `remaining` plus `held`, a retry cannot help, and `minAmount` is sufficient.
+ * Returns the minimum amount of a new hold: the first part (`partialHold.minAmount` or, without a partial hold,
+ * `maxAmount`), but at least `minAmount`. With less, a response could be truncated, although a retry could succeed
+ * after running requests have ended. If the first part exceeds even `remaining` plus `held`, a retry cannot help, and
+ * `minAmount` is sufficient.
  */
 function calculateRequired(
   { minAmount, maxAmount, partialHold }: HoldLimits,
@@ -200,7 +201,7 @@ function extendHold(
   account: AccountState,
 ): readonly AccountEvent[] {
   const hold = account.holds.get(holdId);
-  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} has ended`);
+  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} is not open or has expired`);
   if (hold.amount >= to) return [];
   const { keyId } = hold;
   const maxTotal = money.add(hold.amount, money.max(account.available));
@@ -210,7 +211,7 @@ function extendHold(
   if (amount < minAmount || amount <= hold.amount) {
     const code = allowed !== null && allowed < maxTotal ? 'key_limit_exceeded' : 'insufficient_balance';
     const otherHolds = money.subtract(account.held, hold.amount);
-    reject(code, `No further amount is available for hold ${holdId}`, { held: money.formatUsd(otherHolds) });
+    reject(code, `Too little is available to extend hold ${holdId}`, { held: money.formatUsd(otherHolds) });
   }
   const by = money.toJsonAmount(money.subtract(amount, hold.amount));
   return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJsonAmount(amount), by, at } }];

@@ -28,7 +28,7 @@ describe('the settings of an API key', () => {
   test.each([
     ['the name of another active key', { name: 'Default' }, 'key_name_taken'],
     ['a name of more than 25 characters', { name: 'x'.repeat(26) }, 'invalid_key_settings'],
-    ['no name', { name: '' }, 'invalid_key_settings'],
+    ['an empty name', { name: '' }, 'invalid_key_settings'],
     ['a limit below 0.01 USD', { limit: pico('0.009') }, 'invalid_key_settings'],
     ['a limit above 1,000,000,000 USD', { limit: pico('1000000001') }, 'invalid_key_settings'],
     ['a name with a control character', { name: 'a\u0000b' }, 'invalid_key_settings'],
@@ -65,7 +65,7 @@ describe('the settings of an API key', () => {
       .when(change({ limit: null, resetPeriod: 'weekly' }))
       .thenRefused('invalid_key_settings');
   });
-  test('are not found once the key is revoked: a second revocation is rejected', () => {
+  test('include the revocation of the key, which is rejected the second time', () => {
     const revoke: AccountCommand = { type: 'RevokeKey', data: { keyId: 'k1', at } };
     given(opened, keyed())
       .when(revoke)

@@ -104,7 +104,7 @@ describe('an attempt of an automatic top-up', () => {
     given(connected(), disconnected).when(begin(1)).thenAlreadySo();
   });
 
-  test('does not start while another one is open, or for a balance that was read before the last one', () => {
+  test('does not start while another one is open, or for a balance that was read before the last one started', () => {
     given(connected(), begun()).when(begin(2)).thenAlreadySo();
     given(connected(), begun(), ended('paid')).when(begin(1)).thenAlreadySo();
     expect(types([connected(), begun(), ended('paid')], begin(2))).toEqual(['AutoTopupBegun']);
@@ -273,7 +273,7 @@ describe('the plan of an automatic top-up', () => {
     next(connected(), begun(), ended('expired')).when(at).then([], later(60));
   });
 
-  test('creates the top-up of an attempt, then requests its payment once', () => {
+  test('creates the top-up of an attempt, then requests its payment, with one request at a time', () => {
     const command = { type: 'topup', attempt: 1, topupId: TOPUP, amount: parseUsd('12') } as const;
     next(connected(), begun())
       .when(at)
@@ -329,7 +329,7 @@ describe('the plan of an automatic top-up', () => {
       .then([look], later(62));
   });
 
-  test('is made again after a charge, a credit and a reversal, but not after a hold or its unpaid end', () => {
+  test('is made again after a charge, credit or reversal, but not after a hold, its transfer or its unpaid end', () => {
     const fact = (type: string, stream = 'account-a') => ({ type, stream }) as StoredEvent;
     expect(
       ['HoldSettled', 'CreditReversed', 'CreditAdded'].map((type) => autoTopupWorkflow.findAffectedId?.(fact(type))),

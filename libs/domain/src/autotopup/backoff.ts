@@ -1,4 +1,7 @@
-/** How long an automatic top-up waits before the next request to a wallet, depending on the response of the wallet. */
+/**
+ * How long an automatic top-up waits before the next request to a wallet, depending on the response of the wallet, and
+ * before the next attempt.
+ */
 import type { Instant } from '../value-types.ts';
 
 const SECOND_MS = 1_000;
@@ -14,15 +17,15 @@ const PAUSING_CODES: ReadonlySet<string> = new Set([
   'UNSUPPORTED_ENCRYPTION',
 ]);
 /**
- * NIP-47 error codes: the wallet has not paid and will not pay later. With any other code, the payment can still be in
- * progress: the wallet has only stopped waiting for it.
+ * NIP-47 error codes: the wallet has not paid and will not pay later. With any other error code, the payment can still
+ * be in progress: the wallet may only have stopped waiting for it.
  */
 const DEFINITELY_UNPAID_CODES: ReadonlySet<string> = new Set([
   ...PAUSING_CODES,
   'INSUFFICIENT_BALANCE',
   'RATE_LIMITED',
 ]);
-/** Recorded in place of an error code if the wallet has paid. */
+/** Recorded in place of an error code if the wallet responds that it has paid. */
 export const PAID_CODE = 'PAID';
 /** Budgets of wallets are renewed at most once a day. */
 export const PAUSE_MS = 24 * HOUR_MS;
@@ -39,13 +42,13 @@ export function requiresPause(code: string): boolean {
   return PAUSING_CODES.has(code);
 }
 
-/** Whether a wallet that responded with this code can still pay later. */
+/** Whether a wallet that responded with this code may have paid, or can still pay later. */
 export function canStillPay(code: string): boolean {
   return !DEFINITELY_UNPAID_CODES.has(code);
 }
 
 /**
- * How long to wait after a request without a response before the next one.
+ * How long to wait after a request without a response before the next request.
  * @param request number of the request, from 1
  */
 export function getRequestRetryDelayMs(outcome: keyof typeof MIN_REQUEST_BACKOFF_MS, request: number): number {
@@ -61,14 +64,14 @@ export function getResponseRetryDelayMs(code: string, request: number): number {
 }
 
 /**
- * The delay grows only after the second request: two requests can fail by chance while a relay or a process of this
- * installation is down.
+ * The delay after the second request is the same as after the first, and doubles from then on: two requests can fail by
+ * chance while a relay or a process of this installation is down.
  */
 function getBackoffStep(request: number): number {
   return Math.max(request - 1, 1);
 }
 
-/** How long to wait before the next attempt. @param failures successive attempts that ended unpaid, from 1 */
+/** How long to wait before the next attempt. @param failures successive attempts that expired or failed, from 1 */
 export function getFailureRetryDelayMs(failures: number): number {
   return calculateBackoffMs(MIN_FAILURE_BACKOFF_MS, failures, MAX_FAILURE_BACKOFF_MS);
 }

@@ -1,7 +1,7 @@
 /**
- * The decisions of an account's automatic top-up, with one attempt at a time. The payment of an attempt is credited by
- * its invoice, like that of any other top-up. So the response of a wallet decides only about further requests and
- * attempts.
+ * The decisions of an account's automatic top-up, with one attempt at a time. The payment of an attempt is credited
+ * through its invoice, like that of any other top-up. So the response of a wallet decides only about further requests
+ * and attempts.
  */
 import { assertFencingToken, type Decider, type EffectOutcome, money, type PicoUsd } from '#kernel';
 import type { Instant } from '../value-types.ts';
@@ -120,7 +120,7 @@ function getDailyLimitReason(
   return `today's automatic top-ups would exceed ${money.formatUsd(limits.amount)} USD`;
 }
 
-/** Returns the time until which no attempt may start; undefined if one may start at `at`. */
+/** Returns the time until which a pause or a delay prevents a new attempt; undefined if neither does at `at`. */
 export function getBlockedUntil({ paused, notBefore }: AutoTopupState, at: Instant): Instant | undefined {
   const until = [paused?.until, notBefore].filter((instant) => instant !== undefined && instant > at);
   return until.toSorted().at(-1);

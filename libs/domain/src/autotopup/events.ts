@@ -104,8 +104,8 @@ export type AutoTopupEnded = Message<
 >;
 
 /**
- * No attempt starts and no payment is requested until then, unless a wallet is connected or the open attempt is paid
- * before.
+ * No attempt starts and no payment is requested before `until`, unless a wallet is connected or the open attempt is
+ * paid earlier.
  */
 export type AutoTopupPaused = Message<
   'AutoTopupPaused',

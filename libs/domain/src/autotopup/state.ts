@@ -21,7 +21,7 @@ export interface AutoTopupState {
   readonly notBefore: Instant | undefined;
   readonly paused: AutoTopupPaused['data'] | undefined;
   readonly dailyUsage: DailyUsage;
-  /** The highest fencing token under which a request was sent to a wallet. */
+  /** The highest fencing token under which a request to a wallet was started. */
   readonly token: number;
 }
 
@@ -132,7 +132,7 @@ function startRequest(
   };
 }
 
-/** The response can be recorded before the end of its request. In that case it has already set `nextRequestAt`. */
+/** The response can be recorded before the end of its request. The response has then already set `nextRequestAt`. */
 function endRequest(attempt: OpenAttempt, { request, outcome, at }: RequestEnd): OpenAttempt {
   const ended = { ...attempt, pendingRequest: undefined };
   if (!attempt.unanswered.includes(request)) return ended;

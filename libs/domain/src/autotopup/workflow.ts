@@ -16,7 +16,7 @@ import { type AutoTopupCommand, autoTopupDecider, canRequestPayment, getBlockedU
 import type { AutoTopupEvent } from './events.ts';
 import type { AutoTopupState, OpenAttempt } from './state.ts';
 
-/** How often the invoice of an open attempt is checked. Its payment also triggers a check, see `findAffectedId`. */
+/** How often the invoice of an open attempt is checked. Every credit also triggers a check, see `findAffectedId`. */
 const POLL_INTERVAL_MS = 2_000;
 /** How often a balance is checked if no event has reduced it. */
 const IDLE_POLL_INTERVAL_MS = 3_600_000;
@@ -92,7 +92,7 @@ function parseEffectKey(key: string): { readonly attempt: number; readonly reque
 }
 
 /**
- * Returns the account of an event that reduces a balance or can end an attempt. A hold does neither, because the
+ * Returns the account of an event that can reduce a balance or end an attempt. A hold does neither, because the
  * threshold applies to available and held money together.
  */
 function findAffectedId(event: StoredEvent): string | undefined {

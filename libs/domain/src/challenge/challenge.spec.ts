@@ -141,7 +141,7 @@ describe('a challenge', () => {
       .thenRefused('challenge_exhausted');
   });
 
-  test('leaves the part of the payment that was not charged available', () => {
+  test('leaves the part of its price that was not charged available', () => {
     const { challenge } = lived([issue, claim('h1'), settle('h1', parseUsd('0.01'))]);
     expect([challenge.available, challenge.charged]).toEqual([parseUsd('0.0015'), parseUsd('0.01')]);
   });
@@ -187,7 +187,7 @@ describe('a challenge', () => {
   });
 });
 
-test('a challenge has balanced postings and never charges more than was paid, after any sequence of commands', () => {
+test('a challenge has balanced postings and never charges more than its price, after any sequence of commands', () => {
   const holdId = fc.constantFrom('h1', 'h2', 'h3');
   const when = fc.constantFrom(at, expiresAt, usableUntil, after);
   const command: fc.Arbitrary<ChallengeCommand> = fc.oneof(

@@ -1,7 +1,7 @@
 /**
  * The decisions of a payment challenge. The proof of its payment claims the money for the one request that the
  * challenge was issued for. A claim is a hold. If the hold ends without a charge, the proof can be used again until
- * `usableUntil`, unless it is exhausted.
+ * `usableUntil`, unless the challenge is exhausted.
  */
 import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, type ChallengePaid, type Instant } from '../events.ts';
@@ -77,7 +77,7 @@ function claim(
     reject('challenge_used', 'The payment has already been used for a response');
   const paid = challenge.paid ? [] : [createChallengePaid('preimage', issued, at)];
   const { available } = paid.reduce(evolveChallenge, challenge);
-  // If prices have changed since the payment, the request can cost more. The payer does not pay the difference.
+  // If prices have risen since the challenge was issued, the request costs more. The payer does not pay the difference.
   const amount = money.toJsonAmount(challenge.served > 0 ? ZERO_USD : money.min(data.maxAmount, available));
   const owned = owner === undefined ? {} : { owner };
   return [...paid, { type: 'FundsHeld', data: { holdId, keyId: null, amount, ...owned, expiresAt, query, at } }];
@@ -92,7 +92,7 @@ function assertClaimable(request: string, at: Instant, challenge: ChallengeState
   if (isExhausted(challenge))
     reject(
       'challenge_exhausted',
-      'The payment was used too often with a request that cannot be served; the amount is owed to you',
+      'Earlier attempts with this payment failed, and no further one is allowed; the unused amount is owed to you',
     );
 }
 

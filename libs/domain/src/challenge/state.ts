@@ -22,7 +22,7 @@ export interface ChallengeState extends Holds {
   readonly units: bigint;
   /** Ids of the fees that the payment backend has deducted. */
   readonly fees: readonly string[];
-  /** The amount that is neither held nor charged; the operator owes it to the payer. */
+  /** The amount that is neither held, charged nor forfeited; the operator owes it to the payer. */
   readonly available: PicoUsd;
   readonly charged: PicoUsd;
   readonly forfeited: PicoUsd;
@@ -32,7 +32,7 @@ export interface ChallengeState extends Holds {
   readonly served: number;
   /** Number of times that the request failed because of the request itself. */
   readonly rejections: number;
-  /** What providers invoice for failed attempts; the operator absorbs it. */
+  /** What providers invoice for attempts that were not charged; the operator absorbs it. */
   readonly absorbed: PicoUsd;
 }
 

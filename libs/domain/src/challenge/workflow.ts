@@ -1,5 +1,6 @@
 /**
- * The next steps of a payment challenge. Its payment is checked, because it can be paid even if no proof is presented.
+ * The next steps of a payment challenge. The payment backend is queried, because the challenge can be paid even if no
+ * proof is presented.
  */
 import type { QueryStep, Workflow, WorkflowPlan } from '#kernel';
 import { CHALLENGE, type ChallengeEvent, type Instant } from '../events.ts';

@@ -1,7 +1,7 @@
 /** The coins in which top-ups are paid. Amounts of a coin are integers in its smallest unit. */
 import { money, type PicoUsd } from '#kernel';
 
-/** The code of a coin: `BTC`. A card is paid in `USD`, whose smallest unit is a cent. */
+/** The code of a coin: `BTC`. Payments by card are in `USD`, whose smallest unit is a cent. */
 export type Coin = string;
 
 /** The terms of a coin. After the first payment in a coin it must stay in the list, with the same decimals. */

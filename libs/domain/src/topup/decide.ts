@@ -18,7 +18,7 @@ import type {
   TopupEvent,
 } from './events.ts';
 
-/** A payment to an address gets the rate of its invoice if it becomes final at most this long after the expiry. */
+/** A payment in time to an address gets the rate of its invoice if it is final at most this long after the expiry. */
 const MAX_CONFIRMATION_DELAY_MS = 2 * 3_600_000;
 
 // state -------------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ export interface ReportedPayment {
   readonly units: bigint;
   /**
    * The number of confirmations by the network. `pending`: the payment can still fail. `final`: the network can no
-   * longer reverse it. `lost`: the network has rolled it back.
+   * longer reverse it. `lost`: the network has dropped it or rolled it back.
    */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
   /** When the payment backend first observed it. */
@@ -241,8 +241,8 @@ function toPaymentReceivedData(
 
 /**
  * Whether a payment is credited at the market rate, not at the rate of its invoice. This applies to payments after the
- * expiry, and to payments to an address that become final too long after it. Their sender could wait for the market and
- * then decide, by the fee or by a replacement, whether they are confirmed.
+ * expiry, and to payments to an address that become final too long after it. The sender of the latter could wait for
+ * the market and then decide, by the fee or by a replacement, whether the payment is confirmed.
  */
 export function isCreditedAtMarketRate(
   { expiresAt, kind }: { readonly expiresAt: Instant; readonly kind: Destination['kind'] },
@@ -257,7 +257,7 @@ function calculateInvoicedValue(units: bigint, invoice: InvoiceIssued['data']): 
   return ((money.parseJsonAmount(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
 }
 
-/** Returns the fees, reversals, losses and recoveries since a payment was received. */
+/** Returns events for the fees, reversals, losses and recoveries of a received payment that are not recorded yet. */
 function listChanges(
   payment: ReportedPayment,
   received: ReceivedPayment,
@@ -320,7 +320,7 @@ function createReversalEvents(
   const after = remainingUnits + units;
   // A payment can be both refunded and disputed: then it is reversed twice, and the customer owes its amount.
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
-    return reject('payment_conflict', `Reversal ${id} exceeds the amount of payment ${toPaymentKey(data.payment)}`);
+    return reject('payment_conflict', `Reversal ${id} is too large for payment ${toPaymentKey(data.payment)}`);
   }
   // Each part is the difference of the rounded remainders after and before it: a full reversal sums to the total.
   const calculatePart = (total: string) =>

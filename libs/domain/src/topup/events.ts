@@ -104,7 +104,8 @@ export type PaymentReversed = Message<
     readonly accountId: string;
     readonly method: string;
     /**
-     * The payment backend's id of this reversal, or a derived id if the network rolled the payment back. Recorded once.
+     * The payment backend's id of this reversal, or a derived id if the network rolled the payment back or confirmed it
+     * again. Recorded once.
      */
     readonly reversalId: string;
     readonly payment: PaymentId;
@@ -112,14 +113,14 @@ export type PaymentReversed = Message<
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
-    /** The reversed part of the payment's market value when it was recorded. */
+    /** The reversed part of the market value that the payment had when the payment was recorded. */
     readonly market?: Amount;
     readonly why: string;
     readonly at: Instant;
   }
 >;
 
-/** The payment backend has charged a fee for a payment, which the operator pays. Negative if it was refunded. */
+/** The payment backend has charged a fee for a payment, which the operator pays. A refunded fee is negative. */
 export type PaymentFeeCharged = Message<
   'PaymentFeeCharged',
   {

@@ -30,7 +30,7 @@ export const openInvoicesDecider: Decider<AllowInvoice, OpenInvoices, InvoiceAll
     if (open.has(data.topupId)) return [];
     const ends = [...open.values()].filter((end) => end > data.at).toSorted();
     if (ends.length >= maxOpenInvoices)
-      reject('too_many_invoices', `The account already has ${maxOpenInvoices} invoices that have not expired`, {
+      reject('too_many_invoices', `The account has ${maxOpenInvoices} unexpired invoices; retry when one expires`, {
         until: ends[0] ?? '',
       });
     return [{ type: 'InvoiceAllowed', data }];

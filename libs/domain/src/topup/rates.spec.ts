@@ -116,7 +116,7 @@ describe('a jump of the rate', () => {
 
 describe('a manipulated source', () => {
   const truth = fc.bigInt({ min: 10n ** 8n, max: 10n ** 24n });
-  /** Honest sources differ by at most 0.4 %. */
+  /** Honest sources differ by at most 0.2 % from the true price. */
   const noise = fc.tuple(fc.bigInt({ min: -20n, max: 20n }), fc.bigInt({ min: -20n, max: 20n }));
   const lie = fc.oneof(
     fc.bigInt({ min: 1n, max: 10n ** 30n }).map((price) => () => price),

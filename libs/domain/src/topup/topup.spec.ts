@@ -229,7 +229,7 @@ describe('a payment that its network rolls back', () => {
   };
   const gone = record({ confirmations: 'lost' });
 
-  test('is reversed once, and restored once when it is confirmed again', () => {
+  test('is reversed once for each loss, and restored once when it is confirmed again', () => {
     given(issued, received()).when(gone).then(lost(1));
     given(issued, received(), lost(1)).when(gone).thenAlreadySo();
     given(issued, received(), lost(1)).when(record()).then(found);

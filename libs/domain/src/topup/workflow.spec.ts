@@ -69,12 +69,12 @@ describe('the payments of a top-up', () => {
     given(issued).when('2026-11-20T13:15:00.000Z').then([look], '2026-11-20T14:15:00.000Z');
   });
 
-  test('are checked until a week after the expiry; later, one check is planned when the workflow is woken', () => {
+  test('by Lightning are checked until a week after the expiry; later, only when the workflow is woken', () => {
     given(issued).when('2026-11-27T12:14:59.999Z').then([look], '2026-11-27T13:14:59.999Z');
     given(issued).when('2026-11-27T12:15:00.000Z').then([look]);
   });
 
-  test('are checked 678 times if the top-up is never paid', () => {
+  test('by Lightning are checked 678 times if the top-up is never paid', () => {
     const topup = fold(topupWorkflow.decider, topupWorkflow.decider.getInitialState(), [issued]);
     let looks = 0;
     for (let now: string | undefined = '2026-11-20T12:00:00.000Z'; now !== undefined; ) {

@@ -8,8 +8,8 @@ import { type TopupCommand, type TopupState, toPaymentKey, topupDecider } from '
 import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
 
 /**
- * How often payments are checked, depending on the time since the expiry. Notifications of a payment backend only make
- * a check happen earlier.
+ * How often payments are checked, depending on the time since the expiry. A notification of the payment backend makes a
+ * check happen earlier.
  */
 const OPEN_POLL_INTERVAL_MS = 2_000;
 const RECENT_POLL_INTERVAL_MS = 60_000;

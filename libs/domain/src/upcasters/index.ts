@@ -1,10 +1,13 @@
 /**
  * Upcasters translate events of older versions to the current version. To change the data of an event:
- * 1. Change its type in `events.ts`.
+ * 1. Change its type in the `events.ts` that declares it.
  * 2. Append an upcaster from the previous version to the chain of its type here.
- * 3. Add a golden file `<type>.v<n>.json` for the new version to `libs/domain/src/golden`.
+ * 3. Add a golden file `<type>.v<n>.json` for the new version to `libs/domain/src/golden`. In the files of the older
+ *    versions, update the data after upcasting (`today`).
+ * 4. Copy the fingerprint and the digest that `revision.spec.ts` reports into the constants of that file.
  *
- * Stored events never change.
+ * To correct an existing upcaster, increase `revision` below, update `today` in the golden files, and do step 4. Stored
+ * events never change.
  */
 import type { EventSchema, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
@@ -72,6 +75,6 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
 export const EVENT_SCHEMA: EventSchema = {
   upcasters,
   revision: 1,
-  // Types that a newer build writes and that an older build may skip while both run.
+  // Types that only newer builds write, and that readers of the log in this build skip.
   skippable: new Set<string>(),
 };

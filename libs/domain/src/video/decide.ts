@@ -69,7 +69,7 @@ export type SubmissionResult =
   | ({ readonly isAccepted: true } & Pick<VideoSubmitted['data'], 'reference' | 'vendorId' | 'hooked'>)
   | {
       readonly isAccepted: false;
-      /** The request is invalid for any provider. */
+      /** No provider can accept the request: it is invalid, or the stored request is lost. */
       readonly isRejected: boolean;
       /** The provider may accept the job later. */
       readonly isRetryable: boolean;
@@ -192,7 +192,7 @@ function recordSettled({ at }: DataOf<'RecordSettled'>, video: VideoState): read
   return [{ type: 'VideoSettled', data: { charged: money.toJsonAmount(charged), at } }];
 }
 
-/** Fails a video that is not generated yet. Later failure reports of the provider have no effect. */
+/** Fails a video that is requested, held or submitted. In any other phase, a failure report has no effect. */
 function fail({ phase, invoiced, ...failure }: DataOf<'FailVideo'>, video: VideoState): readonly VideoEvent[] {
   const isOpen = phase === 'requested' || phase === 'held' || phase === 'submitted';
   if (!isOpen || phase !== video.phase) return [];

@@ -1,6 +1,6 @@
 /**
  * The events of a video job. The provider works on it for minutes, and any process can continue it. The hold is in the
- * payer's stream, but only the job's stream decides how it ends.
+ * payer's stream, but only the job's stream decides how the hold ends.
  */
 import type { Message } from '#kernel';
 import type { Charge, Seller } from '../charge.ts';
@@ -76,8 +76,8 @@ export type VideoSubmitted = Message<
 >;
 
 /**
- * `refused`: the provider rejected the request. `unavailable`: the provider cannot accept it now. In both cases the job
- * was definitely not accepted.
+ * `refused`: no provider can accept the request. `unavailable`: the provider did not accept the job for another reason.
+ * In both cases the job was definitely not accepted. `unknown`: the provider may have accepted it.
  */
 export type SubmissionOutcome = 'refused' | 'unavailable' | 'unknown';
 

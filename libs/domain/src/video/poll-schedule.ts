@@ -1,4 +1,7 @@
-/** When a provider is polled for a video. These functions are pure, so a poll without news stores nothing. */
+/**
+ * When a provider is polled for a video. The times are calculated from stored events and the current time, so a poll
+ * without news stores nothing.
+ */
 import type { Instant } from '../value-types.ts';
 import type { Submission, VideoState } from './state.ts';
 

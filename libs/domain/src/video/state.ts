@@ -54,7 +54,7 @@ export interface VideoState {
   readonly failure: VideoFailed['data'] | undefined;
   /** What the provider has invoiced of the open cost; undefined until an operator has checked it. */
   readonly closedCost: Amount | undefined;
-  /** The highest fencing token under which the job was submitted. */
+  /** The highest fencing token under which a submission was started. */
   readonly token: number;
 }
 

@@ -383,7 +383,7 @@ describe('the plan of a video', () => {
     expect(Date.parse(dueAt) - START).toBeGreaterThanOrEqual(32_000);
   });
 
-  test('polls after the deadline, and times out 15 minutes later, or at once if the job was not accepted', () => {
+  test('polls after the deadline, and times out 15 minutes later, or at once without an accepted submission', () => {
     next(...atVendor)
       .when(later(DEADLINE))
       .then([look(true)], later(DEADLINE + 5));

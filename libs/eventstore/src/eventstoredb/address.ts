@@ -25,7 +25,7 @@ export function parseEventStoreDbAddress(connectionString: string): EventStoreDb
   }
 }
 
-/** Returns the hosts and ports of a connection string, for messages. */
+/** Returns the hosts and ports of a connection string, for messages; empty if the string is invalid. */
 export function formatEventStoreDbNodes(connectionString: string): string {
   const address = parseEventStoreDbAddress(connectionString);
   return typeof address === 'string' ? '' : address.nodes.map(({ host, port }) => `${host}:${port}`).join(', ');

@@ -6,7 +6,7 @@ import { StoreUnavailableError } from '#kernel';
  * ("Bandwidth exhausted", https://github.com/kurrent-io/KurrentDB-Client-NodeJS/issues/167).
  */
 const MAX_CALLS_IN_FLIGHT = 64;
-/** Maximum time in the queue. A call that has waited this long is not made: its caller has stopped waiting. */
+/** Maximum time in the queue. A call that has waited this long is not made: most callers have stopped waiting. */
 const QUEUE_TIMEOUT_MS = 4_000;
 /**
  * A connection that is not established within this time is abandoned: the node may be down, and another one may be the

@@ -114,7 +114,8 @@ export class EventStoreAccessError extends Error {
 
 /**
  * Makes a call that needs a permission.
- * @throws EventStoreAccessError that names the permission if the server denies it; other errors of `call`
+ * @throws EventStoreAccessError if the server rejects the credentials, or denies the permission, which the message then
+ *   names; other errors of `call`
  */
 export async function assertAccess(permission: string, call: () => Promise<unknown>): Promise<void> {
   try {

@@ -56,7 +56,7 @@ describe('an entry of the log', () => {
     expect(await history()).toEqual(ofStreams);
   });
 
-  test('has its data as bytes if they are not JSON', async () => {
+  test('has its data as bytes if its content type is not JSON', async () => {
     const bytes = Buffer.from([1, 255, 0]);
     await client.appendToStream('account-1', binaryEvent({ type: 'Picture', data: bytes }), {
       expectedRevision: NO_STREAM,

@@ -12,7 +12,7 @@ export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
  * @throws Error if the server does not return positions
  */
 export function toStoredEvent(event: RecordedEvent): StoredEvent {
-  if (!event.position) throw new Error('the server returns no positions: EventStoreDB 22.6 or newer is required');
+  if (!event.position) throw new Error('the server returns no positions: EventStoreDB 23.10 or newer is required');
   return {
     id: event.id,
     stream: event.streamId,

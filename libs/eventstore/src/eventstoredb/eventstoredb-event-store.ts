@@ -51,8 +51,8 @@ export interface EventStoreDbOptions {
 }
 
 /**
- * The event store in EventStoreDB 23.10 or newer. Only the leader of a cluster serves reads and appends, so that no
- * decision is based on the outdated data of another node. The user needs the right to read `$all`.
+ * The event store in EventStoreDB 23.10 or newer. Only the leader of a cluster serves appends and reads of a stream, so
+ * that no decision is based on the outdated data of another node. The user needs the right to read `$all`.
  */
 export class EventStoreDbEventStore implements EventStore {
   readonly maxAppendBytes = MAX_APPEND_BYTES;
@@ -174,7 +174,7 @@ export class EventStoreDbEventStore implements EventStore {
     await this.client.dispose();
   }
 
-  /** Reads events of a stream from a revision on; with `END` only its last event. */
+  /** Reads events of a stream from a revision on; with `END`, backwards from its last event. */
   private readStreamPage(stream: string, from: bigint | typeof END, maxCount: number): Promise<StoredEvent[]> {
     const direction = from === END ? BACKWARDS : FORWARDS;
     const options = { fromRevision: from, direction, maxCount, requiresLeader: true } as const;
@@ -199,10 +199,10 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * Makes a call, and retries it once: the client notices a lost connection only when a call fails, and then
-   * reconnects.
+   * Makes a call, and retries it once unless the server rejected it: the client notices a lost connection only when a
+   * call fails, and then reconnects.
    * @throws StoreUnavailableError, also if this store was closed during the call: the client then ends a read as if it
-   *   were complete
+   *   were complete; a permanent rejection of the server, see `toStoreError`
    */
   private async execute<Result>(call: () => Promise<Result>, canRetry = true): Promise<Result> {
     try {

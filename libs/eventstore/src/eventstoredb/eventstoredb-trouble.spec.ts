@@ -79,7 +79,7 @@ describe('the EventStoreDB event store', () => {
     await expect(store.check()).rejects.toMatchObject({ name: 'EventStoreAccessError', message: sentence });
   });
 
-  test('stores nothing at the start, and reports a server that does not respond as unavailable', async () => {
+  test('stores nothing at the start, and reports a server that is not ready as unavailable', async () => {
     await store.check();
     expect([await store.readHead('account-start'), await store.readLastPosition()]).toEqual([
       undefined,
@@ -205,7 +205,7 @@ describe('the EventStoreDB event store', () => {
     await other.close();
   });
 
-  test('returns no streams of other programs from readAll and subscribe', async () => {
+  test('returns no events of other programs from readAll and subscribe', async () => {
     await store.append('account-1', NO_STREAM, facts(1));
     await others.append('other-1', NO_STREAM, facts(1));
     await store.append('topup-1', NO_STREAM, facts(1));

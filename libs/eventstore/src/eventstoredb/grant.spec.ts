@@ -55,7 +55,7 @@ describe('a server with TLS and users', () => {
     await check('countinghouse:secret');
   });
 
-  test('grants access once if it is repeated, and sets the password of the connection string', async () => {
+  test('grants access once if the grant is repeated, and sets the password of the connection string', async () => {
     await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
     await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
     await grantEventStoreDbAccess(addressFor('countinghouse:s%3Acond'), ADMIN);

@@ -59,7 +59,8 @@ export async function grantEventStoreDbAccess(connectionString: string, admin: C
 }
 
 /**
- * Creates a user, or sets the password of an existing one. The server accepts an existing user with the same password.
+ * Creates a user, or sets the password of an existing one. If the password is the same, the server accepts the creation
+ * of an existing user.
  */
 async function createUser(client: EventStoreDBClient, { username, password }: Credentials, admin: Credentials) {
   const inner = client as unknown as ClientInternals;
@@ -87,7 +88,10 @@ async function createUser(client: EventStoreDBClient, { username, password }: Cr
   }
 }
 
-/** Writes the existing metadata again with the new reader, because every write replaces all metadata of a stream. */
+/**
+ * Adds a user to the readers of `$all`, unless the user is one. The other metadata is written again, because every
+ * write replaces all metadata of a stream.
+ */
 async function grantReadAll(client: EventStoreDBClient, username: string, credentials: Credentials): Promise<void> {
   const last = await loadLastMetadata(client, credentials);
   const { $acl, ...rest } = last?.data ?? {};
@@ -102,8 +106,8 @@ async function grantReadAll(client: EventStoreDBClient, username: string, creden
 }
 
 /**
- * Reads the metadata events directly, because the client's `getStreamMetadata` does not return the revision, and drops
- * unknown fields of the ACL. The loop consumes the stream to its end, because closing the client waits for that.
+ * Reads the last metadata event directly, because the client's `getStreamMetadata` does not return the revision, and
+ * drops unknown fields of the ACL. The loop consumes the stream to its end, because closing the client waits for that.
  */
 async function loadLastMetadata(client: EventStoreDBClient, credentials: Credentials) {
   const options = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true, credentials } as const;

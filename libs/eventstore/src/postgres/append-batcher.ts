@@ -67,7 +67,7 @@ export class AppendBatcher {
 
   /**
    * Returns the next batch in the order of stream names, so that two processes that append to the same streams never
-   * deadlock. A batch has only one append per stream, because results are matched by stream.
+   * deadlock. A batch has only one append per stream, because the database reports stale appends by stream.
    */
   private takeBatch(): PendingAppend[] {
     const batch = new Map<string, PendingAppend>();

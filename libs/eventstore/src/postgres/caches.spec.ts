@@ -104,7 +104,7 @@ describe('a checkpoint', () => {
     expect(await new PostgresCheckpoints(pool).load('reader')).toBe(START_POSITION);
   });
 
-  test('belongs to its reader and survives a restart of the process', async () => {
+  test('belongs to its reader and is loaded by another instance', async () => {
     await new PostgresCheckpoints(pool).save('reader', 2n ** 62n);
     expect(await new PostgresCheckpoints(pool).load('reader')).toBe(2n ** 62n);
     expect(await new PostgresCheckpoints(pool).load('another')).toBe(START_POSITION);

@@ -18,7 +18,7 @@ const IDLE_POLL_INTERVAL_MS = 500;
  * four times as long, it also returns the transactions that are appending.
  *
  * `next` is calculated with `age`, which counts from the next id to be assigned. The upper end of the snapshot is too
- * low: it is the id after the last transaction that ended, so later transactions may already hold smaller positions.
+ * low: it is the id after the last transaction that ended. Later transactions may already hold positions below `head`.
  * Locks are read no earlier than the highest position. A transaction that had taken a smaller position therefore still
  * holds its lock, or has ended and is visible to the next read.
  */
@@ -74,9 +74,9 @@ export class LogTail {
   private safePosition = START_POSITION;
   /** An earlier observation. Its head is safe once the transactions that were running or appending then have ended. */
   private candidate = INITIAL_OBSERVATION;
-  /** Polls without progress. */
+  /** Number of polls without progress. */
   private failedPolls = 0;
-  /** Polls that were started. */
+  /** Number of polls that were started. */
   private pollCount = 0;
   private waiters = new Set<() => void>();
   /** Whether events may have been appended since the last poll. */
@@ -98,7 +98,7 @@ export class LogTail {
     return this.safePosition;
   }
 
-  /** Called after an append by any process: polls as soon as a subscriber waits. */
+  /** Called after an append by any process, and every `IDLE_POLL_INTERVAL_MS`: polls as soon as a subscriber waits. */
   wake(): void {
     this.isPollDue = true;
     this.schedulePoll();
@@ -172,7 +172,7 @@ export class LogTail {
     }
   }
 
-  /** Polls once, advances the safe position, and returns the highest position. */
+  /** Polls once, advances the safe position if possible, and returns the highest position. */
   private async observe(): Promise<bigint> {
     const pollNumber = this.pollCount++;
     const checksLocks = this.failedPolls >= POLLS_BEFORE_LOCK_CHECK;
@@ -198,7 +198,7 @@ export class LogTail {
     else if (haveAppendsEnded(candidate, observation)) this.advance(candidate.head);
     else if (candidate.appending || !observation.appending) return void this.failedPolls++;
     this.candidate = observation;
-    // Locks are checked until all transactions of the earlier observation have ended: other polls make no progress.
+    // Locks are checked until all transactions of the candidate have ended: polls without locks make no progress.
     if (observation.oldest >= candidate.next) this.failedPolls = 0;
   }
 

@@ -143,7 +143,7 @@ describe('the PostgreSQL event store', () => {
     expect((answers[2] as PromiseRejectedResult).reason).not.toBeInstanceOf(StoreUnavailableError);
   });
 
-  test('does not deadlock if two processes append to the same streams in different orders', async () => {
+  test('does not deadlock if two stores append to the same streams in different orders', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const streams = Array.from({ length: 50 }, () => `account-${randomUUID()}`);
     for (let round = 0; round < 10; round++) {
@@ -198,7 +198,7 @@ describe('the PostgreSQL event store', () => {
     expect((await store.readHead(stream))?.revision).toBe(events.length - 1);
   });
 
-  test('delivers events of another process to a subscriber faster than polling alone', async () => {
+  test('delivers events of another store to a subscriber faster than polling alone', async () => {
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
     let position = ((await store.append(stream, NO_STREAM, [fact()])) as StreamHead).position;

@@ -20,7 +20,7 @@ const CHANNEL = 'countinghouse_events';
 /** Events per round trip, of one stream and of the log. */
 const STREAM_PAGE_SIZE = 2_000;
 const LOG_PAGE_SIZE = 4_000;
-/** Minimum interval between notifications of other processes. */
+/** Minimum interval between notifications to other processes. */
 const NOTIFY_INTERVAL_MS = 10;
 /** After this time without a response the outcome of a query is unknown. */
 const QUERY_TIMEOUT_MS = 10_000;

@@ -1,11 +1,11 @@
 /**
- * Advisory lock that every transaction holds in shared mode from its first insert of events to its end. The number is
+ * Advisory lock that a transaction holds in shared mode from its first insert of events to its end. The number is
  * arbitrary, but must be the same for all processes.
  */
 export const APPEND_LOCK_ID = 7_301_966;
 
 /**
- * The event store in PostgreSQL is one append-only table.
+ * The tables of the event store in PostgreSQL. The events are in one append-only table.
  *
  * A revision is unique in its stream. This makes an append conditional without updating a row: the first writer that
  * inserts revision n+1 after an existing n succeeds, and all other writers insert nothing.
@@ -136,8 +136,8 @@ export const eventStoreMigrations = [
         add column mac bytea`,
   },
   {
-    // Readers can wait for every transaction that has taken a position, because it takes its transaction id and this
-    // lock before. Creating the trigger waits for transactions that are already inserting.
+    // Readers can wait for every transaction that has taken a position, because it takes its transaction id and the
+    // lock `APPEND_LOCK_ID` before. Creating the trigger waits for transactions that are already inserting.
     id: 'event-store-3',
     sql: `
       create function es.show_append() returns trigger language plpgsql as $$

@@ -18,7 +18,10 @@ export function findUnprivilegedUser(): OsUser {
     .split('\n')
     .map((line) => line.split(':'));
   const user = ['postgres', 'nobody'].map((name) => users.find((fields) => fields[0] === name)).find(Boolean);
-  if (!user) throw new StartError('PostgreSQL cannot run as root, and there is no user "postgres" or "nobody".');
+  if (!user)
+    throw new StartError(
+      'PostgreSQL cannot run as root, and there is no user "postgres" or "nobody": create one, or set DATABASE_URL.',
+    );
   return { uid: Number(user[2]), gid: Number(user[3]) };
 }
 
@@ -71,7 +74,8 @@ async function copyToReachableDir(native: string): Promise<string> {
     await rename(draft, copy).catch(() => rm(draft, { recursive: true })); // another process was first
   }
   const { uid, mode } = statSync(copy);
-  if (uid !== 0 || (mode & 0o022) !== 0) throw new StartError(`${copy} does not belong to root; remove it.`);
+  if (uid !== 0 || (mode & 0o022) !== 0)
+    throw new StartError(`${copy} must belong to root and be writable only by root; remove it.`);
   return copy;
 }
 

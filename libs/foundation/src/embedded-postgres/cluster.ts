@@ -15,8 +15,8 @@ export interface PostgresCluster {
 }
 
 /**
- * Returns the password of the server. The server listens only on loopback, but other users of the host need a password
- * too. The file is written under a temporary name and then linked, so that no process reads an incomplete password.
+ * Returns the password of the server, which protects it from other users of the host: they can connect to loopback too.
+ * The file is written under a temporary name and then linked, so that no process reads an incomplete password.
  */
 export async function readOrCreatePassword(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'postgres.password');

@@ -89,7 +89,7 @@ async function until(happened: () => Promise<boolean>): Promise<void> {
 }
 
 describe('the embedded database', () => {
-  test('is created once in an empty directory if several callers start it at the same time', async () => {
+  test('is shared by two callers that start it at the same time in an empty directory', async () => {
     const [first, second] = await Promise.all([start(), start()]);
     expect(second?.url).toBe(first?.url);
     expect(await ask(first?.url ?? '', 'select current_database()')).toBe('countinghouse');
@@ -128,7 +128,7 @@ describe('the embedded database', () => {
     expect(await ask((await start()).url, 'select answer from kept')).toBe(42);
   });
 
-  test('is shared by processes and survives a killed one', async () => {
+  test('is shared by processes, and continues after one of them was killed', async () => {
     const other = await startInProcess();
     const here = await start();
     expect(here.url).toBe(other.url);

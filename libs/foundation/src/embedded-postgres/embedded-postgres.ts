@@ -31,7 +31,7 @@ const HANG_UP_TIMEOUT_MS = 500;
 export interface EmbeddedPostgres {
   readonly url: string;
   isRunning(): boolean;
-  /** Releases the server, and stops it if no other process uses it. Callers close their own connections first. */
+  /** Releases the server, and stops it if no other caller uses it. Callers close their own connections first. */
   close(): Promise<void>;
   /** Releases the server and leaves it running, for a caller that stops it by other means. */
   abandon(): Promise<void>;
@@ -75,7 +75,7 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
 }
 
 /**
- * The last process gets the exclusive lock. A process that joins while that lock is held waits until the server has
+ * The last caller gets the exclusive lock. A process that joins while that lock is held waits until the server has
  * stopped, and then starts it again.
  */
 async function leaveServer({ presence, ...server }: SharedServer): Promise<void> {

@@ -39,7 +39,8 @@ export interface SharedServer extends PostgresServer {
 
 /**
  * Joins the server of a cluster, or starts it if none is running.
- * @throws StartError if it does not start; Error if it rejects the connection for good
+ * @throws StartError if no server accepts connections in time; Error if the server cannot be run, or rejects the
+ *   connection for good
  */
 export async function joinOrStartServer(
   cluster: PostgresCluster,
@@ -111,7 +112,10 @@ export function isServerProcess({ pid, port }: PostgresServer): boolean {
   }
 }
 
-/** Compares the working directory of the process or, on a system without /proc, the directory in the pid file. */
+/**
+ * Compares `dir` with the working directory of the process or, on a system without /proc, the directory in the pid
+ * file.
+ */
 function isRunningInDirectory(dir: string, { pid }: PostgresServer, recordedDir = ''): boolean {
   const statIfExists = (where: string) => statSync(where, { throwIfNoEntry: false });
   try {

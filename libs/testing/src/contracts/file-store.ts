@@ -16,8 +16,8 @@ async function* splitIntoChunks(bytes: Buffer, size: number): AsyncIterable<Uint
 }
 
 /**
- * Tests that every adapter of the `FileStore` port must pass. `open` returns an empty store. `listLeftovers` lists all
- * files of that store.
+ * Tests that every adapter of the `FileStore` port must pass. `open` returns an empty store. `listLeftovers` lists what
+ * is stored in it.
  */
 export function fileStoreContract(
   name: string,
@@ -84,7 +84,7 @@ export function fileStoreContract(
     });
 
     test.each([0, 100_000, 6_000_000])(
-      'that is interrupted after %d bytes is not found, and no part of it remains',
+      'whose content breaks off with an error after %d bytes is not found, and nothing of it stays in the store',
       async (size) => {
         const bytes = (async function* () {
           for (let remaining = size; remaining > 0; remaining -= 50_000) yield Buffer.alloc(50_000);
@@ -96,7 +96,7 @@ export function fileStoreContract(
       },
     );
 
-    test('stays unchanged if its replacement is interrupted', async () => {
+    test('has its old content and type if the content of its replacement breaks off with an error', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: Buffer.from('abc') });
       const bytes = (async function* () {
         yield Buffer.from('def');
@@ -118,7 +118,7 @@ export function fileStoreContract(
       expect(contents.some((bytes) => bytes.equals(stored))).toBe(true);
     });
 
-    test('that was never saved is not found, even by an invalid name', async () => {
+    test('that was never saved is not found, whether its name is valid or not', async () => {
       await store.save({ id, n: 0, mediaType: 'image/png', bytes: BYTES });
       expect(await store.find({ id, n: 1 })).toBeUndefined();
       expect(await store.find({ id: generateFileId('gen', NOW), n: 0 })).toBeUndefined();
@@ -131,7 +131,7 @@ export function fileStoreContract(
       ['an invalid id', '../secret', 0, 'image/png'],
       ['an invalid number', undefined, -1, 'image/png'],
       ['an invalid type', undefined, 0, 'image/png\r\nx: y'],
-    ])('is not saved with %s', async (_, odd, n, mediaType) => {
+    ])('is rejected if it has %s', async (_, odd, n, mediaType) => {
       await expect(store.save({ id: odd ?? id, n, mediaType, bytes: BYTES })).rejects.toThrow('invalid file name');
     });
 
@@ -146,7 +146,7 @@ export function fileStoreContract(
       expect(await store.find({ id: other, n: 0 })).toBeDefined();
     });
 
-    test('is removed when it has expired, and not before', async () => {
+    test('is removed once the hour of its deletion has come, and not before', async () => {
       const ids = [1, 2, 24].map((hours) => generateFileId('gen', NOW + hours * HOUR));
       const sealed = generateFileId('req', NOW + HOUR);
       for (const fileId of [...ids, sealed]) {

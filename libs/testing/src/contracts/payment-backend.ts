@@ -42,7 +42,7 @@ export interface PaymentCase {
 
 export interface OpenBackend {
   readonly backend: PaymentBackend;
-  /** Undefined for a real server that tests do not pay. Only tests without payments run then. */
+  /** Undefined for a real server that tests do not pay: pass 'without', and only tests without payments run. */
   readonly wallet?: Wallet;
   close(): Promise<void>;
 }
@@ -90,7 +90,7 @@ function requestPayment(
 }
 
 function testRequests(paymentCase: PaymentCase, backend: () => PaymentBackend): void {
-  test('every request gets its own reference and destination', async () => {
+  test('two requests get different references, and different destinations of the requested kind', async () => {
     const createdPayments = [
       await requestPayment(backend(), paymentCase),
       await requestPayment(backend(), paymentCase),
@@ -201,7 +201,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'finds two payments of one request by two ids, which do not change',
+    'finds two payments of one request with two ids, and the id of the first does not change',
     async (scenario) => {
       await scenario.pay(units / 4n);
       const [first] = await scenario.waitForPayments((all) => all.length === 1);

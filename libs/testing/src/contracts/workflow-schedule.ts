@@ -25,7 +25,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(TWO, 'other')).toEqual([]);
     });
 
-    test('is returned in the order of due times, up to the limit', async () => {
+    test('is returned in the order of due times if all are equally urgent, up to the limit', async () => {
       await table.wake('w', ['late'], TWO);
       await table.wake('w', ['early'], NOON);
       await table.wake('w', ['middle'], ONE);
@@ -72,7 +72,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       }
     });
 
-    test('becomes due earlier when it is woken, never later', async () => {
+    test('is due at the earlier one of its due time and the time of another wake-up', async () => {
       await table.wake('w', ['a'], ONE);
       await table.wake('w', ['a'], TWO);
       expect(await findIds(ONE)).toEqual(['a']);
@@ -88,7 +88,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(TWO)).toEqual(['a']);
     });
 
-    test('that was woken in the meantime is neither postponed nor removed', async () => {
+    test('that was woken after it was read is neither postponed nor removed', async () => {
       await table.wake('w', ['a'], NOON);
       const row = await findFirst(NOON);
       await table.wake('w', ['a'], ONE);
@@ -105,7 +105,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(ONE)).toEqual(['a']);
     });
 
-    test('is listed as waiting from its first wake-up until it is removed', async () => {
+    test('is listed as waiting while it is postponed, and not after its removal', async () => {
       await table.wake('w', ['a', 'b'], NOON);
       const rows = await table.findDue('w', NOON, 10);
       await putOff(rows.map((row) => ({ ...row, at: row.id === 'a' ? TWO : null })));

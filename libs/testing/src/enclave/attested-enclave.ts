@@ -28,7 +28,7 @@ export class AttestedEnclave {
   readonly repository = 'enclaves/model-router';
   readonly measurement = Buffer.alloc(48, 0x3e);
   readonly digest = 'd1'.repeat(32);
-  /** A time at which all its certificates are valid. */
+  /** A time at which the certificates of the processor and of the enclave are valid. */
   readonly now = new Date('2026-02-01T00:00:00Z');
   readonly sigstore = new TestSigstore();
   private readonly tls = generateKeyPairSync('ec', { namedCurve: 'secp384r1' });
@@ -48,7 +48,7 @@ export class AttestedEnclave {
     return this.createBundleWithReport(report, overrides);
   }
 
-  /** Returns a bundle with a report that a test has changed. */
+  /** Returns a bundle with this report, which a test may have changed. */
   createBundleWithReport(
     report: Buffer,
     { chip, signer, statement, payloadType, names, certificateUntil }: EnclaveOverrides = {},

@@ -7,7 +7,7 @@ export const utf8 = (text: string) => element(0x0c, Buffer.from(text));
 export const ia5 = (text: string) => element(0x16, Buffer.from(text));
 export const encodeTrue = () => element(0x01, Buffer.of(0xff));
 
-/** Encodes a number from 0 to 2^31 - 1. */
+/** Encodes a safe integer that is not negative. */
 export function integer(value: number): Buffer {
   const hex = value.toString(16);
   const bytes = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex');

@@ -43,7 +43,7 @@ const SAFE_REPORT = {
   firmware: [40, 55, 1],
 } as const;
 
-/** Signs reports as AMD's processors do, with its own root, which only tests trust. */
+/** Signs reports as AMD's processors do. Its certificates have a root of their own, which only tests trust. */
 export class TestProcessor {
   private readonly chip = generateKeyPairSync('ec', { namedCurve: 'secp384r1' });
   private readonly hardwareId = Buffer.alloc(64, 0xc1);
@@ -93,7 +93,7 @@ export class TestProcessor {
     return this.signReport(report);
   }
 
-  /** Signs a report that a test has changed. */
+  /** Returns a signed copy of a report, which a test may have changed. */
   signReport(report: Buffer): Buffer {
     const signature = sign('sha384', report.subarray(0, 0x2a0), {
       key: this.chip.privateKey,

@@ -65,7 +65,7 @@ export class TestSigstore {
     };
   }
 
-  /** Returns a Sigstore bundle (version 0.3) of a statement, signed with a key that is valid for ten minutes. */
+  /** Returns a Sigstore bundle (version 0.3) of a statement. Its signing certificate is valid for ten minutes. */
   signStatement(statement: Json, by: SignerIdentity, payloadType = 'application/vnd.in-toto+json'): Json {
     const keys = generateP256Keys();
     const certificate = this.createCertificate(keys.publicKey, by);
@@ -107,7 +107,7 @@ export class TestSigstore {
     return issueCertificate({ ...params, extensions: [...(params.extensions ?? []), logged] });
   }
 
-  /** Returns the signed timestamp that shows that the certificate is logged (RFC 6962, 3.2 and 3.3). */
+  /** Returns a list of one signed timestamp, which shows that the certificate is logged (RFC 6962, 3.2 and 3.3). */
   private createCertificateTimestamps(tbs: Buffer): Buffer {
     const at = u64(SIGNED_AT.getTime());
     const entry = Buffer.concat([sha256(exportSpki(this.ca.publicKey)), encodeUint(tbs.length, 3), tbs]);

@@ -20,7 +20,7 @@ import {
   unsupportedMethodError,
 } from './wire.ts';
 
-/** Stores events and resolves when the response may be sent. Rejects with the gRPC error to send. */
+/** Appends events. Resolves with the result when the response may be sent, or rejects with the gRPC error to send. */
 export type AppendEvents = (
   call: { readonly metadata: Metadata },
   stream: string,

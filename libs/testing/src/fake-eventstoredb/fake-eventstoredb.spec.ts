@@ -25,7 +25,7 @@ describe('FakeEventStoreDb', () => {
   const facts = (count: number) =>
     Array.from({ length: count }, () => jsonEvent({ id: randomUUID(), type: 'Happened', data: {} }));
 
-  test('drops a live subscription with more than 32 pending messages, including checkpoints', async () => {
+  test('drops a live subscription with 33 pending events, but not one with 31', async () => {
     const subscription = client.subscribeToAll({ filter: streamNameFilter({ prefixes: ['account-'] }) });
     subscription.on('data', () => {});
     const failed = once(subscription, 'error');
@@ -43,7 +43,7 @@ describe('FakeEventStoreDb', () => {
     expect(double.stats.dropped).toBe(1);
   });
 
-  test('drops a repeated append while the first one is in flight, and reports it later as a timeout', async () => {
+  test('rejects the repetition of an append that is in flight with a timeout, and accepts a later one', async () => {
     const events = facts(2);
     const append = () => client.appendToStream('account-1', events, { expectedRevision: NO_STREAM });
     const answers = await Promise.allSettled([append(), append()]);

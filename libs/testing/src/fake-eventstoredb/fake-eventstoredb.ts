@@ -47,12 +47,13 @@ export interface FakeEventStoreDbOptions {
 
 /**
  * An EventStoreDB node for tests. It serves the calls that the adapter uses to the real client over real gRPC, stores
- * everything in memory, and fails on demand. Deletion, links and most metadata are not supported.
+ * everything in memory and, if a file is given, in a journal. It fails on demand. Deletion, links and most metadata are
+ * not supported.
  */
 export class FakeEventStoreDb {
   /**
-   * Counters of the server: calls by name, forward pages of `$all` and the entries in them, subscriptions that caught
-   * up or were dropped, and reads that are open now.
+   * Counters of the server: calls by name (appends only if no gRPC error rejects them), forward pages of `$all` and the
+   * entries in them, subscriptions that caught up or were dropped, and reads and subscriptions that are open now.
    */
   readonly stats = {
     ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
@@ -60,7 +61,7 @@ export class FakeEventStoreDb {
   };
   private readonly log: EventLog;
   port: number;
-  /** Users of a server with TLS. Without TLS everyone may do everything, as on a real server. */
+  /** Users of a server with TLS. Without TLS everyone may read and append, as on a real server. */
   readonly users: Users;
   private server: Server | undefined;
   private restarted: Promise<void> = Promise.resolve();
@@ -112,7 +113,7 @@ export class FakeEventStoreDb {
     return this.restarted;
   }
 
-  /** Fails every call with "not ready", like a node that is starting. */
+  /** Fails reads, subscriptions and appends with "not ready", like a node that is starting; false ends this. */
   setNotReady(refusing: boolean): void {
     this.isNotReady = refusing;
   }
@@ -137,7 +138,7 @@ export class FakeEventStoreDb {
     this.log.maxAppendSize = bytes;
   }
 
-  /** Stores the next append, but closes the connection before the response. */
+  /** Handles the next append, but closes all connections and restarts before its response. */
   loseNextResponse(): void {
     this.losesNextResponse = true;
   }

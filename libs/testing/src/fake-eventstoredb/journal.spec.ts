@@ -29,7 +29,7 @@ describe('the journal of FakeEventStoreDb', () => {
       metadata: Buffer.from([0, 255, 10]),
     }));
 
-  test('restores the same entries in the next process, which appends after them', () => {
+  test('restores the same entries when it is opened again, and appends after them', () => {
     const log = open();
     log.append('account-1', NO_STREAM, facts(2));
     const [repeated] = facts(1);
@@ -45,7 +45,7 @@ describe('the journal of FakeEventStoreDb', () => {
     expect(open().entries).toEqual(again.entries);
   });
 
-  test('drops an append that was interrupted by the end of the process', () => {
+  test('drops the last append if its line is incomplete, and appends after the others', () => {
     const log = open();
     log.append('account-1', NO_STREAM, facts(1));
     const whole = [...log.entries];

@@ -17,7 +17,10 @@ interface Line {
 export class Journal implements LogStorage {
   constructor(private readonly file: string) {}
 
-  /** Returns when the operating system has the line. Responses are sent after that, so no confirmed append is lost. */
+  /**
+   * Returns when the operating system has the line. Responses are sent after that, so the end of the process loses no
+   * confirmed append.
+   */
   add({ stream, created, events }: StoredAppend): void {
     const line: Line = {
       stream,

@@ -83,7 +83,7 @@ export class EventLog {
     return this.streams.get(name) ?? [];
   }
 
-  /** Appends events. Repeating an append with the same ids returns the result of the stored one. */
+  /** Appends events. Repeating the same ids at the same revision returns the result of the stored append. */
   append(stream: string, expected: number, events: readonly ProposedEvent[]): AppendResult {
     const size = events.reduce(
       (sum, { type, data, metadata }) => sum + 2 * type.length + data.length + metadata.length,
@@ -115,7 +115,10 @@ export class EventLog {
     return low;
   }
 
-  /** Whether a position is between two entries: a real server cannot read from the middle of an entry. */
+  /**
+   * Whether the commit position is that of an entry or of the end: a real server cannot read from the middle of an
+   * entry.
+   */
   isBoundary({ commit }: LogPosition): boolean {
     return (
       commit === this.end || this.entries[this.findIndexAfter({ commit, prepare: commit }) - 1]?.position === commit

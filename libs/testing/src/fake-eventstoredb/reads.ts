@@ -16,15 +16,15 @@ import {
 } from './wire.ts';
 
 const BACKWARDS = 1;
-/** Number of entries per page while a subscription catches up. */
+/** Number of entries that a subscription searches per page, unless the client sets a maximum. */
 const PAGE = 32;
-/** Maximum number of pending messages of a live subscription, including checkpoints. Beyond it, it is dropped. */
+/** A live subscription for which more events and checkpoints are pending is dropped. */
 const MAX_PENDING_MESSAGES = 32;
 
 type Call = ServerWritableStream<ReadReq, ReadResp>;
 type Options = ReadReq.Options;
 
-/** Handles `Read`: one stream or all, once or as a subscription. Waits whenever the client is slower than the log. */
+/** Handles `Read`: one stream, all streams, or a subscription to all. Waits while the client does not receive. */
 export async function read(log: EventLog, call: Call, onEvent: OnReadEvent): Promise<void> {
   const disconnected = new AbortController();
   for (const event of ['cancelled', 'close', 'error']) call.on(event, () => disconnected.abort());
@@ -45,7 +45,7 @@ export async function read(log: EventLog, call: Call, onEvent: OnReadEvent): Pro
 
 type SendResponse = (response: ReadResp) => Promise<void>;
 
-/** A page of `$all` is read, an entry of it was sent, or a subscription caught up or was dropped. */
+/** Called for each forward page of `$all`, each entry in it, and when a subscription has caught up or is dropped. */
 export type OnReadEvent = (what: 'pages' | 'entries' | 'caughtUp' | 'dropped') => void;
 
 interface ReadCallbacks {
@@ -88,8 +88,8 @@ async function readAll(log: EventLog, options: Options, { send, onEvent }: ReadC
 
 /**
  * Sends the events of all streams with certain name prefixes, after a position and then live. Checkpoints report how
- * far the log has been searched. A live checkpoint is the position of an entry. Before that, it can be the position of
- * the next entry, which has not been read yet; its prepare position is then 0.
+ * far the log has been searched. A live checkpoint is the position of the last entry that was searched. A checkpoint
+ * before that is the position of the next entry, or of the end of the log, with the prepare position 0.
  */
 async function subscribe(
   log: EventLog,

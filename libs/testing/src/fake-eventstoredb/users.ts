@@ -14,8 +14,8 @@ interface Call<Request> {
 }
 
 /**
- * The users of a server and its default access rules: users read and append to all streams except system streams, such
- * as `$all`, which are for administrators. The metadata of a stream takes precedence. The rules are those of
+ * The users of a server and its default access rules: users may read and append to all streams except system streams,
+ * such as `$all`, which are for the administrator. The metadata of a stream takes precedence. The rules are those of
  * LegacyStreamPermissionAssertion.cs and UserManagementService.cs in EventStoreDB 23.10.6.
  */
 export class Users {

@@ -12,8 +12,8 @@ const MISSING = Symbol('missing');
 const REPLACEMENTS: readonly unknown[] = [MISSING, null, true, -1, '', [], [null], {}];
 
 /**
- * Yields copies of a body, in each of which one member has one of the REPLACEMENTS. A member comes before those inside
- * it.
+ * Yields copies of a body, in each of which one member is missing or has one of the other REPLACEMENTS. A member comes
+ * before those inside it.
  */
 export function* generateMalformed(body: unknown): Generator<Malformed> {
   for (const path of listPaths(body)) {

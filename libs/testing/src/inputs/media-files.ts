@@ -1,6 +1,6 @@
 /**
- * Creates recordings of silence in all formats that are transcribed. A recording can claim to be shorter than it is.
- * Real decoders open it and decode its true length.
+ * Creates recordings in all formats that are transcribed. They are silent, except that WAV files start with a few faint
+ * samples. A recording can claim another length than it has. Real decoders open it and decode its true length.
  */
 
 import {
@@ -22,10 +22,11 @@ export type AudioFormat = (typeof AUDIO_FORMATS)[number] | 'ogg';
 export interface TestRecording {
   readonly seconds: number;
   /**
-   * The claimed length as a fraction of the true length, such as 0.1, in all places of the file that state a length.
+   * The claimed length as a factor of the true length, such as 0.1, in all places of the file that state a length. An
+   * `mpga` file states none: if the factor is below 1, its first frame has a higher bit rate than the others.
    */
   readonly claims?: number;
-  /** Text in the file that decoders ignore. The sandbox searches it for its directive. Not supported for OGG. */
+  /** Text that the sandbox finds in the file. In WAV files it replaces the first samples; OGG files do not have it. */
   readonly directive?: string;
   /** Only for WAV files. */
   readonly channels?: number;
@@ -73,7 +74,7 @@ export function createAudioFile(
 
 const WAVE_RATE = 8_000;
 
-/** Creates an ID3 tag that contains the directive. */
+/** Creates an ID3 tag that contains the directive; nothing for an empty one. */
 function createId3Tag(directive: Buffer): Buffer {
   if (directive.length === 0) return directive;
   const size = directive.length + 10;
@@ -83,7 +84,7 @@ function createId3Tag(directive: Buffer): Buffer {
   return Buffer.concat([head, frame, directive]);
 }
 
-/** Creates the first frame of an MP3, which states the number of frames. */
+/** Creates the first frame of an MP3, which states the claimed number of frames. */
 function createHeaderFrame(seconds: number, claims: number): Buffer {
   const frames = Math.round((seconds / MP3_FRAME.seconds) * claims);
   const frame = Buffer.alloc(MP3_FRAME.bytes);
@@ -97,8 +98,8 @@ function createHeaderFrame(seconds: number, claims: number): Buffer {
 const LAYER_TWO_SECONDS = 1_152 / 48_000;
 
 /**
- * Creates frames of 32 kbit/s. For a false length the first frame has 384 kbit/s, from which simple readers infer the
- * bit rate.
+ * Creates frames of 32 kbit/s. If the claimed length is shorter than the true one, the first frame has 384 kbit/s:
+ * simple readers infer the bit rate from it.
  */
 function createMpegLayer2(seconds: number, claims: number): Buffer {
   const frames = Math.max(1, Math.round(seconds / LAYER_TWO_SECONDS));

@@ -1,4 +1,4 @@
-/** JSON Schema of the parts of OpenAPI 3.1 that the gateway's document uses. It allows nothing else. */
+/** JSON Schema of the parts of OpenAPI 3.1 that the gateway's document uses, and of extensions. It allows no others. */
 
 const strictObject = (required: readonly string[], properties: object) => ({
   type: 'object',

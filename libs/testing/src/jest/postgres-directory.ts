@@ -17,7 +17,7 @@ export async function reserve(): Promise<void> {
 }
 
 /**
- * Stops the server, if one was started, and removes its directory. Synchronous, because an exit handler cannot wait.
+ * Stops the server, if one was started, and removes the directory. Synchronous, because an exit handler cannot wait.
  */
 export function release(): void {
   const directory = process.env[POSTGRES_DIRECTORY];
@@ -38,7 +38,7 @@ function findServerPid(directory: string): number | undefined {
     const pid = Number(readFileSync(path.join(directory, 'postgres/postmaster.pid'), 'utf8').split('\n')[0]);
     return pid > 1 && isAlive(pid) ? pid : undefined;
   } catch {
-    return undefined; // no suite needed a database
+    return undefined; // no suite needed a database, or the server has ended
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Generates possible histories for tests of read models and other readers of events: deciders decide every event, time
- * only moves forward, and money comes from top-ups.
+ * Generates possible histories for tests of read models and other readers of events: deciders decide every event, the
+ * clock only moves forward, and money comes from top-ups.
  */
 import fc from 'fast-check';
 import type { AccountState, ChallengeState, ResetPeriod, TopupState } from '#domain';
@@ -18,7 +18,7 @@ export interface History {
   readonly accounts: ReadonlyMap<string, AccountState>;
   readonly topups: ReadonlyMap<string, TopupState>;
   readonly challenges: ReadonlyMap<string, ChallengeState>;
-  /** The time of the last command. */
+  /** The time after the last step. */
   readonly end: string;
 }
 

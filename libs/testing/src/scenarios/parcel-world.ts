@@ -15,7 +15,7 @@ import {
 import { TEST_CAUSE } from '../test-cause.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
-/** Thrown by every action of a process after its death. */
+/** Thrown to kill a process. Afterwards the wrapped actions of the process throw it too. */
 export class ProcessKilledError extends Error {}
 
 interface ParcelWorldOptions {
@@ -47,7 +47,7 @@ export class ParcelWorld {
   private readonly sleep: Runtime['sleep'];
   private token = 0;
 
-  /** By default, checkpoints are in memory and `sleep` does not wait. */
+  /** By default, checkpoints are in memory and `sleep` waits for one turn of the event loop. */
   constructor(
     readonly store: EventStore,
     readonly due: WorkflowSchedule,
@@ -78,8 +78,9 @@ export class ParcelWorld {
   }
 
   /**
-   * Runs the workflow as one process, until `until` returns true or the process dies.
-   * @param intercept wraps every action of the process on state that outlives it; throws ProcessKilledError to kill it
+   * Runs the workflow as one process, until `until` returns true, the process dies or its lease ends.
+   * @param intercept wraps every action on state that outlives the process, except reads of events; throws
+   *   ProcessKilledError to kill the process
    */
   async runProcess(
     until: () => boolean | Promise<boolean>,

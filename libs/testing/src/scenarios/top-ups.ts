@@ -24,7 +24,7 @@ export function createIssuedInvoice(overrides: Partial<InvoiceIssued['data']> = 
   };
 }
 
-/** Creates a payment of exactly the invoiced amount. */
+/** Creates a payment of the invoiced amount, apart from `overrides`. */
 export function createFullPayment(
   { backend, reference, units, at }: InvoiceIssued['data'],
   overrides: Partial<ReportedPayment> = {},
@@ -39,7 +39,7 @@ export function createFullPayment(
   };
 }
 
-/** Returns a coin of the data files. @throws Error if it does not exist */
+/** Returns a coin of the payment terms. @throws Error if it does not exist */
 export function getCoin({ coins }: Pick<PaymentTerms, 'coins'>, code: string): CoinTerms {
   const coin = coins.find((candidate) => candidate.code === code);
   if (!coin) throw new Error(`coin ${code} does not exist`);

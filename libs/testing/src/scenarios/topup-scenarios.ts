@@ -1,4 +1,4 @@
-/** Generates top-ups up to some point of their life cycle: invoices, their payments and reversals. */
+/** Runs top-ups up to some point of their life cycle: invoices, their payments and reversals. */
 import {
   type AccountCommand,
   type DomainEvent,
@@ -30,7 +30,7 @@ export interface PaidTopup {
   readonly msat: bigint | null;
   readonly marketRate?: string | null;
   readonly credited: boolean;
-  /** Whether half of the payment is reversed. */
+  /** Whether half of the payment is reversed after it was credited. */
   readonly reversed?: boolean;
 }
 

@@ -7,7 +7,7 @@ export interface VideoScenario {
   readonly submission: 'accepted' | 'busy' | 'unknown';
   readonly end: 'generated' | 'rejected' | 'invoiced' | 'perhaps invoiced' | 'lost' | 'timed_out';
   readonly closed: boolean;
-  /** How many of its commands are executed. */
+  /** How many of its commands are executed, without those that end the hold. */
   readonly steps: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A gateway with one private model and its enclave, for tests of clients that must trust neither. Tests set its
- * responses.
+ * A gateway with one private model and its enclave, for tests of clients that must verify what they receive. Tests set
+ * the responses.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

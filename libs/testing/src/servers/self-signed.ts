@@ -1,6 +1,6 @@
 /**
  * Creates a certificate like LND's own: P-256, self-signed, for the loopback address. It is created for each use, so no
- * key is stored and no certificate expires. Structure: RFC 5280; encoding: DER.
+ * key is stored, and is valid for one day. Structure: RFC 5280; encoding: DER.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 

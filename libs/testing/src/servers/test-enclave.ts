@@ -25,7 +25,7 @@ export type EnclaveHandler = (request: DecryptedRequest) => Promise<void> | void
 
 export class TestEnclave {
   readonly received: { readonly url: string; readonly headers: IncomingHttpHeaders }[] = [];
-  /** Number of responses whose client disconnected before the end. */
+  /** Number of responses whose connection was closed before the enclave had ended them. */
   abandonedCount = 0;
   handler: EnclaveHandler = () => {};
   private readonly server = createServer((incoming, response) => {
@@ -76,7 +76,7 @@ export function createChatEvent(content: string): string {
   return `data: ${JSON.stringify({ ...head, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
 }
 
-/** Responds with one frame per event, and with a usage report in a trailer. */
+/** Responds with one frame per event, and with the usage report, if there is one, in a trailer. */
 export function respondWithEvents(events: readonly string[], report?: string): EnclaveHandler {
   return ({ sealer, response }) => {
     response.writeHead(200, {

@@ -98,7 +98,7 @@ export class FixtureWriter {
   }
 
   /**
-   * Sends a request three times. Returns the response to the repetition, with the headers that all repetitions have.
+   * Sends a request three times. Returns the second response, with the headers that the third one has too.
    */
   private async replay(request: requests.RequestSpec): Promise<Exchange> {
     const first = await this.send(request);
@@ -170,8 +170,8 @@ export class FixtureWriter {
   }
 
   /**
-   * Prepares requests that continue a conversation: by the id of a response, an item, encrypted reasoning and a
-   * compaction.
+   * Prepares requests that continue a conversation: by the id of a response, an item, encrypted reasoning, stored
+   * reasoning and a compaction.
    */
   private async prepareContinuations(): Promise<readonly requests.RequestSpec[]> {
     const headers = requests.createAuthHeaders(this.account.apiKey);
@@ -293,8 +293,8 @@ export class FixtureWriter {
   }
 
   /**
-   * Saves the tables and a backup of the same point in time, and the files.
-   * @returns the time in milliseconds since 1970
+   * Saves the tables and a backup with the same events, and the files.
+   * @returns the time before they were written, in milliseconds since 1970
    */
   private async saveFixture(): Promise<number> {
     const { databaseUrl: url } = this.world;

@@ -52,7 +52,7 @@ export function readClientData(): ClientData {
   return JSON.parse(readFileSync(path.join(STORED_DATA_DIR, 'clients.json'), 'utf8'));
 }
 
-/** Sends the request of an exchange again. */
+/** Sends the request of an exchange, with another body if one is given. Returns the exchange with the new response. */
 export async function resendRequest(
   { name, method, path: route, headers, body }: Exchange,
   api: string,
@@ -70,7 +70,7 @@ export async function resendRequest(
 
 const VOLATILE_HEADERS: ReadonlySet<string> = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
-/** Whether a video job is submitted for the first time. Its webhook URL contains the number of the submission. */
+/** Whether a request submits a video job for the first time: the webhook URL contains the number of the submission. */
 export function isFirstSubmission({ path: route }: { readonly path: string }): boolean {
   return /\.1\.[\w-]{43}$/.test(route);
 }

@@ -25,7 +25,7 @@ export async function withClient<T>(connectionString: string, work: (client: pg.
   }
 }
 
-/** Returns the names and columns of all tables. */
+/** Returns the names of all tables with their columns, except generated ones. */
 async function readColumns(client: pg.Client): Promise<Columns> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `select n.nspname || '.' || c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
@@ -41,7 +41,7 @@ export function readTable(client: pg.Client, table: string, columns: readonly st
   return text(client.query(copyTo(`copy (select ${columns.join(', ')} from ${table} order by 1, 2) to stdout`)));
 }
 
-/** Writes all rows of the same point in time. */
+/** Writes the rows of all tables as of one point in time. */
 export async function writeTables(databaseUrl: string): Promise<void> {
   await mkdir(path.join(STORED_DATA_DIR, 'tables'), { recursive: true });
   await withClient(databaseUrl, async (client) => {
@@ -70,7 +70,7 @@ function getTablePath(table: string): string {
 
 /**
  * Creates the tables of the fixture with their rows. Rows that expire by the clock of the database are made valid
- * again, except for leases and processes, which are made to expire.
+ * again. All leases and processes, and the leases of idempotency keys, have expired.
  */
 export async function loadTables({ url, superuserUrl }: TestDatabase): Promise<void> {
   const ids = (await readStoredRows(MIGRATIONS)).split('\n').map((row) => row.split('\t')[0]);

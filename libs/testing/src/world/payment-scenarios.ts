@@ -5,8 +5,9 @@ import { type PayOptions, SandboxWallet } from './sandbox-wallet.ts';
 import type { TestAccount, TestWorld } from './world.ts';
 
 /**
- * Options of a payment that its scenario replaces later. The fee is too low for the transaction to be mined: without
- * this, another scenario, which runs at the same time, could mine it first.
+ * Options of a payment that must stay unconfirmed, because its scenario replaces it later or checks that it waits. The
+ * fee is too low for the transaction to be mined. Otherwise another scenario, which runs at the same time, could mine
+ * it.
  */
 const REPLACEABLE = { lowFee: true };
 const SECONDS_AFTER_EXPIRY = 3_600;

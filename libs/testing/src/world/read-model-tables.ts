@@ -43,7 +43,7 @@ export class ReadModelTables {
     return this.resources.disposeAsync();
   }
 
-  /** Restores the state before the first event. */
+  /** Restores the state of the read models before the first event. */
   async clear(): Promise<void> {
     const tables = ['checkpoints', 'es.skipped', ...projections.map(({ name }) => name)];
     await this.pool.query(tables.map((table) => `delete from ${table}`).join(';'));
@@ -90,7 +90,7 @@ export function computeTables(events: readonly HistoryEvent[]): Tables {
   return Object.fromEntries(projections.map((projection) => [projection.name, computeTable(projection, events)]));
 }
 
-/** Splits events into batches, before the events with these indexes. */
+/** Splits events into batches, before the events with these indexes (modulo the number of events). */
 export function splitIntoBatches(events: readonly HistoryEvent[], boundaries: readonly number[] = []): EventBatch[] {
   const ends = [...new Set([...boundaries.map((boundary) => boundary % events.length), events.length])].toSorted(
     (a, b) => a - b,

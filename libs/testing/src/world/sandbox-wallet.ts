@@ -2,7 +2,7 @@
 import type { CoinTerms, Destination } from '#domain';
 import { money } from '#kernel';
 
-/** More confirmations than any payment method requires. */
+/** At least as many confirmations as every payment method requires. */
 const BLOCKS_TO_FINAL = 10;
 
 const KEY = { authorization: 'token sandbox' };

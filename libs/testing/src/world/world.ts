@@ -141,7 +141,8 @@ export class TestWorld {
   }
 
   /**
-   * Stops the clock of all roles, so that no timer becomes due. Everything that still happens was triggered by a hint.
+   * Stops the clock of all roles. Then streams of workflows become due only by events and hints, apart from timers that
+   * are due already.
    * @returns a function that restarts the clock
    */
   stopClock(): () => void {
@@ -167,7 +168,7 @@ export class TestWorld {
     return openRole('gateway', gatewaySettings, log, (role) => openGateway(role));
   }
 
-  /** Opens an account and funds it over Lightning with exactly `usd`, including the bonus. */
+  /** Opens an account and, unless `usd` is 0, funds it over Lightning with `usd`, including the bonus of 5 %. */
   async createAccount(usd = 0): Promise<TestAccount> {
     const { credit_id, api_key } = (await this.post('/accounts/create', undefined)).body;
     const account = { creditId: credit_id as string, apiKey: api_key as string };

@@ -1,5 +1,5 @@
-// OpenAI's Agents SDK over Responses and over chats: a function, a function in a namespace, a tool of an MCP server,
-// and a function that returns an image.
+// OpenAI's Agents SDK over Responses: a function, a function in a namespace, a tool of an MCP server, and a function
+// that returns an image. Over chats: a function.
 import assert from 'node:assert/strict';
 import {
   Agent,

@@ -1,4 +1,5 @@
-// The AI SDK over Responses and over chats: complete and streaming, with a function and with a custom tool.
+// The AI SDK over Responses and over chats: complete, streaming, a function, structured output. Over Responses also a
+// custom tool.
 import assert from 'node:assert/strict';
 import { createOpenAI } from '@ai-sdk/openai';
 import { generateObject, generateText, isStepCount, streamText, tool } from 'ai';

@@ -1,4 +1,4 @@
-// LangChain over chats and over Responses: complete, streaming with usage, with a tool, with structured output.
+// LangChain over chats and over Responses: complete, streaming with usage, a tool, structured output. And embeddings.
 import assert from 'node:assert/strict';
 import { HumanMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';

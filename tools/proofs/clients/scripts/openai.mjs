@@ -1,4 +1,4 @@
-// OpenAI's client, in every major version that is in use: chats, Responses and embeddings.
+// OpenAI's client, run with several major versions: chats, Responses and embeddings.
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 

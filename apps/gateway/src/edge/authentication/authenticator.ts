@@ -1,7 +1,7 @@
 /**
  * Identifies the caller before the request body is read, unless the body may contain the credential: the caller
- * determines how large the body may be. A Nest guard runs too late for that. A hook of the Fastify instance would
- * respond without CORS headers, and browsers hide such responses.
+ * determines how large the body may be. A Nest guard runs too late for that. A hook of the Fastify instance would run
+ * before the CORS plugin, and browsers would hide most headers of its responses.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -27,7 +27,7 @@ const MAX_UNPAID_BODY_BYTES = 64 * 1024;
 export const MAX_ANONYMOUS_BODY_BYTES = 64 * 1024;
 export const MAX_ANONYMOUS_UPLOAD_BYTES = 26 * 1024 * 1024;
 const MAX_WEBHOOK_BYTES = 256 * 1024;
-/** Limit of a body that may contain the credential, or that is accepted without one. */
+/** Limit of a body that may contain the credential, or whose operation requires none. */
 const MAX_UNAUTHENTICATED_BODY_BYTES = 4 * 1024;
 
 const MAX_CACHED_CALLERS = 100_000;
@@ -36,9 +36,10 @@ const MAX_CREDENTIAL_CHARACTERS = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INVALID_KEY = 'The API key was not found or has been revoked';
 const INVALID_ACCOUNT = 'Invalid credit id';
-const CREDIT_ID_CANNOT_PAY = 'Models require an API key, not x-credit-id: send "Authorization: Bearer <API key>"';
+const CREDIT_ID_CANNOT_PAY =
+  'Paid requests require an API key, not x-credit-id: send "Authorization: Bearer <API key>"';
 
-/** Actor of requests without a credential. Stored in event metadata, so the value must not change. */
+/** Actor of a request without `caller`. Stored in event metadata, so the value must not change. */
 const ANONYMOUS_ACTOR = 'anybody';
 
 declare module 'fastify' {
@@ -131,8 +132,8 @@ function selectAuthentication(operation: OperationOptions, authenticator: Authen
 type Fields = { readonly credit_id?: unknown } | undefined;
 
 /**
- * Returns the message for a missing credential, which names those that the operation accepts. It omits that a credit id
- * pays if the operator allows this.
+ * Returns the message for a missing credential, with the credentials to send. It omits the header api-key, and for paid
+ * operations x-credit-id, which pays only if the operator allows this.
  */
 function formatMissingCredential({ auth, paid, creditIdLocation: payer }: OperationOptions): string {
   const key = '"Authorization: Bearer <API key>" or x-api-key';
@@ -151,7 +152,7 @@ export interface AuthenticatorDependencies {
 
 /**
  * Authenticates requests. The owner of a key never changes, so it is cached. Whether the key may still be used is
- * decided on the account's stream with every hold, and looked up for every read.
+ * decided on the account's stream with every hold, and looked up for every free operation.
  */
 export class Authenticator {
   /**
@@ -169,8 +170,8 @@ export class Authenticator {
    * Returns the caller of a paid operation; the hold decides whether the key may spend. A credit id bypasses the
    * limits of all keys, so it pays only if the operator allows this. If it is sent with a key, both must belong to the
    * same account, and the key pays.
-   * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if key and credit id belong to
-   * different accounts; errors of `CredentialLookups.run`
+   * @throws UnauthorizedError for a missing or invalid credential, or for a credit id alone if it may not pay;
+   * BadRequestError if key and credit id belong to different accounts; errors of `CredentialLookups.run`
    */
   async authenticatePayer(request: FastifyRequest, missingMessage: string): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -203,7 +204,7 @@ export class Authenticator {
   }
 
   /**
-   * Returns the caller of a read operation: by an active key, or by the credit id in `creditId` or x-credit-id. With
+   * Returns the caller of a free operation: by an active key, or by the credit id in `creditId` or x-credit-id. With
    * both, the caller is the account itself and not the key.
    * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if key and credit id belong to
    * different accounts; errors of `CredentialLookups.run`
@@ -219,7 +220,7 @@ export class Authenticator {
     throw createAccountMismatchError(field);
   }
 
-  /** @throws UnauthorizedError if the credential of a payer is no longer valid */
+  /** @throws UnauthorizedError if the credential of a payer is no longer valid; errors of `CredentialLookups.run` */
   async assertCredentialValid(request: FastifyRequest): Promise<void> {
     const apiKey = parseApiKey(request);
     if (apiKey === undefined) await this.authenticateAccount(request, INVALID_ACCOUNT);
@@ -313,7 +314,7 @@ function parseApiKey({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * Returns the credit id of a request in lower case. It may belong to no account.
+ * Returns the credit id that a request claims, in lower case. There may be no account with this credit id.
  * @throws UnauthorizedError if the credit id is missing or malformed
  */
 function parseClaimedCreditId({ headers }: FastifyRequest, missingMessage: string, creditId?: unknown): string {

@@ -1,4 +1,7 @@
-/** An event records its actor, the request that it belongs to, and the event that caused it, if there is one. */
+/**
+ * An event records its actor and, as its correlation id, the request or top-up that it belongs to. The events of a
+ * top-up also record the request or event that caused them.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DomainEvent } from '#domain';
 import type { StoredEvent } from '#kernel';
@@ -19,10 +22,10 @@ const causeOf = ({ metadata }: StoredEvent<DomainEvent>) => {
   const { version, ...cause } = metadata;
   return cause;
 };
-/** The cause of an event that a request triggered directly, which has no causation id. */
+/** The cause of an event of an account that a request triggered directly: it has no causation id. */
 const by = (actor: string, id: unknown) => ({ actor, $correlationId: id });
 
-test('records the anonymous actor and the request when an account is opened', async () => {
+test('records the anonymous actor and one correlation id when an account is opened', async () => {
   const [opened, key] = (await world.listEvents(account)).map(causeOf);
   expect(opened).toEqual(by('anybody', expect.stringMatching(/^[0-9a-f-]{36}$/)));
   expect(key).toEqual(opened);

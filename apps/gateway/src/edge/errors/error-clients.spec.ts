@@ -1,4 +1,4 @@
-/** Errors as clients read them: OpenAI's check the error code; OpenRouter's require an integer code and no null. */
+/** Errors as clients read them: OpenAI's client checks the code; OpenRouter's needs an integer code and no null. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenRouter } from '@openrouter/sdk';
 import type { EventStream } from '@openrouter/sdk/lib/event-streams.js';
@@ -41,7 +41,7 @@ const CASES = {
   502: ['a provider that fails', 502, () => rich.apiKey, told('fault=500')],
 } satisfies Record<number, Case>;
 
-describe("OpenAI's client", () => {
+describe("an error in OpenAI's format", () => {
   const client = (apiKey: string) => new OpenAI({ apiKey, baseURL: `${world.api}/v1`, maxRetries: 0 });
 
   test.each<readonly [...Case, name: string, type: string, code: string]>([
@@ -51,14 +51,14 @@ describe("OpenAI's client", () => {
     [...CASES[404], 'NotFoundError', 'invalid_request_error', 'model_not_found'],
     [...CASES[429], 'RateLimitError', 'rate_limit_error', 'rate_limit_exceeded'],
     [...CASES[502], 'InternalServerError', 'upstream_error', 'upstream_error'],
-  ])('throws its own error for %s (%i), with the error code', async (_, status, apiKey, body, name, type, code) => {
+  ])("has its class and code in OpenAI's client: %s (%i)", async (_, status, apiKey, body, name, type, code) => {
     const ask = (stream: boolean) => refusalOf(client(apiKey()).chat.completions.create({ ...body, stream }));
     for (const error of await Promise.all([false, true].map(ask))) {
       expect([error?.constructor.name, error]).toEqual([name, expect.objectContaining({ status, type, code })]);
     }
   });
 
-  test('gets the error code and the field of an error that a provider reports', async () => {
+  test('has the error code and the field that a provider reports', async () => {
     const { error } = (await world.sendChat(rich, 'fault=400')).body;
     expect(error).toMatchObject({ code: 'invalid_value', param: 'messages', type: 'invalid_request_error' });
   });
@@ -66,14 +66,14 @@ describe("OpenAI's client", () => {
   test.each([
     ['openai/gpt-5-mini', { model: GPT }],
     ['anthropic/claude-haiku-4.5', { model: CLAUDE }],
-  ])('gets context_length_exceeded for a conversation that is too long for %s', async (_, more) => {
+  ])('has the code context_length_exceeded for a conversation that is too long for %s', async (_, more) => {
     const account = await world.createAccount(105);
     const messages = user('word '.repeat(450_000));
     const { status, body } = await world.post('/v1/chat/completions', { ...more, messages }, account);
     expect([status, body.error.code]).toEqual([400, 'context_length_exceeded']);
   });
 
-  test('gets context_length_exceeded for a text that is too long to embed', async () => {
+  test('has the code context_length_exceeded for an input that is too long to embed', async () => {
     const input = Array(9_000).fill(1);
     const { status, body } = await world.post(
       '/v1/embeddings',
@@ -83,7 +83,7 @@ describe("OpenAI's client", () => {
     expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'input']);
   });
 
-  test('gets the error code within a stream', async () => {
+  test('has its error code within a stream too', async () => {
     const { events } = await world.sendChat(rich, 'tokens=8 fault=cut', { stream: true });
     expect(events.at(-3).error).toMatchObject({ code: 'upstream_error', type: 'upstream_error', param: null });
   });
@@ -107,14 +107,14 @@ describe("OpenRouter's client", () => {
     }
   });
 
-  test('receives no field that is null', async () => {
+  test('receives a 401 without a field that is null', async () => {
     const headers = { 'user-agent': 'speakeasy-sdk/typescript 1.3.19 2.914.0 1.0.0 @openrouter/sdk' };
     const { body, text } = await world.send('POST', '/v1/chat/completions', { headers, body: {} });
     expect(body).toMatchObject({ status: 'error', statusCode: 401, error: { code: 401 } });
     expect(text).not.toContain('null');
   });
 
-  test('reads the status within a stream', async () => {
+  test('reads the status of an error within a stream', async () => {
     const chatRequest = { ...told('tokens=8 fault=cut'), stream: true as const };
     const chunks = [];
     const stream = (await client(rich.apiKey).chat.send({ chatRequest })) as unknown as EventStream<ChatStreamChunk>;

@@ -47,7 +47,7 @@ const OPENROUTER = createErrorFormat(({ status, message, type, kind, param, deta
   return createErrorBody(status, { message, type, code: status, ...(param ? { param } : {}), metadata });
 });
 
-/** Anthropic's type for the gateway's `upstream_unavailable` is `overloaded_error`. */
+/** Returns Anthropic's error type: by the status, but `overloaded_error` for the gateway's `upstream_unavailable`. */
 export function toAnthropicErrorType({ status, type }: Pick<ErrorResponse, 'status' | 'type'>): string {
   if (type === 'upstream_unavailable') return 'overloaded_error';
   return getMessageErrorType(status);
@@ -82,7 +82,7 @@ export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): Er
   return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
 }
 
-/** Wraps the error object that clients read in the fields that the API specifies. */
+/** Adds the fields that the API specifies to the error object, which clients read. */
 function createErrorBody(status: number, error: ErrorObject) {
   return { status: 'error', statusCode: status, message: error.message, error };
 }

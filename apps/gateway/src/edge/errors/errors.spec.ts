@@ -177,7 +177,7 @@ const REFUSED: readonly (readonly [string, Kind, param: string | null | undefine
   ['a malformed Idempotency-Key', INVALID, 'Idempotency-Key', { headers: { 'idempotency-key': 'x'.repeat(256) } }],
 ];
 
-describe.each(SURFACES)('$route rejects, before money is held,', (surface) => {
+describe.each(SURFACES)('$route rejects', (surface) => {
   const { route } = surface;
   const good = (more: object = {}) => ({ ...surface.body(HELLO), ...more });
   /** All events except those of requests rejected for lack of money, and the number of charges in the history. */
@@ -187,17 +187,20 @@ describe.each(SURFACES)('$route rejects, before money is held,', (surface) => {
     return [facts, data.filter(({ price_in_usd }: { price_in_usd: number }) => price_in_usd > 0).length];
   };
 
-  test.each(REFUSED)('%s: %j', async (_, kind, param, { by = 'rich', method = 'POST', headers, set = {}, ...sent }) => {
-    const changes = typeof set === 'function' ? set(surface) : set;
-    const body = 'body' in sent ? sent.body : good(changes);
-    const credential = await CALLERS[by]();
-    const before = await books();
-    const answer = await world.send(method, route, { headers: { ...credential, ...headers }, body });
-    expectError(answer, kind, param);
-    if (kind[0] === 402) expect(answer.body.message).toMatch(/Insufficient balance|limit/);
-    if (kind[0] === 405) expect(answer.headers.get('allow')).toBe('POST');
-    expect(await books()).toEqual(before);
-  });
+  test.each(REFUSED)(
+    '%s before money is held: %j',
+    async (_, kind, param, { by = 'rich', method = 'POST', headers, set = {}, ...sent }) => {
+      const changes = typeof set === 'function' ? set(surface) : set;
+      const body = 'body' in sent ? sent.body : good(changes);
+      const credential = await CALLERS[by]();
+      const before = await books();
+      const answer = await world.send(method, route, { headers: { ...credential, ...headers }, body });
+      expectError(answer, kind, param);
+      if (kind[0] === 402) expect(answer.body.message).toMatch(/Insufficient balance|limit/);
+      if (kind[0] === 405) expect(answer.headers.get('allow')).toBe('POST');
+      expect(await books()).toEqual(before);
+    },
+  );
 
   test.each([26 * MIB, 25 * MIB + 1])('a body of %i bytes with 413, before it has arrived', async (bytes) => {
     const answer = await raw(

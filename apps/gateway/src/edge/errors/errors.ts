@@ -16,7 +16,7 @@ import type { Log } from '#foundation';
 import { Rejection, StoreUnavailableError, UnknownEventError } from '#kernel';
 import { type ErrorResponse, selectErrorFormat } from './error-formats.ts';
 
-/** The request has no valid credential. */
+/** The request has no valid credential that its operation accepts. */
 export class UnauthorizedError extends Error {
   override readonly name = 'UnauthorizedError';
 }
@@ -43,7 +43,7 @@ export class UnsupportedMediaTypeError extends Error {
   readonly statusCode = 415;
 }
 
-/** The body, or a file in it, is larger than its route allows. */
+/** The body, or a file in it, is larger than its route allows, or the body is too highly compressed. */
 export class PayloadTooLargeError extends Error {
   override readonly name = 'PayloadTooLargeError';
   readonly statusCode = 413;
@@ -86,7 +86,7 @@ export class ReadModelIncompleteError extends Error {
   override readonly name = 'ReadModelIncompleteError';
 
   constructor() {
-    super('The data of this account is incomplete until it has been repaired');
+    super('The requested data is incomplete until the operator has repaired it');
   }
 }
 
@@ -95,7 +95,7 @@ type ErrorDefinition = readonly [status: number, type: string, kind: string, cod
 
 const INVALID: ErrorDefinition = [400, 'invalid_request_error', 'invalid_request', 'invalid_request'];
 const TOO_LONG: ErrorDefinition = [400, 'invalid_request_error', 'invalid_request', 'context_length_exceeded'];
-/** Each field is valid, but not together with another one. */
+/** Each field is valid, but not together with another one; or the provider of a data lookup rejects the fields. */
 const UNPROCESSABLE: ErrorDefinition = [422, 'invalid_request_error', 'unprocessable'];
 const CONFLICT: ErrorDefinition = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: ErrorDefinition = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
@@ -204,7 +204,7 @@ export const ERROR_DEFINITIONS: readonly ErrorDefinition[] = [
   return first === i && type !== 'client_disconnected';
 });
 
-/** Time before a request that was rejected for lack of capacity may be retried. */
+/** Time before a retry of a request that was rejected for lack of capacity, or because files cannot be stored. */
 const OVERLOADED_RETRY_SECONDS = 5;
 
 /** Time before a proof may be sent again while its request is running. */

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { DEFAULT_ERROR_FORMAT } from './error-formats.ts';
 import { INTERNAL_ERROR, toErrorResponse } from './errors.ts';
 
-/** Time for the client to read the response before the connection is closed. */
+/** Time for the client to read the response and to close its side, before the connection is destroyed. */
 const CLOSE_DELAY_MS = 3_000;
 
 type HttpRejection = readonly [status: number, message: string];
@@ -16,19 +16,19 @@ const UNSUPPORTED_EXPECTATION: HttpRejection = [417, 'Expect must be 100-continu
 
 /** Errors of Node's HTTP server that get another status than 400. */
 const PARSER_ERRORS: Readonly<Record<string, HttpRejection>> = {
-  HPE_HEADER_OVERFLOW: [431, 'The headers of the request are too large'],
+  HPE_HEADER_OVERFLOW: [431, 'The URL and the headers of the request are too large'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
 };
 
 /** Implements Fastify's `clientErrorHandler`. */
 export function rejectMalformedRequest({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
   // A connection that was reset can get no response. One that was opened in advance and never used must get none: its
-  // client would take it for the response to its next request.
+  // client would take a response to nothing for the response to its first request.
   if (code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
   sendRejection(PARSER_ERRORS[code] ?? INVALID_HTTP, socket);
 }
 
-/** Handles requests that Node would reject without a body or not respond to: CONNECT, and unknown expectations. */
+/** Handles requests that Node would not respond to, or reject without a body: CONNECT, and unknown expectations. */
 export function registerUnsupportedRequestHandlers(server: Server): void {
   server.on('connect', (_request, socket) => sendRejection(PROXY_NOT_SUPPORTED, socket as Socket));
   server.on('checkExpectation', ({ socket }) => sendRejection(UNSUPPORTED_EXPECTATION, socket));

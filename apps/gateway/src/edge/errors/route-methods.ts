@@ -9,8 +9,8 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
  * Records the methods of every path that is declared after this call.
- * @returns a function to call once all routes are declared: from then on, other methods get 405 with `Allow`, 403 if
- * the URL is signed, or 426 for a WebSocket
+ * @returns a function to call once all routes are declared. From then on a request with another method gets `Allow` and
+ * 405, or 426 if it requests a WebSocket, or 403 if its URL has a signature
  */
 export function trackRouteMethods(fastify: FastifyInstance): () => void {
   const methodsByUrl = new Map<string, Set<string>>();

@@ -36,7 +36,7 @@ test.each<[string, () => Promise<TestResponse>]>([
   expect(await ask()).toMatchObject(STOPPED);
 });
 
-test('serves other accounts', async () => {
+test('serves a chat of another account', async () => {
   expect((await world.sendChat(other)).status).toBe(200);
 });
 
@@ -65,7 +65,7 @@ test('responds with 503 to an unknown key while the read model may lack that key
   await store.close();
 });
 
-test('returns the balance of another account, and reports the incomplete stream', async () => {
+test('returns the balance of another account only, and reports that one stream is incomplete', async () => {
   await world.sendChat(other);
   const held = async ({ creditId }: TestAccount) =>
     world.send('POST', '/credits/balance', { body: { credit_id: creditId } });

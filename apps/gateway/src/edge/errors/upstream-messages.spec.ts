@@ -52,8 +52,8 @@ afterAll(async () => {
 });
 
 /**
- * Returns an error with text in every field that a provider may use. The text includes what the provider was sent, and
- * is cut at 2,000 characters.
+ * Returns an error with text in the fields that providers use for errors. The text includes what the provider was sent,
+ * and is cut at 2,000 characters.
  */
 function complaint(headers: IncomingHttpHeaders, line: string, body: string): string {
   const key = Object.values(headers).filter((value) => value?.includes('planted'));

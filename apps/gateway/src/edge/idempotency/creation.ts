@@ -11,15 +11,12 @@ import { lastValueFrom, type Observable, of } from 'rxjs';
 import { Operation, type OperationOptions } from '../../openapi/operation.ts';
 import { PaidRequestHandler } from './paid-request-handler.ts';
 
-/** Declares an operation that creates something for free. It is served once for its Idempotency-Key. */
+/** Declares an operation that creates something for free. A request with an Idempotency-Key is served once. */
 export function Creation(options: OperationOptions): MethodDecorator {
   return applyDecorators(Operation({ ...options, creates: true }), UseInterceptors(IdempotentCreationInterceptor));
 }
 
-/**
- * Attached only to these operations: with an interceptor Nest creates an observable for each request, which takes 0.1
- * ms.
- */
+/** Attached only to creations: with an interceptor Nest creates an observable for each request, which takes 0.1 ms. */
 @Injectable()
 class IdempotentCreationInterceptor implements NestInterceptor {
   constructor(private readonly requests: PaidRequestHandler) {}

@@ -126,7 +126,7 @@ describe.each<[string, () => Promise<string>, readonly unknown[] | 'served', rea
 });
 
 describe('a gateway that died', () => {
-  test('releases the key of its request as soon as its hold has ended, even before its lease has expired', async () => {
+  test('no longer blocks the key of its request once its hold has ended, even if its lease is valid', async () => {
     await dieHolding(NEVER_MS)();
     expect(refused(await ask())).toEqual(IN_PROGRESS);
     await anotherWriter()({ type: 'AbandonHolds', data: { owner: DEAD, at: new Date().toISOString() } });
@@ -171,7 +171,7 @@ describe('a gateway that died', () => {
   });
 });
 
-describe('a gateway that is only considered dead', () => {
+describe('a running gateway', () => {
   /** A second connection, which does not wait for the locks of a test. */
   let pool: pg.Pool;
   beforeAll(() => {
@@ -195,7 +195,7 @@ describe('a gateway that is only considered dead', () => {
     });
   const lapsed = () => requests.updateClaims('leased_until = now()', [], pool);
 
-  test('while placing its hold calls no provider, releases the money and leaves the request to the other', async () => {
+  test('that is considered dead while it places its hold releases it, and leaves the request to another', async () => {
     let first: Promise<TestResponse> | undefined;
     let second: Promise<TestResponse> | undefined;
     await locked(async () => {
@@ -217,7 +217,7 @@ describe('a gateway that is only considered dead', () => {
     expect(data.map((each: { error_code: string | null }) => each.error_code).toSorted()).toEqual(['not_served', null]);
   });
 
-  test('and is not replaced serves its request as usual', async () => {
+  test('that is considered dead, but is not replaced, serves its request as usual', async () => {
     let first: Promise<TestResponse> | undefined;
     await locked(async () => {
       first = ask();
@@ -230,7 +230,7 @@ describe('a gateway that is only considered dead', () => {
     expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([ONCE, 1]);
   });
 
-  test('and cannot confirm its claim serves nothing and charges nothing, and its request can be retried', async () => {
+  test('that cannot confirm its claim serves nothing and charges nothing, and its request can be retried', async () => {
     await requests.withFullDisk('held', async () => expect(refused(await ask())).toEqual([503, 'unavailable']));
     expect([await requests.getEventTypes(), await requests.countBilledCalls()]).toEqual([
       ['FundsHeld', 'HoldReleased'],

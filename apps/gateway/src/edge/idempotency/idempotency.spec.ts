@@ -114,14 +114,14 @@ describe('a stream', () => {
   const CUT = { error: { code: 'upstream_error' } };
   const GONE = { error: { code: 'client_disconnected' } };
 
-  test('that was interrupted and charged is replayed unchanged', async () => {
+  test('that was interrupted and charged is replayed with the same text and ids', async () => {
     const first = await ask('tokens=8 fault=cut', stream);
     expect(first.events.at(-3)).toMatchObject(CUT);
     expect(same(await ask('tokens=8 fault=cut', stream))).toEqual(same(first));
     await chargedOnce();
   });
 
-  test('that was interrupted before its first token costs nothing and is served again', async () => {
+  test('that was interrupted before its first token is served again', async () => {
     const directive = `id=${requests.key} fault=cut fault_times=1 tokens=1`;
     expect((await ask(directive, stream)).events.at(-3)).toHaveProperty('error');
     const retry = await ask(directive, stream);
@@ -131,7 +131,7 @@ describe('a stream', () => {
   test.each([
     ['in the middle is replayed in full', 'tokens=8 chunk_delay=40', '"coin ', {}],
     ['at once is replayed in full', 'tokens=8 latency=150', '', {}],
-    ['and that takes too long to drain is replayed as far as received', 'tokens=64 chunk_delay=30', '"coin ', GONE],
+    ['and that takes too long to drain is replayed, ending with an error', 'tokens=64 chunk_delay=30', '"coin ', GONE],
   ])('whose client disconnected %s', async (_, directive, enough, third) => {
     await requests.sendAndDisconnect(directive, enough);
     await requests.world.waitUntil(async () => (await ask(directive, stream)).status === 200);
@@ -214,7 +214,7 @@ describe('an idempotency key', () => {
     expect((await ask('tokens=3')).status).toBe(200);
   });
 
-  test('is not stored for an account that does not exist', async () => {
+  test('of a credit id without an account gets 401, and is not stored for that credit id', async () => {
     const nobody = randomUUID();
     const byCreditId = await requests.world.startGateway({ creditIdInference: true });
     const headers = { 'idempotency-key': requests.key, 'x-credit-id': nobody };
@@ -323,7 +323,7 @@ describe("OpenAI's client", () => {
     await chargedOnce();
   });
 
-  test('gets the same stream, including the usage and the end', async () => {
+  test('reads the same content and usage from a repeated stream', async () => {
     const params = { ...hello, stream_options: { include_usage: true } };
     for (let i = 0; i < 2; i++) {
       const stream = clientOf().chat.completions.stream(params, options());

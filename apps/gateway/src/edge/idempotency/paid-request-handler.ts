@@ -34,7 +34,7 @@ interface PaidOperation {
 }
 
 /**
- * A proof pays for one request, so its payer needs only one idempotency key. The key is stored as a digest: it must not
+ * A proof pays for one request, so its payer needs only one idempotency key. Its digest is stored, so the key must not
  * change.
  */
 const PROOF_IDEMPOTENCY_KEY = 'proof of payment';
@@ -63,7 +63,8 @@ export class PaidRequestHandler {
    * saved response. Without a caller, the request is paid for by its proof, or gets a challenge. `recoverResponse`
    * recovers the response of a request that outlives its gateway.
    * @throws BadRequestError for a malformed key; IdempotencyConflictError if the key belongs to another request, or its
-   * request is running, or its response is lost; errors of `IdempotencyService.claim` and of the operation
+   * request is running, or its response is lost; errors of `IdempotencyService.claim`, of the operation, and without a
+   * caller of `PayPerRequestGate`
    */
   async serveOnce(
     request: FastifyRequest,
@@ -83,7 +84,7 @@ export class PaidRequestHandler {
     await this.serve(reply, key === undefined ? { payer } : await claim(), operation);
   }
 
-  /** Serves an anonymous request once for its proof. Without a valid proof it only responds with a challenge. */
+  /** Serves an anonymous request once for its proof. Without a proof that pays for it, responds with a challenge. */
   private async serveAnonymous(reply: FastifyReply, operation: PaidOperation): Promise<void> {
     const { anonymousCaller } = reply.request;
     if (anonymousCaller === undefined) throw new Error('request.anonymousCaller is not set');
@@ -140,8 +141,8 @@ export class PaidRequestHandler {
   }
 
   /**
-   * Creates something for free, once for the Idempotency-Key of the request. Repeats get the saved response. The
-   * account must exist, and the caller must be authenticated as its owner.
+   * Creates something for free, once for the Idempotency-Key of the request. Repeats get the saved response, if it was
+   * saved before the gateway died. `request.caller` must have been authenticated: its credential is not checked here.
    * @throws BadRequestError for a malformed key; IdempotencyConflictError if the key belongs to another request, or its
    * request is running; errors of `IdempotencyService.claimCreation` and of `create`
    */

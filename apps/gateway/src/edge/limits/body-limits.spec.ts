@@ -25,7 +25,7 @@ describe('a body that is not parsed yet', () => {
     ['too many fields', `{${fields}}`],
   ])('is rejected with %s', (_, json) => expect(() => assertJsonWithinLimits(json)).toThrow(BadRequestError));
 
-  test('is accepted with a long conversation, 300,000 tokens or a file of 24 MB', () => {
+  test('is accepted with a long message and 300,000 tokens, or with a file of 24 MB', () => {
     const messages = [{ role: 'user', content: 'x: {y}, '.repeat(150_000) }];
     const input = Array.from({ length: 300 }, () => Array(1_000).fill(7));
     expect(() => assertJsonWithinLimits(JSON.stringify({ messages, input }))).not.toThrow();

@@ -80,8 +80,8 @@ export function assertJsonWithinLimits(json: string): void {
 }
 
 /**
- * @throws BadRequestError if the body is nested too deeply or has too many values, or a name or a text is too long; the
- * error names the field of such a text
+ * @throws BadRequestError if the body is nested too deeply, has too many array elements or fields, or has a name or a
+ * text that is too long; the error names the field of such a text
  */
 export function assertBodyWithinLimits(body: unknown): void {
   if (typeof body === 'object' && body !== null) new BodyLimitChecker().check(body, '', 1, false);

@@ -6,7 +6,7 @@ import { CredentialLookups } from './credential-lookups.ts';
 
 const IP = '192.0.2.1';
 
-/** Allows this many invalid credentials for an address. */
+/** Returns lookups that allow `most` invalid credentials in total. */
 function limitsOf(most: number, mostMs?: number) {
   let counted = 0;
   const limits = {
@@ -29,7 +29,7 @@ test.each([new ReadModelLaggingError(), new ReadModelIncompleteError()])(
   },
 );
 
-test('waits only briefly for the read models for an address with many invalid credentials', async () => {
+test('waits only briefly for the read models after many invalid credentials, unless the owner is cached', async () => {
   const lookUps = limitsOf(1);
   const waits: number[] = [];
   const look = async (withinMs: number) => {

@@ -9,7 +9,7 @@ const MAX_QUEUE_LENGTH = 100;
 const RETRY_AFTER_SECONDS = 1;
 /** How long a queued lookup waits for the read models, which always lag a little while events are appended. */
 const QUEUED_READ_MODEL_WAIT_MS = 200;
-/** Maximum time in the queue and for the lookup together. Callers get a response within five seconds. */
+/** Maximum time in the queue and for the lookup together, so that callers get a response within five seconds. */
 const QUEUE_TIMEOUT_MS = 4_500;
 
 /**
@@ -30,7 +30,8 @@ export class CredentialLookups {
    * @param isCached whether this process has cached the owner of the credential
    * @param lookup receives the maximum time to wait for the read models, in milliseconds
    * @throws errors of `lookup`; TooManyRequestsError if the queue is full, or instead of UnauthorizedError if the
-   * address has exceeded its limit; StoreUnavailableError if queue and lookup took too long, or counting failed
+   * address has exceeded its limit; StoreUnavailableError if a queued lookup took too long, or instead of
+   * UnauthorizedError if the counters are unavailable
    */
   async run<T>(ip: string, isCached: boolean, lookup: (timeoutMs: number) => Promise<T>): Promise<T> {
     const address = toNetwork(ip);
@@ -50,7 +51,10 @@ export class CredentialLookups {
 
   private enqueue<T>(lookup: () => Promise<T>): Promise<T> {
     if (this.waiting >= MAX_QUEUE_LENGTH)
-      throw new TooManyRequestsError('Too many invalid credentials from your IP address', RETRY_AFTER_SECONDS);
+      throw new TooManyRequestsError(
+        'Too many invalid credentials from your IP address; retry later',
+        RETRY_AFTER_SECONDS,
+      );
     this.waiting++;
     const enqueuedAt = performance.now();
     const start = () => {

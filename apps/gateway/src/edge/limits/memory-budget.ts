@@ -5,7 +5,7 @@ import type { Streams } from '#application';
 import { OverloadedError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 
-/** A payer or network address, with the fraction of the budget that its requests may use together. */
+/** Callers that are counted together, with the fraction of the budget that their requests may use. */
 export interface MemoryShareholder {
   readonly name: string;
   readonly part: number;

@@ -112,7 +112,7 @@ test('limits invalid proofs by address like other credentials', async () => {
   expect((await prove('/v1/data/x/search?query=x')).status).toBe(429);
 });
 
-test('does not limit paid requests, and rejects free ones while the counters are unavailable', async () => {
+test('serves paid requests and rejects free ones while the counters are unavailable', async () => {
   const pool = world.getService(pg.Pool);
   await pool.query('alter table limits.counted rename to gone');
   try {

@@ -1,4 +1,4 @@
-/** Common style and headers of the pages for customers. The headers prevent a browser from loading other resources. */
+/** Common style and headers of the pages for customers. A browser loads no resources for them from anywhere else. */
 import { createHash } from 'node:crypto';
 import { Html, html } from './html.ts';
 

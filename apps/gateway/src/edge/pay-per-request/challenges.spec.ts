@@ -218,11 +218,11 @@ describe('a proof', () => {
     expect(status).toBe(200);
   });
 
-  test('is served once with a receipt; then the saved response is returned', async () => {
+  test('pays once for its request, with a receipt; then the saved response is returned', async () => {
     await world.bill.clear();
     const { challenge, preimage } = await paid();
     const first = await ask(coin(), payment(challenge, preimage));
-    // Serialized differently, and sent to the other path of the same route.
+    // Serialised differently, and sent to the other path of the same route.
     const anew = JSON.stringify(Object.fromEntries(Object.entries(coin()).reverse()), null, 2);
     const again = await world.send('POST', '/images/generations', {
       body: anew,
@@ -269,8 +269,8 @@ describe('a proof', () => {
   });
 });
 
-describe('a proof whose gateway died', () => {
-  /** Changes the saved response with an SQL update, to the state that a gateway leaves when it dies. */
+describe('a proof whose response was not saved', () => {
+  /** Removes a saved response with an SQL update: `lost` is false if its gateway died, true if it was too large. */
   const leave = (id: string, set: string) =>
     world
       .getService(pg.Pool)
@@ -282,7 +282,7 @@ describe('a proof whose gateway died', () => {
     Object.defineProperty(world.getService(Clock), 'nowMs', { value, configurable: true });
   };
 
-  test('between the charge and the response is served again later, at the expense of the operator', async () => {
+  test('because its gateway died is accepted again later, at the expense of the operator', async () => {
     await world.bill.clear();
     const { challenge, preimage } = await paid();
     const show = () => ask(coin(), payment(challenge, preimage));
@@ -299,7 +299,7 @@ describe('a proof whose gateway died', () => {
     expect((await world.bill.fetchTotal()).lines).toBe(2);
   });
 
-  test('is rejected permanently if its response was delivered but was too large to be saved', async () => {
+  test('because the response was too large is rejected permanently', async () => {
     const { challenge, preimage } = await paid();
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
     await leave(challenge.id, 'lost = true');
@@ -387,7 +387,7 @@ describe('a proof that does not pay for its request gets a new challenge and con
     return `Payment ${encoded.slice(0, -1)}${String.fromCharCode(encoded.charCodeAt(encoded.length - 1) + 1)}`;
   }
 
-  test('of another request or path; it stays valid for its own request', async () => {
+  test('one for another body or URL; it stays valid for its own request', async () => {
     const { challenge, preimage } = given;
     const other = await ask(coin('A banknote'), payment(challenge, preimage));
     const elsewhere = await world.send('POST', `${PATH}?a=b`, { body: coin(), headers: payment(challenge, preimage) });
@@ -396,7 +396,7 @@ describe('a proof that does not pay for its request gets a new challenge and con
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
   });
 
-  test('that was used and whose saved response has been removed, or that has expired', async () => {
+  test('one that was used and whose saved response has been removed, or one that has expired', async () => {
     const { challenge, preimage } = await paid();
     const old = await expired(challenge.id);
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
@@ -407,7 +407,7 @@ describe('a proof that does not pay for its request gets a new challenge and con
     expect([late.status, late.body.type]).toEqual([402, `${PROBLEMS}payment-expired`]);
   });
 
-  /** Issues a copy of a challenge, with an expiry in the past. */
+  /** Issues a copy of a challenge, with another id and an expiry in the past. */
   async function expired(id: string): Promise<string> {
     const [issued] = await factsOf(id);
     const [bytes, past] = [randomBytes(32), '2026-01-01T00:00:00.000Z'];
@@ -525,7 +525,7 @@ describe('a gateway', () => {
     return answer.status;
   };
 
-  test('counts by the address that its trusted proxies report, and IPv6 by its network', async () => {
+  test('counts unpaid requests by the address that its trusted proxies report, and IPv6 by its network', async () => {
     const api = await world.addGateway({ challengesPerMinute: 2, trustedProxies: ['127.0.0.0/8', '192.0.2.7'] });
     const inTurn = async (...all: string[]) => {
       const statuses: number[] = [];
@@ -545,7 +545,7 @@ describe('a gateway', () => {
     expect(await inTurn('x', 'y', 'z')).toEqual([402, 402, 429]);
   });
 
-  test('ignores addresses that other proxies report, and does not limit requests that a proof pays for', async () => {
+  test('ignores addresses from untrusted proxies, and does not limit requests that a proof pays for', async () => {
     const api = await world.addGateway({ challengesPerMinute: 2 });
     const asked = ['203.0.113.5', '203.0.113.6', '203.0.113.7'].map((each) => from(api, each));
     expect((await Promise.all(asked)).filter((status) => status === 429)).not.toHaveLength(0);
@@ -590,7 +590,7 @@ describe('a gateway', () => {
     ]);
   });
 
-  test('limits the files of anonymous callers, and removes them after the response', async () => {
+  test('limits the size of the files of anonymous callers, and accepts a small file after a rejection', async () => {
     const api = await world.addGateway({ uploadsMaxBytes: 1024 * 1024 });
     const edit = (bytes: Uint8Array) => {
       const body = new FormData();

@@ -1,5 +1,6 @@
 /**
- * Parses the credential of a paying caller from the headers alone. It must not be logged: a preimage is worth money.
+ * Parses the credential of a paying caller from the headers alone. The credential must not be logged: a preimage is
+ * worth money.
  *
  * The `Payment` scheme sends `Payment <base64url of JSON>`. L402 sends `L402|LSAT <token>:<preimage>`; the id of the
  * challenge may replace the token.

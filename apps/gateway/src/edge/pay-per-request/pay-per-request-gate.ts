@@ -28,7 +28,7 @@ import type { PublicBaseUrl } from '../network/public-base-url.ts';
 import { type ChallengeReason, sendChallenge } from './challenge-response.ts';
 import { parseCredential } from './credentials.ts';
 
-/** A caller without an account, who has paid for its request or receives a challenge for the given reason. */
+/** A caller without an account: one with a valid proof, or one that receives a challenge for the given reason. */
 export type AnonymousCaller = { readonly proof: VerifiedProof } | { readonly reason: ChallengeReason };
 
 declare module 'fastify' {
@@ -38,7 +38,7 @@ declare module 'fastify' {
   }
 }
 
-/** Errors of a valid proof that pays for another request, or was used or has expired. */
+/** Why a valid proof does not pay, by the code of the rejection. */
 const PROOF_ERRORS: Partial<Record<RejectionCode, InvalidProofReason>> = {
   challenge_expired: 'expired',
   challenge_mismatch: 'other_request',
@@ -106,7 +106,8 @@ export class PayPerRequestGate {
    * Responds to a validated request with a challenge for its price.
    * @param quote serves the request up to the point at which money is held
    * @throws UnauthorizedError for a free request; TooManyRequestsError beyond the limit of challenges for all callers;
-   * UpstreamError if no invoice can be created; errors of `quote`
+   * UpstreamError if no invoice can be created; StoreUnavailableError if the counting failed; errors of `quote` and
+   * `digestRequest`
    */
   async requirePayment(
     reply: FastifyReply,
@@ -148,7 +149,8 @@ export class PayPerRequestGate {
 
   /**
    * Returns the digest of the request that a payment is bound to. The digest does not depend on the formatting of JSON
-   * or on the multipart boundary. It is keyed, so it reveals nothing about the request.
+   * or on the multipart boundary. The digest is keyed, so it reveals nothing about the request.
+   * @throws BadRequestError if the body has no canonical JSON
    */
   digestRequest({ method, url, body }: FastifyRequest): string {
     return this.dependencies.secrets.hashWithOldestKey(
@@ -182,7 +184,7 @@ export class PayPerRequestGate {
   }
 }
 
-/** Maps all paths of a route to one, without `/v1` and without a trailing slash. The query does not change. */
+/** Removes `/v1` from the start of a path, and a trailing slash from its end. The query does not change. */
 export function normalizePath(url: string): string {
   return url.replace(/^\/v1(?=\/)/, '').replace(/^([^?]*)\/(?=\?|$)/, '$1');
 }

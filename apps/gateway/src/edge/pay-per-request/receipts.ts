@@ -2,7 +2,8 @@ import type { FastifyReply } from 'fastify';
 
 /**
  * Adds the receipt to the successful response of a request that was paid for by a challenge, even if the response is
- * replayed. The receipt names the payment by its hash, never by its preimage.
+ * replayed, and marks the response as private for caches. The receipt names the payment by its hash, never by its
+ * preimage.
  */
 export function addReceipt(reply: FastifyReply): void {
   const { anonymousCaller, routeOptions } = reply.request;

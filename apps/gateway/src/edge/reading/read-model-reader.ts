@@ -83,7 +83,7 @@ export class ReadModelReader {
 
   /**
    * Returns the automatic top-up of an account after all its events so far; undefined if no wallet was ever connected.
-   * @throws ReadModelIncompleteError if the read model skipped an event of it
+   * @throws ReadModelIncompleteError if the read model skipped an event of this automatic top-up
    */
   async findAutoTopup(accountId: string): Promise<AutoTopupView | undefined> {
     const stream = toStreamName(AUTO_TOPUP, accountId);
@@ -131,7 +131,7 @@ export class ReadModelReader {
     return head === undefined || this.waitAndReportLag([[stream, head.position]], reply, ...projections);
   }
 
-  /** Waits like `waitForAccount` for the query history, which also includes the requests that were rejected today. */
+  /** Waits like `waitForAccount` for the query history, also for the requests rejected today for lack of money. */
   async waitForHistory(accountId: string, reply: FastifyReply): Promise<void> {
     const refusedRequestsStream = toStreamName(
       REFUSED_REQUESTS,
@@ -158,6 +158,7 @@ export class ReadModelReader {
 
   /**
    * @param heads ends of the streams that must be visible
+   * @returns false on timeout
    * @throws ReadModelIncompleteError if one of the read models skipped an event of these streams
    */
   private async waitForStreams(heads: readonly StreamEnd[], ...projections: string[]): Promise<boolean> {

@@ -44,7 +44,7 @@ export class HttpStreamWriter {
     response.writeHead(200, reply.getHeaders() as Record<string, string>);
   }
 
-  /** Whether the response can be fetched later. */
+  /** Whether the response is completed even without a client, because it is stored. */
   get storesResponse(): boolean {
     return isResponseStored(this.reply);
   }

@@ -53,8 +53,8 @@ export function getRecording(reply: FastifyReply): ResponseRecording | undefined
 }
 
 /**
- * Whether the response can be fetched later, by its id or by repeating the request. If so, it is completed even without
- * a client.
+ * Whether the request has `store: true`, or its response is recorded for repeated requests. Such a response is
+ * completed even without a client.
  */
 export function isResponseStored(reply: FastifyReply): boolean {
   const { store } = (reply.request.body ?? {}) as { readonly store?: unknown };

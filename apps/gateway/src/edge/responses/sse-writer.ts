@@ -2,11 +2,11 @@ import type { FastifyReply } from 'fastify';
 import { formatSseComment } from '#application';
 import { HttpStreamWriter } from './http-stream-writer.ts';
 
-/** An idle stream gets a comment after this time, so that proxies do not close the connection. */
+/** An idle stream gets a comment or event after this time, so that proxies do not close the connection. */
 const KEEP_ALIVE_MS = 10_000;
 const KEEP_ALIVE = formatSseComment('COUNTINGHOUSE PROCESSING');
 
-/** Streams server-sent events to a client. A response that takes long to start begins with a comment. */
+/** Streams server-sent events to a client. A response that takes long to start begins with `keepAlive`. */
 export class SseWriter extends HttpStreamWriter {
   private heartbeatTimer: NodeJS.Timeout | undefined;
   /** The comment or event that is sent while the stream is idle. Clients ignore it. */

@@ -1,6 +1,4 @@
-/**
- * Parses `multipart/form-data` (RFC 7578) as it arrives. Files are passed on to storage and never buffered in memory.
- */
+/** Parses `multipart/form-data` (RFC 7578) as it arrives. Files are streamed to storage. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
@@ -81,7 +79,7 @@ export async function parseMultipart<File>(incoming: MultipartRequest<File>): Pr
     clearTimeout(idleTimer);
     payload.off('data', count).off('close', onClose);
     payload.unpipe(parser);
-    // The rest of the body is discarded; the connection is closed after the response.
+    // After a failure the rest of the body is discarded, and `BodyParser` closes the connection after the response.
     payload.resume();
   }
 }
@@ -170,7 +168,7 @@ class PartReader<File> {
     bytes.on('error', () => {});
     const field = stripBrackets(parseFieldName(name));
     const { options, storeFile } = this.request;
-    // Unknown fields are ignored, and so is the content of unknown files.
+    // Operations ignore unknown fields. For files in unknown fields this happens here.
     if (!options.files.includes(field)) return void bytes.resume();
     const maxFiles = getMaxFiles(options);
     if (this.pendingFiles.length === maxFiles)

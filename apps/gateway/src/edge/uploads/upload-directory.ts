@@ -20,7 +20,8 @@ export class UploadDirectory {
   ) {}
 
   /**
-   * Creates a directory for this process below `root`, and removes the directories of processes that have ended.
+   * Creates a directory for this process below `root`. Now and every minute, removes the directories of processes that
+   * have ended.
    * @throws StartError if the directory cannot be created
    */
   static async open(root: string, reportError: (problem: string, error: unknown) => void): Promise<UploadDirectory> {
@@ -37,7 +38,7 @@ export class UploadDirectory {
       await removeLeftovers(root, now.getTime());
     };
     const heartbeat = setInterval(
-      () => void refresh().catch((error) => reportError('the upload directory could not be cleaned up', error)),
+      () => void refresh().catch((error) => reportError('leftover uploads could not be removed; retrying', error)),
       HEARTBEAT_MS,
     ).unref();
     return new UploadDirectory(directory, heartbeat);

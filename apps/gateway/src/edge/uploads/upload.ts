@@ -6,7 +6,7 @@ import type { FastifyRequest } from 'fastify';
 export interface UploadOptions {
   /** Limit of each file. */
   readonly maxBytes: number;
-  /** Names of the fields that contain files. A trailing `[]` in the name is ignored. */
+  /** Names of the fields that contain files. A client may append `[]` to a name. */
   readonly files: readonly string[];
   /** Fields whose files may be missing. */
   readonly optional?: readonly string[];

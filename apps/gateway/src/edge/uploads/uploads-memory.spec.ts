@@ -17,7 +17,7 @@ const PIECE = Buffer.alloc(64 * 1024);
 /** Includes garbage that is not collected yet, and the memory of the clients in this same process. */
 const MOST_MORE = 200 * MIB;
 
-test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MB need less than ${MOST_MORE / MIB} MB`, async () => {
+test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MiB need less than ${MOST_MORE / MIB} MiB`, async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-uploads-'));
   const uploads = await Uploads.open({
     directory,
@@ -59,7 +59,7 @@ test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MB need less than ${M
   await rm(directory, { recursive: true });
 });
 
-/** Sends the same few bytes repeatedly, so that the client needs no memory. */
+/** Sends the same few bytes repeatedly, so that the client needs little memory. */
 async function send(url: string): Promise<string> {
   const head = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
   const body = function* () {

@@ -168,7 +168,7 @@ describe('an upload', () => {
     prompt?: string;
   }
 
-  test('validates its fields like those of JSON, and converts numbers', () => {
+  test('has its fields validated like those of JSON, with numbers converted', () => {
     const check = (fields: Upload['fields']) =>
       new ValidationPipe().transform(new Upload(fields, [], () => {}), { type: 'body', metatype: Wanted });
     expect(check({ n: '3', prompt: '7', other: '1' })).toEqual({ n: 3, prompt: '7', other: '1' });
@@ -203,7 +203,7 @@ describe('an upload', () => {
   });
 });
 
-describe('an upload is rejected, and nothing is stored, for', () => {
+describe('an upload is rejected, and no file of it remains, for', () => {
   const PART = '--x\nContent-Disposition: form-data; name="file"; filename="a"\n\nabc\n';
   const field = (name: string, value: string) => `--x\nContent-Disposition: form-data; name="${name}"\n\n${value}\n`;
 
@@ -372,7 +372,7 @@ describe('after an interruption,', () => {
     await expect(read).rejects.toMatchObject({ statusCode: 408 });
   });
 
-  test('directories of processes that have ended are removed, but not those of other processes', async () => {
+  test('directories of processes that have ended are removed, but no others', async () => {
     const uuid = '00000000-0000-4000-8000-000000000000';
     const own = await readdir(root);
     const make = async (name: string, minutes = 0) => {

@@ -1,4 +1,4 @@
-/** Bodies with files: parsed once the caller is known. Their files are stored on disk until the request has ended. */
+/** Bodies with files: parsed once the caller is known. The files are on disk until no work with them is left. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -20,7 +20,7 @@ import { Upload, type UploadedFile, type UploadOptions } from './upload.ts';
 import { UploadDirectory } from './upload-directory.ts';
 
 const MULTIPART = 'multipart/form-data';
-const OVERLOADED_MESSAGE = 'Too many files are being uploaded at the moment; retry later';
+const OVERLOADED_MESSAGE = 'Uploaded files cannot be stored at the moment; retry later';
 
 export interface UploadServiceOptions {
   /** Each process creates its own directory in this one. */
@@ -58,7 +58,7 @@ export class Uploads {
 
   /**
    * Adds the parser and a hook for operations with `upload` that are declared after this call. The hook follows those
-   * that identify the caller and decompress the body. Other operations reject this media type.
+   * that identify the caller and decompress the body. Other operations reject multipart/form-data.
    */
   registerParser(fastify: FastifyInstance): void {
     fastify.addContentTypeParser(MULTIPART, (request: FastifyRequest, payload: Readable) =>

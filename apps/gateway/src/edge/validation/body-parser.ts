@@ -103,9 +103,9 @@ export class BodyParser {
   }
 
   /**
-   * Adds a hook to every operation that is declared after this call, after the hook that identifies the caller. The
-   * hook rejects bodies that are too large by their content-length, assigns the body's share of the memory budget, and
-   * decompresses the body.
+   * Adds hooks to every operation that is declared after this call. One follows the hook that identifies the caller by
+   * the headers. It rejects bodies that are too large by their content-length, creates the share of the memory budget
+   * for bodies that are neither small nor streamed, and decompresses bodies. The other one is `delayClose`.
    */
   registerBodyLimits(fastify: FastifyInstance): void {
     fastify.addHook('onRoute', (route) => {
@@ -254,7 +254,10 @@ function parseJson(text: string): unknown {
 
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** Decompresses a body. Fails with PayloadTooLargeError beyond the limit or the maximum compression ratio. */
+/**
+ * Decompresses a body. Fails with PayloadTooLargeError beyond the limit or the maximum compression ratio, and with
+ * BadRequestError for invalid gzip.
+ */
 function decompress(payload: Readable, limit: number): Readable {
   const unzip = createGunzip();
   let size = 0;

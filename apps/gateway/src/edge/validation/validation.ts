@@ -84,7 +84,8 @@ function flattenModelId(body: unknown): unknown {
 /**
  * Validates a body or query: its fields by the rules of class-validator, and their content by JSON schemas. Unknown
  * fields are accepted.
- * @throws BadRequestError for the first invalid field, or if the value is not an object
+ * @param value null and undefined count as an object without fields
+ * @throws BadRequestError for the first invalid field, or if the value is an array or not an object
  */
 export function validateDto<T extends object>(type: new () => T, value: unknown): T {
   if (typeof (value ?? {}) !== 'object' || Array.isArray(value))

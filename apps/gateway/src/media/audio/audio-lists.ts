@@ -9,7 +9,7 @@ export function listAvailableAudioModels(models: readonly AnyModel[]): readonly 
   return models.filter(isMediaModel).filter(({ type, endpoints }) => type === 'audio' && endpoints.length > 0);
 }
 
-/** `base_price` is the cost at the provider; `api_price` and `ui_price` are the charged price, which is the same. */
+/** `base_price` is the price at the provider. `api_price` and `ui_price` are both the charged price. */
 export function toAudioModelJson(model: MediaModel) {
   const { id, name, provider, choices, maxCharacters } = model;
   const isSpeech = getProviderCapability(model) === 'speech';

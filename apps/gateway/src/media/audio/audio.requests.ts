@@ -53,7 +53,7 @@ export class SpeechRequest implements SpeechBody {
   [field: string]: unknown;
 
   @Field(text('The text to speak'))
-  @Satisfies(isStorableText, 'input must be a string')
+  @Satisfies(isStorableText, 'input must be a string without NUL characters or unpaired surrogates')
   input!: string;
 
   @IsOptional()

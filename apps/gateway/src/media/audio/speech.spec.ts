@@ -118,7 +118,7 @@ describe('speech', () => {
 describe('a request for speech that is rejected before money is held', () => {
   test.each<[string, unknown, object, number, RegExp]>([
     ['without a text', undefined, {}, 400, /input must be a string/],
-    ['with a blank text', '  ', {}, 400, /must be a non-empty string/],
+    ['with a blank text', '  ', {}, 400, /input must contain text/],
     ['with more than 2,000 characters for Deepgram', 'a'.repeat(2_001), {}, 400, /at most 2000 characters/],
     [
       'with more than 5,000 characters for ElevenLabs',

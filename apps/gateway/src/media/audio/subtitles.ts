@@ -15,7 +15,7 @@ const SENTENCE_END_PATTERN = /[.!?…。！？]["'”’)\]]*$/;
 
 /**
  * Returns the segments of the provider, sorted and without empty ones, if it sent any; else lines that are joined from
- * its words; else the text as one segment. An empty text becomes no segment.
+ * its words; else the text as one segment. A blank text becomes no segment.
  * @param seconds the length of the recording, at which the segment of a text without times ends
  */
 export function toSegments(
@@ -29,7 +29,7 @@ export function toSegments(
   return text.trim() === '' ? [] : [{ text: text.trim(), start: 0, end: Math.max(seconds, MIN_LINE_SECONDS) }];
 }
 
-/** Joins words into lines. A line ends after a sentence, at a pause, or before it exceeds its maximum. */
+/** Joins words into lines. A line ends after a sentence, at a pause, or before it gets longer than its limits. */
 function joinWords(words: readonly SpokenWord[], separator: string): readonly SpokenSegment[] {
   const lines: SpokenSegment[] = [];
   let line: SpokenSegment | undefined;

@@ -114,7 +114,7 @@ describe('the charge for a transcription', () => {
   const perSecond = (4_536_500_000n * 1_000n) / 60_000n;
 
   test.each(AUDIO_FORMATS)(
-    'is held for the full duration of %s audio that claims a tenth of it, and has the cost that the provider bills',
+    'is held for the full duration of %s audio that claims a tenth of it, and the bill has its cost to 8 decimals',
     async (format) => {
       const before = await factCount();
       expect((await transcribe({ format, seconds: 40, claims: 0.1 })).status).toBe(200);
@@ -141,7 +141,7 @@ describe('the charge for a transcription', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.002');
   });
 
-  test('does not fail for an empty language', async () => {
+  test('is made for a request with an empty language', async () => {
     expect((await transcribe({ seconds: 1 }, { language: '' })).status).toBe(200);
   });
 
@@ -173,7 +173,7 @@ describe('the charge for a transcription', () => {
     ['lost', 503, 'borne by the house'],
     ['malformed', 502, 'borne by the house'],
   ])(
-    'is not made if the provider fails with %s (%i); the possible cost at the provider: %s',
+    'is not made if the provider fails with %s (%i); the operator absorbs a cost that the provider may bill',
     async (fault, status, paidBy) => {
       const before = await factCount();
       const answer = await transcribe({ seconds: 30, note: `[[sandbox fault=${fault}]]` });
@@ -185,7 +185,7 @@ describe('the charge for a transcription', () => {
     },
   );
 
-  test('fails for lack of money before anything is uploaded to the provider', async () => {
+  test('is not made for lack of money, and the provider bills nothing', async () => {
     const poor = await world.createAccount();
     const answer = await transcribe({ seconds: 30 }, {}, poor);
     expect([answer.status, answer.body.error.type]).toEqual([402, 'insufficient_balance']);

@@ -21,8 +21,8 @@ afterAll(() => world.close());
 const NOTHING = '0.000000000000';
 
 /**
- * Sends one request of a new account and returns its response, the types of the events after the hold, its charges, its
- * record and its costs.
+ * Sends one request of a new account. Returns the response, the types of the account's events after the hold, its
+ * charges, its newest history record, and the amounts that were spent, recorded as cost and invoiced.
  */
 async function exchange(directive: string, more: object = {}) {
   const by = await world.createAccount(1.05);
@@ -169,12 +169,12 @@ describe('a client that has disconnected', () => {
     expect([types, spent, owed, invoiced]).toEqual([['HoldSettled'], '0.092000000000', '0.08', '0.08']);
   });
 
-  test('does not pay for images that take longer, and a queued job is cancelled', async () => {
+  test('does not pay for images whose job is still queued at the drain timeout, and the job is cancelled', async () => {
     const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=2400'));
     expect([types, spent, owed, invoiced]).toEqual([RELEASED, NOTHING, '0', '0']);
   });
 
-  test('does not pay for images that are unfinished at the drain timeout; the operator absorbs the cost', async () => {
+  test('does not pay for images in progress at the drain timeout; the operator absorbs the cost', async () => {
     const by = await leaves('latency=1000');
     await world.waitUntil(async () => (await world.bill.fetchTotal()).lines > 0);
     const { types, spent, owed, invoiced } = await outcomeFor(by);
@@ -194,7 +194,7 @@ test('rejects an account with 429 after too many rejected prompts', async () => 
   expect((await world.post('/v1/images/generations', { model: BANANA, prompt: 'A coin' }, other)).status).toBe(200);
 });
 
-test('stops generating images as URLs for a while after images could not be stored', async () => {
+test('rejects a request for URLs after images could not be stored, but serves one for base64', async () => {
   const files = path.join(world.foundation.settings.dataDir, 'files');
   await rename(files, `${files}.away`).catch(() => {}); // the directory may not exist yet
   await writeFile(files, 'no directory');

@@ -37,7 +37,7 @@ function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
 }
 
 describe('the listed price of an image', () => {
-  test.each(offers)('is charged for %s at %s, with the cost that the provider bills', async (id, slug, model) => {
+  test.each(offers)('is charged for %s at %s, and the billed cost is recorded', async (id, slug, model) => {
     const { body: list } = await world.get('/v1/models?type=image');
     const listed = list.data.find((each: Listed) => each.id === id) as Listed;
     const before = (await world.listEvents(account)).length;

@@ -26,7 +26,7 @@ class ImageFields implements ImageBody {
   n?: number | null;
 
   @IsOptional()
-  @Field({ description: 'The same as `n`' })
+  @Field({ description: 'The same as `n`, which takes precedence' })
   @IsPositiveInteger(MAX_IMAGES)
   num_images?: number | null;
 

@@ -94,7 +94,7 @@ describe('POST /v1/images/generations', () => {
     expect([status, body.data.length, body.cost]).toEqual([200, 1, 0.0046]);
   });
 
-  test('returns the requested format if the provider supports it', async () => {
+  test('returns the requested format if the provider supports it, else the format of the provider', async () => {
     const { body } = await generate({ output_format: 'webp' });
     expect(body.data[0].content_type).toBe('image/webp');
     expect((await pictureOf(body.data[0])).format).toBe('webp');
@@ -192,7 +192,7 @@ describe('POST /v1/images/generations', () => {
 });
 
 describe('POST /v1/images/edits', () => {
-  test('returns images in base64 by default, and URLs on request', async () => {
+  test('returns images in base64 by default, and with response_format url an image that can be decoded', async () => {
     const fields = {
       model: GPT,
       prompt: 'The same at night',

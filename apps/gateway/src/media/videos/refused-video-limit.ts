@@ -6,8 +6,9 @@ const HOUR_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 600;
 
 /**
- * Counts rejected prompts among the newest records of the query history. The history lags slightly, so more requests
- * than the limit may pass. Their number is bounded by the money that they hold.
+ * Counts rejected prompts among the newest records of the query history. A rejection reaches the history some time
+ * after its request was accepted, so more requests than the limit may pass. The money that they hold bounds their
+ * number.
  */
 export class HistoryRefusedVideoLimit extends RejectedVideoLimit {
   constructor(

@@ -5,7 +5,10 @@ import { NotFoundError, UnauthorizedError } from '../../edge/errors/errors.ts';
 import { Operation } from '../../openapi/operation.ts';
 import * as operations from './videos.operations.ts';
 
-/** Receives webhooks of video providers. Their content is not trusted: a webhook only causes the video to be polled. */
+/**
+ * Receives webhooks of video providers. A webhook provides the provider's id of the video, if the response to its
+ * submission was lost, and triggers a poll of the video. The state of the video is always read from the provider.
+ */
 @Controller()
 export class VideoWebhooksController {
   constructor(private readonly receiver: VideoWebhookReceiver) {}
@@ -21,7 +24,7 @@ export class VideoWebhooksController {
     const webhook = { headers, body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) };
     const outcome = await this.receiver.receive(provider, token, webhook, id);
     if (outcome === 'unknown') throw new NotFoundError('Webhook not found');
-    if (outcome === 'unsigned') throw new UnauthorizedError('The signature of the webhook is missing or invalid');
+    if (outcome === 'unsigned') throw new UnauthorizedError('The webhook has no valid signature or request id');
     return { status: 'success' };
   }
 }

@@ -24,8 +24,8 @@ interface Order {
 }
 
 /**
- * All combinations of duration and quality for every model and endpoint. An endpoint that does not support `quality`
- * has only the first one. The aspect ratios alternate.
+ * All combinations of duration and quality for every model and endpoint. For an endpoint that does not support
+ * `quality`, only the first quality of the model is used. The aspect ratios alternate.
  */
 const orders: readonly Order[] = models.flatMap((model) => {
   const { choices = {}, endpoints } = model;

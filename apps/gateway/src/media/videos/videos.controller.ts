@@ -110,9 +110,9 @@ export class VideosController {
   }
 
   /**
-   * Returns the response of an earlier request whose gateway died after the first event of the video. The video is
-   * generated anyway.
-   * @returns undefined if there is no such video, or if it failed and was paid per request
+   * Returns the response to an earlier request whose gateway died after the first event of the video. The job of the
+   * video does not depend on that gateway.
+   * @returns undefined if there is no such video, or if the video failed and was paid per request
    */
   private async recoverResponse(requestId: string, isPaidPerRequest: boolean) {
     const id = toVideoId(requestId, this.dependencies.secrets);

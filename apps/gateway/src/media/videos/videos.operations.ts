@@ -24,7 +24,7 @@ export const getVideo: OperationOptions = {
   tag: 'Media',
   summary: 'Returns the status of a video',
   description:
-    'Requires a credential of its account, the proof of the payment for the video, or the signed `status_url`. The status is 202 while the video is being generated, and 200 once it is completed or has failed.',
+    'Requires a credential of the account that requested the video, the proof of the payment for it, or the signed `status_url`. The status is 202 while the video is being generated, and 200 once it is completed or has failed.',
   auth: 'optional',
   acceptsProof: true,
   params: { id: ID },
@@ -39,7 +39,7 @@ export const receiveVideoWebhook: OperationOptions = {
   tag: 'Media',
   summary: 'Receives a webhook of a video provider',
   description:
-    'The provider signs the webhook, and only the provider knows its URL. A webhook only causes the video to be polled.',
+    'The provider signs the webhook, and only this provider receives the URL. A webhook triggers a poll of the video.',
   auth: 'public',
   raw: true,
   params: {

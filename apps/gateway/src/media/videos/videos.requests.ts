@@ -50,7 +50,9 @@ export class VideoRequest implements VideoBody {
   @IsString({ message: 'quality must be a string' })
   quality?: string | null;
 
-  @Field({ description: 'The same as `quality`, which takes precedence' })
+  @Field({
+    description: 'The same as `quality`. If both are sent, the one that the model lists takes precedence.',
+  })
   @IsOptional()
   @MaxLength(MAX_VALUE_LENGTH, { message: `resolution must have at most ${MAX_VALUE_LENGTH} characters` })
   @IsString({ message: 'resolution must be a string' })

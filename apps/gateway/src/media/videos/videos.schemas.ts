@@ -26,9 +26,9 @@ export const VideoSchema = nameSchema(
       status: { enum: ['pending', 'completed', 'failed'] },
       created: CREATED,
       data: {
-        description: 'The file of a completed video, until it is deleted a day later',
+        description: 'The file of a completed video, until it is deleted, at the earliest a day after the completion',
         ...object({
-          url: text('A signed URL that needs no credential and expires after 24 hours'),
+          url: text('A signed URL that needs no credential and expires after at most 24 hours'),
           content_type: text('The media type, detected from the content', { examples: ['video/mp4'] }),
         }),
       },

@@ -34,7 +34,7 @@ afterAll(async () => {
   await pictures.close();
 });
 
-/** Finds a free port: providers receive the webhook URL before the gateway listens at it. */
+/** Finds a free port: `PUBLIC_BASE_URL`, which webhook URLs start with, is set before the gateway listens. */
 function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
@@ -59,7 +59,7 @@ async function ended(id: string, by = account): Promise<TestResponse> {
 
 const made = async (body: object, by = account) => ended((await ask(body, by)).body.id, by);
 
-/** Returns the types of the events that ended the hold of a video. */
+/** Returns the types of the events about the hold of a video, after its creation and its transfer to the job. */
 async function endOf(id: string): Promise<readonly string[]> {
   const facts = await world.listEvents();
   const asked = facts.find(({ type, stream }) => type === 'VideoRequested' && stream === `video-${id}`);
@@ -163,7 +163,7 @@ describe('a request for a video', () => {
     ['no image', { model: `${KLING}-i2v` }, /image_url is required for kling\/kling-2.5-turbo-i2v/],
     ['an invalid image', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
     ['a prompt of another type', { prompt: 5 }, /prompt must be a string/],
-  ])('is rejected for %s without an event', async (_, body, message) => {
+  ])('is rejected for %s, and appends no event', async (_, body, message) => {
     const before = (await world.listEvents()).length;
     const { status, body: answer } = await ask(body);
     expect([status, answer.message]).toEqual([400, expect.stringMatching(message)]);

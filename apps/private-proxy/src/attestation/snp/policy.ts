@@ -65,12 +65,12 @@ function assertFirmwareLevels(report: SnpReport, floor: FirmwareFloor): void {
   ];
   if (!steps.every(([low, high]) => meetsFloor(high, low))) {
     throw new AttestationError(
-      `the firmware of its processor is too old: ${formatLevels(reportedTcb)}; required: ${formatLevels(floor.tcb)}`,
+      `the firmware of its processor is too old, or its levels are inconsistent: ${formatLevels(reportedTcb)}; required: ${formatLevels(floor.tcb)}`,
     );
   }
   const versions = [floor.firmware, committedFirmware, currentFirmware].map(toVersionNumber);
   if (versions.some((version, i) => version < (versions[i - 1] ?? 0))) {
-    throw new AttestationError('the firmware of its processor is too old');
+    throw new AttestationError('the firmware of its processor is too old, or its versions are inconsistent');
   }
 }
 

@@ -44,8 +44,8 @@ function* someChanged(bytes: Buffer, step: number): Iterable<readonly [at: numbe
 }
 
 /**
- * Yields a copy for some bytes, and for each byte next to the signed part: the headers, and the bytes before the
- * signature.
+ * Yields a changed copy for every 61st byte, for each of the first 8 bytes (the headers), for each of the 8 bytes
+ * before the signature, and for the first byte of the signature.
  */
 function* certificateChanged(bytes: Buffer): Iterable<readonly [at: number, other: Buffer]> {
   yield* someChanged(bytes, 61);

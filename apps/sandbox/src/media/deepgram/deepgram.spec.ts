@@ -75,7 +75,7 @@ describe("Deepgram's transcription through its own client", () => {
     expect(await bill()).toEqual({ total_usd: '0.000645', lines: 2 });
   });
 
-  test.each([...AUDIO_FORMATS, 'ogg'] as const)('measures the actual length of %s', async (format) => {
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('measures %s by its actual length, not its claim', async (format) => {
     const { metadata } = await listen(createAudioFile(format, { seconds: 20, claims: 0.1 }));
     expect(Math.abs(metadata.duration - 20)).toBeLessThan(0.03);
   });
@@ -92,7 +92,7 @@ describe("Deepgram's transcription through its own client", () => {
     ['an unsupported language', spoken, { language: 'tlh' }, 400],
     ['a request with a fault', createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=429]]' }), {}, 429],
     [
-      'a request with a fault in plain text',
+      'a request with a fault whose error is plain text',
       createAudioFile('mp3', { seconds: 1, directive: '[[sandbox fault=overloaded]]' }),
       {},
       503,

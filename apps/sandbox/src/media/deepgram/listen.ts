@@ -1,5 +1,5 @@
 /**
- * Deepgram's `POST /v1/listen`, billed by the length of the audio, for each channel that is transcribed separately. A
+ * Deepgram's `POST /v1/listen`, billed by the length of the audio: once, or with `multichannel` for each channel. A
  * directive may be anywhere among the bytes of the recording.
  */
 import { createHash, randomUUID } from 'node:crypto';
@@ -15,6 +15,7 @@ import { type ListenOptions, toResults } from './results.ts';
 interface ListenModel {
   /** USD per minute. */
   readonly usd: string;
+  /** USD per minute with `language=multi`. */
   readonly multilingual: string;
   readonly languages: readonly string[];
 }
@@ -88,8 +89,8 @@ function parseQuery(query: URLSearchParams) {
 }
 
 /**
- * Returns the body, or the file at the URL in it.
- * @throws HttpError 400 if there is no URL, or that file cannot be fetched
+ * Returns the body, or, if its type is JSON, the file at the URL in it.
+ * @throws HttpError 400 if the JSON has no URL, or the file cannot be fetched
  */
 async function loadRecording(call: Call): Promise<Buffer> {
   const body = await call.readBody();

@@ -18,7 +18,7 @@ const MP3_SAMPLES = 1_152;
 /** Object types for which an `mp4a` entry is MPEG audio, layer III. */
 const MP3_TYPES = [0x69, 0x6b];
 
-/** Returns the longest audio track. @returns undefined without one */
+/** Measures the longest audio track. @returns undefined if there is none */
 export function measureMp4(bytes: Buffer): MeasuredAudio | undefined {
   const audioTracks: MeasuredAudio[] = [];
   const fragments = [...parseBoxes(bytes)]
@@ -44,7 +44,7 @@ function* parseBoxes(bytes: Buffer): Generator<Box> {
   }
 }
 
-/** Returns the first box of a type, also within boxes that contain only boxes. */
+/** Returns the content of the first box of a type; also searches within CONTAINERS. */
 function findBox(bytes: Buffer, boxType: string): Buffer | undefined {
   for (const { type, content } of parseBoxes(bytes)) {
     if (type === boxType) return content;
@@ -86,7 +86,7 @@ function measureTrack(track: Buffer, fragments: readonly Fragment[]): MeasuredAu
   return { seconds: getDurationSeconds(track), channels };
 }
 
-/** Returns the samples per packet, and their rate. */
+/** Returns the samples per packet and per second. @returns undefined unless this is AAC or MP3 with a known rate */
 function parseCodec(entry: Buffer): { readonly samples: number; readonly rate: number } | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');
   const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
@@ -106,7 +106,7 @@ function skipSize(bytes: Buffer, start: number): number {
   return at + 1;
 }
 
-/** Returns the length according to the time-to-sample table. */
+/** Returns the length according to the time-to-sample table; 0 without one. */
 function getDurationSeconds(track: Buffer): number {
   const mdhd = findBox(track, 'mdhd');
   const stts = findBox(track, 'stts');

@@ -1,6 +1,6 @@
 /**
- * Measures recordings as a decoder does: by their frames and packets. The length in a header is used only if nothing
- * else shows it.
+ * Measures recordings as a decoder does: by their frames, packets or samples. A length in a header is used only if
+ * nothing else shows the length, or if the rest of the file agrees with it.
  */
 
 import { measureMp4 } from './mp4-audio.ts';
@@ -10,18 +10,18 @@ import { extractAudioStream } from './program-stream.ts';
 import { measureWave } from './wave-audio.ts';
 import { measureWebm } from './webm-audio.ts';
 
-/** @returns undefined for an unknown format, or without audio */
+/** @returns undefined if the format is unknown, there is no audio, or a header or table ends early */
 export function measureAudio(recording: Buffer): MeasuredAudio | undefined {
   try {
     const audio = selectReader(recording)?.(recording);
     return audio && audio.seconds > 0 ? audio : undefined;
   } catch (error) {
-    if (error instanceof RangeError) return undefined; // the file ends early
+    if (error instanceof RangeError) return undefined; // the file ends within a header or table
     throw error;
   }
 }
 
-/** @returns undefined for an unknown format, or without audio */
+/** @returns undefined in the same cases as `measureAudio` */
 export function measureDurationMs(recording: Buffer): number | undefined {
   const audio = measureAudio(recording);
   return audio && Math.round(audio.seconds * 1_000);

@@ -9,8 +9,8 @@ const UNCOMPRESSED_FORMATS = new Set([1, 3, 6, 7, 0xfffe]);
 const ADPCM_FORMATS = new Set([0x02, 0x11]);
 
 /**
- * Measures the samples of a WAV file. Their stated size counts only if a chunk or the end of the file follows it.
- * Otherwise all bytes until the end of the file are samples.
+ * Measures the samples of a WAV file. Their stated size counts only if another chunk or the end of the file follows
+ * them. Otherwise all bytes until the end of the file are samples.
  */
 export function measureWave(bytes: Buffer): MeasuredAudio | undefined {
   let format: { readonly channels: number; readonly bytesPerSecond: number } | undefined;
@@ -42,7 +42,7 @@ function parseFormat(bytes: Buffer, at: number) {
   return bytesPerSecond > 0 ? { channels, bytesPerSecond } : undefined;
 }
 
-/** Whether a chunk or the end of the file is at this offset. */
+/** Whether this offset is at or after the end of the file, or four characters of a chunk name are there. */
 function isChunk(bytes: Buffer, at: number): boolean {
   return at >= bytes.length || /^[A-Za-z0-9 ]{4}$/.test(bytes.toString('latin1', at, at + 4));
 }

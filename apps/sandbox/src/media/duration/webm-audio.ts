@@ -58,7 +58,10 @@ function addBlock(tracks: readonly Track[], block: Buffer, start: number, unit: 
   track.packets += getOpusSeconds(block.subarray(4)); // one packet per block; laced blocks are not supported
 }
 
-/** Yields all elements in order. The size of a master element may be unknown and is not needed. */
+/**
+ * Yields the elements in order, up to the first invalid one. The size of a master element may be unknown and is not
+ * needed.
+ */
 function* parseElements(bytes: Buffer): Generator<{ readonly id: number; readonly content: Buffer }> {
   for (let at = 0; at < bytes.length; ) {
     const idLength = Math.clz32(bytes[at] ?? 0) - 23;

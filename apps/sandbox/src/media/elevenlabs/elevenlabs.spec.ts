@@ -59,7 +59,7 @@ describe("ElevenLabs' speech through its own client", () => {
     ],
     ['a speed above the maximum', () => say('a', { voiceSettings: { speed: 2 } }), 400],
     ['forbidden content', () => say('[[sandbox fault=policy]]'), 400],
-    ['a rate limit', () => say('[[sandbox fault=429]]'), 429],
+    ['a request beyond a rate limit', () => say('[[sandbox fault=429]]'), 429],
   ])('rejects %s without charging', async (_, ask, statusCode) => {
     await expect(ask()).rejects.toMatchObject({ statusCode, body: { detail: expect.anything() } });
     expect(await bill()).toMatchObject({ lines: 0 });
@@ -84,7 +84,7 @@ test.each([
   expect([answer.status, await answer.json()]).toEqual([422, { detail: [expect.objectContaining({ loc })] }]);
 });
 
-test('ElevenLabs lists models and voices', async () => {
+test('ElevenLabs lists its models, and its voices at once or in pages', async () => {
   const models = await client.models.list();
   expect(models.map(({ modelId, modelRates }) => [modelId, modelRates?.characterCostMultiplier])).toContainEqual([
     'eleven_flash_v2_5',

@@ -1,4 +1,4 @@
-/** ElevenLabs' errors: an object in `detail`, or a list with an entry for each invalid field. */
+/** ElevenLabs' errors: an object in `detail`, or, for an invalid field, a list. */
 import type { ErrorFault } from '../../provider/faults.ts';
 import { type Call, HttpError } from '../../router.ts';
 

@@ -15,7 +15,7 @@ import { CREDIT_USD, type ElevenLabsModel, MODELS } from './voices.ts';
 const DEFAULT_MODEL = 'eleven_multilingual_v2';
 const PATH = /^([^/]+)(\/stream)?$/;
 const VOICE = /^[A-Za-z0-9]{20}$/;
-/** A WAV header contains the length, so WAV is not streamed. */
+/** The output formats. WAV cannot be streamed, because its header contains the length. */
 const OUTPUT =
   /^(mp3_(?:22050_32|24000_48|44100_(?:32|64|96|128|192))|(?:pcm|wav)_(?:8000|16000|22050|24000|32000|44100|48000)|ulaw_8000|alaw_8000|opus_48000_(?:32|64|96|128|192))$/;
 const TYPES: Readonly<Record<string, string>> = {
@@ -38,7 +38,7 @@ export function textToSpeechRoutes(bill: SandboxBill): Routes {
       if (!applied) return;
       const request = randomUUID();
       const characters = [...text].length;
-      // In tenths of a credit, because the invoice is not rounded.
+      // In tenths of a credit, because the quantity must be an integer and half credits are not rounded.
       const units = {
         unit: '1k_characters',
         quantity: characters * model.credits * 10,

@@ -44,7 +44,7 @@ async function sizeOf({ url }: File): Promise<readonly [number, number]> {
   return [width, height];
 }
 
-describe("fal's own client", () => {
+describe('a client of fal', () => {
   test('waits for a video and receives its status; the video is billed on completion', async () => {
     const states: string[] = [];
     const { data, requestId } = await client.subscribe(VEO, {
@@ -65,7 +65,7 @@ describe("fal's own client", () => {
     expect(line).toMatchObject({ id: requestId, model: VEO, units, usd: '1.6' }); // with audio, which is the default
   });
 
-  test('receives the status as a stream', async () => {
+  test('receives the final status from a stream', async () => {
     const input = { prompt: 'A coin [[sandbox latency=40]]', duration: '5' as const };
     const { request_id: requestId } = await client.queue.submit(KLING, { input });
     const stream = await client.queue.streamStatus(KLING, { requestId });
@@ -110,7 +110,7 @@ describe("fal's own client", () => {
     ['429', 429],
     ['500', 500],
     ['overloaded', 503],
-  ])('receives the fault %s immediately, with an error type', async (fault, status) => {
+  ])('receives the fault %s as the response to its request, with an error type', async (fault, status) => {
     const refused = await fetch(`${sandbox.url}/fal/${QWEN}`, {
       method: 'POST',
       headers: KEY,
@@ -144,7 +144,7 @@ describe('a model', () => {
     expect(await bill()).toEqual({ total_usd: usd, lines: 1 });
   });
 
-  test('for image editing requires an image and can return the result inline', async () => {
+  test('for image editing can return the result inline, and rejects data that is not an image', async () => {
     const bytes = createImage({ seed: 'a', width: 4, height: 4 });
     const image_url = `data:image/png;base64,${bytes.toString('base64')}`;
     const { image } = (await made('fal-ai/recraft/upscale/crisp', { image_url, sync_mode: true })) as unknown as {
@@ -177,7 +177,7 @@ describe('a file', () => {
     ['exe', 'application/x-msdownload', /^MZ/],
     ['disguised_html', 'image/png', /^<!DOCTYPE html>/],
     ['disguised_exe', 'image/png', /^MZ/],
-  ])('may have another type than expected: %s', async (fault, type, start) => {
+  ])('may have another type or content than expected: %s', async (fault, type, start) => {
     const file = await fetched(fault);
     expect(file.headers.get('content-type')).toBe(type);
     expect(Buffer.from(await file.arrayBuffer()).toString('latin1')).toMatch(start);
@@ -212,7 +212,7 @@ describe('a file', () => {
   });
 });
 
-test('a request is processed and billed even if its response is lost', async () => {
+test('a request is billed even if its response is lost', async () => {
   const body = JSON.stringify({ prompt: '[[sandbox fault=lost]]' });
   const lost = fetch(`${sandbox.url}/fal/${QWEN}`, { method: 'POST', headers: KEY, body }); // fal's client would retry
   await expect(lost).rejects.toThrow('fetch failed');
@@ -220,8 +220,8 @@ test('a request is processed and billed even if its response is lost', async () 
 });
 
 test.each([
-  ['an unknown application', 'fal-ai/none', KEY, 404],
-  ['a missing key', QWEN, {}, 401],
+  ['a request to an unknown application', 'fal-ai/none', KEY, 404],
+  ['a request without a key', QWEN, {}, 401],
 ])('%s is rejected', async (_, model, headers, status) => {
   const answer = await fetch(`${sandbox.url}/fal/${model}`, { method: 'POST', headers, body: '{"prompt":"a"}' });
   expect(answer.status).toBe(status);

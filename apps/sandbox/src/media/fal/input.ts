@@ -64,7 +64,7 @@ export function parseInput(json: string, falOffer: FalOffer): FalInput {
   };
 }
 
-/** Validates images that are sent as data. Images at a URL are not fetched. */
+/** Validates the images and returns the texts with their directives. Images at a URL are not fetched and have none. */
 function parseSources(body: Body, { required }: FalOffer): readonly string[] {
   if (required.includes('image_url')) return [parseSource(parseText(body, 'image_url'), 'image_url')];
   if (!required.includes('image_urls')) return [];

@@ -79,7 +79,7 @@ export function toResult(job: FalJob): Readonly<Record<string, unknown>> {
   return { images, seed: 1, description: '', prompt: input.prompt, has_nsfw_concepts: images.map(() => false) };
 }
 
-/** Creates a file of the result. Files can be fetched without a key. */
+/** Creates a file of the result. */
 export function createFile({ falOffer, input }: FalJob, index: number): SandboxFile {
   const { directiveText, prompt, width, height, seconds, fields } = input as FalInput;
   const seed = `${prompt || directiveText} ${index}`;

@@ -1,4 +1,4 @@
-/** The models of the simulated fal: their fields, as fal's schemas describe them, and their own prices. */
+/** The models of the simulated fal: fields as in fal's schemas, and prices that are not read from the catalogue. */
 
 export interface FalOffer {
   readonly output: 'images' | 'image' | 'video';
@@ -12,12 +12,12 @@ export interface FalOffer {
   readonly imageSize?: string;
   /** Numeric fields and their maximum; minimum and default are 1. */
   readonly counts: Readonly<Record<string, number>>;
-  /** The length of a video is one of its fields. A clip has one price, whatever its length. */
+  /** What `usd` pays for. The seconds of a video are its field `duration`; a clip counts as 1, whatever its length. */
   readonly per: 'image' | 'second' | 'clip';
   readonly usd: string;
   /** The first variant whose fields all match applies. */
   readonly variants?: readonly Variant[];
-  /** Added once per request. */
+  /** Each extra whose fields all match is added once per request. */
   readonly extras?: readonly Variant[];
 }
 

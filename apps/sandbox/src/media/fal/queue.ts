@@ -28,7 +28,7 @@ const ERROR_TYPES = {
 /** Requests belong to the application, whatever the path of the model below it. */
 const REQUEST = /^([^/]+\/[^/]+)\/(?:.+\/)?requests\/([^/]+?)(?:\/(status|status\/stream|cancel))?$/;
 const POLL_INTERVAL_MS = 20;
-/** Number of times that the webhook of a `duplicate` fault is sent. */
+/** Number of times that the result of a job with the fault `duplicate` is sent to its webhook. */
 const DUPLICATE_REPORTS = 3;
 
 export class FalServer {
@@ -118,7 +118,7 @@ export class FalServer {
     await this.webhooks.send({ requestId, url, status: 'ERROR', error, payload: failure.body });
   }
 
-  /** Sends webhooks before the response to the request, and so before its completion; one of them is forged. */
+  /** Sends a forged webhook and one without a result, both before the response to the request and its completion. */
   private async reportTooEarly({ id: requestId, webhookUrl: url }: FalJob): Promise<void> {
     if (url === undefined) return;
     const error = 'Invalid status code: 500';

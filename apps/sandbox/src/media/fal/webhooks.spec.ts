@@ -77,7 +77,7 @@ test('a webhook reports a failed request', async () => {
   expect(await hooks(1)).toEqual([expect.objectContaining(told)]);
 });
 
-test('with the fault duplicate, webhooks arrive too early, too often, and from a third party', async () => {
+test('with the fault duplicate, a forged webhook and an empty one arrive before three with the result', async () => {
   const id = await submit('[[sandbox fault=duplicate latency=10]]');
   const all = await hooks(5);
   expect(new Set(all.map((each) => each.request_id))).toEqual(new Set([id]));

@@ -1,6 +1,6 @@
 /**
- * fal's webhooks. They are signed with fal's own key, which is published, and repeated, at most as often as
- * RETRY_DELAYS_MS has delays, until a response has status 2xx.
+ * fal's webhooks. They are signed with fal's private key, whose public key is published. A webhook is repeated after
+ * each of RETRY_DELAYS_MS until a response has status 2xx.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -58,8 +58,8 @@ function createChunk(type: string, data: Buffer): Buffer {
 }
 
 /**
- * Three components at full resolution. Blocks have only a mean; it equals that of the previous block in all but the
- * first.
+ * Three components at full resolution. Each block has only a mean. In all blocks but the first, this mean equals that
+ * of the previous block.
  */
 function createJpeg([red, green, blue]: Rgb, width: number, height: number): Buffer {
   const createSegment = (marker: number, ...content: number[]) =>
@@ -69,7 +69,7 @@ function createJpeg([red, green, blue]: Rgb, width: number, height: number): Buf
   const head = [
     Buffer.from([0xff, 0xd8]),
     createSegment(0xe0, ...Buffer.from('JFIF\0'), 1, 1, 0, ...toBytes(1), ...toBytes(1), 0, 0),
-    createSegment(0xdb, 0, ...Array.from({ length: 64 }, () => 8)), // quantization by 8 makes each step of a mean 1
+    createSegment(0xdb, 0, ...Array.from({ length: 64 }, () => 8)), // quantisation by 8 makes each step of a mean 1
     createSegment(0xc0, 8, ...toBytes(height), ...toBytes(width), 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0),
     createSegment(0xc4, 0x00, 1, 0, 0, 0, 11, ...Array.from({ length: 11 }, () => 0), ...MEAN_CODES.keys()),
     createSegment(0xc4, 0x10, 1, ...Array.from({ length: 15 }, () => 0), 0),

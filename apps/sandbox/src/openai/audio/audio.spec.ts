@@ -105,7 +105,7 @@ describe("OpenAI's transcriptions", () => {
     ['a file with an unsupported extension', () => toFile(createAudioFile('mp3', { seconds: 1 }), 'a.txt'), {}],
     ['data that is not audio', () => toFile(Buffer.from('no sound'), 'a.mp3'), {}],
     ['a recording that is too short', () => file('wav', 0.05, ''), {}],
-    ['an unknown language', () => file('mp3'), { language: 'multi' }],
+    ['a language that is not an ISO 639-1 code', () => file('mp3'), { language: 'multi' }],
     ['forbidden content', () => file('mp3', 1, '[[sandbox fault=policy]]'), {}],
   ])('reject %s without charging', async (_, of, more) => {
     const refused = client.audio.transcriptions.create({ model: 'whisper-1', file: await of(), ...more });

@@ -1,6 +1,6 @@
 /**
- * `POST /openai/v1/embeddings`, and the same route of providers with OpenAI's API. A directive may be in the text of
- * any one input.
+ * `POST /openai/v1/embeddings`, and the same route of other providers with OpenAI's API. A directive may be in the text
+ * of any one input.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -7,7 +7,7 @@ export interface GptImage {
   readonly id: string;
   /** USD per million tokens. */
   readonly usd: { readonly input: string; readonly imageInput: string; readonly imageOutput: string };
-  /** Output tokens of an image by quality, for a square image and for an oblong one. */
+  /** Output tokens of an image in a standard size by quality, for a square image and for an oblong one. */
   readonly tokens: Readonly<Record<string, readonly [square: number, oblong: number]>>;
   readonly fidelities: readonly string[];
   /** Whether the model supports sizes other than the three standard ones. */

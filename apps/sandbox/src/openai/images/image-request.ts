@@ -16,7 +16,7 @@ export interface SandboxImageRequest {
   readonly height: number;
   readonly format: 'png' | 'jpeg' | 'webp';
   readonly background: string;
-  /** Number of images in the request. */
+  /** Number of images to edit, without the mask. */
   readonly sources: number;
   readonly fidelity: string;
 }
@@ -121,8 +121,8 @@ function parseRequest(fields: JsonObject, parameters: ReadonlySet<string>, sourc
 }
 
 /**
- * Whether a model that supports any size supports this one: steps of 16 pixels, a ratio of at most 3:1, at most 3840
- * pixels wide or high, and at most 3840 × 2160 pixels.
+ * Whether the model supports other sizes than the standard ones, and this size meets their conditions: edges that are
+ * multiples of 16 pixels and at most 3840 pixels, a ratio of at most 3:1, and at most 3840 × 2160 pixels.
  */
 function isSupportedSize(size: unknown, { supportsAnySize }: GptImage): size is string {
   const [width = 0, height = 0] = /^(\d+)x(\d+)$/.exec(String(size))?.slice(1).map(Number) ?? [];

@@ -101,7 +101,7 @@ function toToolMessage({ call_id, output }: SandboxContentPart, name: string): S
 
 /**
  * Checks that calls and outputs match. A call may have several outputs.
- * @throws HttpError if a call has no output, or an output no call
+ * @throws HttpError if a call has no output after it, or an output has no call before it
  */
 function assertCallsHaveOutputs(messages: readonly SandboxContentPart[]): void {
   const open = new Set<unknown>();

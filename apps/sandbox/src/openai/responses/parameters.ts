@@ -74,7 +74,7 @@ const VERBOSITY = createChoiceCheck('low', 'medium', 'high');
 export interface Extras {
   readonly summary: boolean;
   readonly encrypted: boolean;
-  /** Number of alternatives to each token; undefined without log probabilities. */
+  /** Number of alternatives that are listed for each token; undefined without log probabilities. */
   readonly logprobs: number | undefined;
 }
 
@@ -108,7 +108,7 @@ export function getOutputLimit({ max_output_tokens }: SandboxBody, { id, maxOutp
   throw invalidRequestError(400, message, 'max_output_tokens', 'invalid_value');
 }
 
-/** @throws HttpError if the model does not support the requested extras */
+/** @throws HttpError if an extra, the effort or a sampling parameter is invalid, or the model does not support it */
 export function parseExtras(body: SandboxBody, model: OpenAiModel): Extras {
   const { reasoning, include, top_logprobs } = body;
   const { reasons } = model;

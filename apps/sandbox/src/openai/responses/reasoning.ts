@@ -1,5 +1,6 @@
 /**
- * Simulates encrypted reasoning, which clients send back with the next request without reading it. It is only base64.
+ * Simulates encrypted reasoning, which clients send back with the next request without reading it. The content is only
+ * JSON in base64.
  */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
@@ -24,9 +25,10 @@ export function encryptReasoning(id: string, tokens: number): string {
 }
 
 /**
- * Returns the tokens of a reasoning item in the input; its id is optional.
+ * Returns the number of tokens of a reasoning item in the input. The id of the item is optional.
  * @param next the item after it
- * @throws HttpError if the sandbox did not create the item, or no other output of the model follows it
+ * @throws HttpError if the id is invalid, if the encrypted content is missing, unreadable or that of another item, or
+ * if the next item is not output of the model
  */
 export function parseReasoningTokens(
   { id, encrypted_content }: SandboxContentPart,

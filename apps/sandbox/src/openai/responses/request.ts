@@ -20,7 +20,7 @@ import { type InputTurn, parseTurn } from './items.ts';
 import { assertParameters, type Extras, getOutputLimit, missingParameterError, parseExtras } from './parameters.ts';
 
 export interface SandboxResponsesRequest extends ProtocolRequest<OpenAiModel> {
-  /** The request body. The response repeats most of it. */
+  /** The request body. The response repeats most of its parameters. */
   readonly body: SandboxBody;
   readonly extras: Extras;
   readonly obfuscate: boolean;
@@ -61,7 +61,7 @@ export function readResponsesRequest(text: string, provider: OpenAiProvider): Sa
 
 /**
  * Counts the input tokens. With `truncation: auto` the oldest messages are left out until the rest fits.
- * @throws HttpError
+ * @throws HttpError if the input does not fit into the context of the model, or if a tool is invalid
  */
 function countPromptTokens(
   { tools, text, instructions, truncation }: SandboxBody,

@@ -67,7 +67,7 @@ describe("OpenAI's own client", () => {
     expect(next.status).toBe('completed');
   });
 
-  test('calls a tool with plain text, and sends its output back', async () => {
+  test('receives a tool call with plain text, and sends the output of the tool back', async () => {
     const tools = [{ type: 'custom' as const, name: 'python' }];
     const user = { role: 'user' as const, content: '[[sandbox tool=python text="1 + 1"]]' };
     for (const { output } of await both(prompt([user], { tools }))) {
@@ -79,7 +79,7 @@ describe("OpenAI's own client", () => {
     }
   });
 
-  test('calls one of the allowed tools and no other', async () => {
+  test('receives a call of the allowed tool, and an error if the request does not offer that tool', async () => {
     const tools = [WEATHER, { ...WEATHER, name: 'tide' }];
     const allowed = (name: string) => ({
       type: 'allowed_tools' as const,
@@ -207,7 +207,7 @@ describe('a response', () => {
       { status: 400, param: 'messages.[0].content.[0].type' },
     ],
     [{ tool_choice: 'required' }, { status: 400, param: 'tool_choice' }],
-  ])('is rejected with %j', async (more, error) => {
+  ])('is an error for a request with %j', async (more, error) => {
     await expect(client.responses.create(prompt('Hello', more as Partial<Asked>))).rejects.toMatchObject(error);
   });
 });
@@ -224,7 +224,7 @@ test.each(['400', '429', '500', 'overloaded', 'refuse', 'malformed'])('the fault
   expect((await lines()).length).toBe(before);
 });
 
-test('an interrupted stream is billed for what was delivered', async () => {
+test('an interrupted stream is billed for its reasoning and the delivered chunks', async () => {
   const stream = await client.responses.create({
     ...prompt('[[sandbox fault=cut tokens=8 reasoning=2]]'),
     stream: true,

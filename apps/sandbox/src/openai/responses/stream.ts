@@ -19,7 +19,7 @@ import {
 } from './output.ts';
 import type { SandboxResponsesRequest } from './request.ts';
 
-/** OpenAI pads deltas with up to this many random characters, so that their size does not reveal the word. */
+/** Its end pads each delta. OpenAI's padding is random, so that the size of a delta does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
 

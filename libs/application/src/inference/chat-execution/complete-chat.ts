@@ -70,7 +70,10 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
     }
   }
 
-  /** Starts the heartbeat of a stream whose first event is delayed, because proxies close idle connections. */
+  /**
+   * Calls `startHeartbeat` if the result takes longer than `firstCommentMs`, because proxies close idle connections.
+   * This has no effect on a stream that has started.
+   */
   private async runWithFirstComment<A>(client: CompletionWriter, result: Promise<A>): Promise<A> {
     const timer = setTimeout(() => client.startHeartbeat?.(), this.settings.firstCommentMs);
     return result.finally(() => clearTimeout(timer));

@@ -1,10 +1,10 @@
 /**
- * Statistics of output lengths in this process. They determine the initial hold if a request has no output limit, or
- * one that is too high to be held in full.
+ * Statistics of output lengths and token counts in this process. The lengths determine the initial hold if a request
+ * has no output limit, or one that is too high to be held in full.
  */
 import { LRUCache } from 'lru-cache';
 
-/** Minimum tokens of an initial hold. Most completions are shorter, so their hold is never extended. */
+/** Minimum tokens of an initial hold. Most completions are shorter, so their hold need not be extended. */
 export const MIN_INITIAL_TOKENS = 512;
 /** Number of samples per model, and per model and payer. */
 const MAX_SAMPLES = 128;

@@ -36,7 +36,10 @@ export interface QuotedChat {
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
   readonly reasoning: Reasoning | undefined;
-  /** Whether the web is always searched. False if the model decides; the charge then shows whether it searched. */
+  /**
+   * Whether the web is searched in any case. False if the model gets a search tool; the charge then shows whether it
+   * searched.
+   */
   readonly online: boolean;
   readonly quote: ChatQuote;
   /** Maximum input tokens in addition to those of the messages. */
@@ -142,8 +145,9 @@ export function toOrder({ requestId, resolved, type, source, online, quote, pric
 }
 
 /**
- * Reduces the quote to a partial hold, unless the caller's output limit is low enough to be held in full. If the model
- * may also search, the hold then covers the complete output limit, but not all searches.
+ * Reduces the quote to a partial hold, unless the caller's output limit is low enough to be held in full. With such a
+ * limit, the hold is partial only if the model may or must search: it covers the complete output limit, but not all
+ * searches.
  * @param getInitialTokens returns the output tokens per choice that the hold covers at first
  * @param maxFullHoldTokens output limits up to this value are held in full; agents set higher limits by default
  */
@@ -163,7 +167,10 @@ export function withPartialHold(
   };
 }
 
-/** Whether only output adds to the price during the call. Money for a search must be held before the search. */
+/**
+ * Whether the hold can be extended during the call: only if no search is made during the call, because money for a
+ * search must be held before the search.
+ */
 export function canExtendHold(plan: SearchPlan | undefined): boolean {
   return plan === undefined || plan.kind === 'pre_search';
 }
@@ -186,7 +193,7 @@ export function limitSearchesToHold(
   return { quote: quoteChatRequest(body, resolved.model, quote.endpoints, toExtraInput(extraInputTokens)) };
 }
 
-/** Whether the model decides if the web is searched. */
+/** Whether the web is searched only if the model calls a search tool. */
 function isSearchOptional(plan: SearchPlan): boolean {
   return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.isModelDecided);
 }

@@ -146,8 +146,8 @@ export class SingleCallChat implements ChatExecutor {
   }
 
   /**
-   * Ends a completion whose hold is used up in the same way as a completion that has reached its output limit. All that
-   * the hold covers has been sent and is billed.
+   * Called when the hold is used up: ends the completion as if it had reached its output limit. All that the hold
+   * covers has been sent and is billed.
    */
   private async endAtHoldLimit(
     { response, endpoint }: EndpointResponse<CompletionStream>,
@@ -225,7 +225,8 @@ export class SingleCallChat implements ChatExecutor {
 }
 
 /**
- * Returns the caller's output limit per choice, reduced to what the amount pays for if the hold is partial.
+ * Returns the caller's output limit per choice. If the quote has a partial hold or the caller set no limit, the result
+ * is at most what the amount pays for.
  * @returns undefined for the model's maximum
  */
 function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number | undefined {
@@ -236,8 +237,8 @@ function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number
 }
 
 /**
- * Calls one endpoint, through its Responses API if endpoint and request allow it, else through its Chat Completions
- * API.
+ * Calls one endpoint, through its Responses API if the endpoint and the request allow it, else through its Chat
+ * Completions API.
  */
 export type CallUpstream = (endpoint: Endpoint, params: UpstreamCallParams) => Promise<Completion | CompletionStream>;
 

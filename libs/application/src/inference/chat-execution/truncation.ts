@@ -11,8 +11,8 @@ const MAX_OUTPUT_SHARE = 0.5;
 type Messages = ChatBody['messages'];
 
 /**
- * Removes the oldest turns of a conversation that exceeds the context of the model. A request that fits by its upper
- * bound is returned without counting its tokens.
+ * Removes the oldest turns of a conversation that may leave too little of the model's context for the output. A request
+ * that fits by the upper bound of its tokens is returned without counting them.
  * @param extraInputTokens maximum tokens that are added to the input later
  */
 export async function truncateToFit(
@@ -34,8 +34,8 @@ export async function truncateToFit(
 }
 
 /**
- * Selects the latest turns that fit. A turn is a user message with all messages up to the next one, so a tool call is
- * never separated from its output. System messages and the last turn are always included.
+ * Selects the latest turns that fit. A turn is a user message with all messages up to the next user message, so a tool
+ * call is not separated from its output. System messages and the last turn are always included.
  */
 export async function selectLatestTurns(
   messages: Messages,

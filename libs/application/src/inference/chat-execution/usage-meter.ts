@@ -21,7 +21,7 @@ import type { OutputLengthStats } from './output-length-stats.ts';
  * completion pauses for the rest of that append, which takes milliseconds.
  */
 const EXTENSION_LEAD_TOKENS = 8;
-/** An extension requests money for at least this many tokens beyond the current usage. */
+/** An extension requests money for at least this many tokens beyond the current usage, up to the maximum price. */
 const MIN_EXTENSION_TOKENS = 64;
 /** Hidden reasoning is assumed to be this many times as fast as the typical output of the endpoint. */
 const HIDDEN_SPEED_FACTOR = 2;
@@ -56,7 +56,7 @@ export class UsageMeter {
   private hiddenTokens = 0;
   private readonly startedAtMs = performance.now();
   private pendingExtension: Promise<unknown> | undefined;
-  /** Usage at the last extension that failed; -1 if the last one succeeded. */
+  /** Usage at which the last extension in advance failed; -1 if it succeeded, or if there was none. */
   private rejectedAtTokens = -1;
   private pendingForward: Promise<void> | undefined;
   private isStopped = false;
@@ -95,14 +95,14 @@ export class UsageMeter {
     };
   }
 
-  /** Stops metering. Resolves when all received events have been forwarded and no extension is running. */
+  /** Stops metering. Resolves when no received event waits to be forwarded and no extension is running. */
   async finish(): Promise<void> {
     clearInterval(this.hiddenCheckTimer);
     await this.pendingForward;
     await this.pendingExtension;
   }
 
-  /** Whether the completion was aborted because its hold was used up. */
+  /** Whether the hold was used up and could not be extended, so that the completion was ended. */
   get isUsedUp(): boolean {
     return this.hasRunOut;
   }
@@ -115,7 +115,10 @@ export class UsageMeter {
     );
   }
 
-  /** Compares the gateway's count with the provider's. @param visible reported output tokens without reasoning */
+  /**
+   * Records the ratio of the billed output to the gateway's count, if this meter has counted tokens.
+   * @param visible billed output tokens without reasoning
+   */
   recordRatio(visible: number): void {
     if (this.countedTokens === 0) return;
     this.updateCount();
@@ -150,7 +153,8 @@ export class UsageMeter {
 
   /**
    * Extends the hold if necessary.
-   * @returns undefined if the hold covers the usage, else a promise of whether the hold covers it after an extension
+   * @returns undefined if the hold covers the usage, else a promise of whether the hold covers it after an extension;
+   *   a promise of false once the completion was stopped
    */
   private checkHold(): Promise<boolean> | undefined {
     if (this.isStopped) return Promise.resolve(false);
@@ -169,7 +173,7 @@ export class UsageMeter {
     return this.isFullyHeld ? Number.POSITIVE_INFINITY : this.heldTokens - EXTENSION_LEAD_TOKENS;
   }
 
-  /** Whether the maximum price of the request is held. No usage can exceed it. */
+  /** Whether the maximum price of the request is held. No usage costs more. */
   private get isFullyHeld(): boolean {
     const { hold, order } = this.params.purchase;
     return hold.amount >= order.maxPrice;
@@ -238,8 +242,8 @@ export class UsageMeter {
   }
 
   /**
-   * Requests a hold for at least twice as many output tokens as now, within the maximum price, and accepts less if less
-   * is available.
+   * Requests a hold for at least twice as many output tokens as it covers now, within the maximum price. If less is
+   * available, one more token is enough.
    */
   private async extendHold(used: number): Promise<'extended' | 'retry_later' | 'exhausted'> {
     const { purchase } = this.params;
@@ -264,7 +268,10 @@ export class UsageMeter {
     );
   }
 
-  /** Estimates from the elapsed time what a reasoning model has used before its first output. */
+  /**
+   * Estimates from the elapsed time what a reasoning model has used before its first output. Extends the hold if
+   * necessary.
+   */
   private checkHiddenUsage(): void {
     if (this.completion.getMaxGeneratedTokens() > 0) {
       clearInterval(this.hiddenCheckTimer);
@@ -295,7 +302,7 @@ export class UsageMeter {
   }
 }
 
-/** Returns the generated text of a chat chunk, or of an event of the Responses API. */
+/** Returns all strings in the deltas of a chat chunk, or the delta of an event of the Responses API. */
 function getGeneratedText(data: string): string {
   const event = JSON.parse(data) as {
     readonly choices?: readonly { readonly delta?: object }[];

@@ -94,8 +94,8 @@ const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as 
 type Effort = (typeof EFFORTS)[number];
 
 /**
- * OpenRouter's object: https://openrouter.ai/docs/use-cases/reasoning-tokens. It has `effort` or `max_tokens`, never
- * both.
+ * OpenRouter's object: https://openrouter.ai/docs/use-cases/reasoning-tokens. It has at most one of `effort` and
+ * `max_tokens`.
  */
 export interface Reasoning {
   readonly effort?: Effort;

@@ -31,7 +31,7 @@ export class ChatChunkCollector {
   private head: JsonObject = {};
   private usage: unknown;
 
-  /** @throws UpstreamError if the index of a choice is not a non-negative integer below OpenAI's maximum of choices */
+  /** @throws UpstreamError if the index of a choice is not an integer from 0 to 127 */
   accept({ choices, obfuscation: _, usage, ...head }: JsonObject): void {
     this.head = { ...head, ...this.head };
     this.usage = usage ?? this.usage;
@@ -81,7 +81,7 @@ function omitIndex({ index: _, ...call }: JsonObject): JsonObject {
 
 /**
  * Merges a chunk into `target`: appends to the strings of `CHUNKED_FIELDS`, merges objects by field and list members by
- * their `index`, and replaces any other value. Null never replaces a value.
+ * their `index`, appends list members without an `index`, and replaces any other value. Null replaces no value.
  */
 function mergeChunk(target: MutableJson, chunk: JsonObject): void {
   for (const [name, value] of Object.entries(chunk)) {

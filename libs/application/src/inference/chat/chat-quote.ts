@@ -4,7 +4,7 @@ import { money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
 import { type ChatBody, getRequestedMaxTokens } from './chat-body.ts';
 import { countMaxChatInputTokens } from './count-tokens.ts';
 
-/** The lowest output limit that OpenAI's Responses API accepts. Lower limits are sent to the Chat Completions API. */
+/** The lowest output limit that OpenAI's Responses API accepts. Lower limits require the Chat Completions API. */
 export const MIN_RESPONSES_OUTPUT_TOKENS = 16;
 
 /** Returns the lowest output limit that an endpoint accepts, in tokens. */
@@ -71,8 +71,9 @@ export function calculateQuotePrice(output: number, { inputTokens, choices, fees
 }
 
 /**
- * A partial hold takes the available amount divided by this number if that exceeds its initial price. An extensible
- * hold takes little and leaves money for other requests. Any other hold must be sufficient for a long response.
+ * A partial hold takes the available amount divided by one of these numbers if that exceeds its initial price. An
+ * extensible hold takes little and leaves money for other requests. Any other hold must be sufficient for a long
+ * response.
  */
 export const EXTENSIBLE_HOLD_DIVISOR = 64n;
 const FIXED_HOLD_DIVISOR = 8n;
@@ -83,8 +84,8 @@ export function calculateFixedShare(amount: PicoUsd): PicoUsd {
 }
 
 /**
- * Changes a quote to a partial hold: for requests without an output limit, or with one so high that it is probably a
- * default of the client.
+ * Changes a quote to a partial hold. Its request has no output limit, has one so high that it is probably a default of
+ * the client, or may search while the model generates.
  * @param initialTokens output tokens per choice that the hold covers at first
  * @param isExtensible whether the hold can be extended during the response
  */

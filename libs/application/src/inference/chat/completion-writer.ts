@@ -69,7 +69,7 @@ export interface BilledCompletion extends CompletionDraft {
 
 /** Produces one completion after its money is held. Exactly one of the methods is called, once. */
 export interface ChatExecutor {
-  /** @throws UpstreamError if there is no completion; `BillingEngine.sell` decides what the payer then owes */
+  /** @throws UpstreamError if the completion fails; `BillingEngine.sell` decides what the payer then owes */
   complete(): Promise<CompletionDraft>;
   /**
    * Starts the client's response once an endpoint responds, and writes the completion.

@@ -31,7 +31,7 @@ const TEXT_DATA = /^data:(text|application\/json)\b/;
 /** Length of the start of a file in which the signature of its format is expected. */
 const HEAD_CHARACTERS = 1_024;
 const PDF_DATA = /^data:application\/pdf\b/;
-/** Number of characters that an estimate counts with the tokenizer, which takes tens of milliseconds. */
+/** Maximum characters that an estimate counts with the tokenizer. Counting them takes tens of milliseconds. */
 const ESTIMATED_CHARACTERS = 200_000;
 /** Maximum nesting of a request: deeper than any schema in use, and far below what would overflow the stack. */
 const MAX_DEPTH = 100;
@@ -85,7 +85,7 @@ function countMaxAttachmentTokens(part: Part | null, imageTokens: number): numbe
   return size === undefined ? undefined : Math.max(size, countMaxHiddenTokens(part as Part));
 }
 
-/** Returns the tokens of an attachment by its size; undefined for any other content part. */
+/** Returns `imageTokens` for an image, and the tokens of other attachments by their size; undefined for other parts. */
 function estimateTokensBySize(part: Part | null, imageTokens: number): number | undefined {
   const type = part?.type;
   if (type === 'image_url' || type === 'input_image') return imageTokens;
@@ -93,7 +93,7 @@ function estimateTokensBySize(part: Part | null, imageTokens: number): number | 
   return undefined;
 }
 
-/** Returns the tokens that an attachment may have regardless of its size. Fetched files and videos have no bound. */
+/** Returns the maximum tokens of a file or audio by its format; infinity for a video and 0 for an image. */
 function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
   if (type === 'input_audio') return countMaxAudioTokens(isJsonObject(input_audio) ? input_audio.data : undefined);
   if (type === 'file') return countMaxFileTokens(isJsonObject(file) ? file.file_data : undefined);
@@ -101,8 +101,8 @@ function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
 }
 
 /**
- * Only PDF, and text or JSON that is declared as such, have a bound. Other files may be source code with one token per
- * character, or compressed spreadsheets.
+ * Only a PDF has a bound, and text or JSON that is declared as such and not disguised. Other files may be source code
+ * with one token per character, or compressed spreadsheets.
  */
 function countMaxFileTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
@@ -129,7 +129,7 @@ export async function loadTokenizer(): Promise<void> {
   tokenizer ??= await import('gpt-tokenizer/encoding/o200k_base');
 }
 
-/** Counts tokens with a tokenizer, for usage that no provider reported. Yields to other work during long texts. */
+/** Counts tokens with a tokenizer. Yields to other work during long texts. */
 export async function countTokens(text: string): Promise<number> {
   await loadTokenizer();
   let total = 0;
@@ -149,7 +149,7 @@ function countPart(part: string): number {
   return tokenizer.countTokens(part, { allowedSpecial: 'all' });
 }
 
-/** Counts the input tokens of a request with a tokenizer. Attachments are estimated by their size. */
+/** Counts the input tokens of a request with a tokenizer. An image counts 2,000, another attachment by its size. */
 export async function countInputTokens(body: ChatBody): Promise<number> {
   const { text, otherTokens } = collectInput(body);
   return otherTokens + (await countTokens(text));

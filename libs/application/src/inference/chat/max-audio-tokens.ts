@@ -4,16 +4,16 @@
 const BASE64_CHARACTERS_PER_TOKEN = 4;
 /** With fewer bytes per second, audio has more tokens than its size suggests. */
 const MIN_BYTES_PER_SECOND = 1_000;
-/** Number of bytes that are decoded to detect the format; only audio frames follow. */
+/** Number of bytes that are decoded to detect the format. */
 const HEAD_BYTES = 64;
 const WAV_PCM = 1;
 const ID3_BYTES = 10;
 
 /**
- * Returns the maximum tokens of audio, by its size if every second has a minimum number of bytes. This holds for
- * uncompressed samples, and for MP3, whose frames have at least 8 kbit/s.
+ * Returns the maximum tokens of audio, by its size if every second has a minimum number of bytes. This is checked for
+ * uncompressed samples in WAV, and holds for MP3, whose frames have at least 8 kbit/s.
  * @param data in base64
- * @returns infinity for other formats: FLAC, for example, stores hours of a constant signal in a few bytes
+ * @returns infinity for any other audio: FLAC, for example, stores hours of a constant signal in a few bytes
  */
 export function countMaxAudioTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;

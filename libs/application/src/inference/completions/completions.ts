@@ -5,7 +5,7 @@ import { InvalidRequestError } from '../../errors.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslateChunk, type TranslatedRequest } from './translate.ts';
 
-/** A request for a legacy completion. The edge validates the typed fields; all other fields are validated here. */
+/** A request for a legacy completion. The edge validates the types of most fields; the others are validated here. */
 export interface CompletionBody {
   readonly model: string;
   readonly prompt: unknown;

@@ -9,8 +9,8 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import { getChoices, type TranslatedRequest } from './translate.ts';
 
 /**
- * Replaces the functions of a request with tools. Only a request that declares functions gets legacy function calls in
- * its response.
+ * Replaces the functions of a request with tools. The response has legacy function calls only if the request has
+ * `functions` or `function_call`.
  * @returns undefined if the request uses no legacy functions
  * @throws InvalidRequestError (400) naming the invalid field
  */
@@ -40,7 +40,7 @@ function toTools(functions: unknown): readonly JsonObject[] {
   return functions.map((definition, at) => {
     const param = `functions[${at}]`;
     if (!isJsonObject(definition)) throw invalidRequest(`${param} must be an object`, param);
-    if (!isName(definition.name)) throw invalidRequest(`${param}.name must be a string`, `${param}.name`);
+    if (!isName(definition.name)) throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
     return { type: 'function', function: definition };
   });
 }
@@ -50,7 +50,10 @@ function toToolChoice(choice: unknown, tools: readonly JsonObject[]): unknown {
   const name = isJsonObject(choice) ? choice.name : undefined;
   if (tools.some(({ function: definition }) => (definition as JsonObject).name === name))
     return { type: 'function', function: { name } };
-  throw invalidRequest('function_call must be "auto", "none" or the name of one of the functions', 'function_call');
+  throw invalidRequest(
+    'function_call must be "auto", "none" or an object with the name of one of the functions',
+    'function_call',
+  );
 }
 
 /** Converts legacy calls to tool calls. Each result gets the id of the last earlier call of its function. */
@@ -69,7 +72,7 @@ function convertLegacyMessages(messages: readonly JsonObject[]): readonly JsonOb
     if (call === undefined || call === null) return message;
     if (!isJsonObject(call) || !isName(call.name) || typeof call.arguments !== 'string') {
       throw invalidRequest(
-        `${param}.function_call must have a name and arguments, both strings`,
+        `${param}.function_call must have a non-empty name and arguments, both strings`,
         `${param}.function_call`,
       );
     }
@@ -85,7 +88,7 @@ function isName(name: unknown): name is string {
   return typeof name === 'string' && name !== '';
 }
 
-/** Converts the first tool call of each message, or chunk of a message, to a legacy function call. */
+/** Converts the tool call with index 0 of each message or chunk to a legacy function call. Other calls are omitted. */
 function withFunctionCalls(completion: JsonObject): JsonObject {
   const choices = getChoices(completion).map(({ message, delta, finish_reason, ...choice }) => ({
     ...choice,

@@ -152,7 +152,11 @@ function resolveEmbeddingModel(body: EmbeddingRequestBody, catalogue: Catalogue)
   const { dimensions = 0, endpoints } = resolved.model as TokenPricedModel;
   const requestedDimensions = body.dimensions ?? undefined;
   if (requestedDimensions !== undefined && !endpoints.some(({ parameters }) => parameters.includes('dimensions')))
-    throw new InvalidRequestError(400, `The model "${id}" supports ${dimensions} dimensions only`, 'dimensions');
+    throw new InvalidRequestError(
+      400,
+      `The model "${id}" supports ${dimensions} dimensions only; omit this field`,
+      'dimensions',
+    );
   if (requestedDimensions !== undefined && requestedDimensions > dimensions)
     throw new InvalidRequestError(400, `dimensions must be at most ${dimensions} for this model`, 'dimensions');
   return resolved as ResolvedModel;

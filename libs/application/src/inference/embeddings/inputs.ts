@@ -21,7 +21,7 @@ export function parseEmbeddingInputs(input: unknown): readonly EmbeddingInput[] 
   if (list.length > MAX_INPUTS) throw invalidInput(`must have at most ${MAX_INPUTS} inputs`);
   if (list.every((item) => typeof item === 'string')) return list.map(assertNonEmpty);
   if (list.every(isTokens)) return list;
-  throw invalidInput('must be strings only, non-negative integers only, or non-empty arrays of these numbers only');
+  throw invalidInput('must have strings only, non-negative integers only, or non-empty arrays of such numbers only');
 }
 
 /** Returns an upper bound of the tokens of one input. It is exact for an array of tokens. */

@@ -2,7 +2,7 @@ import { type JsonObject } from '#kernel';
 
 /**
  * A request in the format of Anthropic's Messages API: https://docs.claude.com/en/api/messages. The edge validates the
- * typed fields; all other fields are validated here. Fields that do not change the output are ignored, such as betas
+ * types of most fields; the others are validated here. Fields that do not change the output are ignored, such as betas
  * and the lifetime in `cache_control`.
  */
 export interface MessagesBody {

@@ -16,7 +16,7 @@ export class CountMessageTokens extends Command<number> {
 export class CountMessageTokensHandler implements ICommandHandler<CountMessageTokens> {
   constructor(private readonly catalogues: CatalogueService) {}
 
-  /** @throws InvalidRequestError if the model does not exist or the request is invalid or not supported */
+  /** @throws InvalidRequestError if there is no such chat model, or the request is invalid or not supported */
   async execute({ body }: CountMessageTokens): Promise<number> {
     resolveChatModel(body.model, this.catalogues.current);
     return estimateInputTokens(parseMessagesRequest(body).chat);

@@ -171,7 +171,7 @@ describe('the content blocks of a completion', () => {
     expect(types(call(1, 'g', '{'))).toEqual(['content_block_stop', 'content_block_start', 'content_block_delta']);
   });
 
-  test('are each started and stopped once, in order, for any sequence of deltas', () => {
+  test('are each started and stopped once, in order, and have all text, for random sequences of deltas', () => {
     const piece = fc.oneof<fc.Arbitrary<ChatDelta>[]>(
       fc.constantFrom<ChatDelta>({ content: 'x' }, { reasoning: 'r' }, { refusal: 'n' }),
       fc.constant({ reasoning_details: [{ type: 'reasoning.text', text: 'r', signature: 's' }] }),

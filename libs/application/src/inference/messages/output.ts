@@ -64,7 +64,7 @@ export class MessageOutput {
   searchCount = 0;
   /** Whether texts are retained. Texts of a stream are not, to save memory with many long messages at a time. */
   retainsTexts = true;
-  /** The first segment is open; the others wait. */
+  /** The first segment is open, or is a call that has no name yet; the others wait. */
   private readonly queue: Segment[] = [];
   /** Tool calls by their index in the chat completion. */
   private readonly calls = new Map<number, Segment<CallBlock>>();
@@ -263,7 +263,7 @@ function isComplete({ block, argumentsText }: Segment): boolean {
   );
 }
 
-/** Parses the arguments of a call; undefined if they are incomplete or not a JSON object. */
+/** Parses the arguments of a call: `{}` if they are blank; undefined if they are incomplete or not a JSON object. */
 function parseCallInput(args: string): unknown {
   if (args.trim() === '') return {};
   try {

@@ -38,7 +38,7 @@ function formatHeading(lines: readonly unknown[]): string {
   return nonEmptyLines.length > 0 ? `${nonEmptyLines.join('\n')}\n` : '';
 }
 
-/** Converts the source of a document: text and content blocks become their parts, anything else a file. */
+/** Converts the source of a document: text becomes a text part, content blocks become parts, anything else a file. */
 function toDocumentParts(source: unknown, title: unknown, param: string): readonly JsonObject[] {
   const { type, data, content } = isJsonObject(source) ? source : {};
   if (type === 'text' && typeof data === 'string') return toTextParts(data);
@@ -49,7 +49,7 @@ function toDocumentParts(source: unknown, title: unknown, param: string): readon
 }
 
 function parseNestedBlocks(content: unknown, param: string): readonly JsonObject[] {
-  if (!Array.isArray(content)) throw invalidRequest(`${param} must be an array of objects`, param);
+  if (!Array.isArray(content)) throw invalidRequest(`${param} must be an array of text and image blocks`, param);
   return content.flatMap((block, at) => {
     const path = `${param}[${at}]`;
     if (isJsonObject(block) && (block.type === 'text' || block.type === 'image')) return convertBlock(block, path);

@@ -91,7 +91,10 @@ function parseThinking({ thinking, output_config, max_tokens }: MessagesBody): {
       }
       return { thinkingVisibility, reasoning: { max_tokens: budget_tokens } };
     default:
-      throw invalidRequest('thinking.type must be "enabled", "adaptive" or "disabled"', 'thinking.type');
+      throw invalidRequest(
+        'thinking.type must be "enabled", "adaptive", "between_tools" or "disabled"',
+        'thinking.type',
+      );
   }
 }
 

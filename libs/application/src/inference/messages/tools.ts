@@ -18,7 +18,8 @@ function toChatTool(tool: unknown, param: string): JsonObject {
   if (type !== undefined && type !== null && type !== 'custom') {
     throw invalidRequest(`Tools of the type "${formatType(type)}" are not supported`, `${param}.type`);
   }
-  if (typeof name !== 'string' || name === '') throw invalidRequest(`${param}.name must be a string`, `${param}.name`);
+  if (typeof name !== 'string' || name === '')
+    throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
   if (!isJsonObject(input_schema))
     throw invalidRequest(`${param}.input_schema must be a JSON Schema`, `${param}.input_schema`);
   const descriptionField = typeof description === 'string' ? { description } : {};

@@ -6,7 +6,7 @@ import type { ChatMessage } from '../responses/parts.ts';
 import { toChatParts } from './parts.ts';
 import { toReasoningDetails } from './reasoning.ts';
 
-/** Blocks of tools that Anthropic ran. Chats have no equivalent, and the text after these blocks has their outcome. */
+/** Blocks of tools that the provider ran. Chats have no equivalent; the text after these blocks has their outcome. */
 const OMITTED_BLOCK_TYPES = /^server_tool_use$|^(?!tool_result$).*_tool_result$/;
 
 /** Converts the system prompt, if there is one. @throws InvalidRequestError (400) naming the content block */
@@ -25,7 +25,7 @@ export function toChatMessages(turns: readonly unknown[]): readonly ChatMessage[
     if (role === 'user') return toUserMessages(content, `${param}.content`, callIds);
     if (role === 'assistant') return [toAssistantMessage(content, `${param}.content`, callIds)];
     if (role === 'system') return [{ role, content: parseText(content, `${param}.content`) }];
-    throw invalidRequest(`${param}.role must be "user" or "assistant"`, `${param}.role`);
+    throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
   });
   if (messages.length === 0) throw invalidRequest('messages must contain text or other content', 'messages');
   return messages;
@@ -84,13 +84,15 @@ function toAssistantMessage(content: unknown, param: string, callIds: Set<string
 }
 
 function toToolCall({ id, name, input }: JsonObject, param: string, callIds: Set<string>): JsonObject {
-  if (typeof id !== 'string' || id === '') throw invalidRequest(`${param}.id must be a string`, `${param}.id`);
-  if (typeof name !== 'string' || name === '') throw invalidRequest(`${param}.name must be a string`, `${param}.name`);
+  if (typeof id !== 'string' || id === '')
+    throw invalidRequest(`${param}.id must be a non-empty string`, `${param}.id`);
+  if (typeof name !== 'string' || name === '')
+    throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
   callIds.add(id);
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
 }
 
-/** Yields each content block with its path. @throws InvalidRequestError (400) unless all are objects */
+/** Yields each content block with its path. @throws InvalidRequestError (400) unless content is an array of objects */
 function* parseBlocks(content: unknown, param: string): Generator<readonly [block: JsonObject, param: string]> {
   if (!Array.isArray(content)) throw invalidRequest(`${param} must be a string or an array of objects`, param);
   for (const [at, block] of content.entries()) {

@@ -1,4 +1,4 @@
-/** Extends the hold of an encrypted chat while it is relayed, so that the hold always covers the maximum usage. */
+/** Extends the hold of an encrypted chat during the relay, before data that the hold does not cover is sent. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { getQuantity } from '#domain';
 import { money, type PicoUsd, toPicoUsd } from '#kernel';
@@ -42,10 +42,11 @@ export class CiphertextMeter {
   }
 
   /**
-   * Resolves when the hold covers a chunk of the response. If a non-streaming response was announced, money for the
-   * longest one is already held.
+   * Resolves when the hold covers a chunk of the response. For an order that is not metered, money for the longest
+   * non-streaming response is already held.
+   * @returns undefined if the chunk need not wait
    * @throws UpstreamError `hold_used_up` if the hold cannot be extended, `answer_too_long` if it would exceed the
-   *   maximum price
+   *   maximum price, or the reason of an abort during the wait
    */
   meterChunk({ frameSizes, missingBytes }: EncryptedChunk, isStream: boolean): Promise<void> | undefined {
     this.usageLimits.recordReceived(frameSizes, isStream, missingBytes);
@@ -53,8 +54,8 @@ export class CiphertextMeter {
   }
 
   /**
-   * Reduces a usage to what the hold covers. If the usage costs more than is held, the hold is extended first. The
-   * payer does not owe usage that still exceeds the hold.
+   * Reduces the output of a usage to what the hold covers. If the usage costs more than is held, the hold is first
+   * extended, if possible. The payer does not owe output that still exceeds the hold.
    */
   async limitToHold({ usage, estimated }: ClampedUsage): Promise<Pick<ClampedUsage, 'usage' | 'estimated'>> {
     const { purchase, order } = this;

@@ -37,7 +37,7 @@ describe('the usage of an encrypted chat', () => {
     expect(used(0, [14, 14], true, OPEN).maxUsage.output).toBe(2);
   });
 
-  test('excludes the overhead of only one event if a non-streaming response has several frames', () => {
+  test('has at most the bytes of a non-streaming response minus the overhead of one event, not of each frame', () => {
     expect(used(0, [1_000, 1_000, 500], false).maxUsage.output).toBe(840 + 1_000 + 500);
   });
 
@@ -68,7 +68,7 @@ describe('the usage of an encrypted chat', () => {
   test.each([
     ['output', { input: 74, output: 1 }],
     ['input', { input: 1, output: 1_000 }],
-  ])('is estimated if the report has too little %s for the bytes', (_, report) => {
+  ])('is estimated if the report has too little %s for the bytes or the events', (_, report) => {
     const { usage, estimated, problem: doubt } = used(300, Array(1_000).fill(163)).clamp(report);
     expect([usage, estimated]).toEqual([{ input: 100, output: 1_000 }, true]);
     expect(doubt).toMatch(/allow 4 to 400, and 248 to 3000/);
@@ -79,7 +79,7 @@ describe('the usage of an encrypted chat', () => {
     expect(used(300, [65_536, 65_536, 65_536], false).clamp(report)).toEqual({ usage: report, estimated: false });
   });
 
-  test('never exceeds what the bytes and the number of events allow, for any report', () => {
+  test('does not exceed what the bytes and the number of events allow, for random reports', () => {
     const report = fc.option(fc.record({ input: fc.nat(1e9), output: fc.nat(1e9) }), { nil: undefined });
     fc.assert(
       fc.property(sizes, frames, fc.boolean(), report, (sent, sizes, isStream, reported) => {

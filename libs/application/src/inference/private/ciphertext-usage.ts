@@ -31,7 +31,7 @@ export interface ClampedUsage {
   readonly usage: Usage;
   /** Whether the usage differs from the enclave's report. */
   readonly estimated: boolean;
-  /** Why the report was not accepted. */
+  /** Why the report is implausible, or that there is none; undefined if it was accepted unchanged. */
   readonly problem?: string;
 }
 
@@ -74,7 +74,7 @@ export class CiphertextUsageLimits {
     return Math.max(this.announcedBytes - this.missingBytes, 0);
   }
 
-  /** Maximum bytes of text in the response. They also limit its tokens, regardless of the tokens per event. */
+  /** Maximum bytes of text in the response, at least one per frame. A token has at least one of them. */
   private get maxTextBytes(): number {
     const { isStream, frameCount, receivedBytes, overhead } = this;
     const overheadBytes = overhead.eventBytes * (isStream ? frameCount : Math.min(frameCount, 1));

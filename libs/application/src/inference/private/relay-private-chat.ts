@@ -21,8 +21,8 @@ import { CiphertextUsageLimits } from './ciphertext-usage.ts';
 import { type PrivateOrder, quotePrivateChat } from './private-order.ts';
 
 /**
- * How long a response is still read after its client has disconnected, before the enclave is stopped, so that data in
- * transit, including the usage report, is still counted.
+ * How long a response is still read after its client has disconnected. Then the enclave is stopped. Data in transit,
+ * including the usage report, can arrive and be counted in this time.
  */
 const ABANDON_DELAY_MS = 500;
 /** Maximum number of payers per gateway process whose announcement of a stream is not trusted. */
@@ -99,7 +99,11 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     }
   }
 
-  /** @returns the failure that interrupted the response, if the payer owes the part that was generated */
+  /**
+   * @returns the failure that interrupted the response, if the payer owes the part that was generated; undefined if the
+   *   response is complete
+   * @throws UpstreamError after any other failure
+   */
   private async relay(
     { order, request, purchase, usage, meter }: RelayContext,
     client: CiphertextWriter,

@@ -2,7 +2,7 @@ import { type JsonObject } from '#kernel';
 
 import type { Toolset } from './toolset.ts';
 
-/** A request of OpenAI's Responses API. The edge validates the typed fields; all other fields are validated here. */
+/** A request of OpenAI's Responses API. The edge validates the types of most fields; the others are validated here. */
 export interface ResponsesBody {
   readonly model: string;
   readonly input: string | readonly unknown[];

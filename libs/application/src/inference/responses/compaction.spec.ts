@@ -14,14 +14,14 @@ function drafted(content: string): ResponseBuilder {
   return draft;
 }
 
-test('replaces a compacted conversation with its user messages and the summary', () => {
+test('a compaction replaces the conversation with its user messages and the summary', () => {
   const draft = drafted('It is done');
   const item = { type: 'compaction', id: 'cmp_1', encrypted_content: expect.any(String) };
   expect(draft.build(receipt)).toMatchObject({ status: 'completed', output: [item] });
   expect(draft.buildCompaction(receipt).output).toEqual([expect.objectContaining({ role: 'user' }), item]);
 });
 
-test('fails a compaction if the model generated no summary, because the conversation would otherwise be lost', () => {
+test('a compaction fails if the model generated no summary, because the conversation would otherwise be lost', () => {
   const draft = drafted(' ');
   expect(draft.build(receipt)).toMatchObject({ status: 'failed', output: [], error: { code: 'server_error' } });
   expect(() => draft.buildCompaction(receipt)).toThrow(UpstreamError);

@@ -27,7 +27,7 @@ export function isCompactionRequest(input: readonly unknown[]): boolean {
 
 /**
  * Converts a compaction item to a message with its summary.
- * @throws InvalidRequestError (400) if the item was not created by this service
+ * @throws InvalidRequestError (400) if the content of the item does not have the encoding of this service
  */
 export function toSummaryMessage({ encrypted_content: sealed }: JsonObject, param: string): ChatMessage {
   if (typeof sealed !== 'string' || !sealed.startsWith(COMPACTION_PREFIX)) {

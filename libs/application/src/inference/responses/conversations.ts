@@ -1,4 +1,4 @@
-/** Stores responses so that later requests can continue their conversations. They are application data, not events. */
+/** Stores responses as application data, not as events, so that later requests can continue their conversations. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Instant } from '#domain';
@@ -25,7 +25,7 @@ const STORE_TIMEOUT_MS = 2_000;
  * one.
  */
 const MAX_LOOKUPS = 32;
-/** Longer than any item id of a provider. */
+/** Maximum length of an item id. The ids of all providers are shorter. */
 const MAX_ITEM_ID_LENGTH = 256;
 const RESPONSE_ID = /^resp_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -88,7 +88,7 @@ export interface LoadedConversation extends Conversation {
   readonly length: number;
 }
 
-/** Input with resolved references, and the conversations with its items. The response continues the first of them. */
+/** Input with resolved references, and the conversations loaded for it. The response continues the first of these. */
 export interface ResolvedInput {
   readonly input: readonly unknown[];
   readonly loadedConversations: readonly LoadedConversation[];
@@ -183,8 +183,8 @@ export class ConversationService {
    * Replaces item references with the stored items. Clients send references if they do not retain items themselves. The
    * last reference is resolved first, because its conversation usually contains the other items too.
    * @param continued the conversation of `previous_response_id`, if any
-   * @throws InvalidRequestError 404 if an item does not exist or has expired; 400 if it is referenced twice, or the
-   * conversations are too large together
+   * @throws InvalidRequestError 404 if an item does not exist, has expired or takes too many lookups; 400 if an item is
+   *   referenced twice, or the conversations are too large together
    */
   async resolveReferences(
     reader: StoredResponseReader,
@@ -221,7 +221,7 @@ export class ConversationService {
     if (!isResponseId(id) || !(await responseStore.remove(accountId, id, clock.now()))) throwNotFound();
   }
 
-  /** A response that was sealed with an unknown master key is treated as missing. */
+  /** A conversation that cannot be opened, for example because a master key is unknown, is treated as missing. */
   private async find(
     reference: Pick<StoredResponseRef, 'by' | 'id' | 'withoutPrevious'>,
     { accountId, reserveMemory }: StoredResponseReader,

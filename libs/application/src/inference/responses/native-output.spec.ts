@@ -27,7 +27,7 @@ describe('events of the Responses API', () => {
     event('output_text.annotation.added', { content_index: 0, annotation_index: 0, annotation: { url: 'u' } }),
   ];
 
-  test('are forwarded without their sequence numbers, but otherwise unchanged', () => {
+  test('are forwarded without their sequence numbers, and for a text message otherwise unchanged', () => {
     const { passed } = folded(TEXT);
     expect(passed).toEqual(TEXT.map(({ sequence_number: _, ...each }) => each));
   });
@@ -37,7 +37,7 @@ describe('events of the Responses API', () => {
     ['a part', event('content_part.added', { content_index: 1e9, part: PART })],
     ['a string', event('content_part.added', { content_index: 'length', part: PART })],
     ['a property of all objects', { ...added(MESSAGE), output_index: 'constructor' }],
-  ])('fail with an error for an invalid index: %s', (_, odd) => {
+  ])('are rejected if an index is invalid: %s', (_, odd) => {
     expect(() => folded([added(MESSAGE), odd])).toThrow('an item or part with an invalid index');
   });
 
@@ -67,7 +67,7 @@ describe('events of the Responses API', () => {
     ]);
   });
 
-  test('are replaced by the output of the final response', () => {
+  test('are folded into items, which the output of the final response replaces', () => {
     const { output, passed } = folded([
       ...TEXT,
       {
@@ -83,7 +83,7 @@ describe('events of the Responses API', () => {
     expect([output.items, output.incompleteReason]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
   });
 
-  test.each([false, true])('include encrypted reasoning if requested (%p), and retain it in any case', (shows) => {
+  test.each([false, true])('show encrypted reasoning only if requested (%p), but retain it in both cases', (shows) => {
     const { output, passed } = folded([added(REASONING), event('output_item.done', { item: REASONING })], shows);
     const { encrypted_content: _, ...hidden } = REASONING;
     const shown = shows ? REASONING : hidden;
@@ -92,13 +92,13 @@ describe('events of the Responses API', () => {
     expect(output.getRetainedItems('openai')).toEqual([{ ...REASONING, made_by: 'openai' }]);
   });
 
-  test('change nothing if their item never arrived', () => {
+  test('are forwarded, but change no item, if their item never arrived', () => {
     const { output, passed } = folded([event('output_text.delta', { output_index: 3, content_index: 1, delta: 'x' })]);
     expect([output.items, output.outputText, passed.length]).toEqual([[], '', 1]);
   });
 });
 
-test('takes all items of a non-streaming response and produces no events', () => {
+test('a non-streaming response adds all its items and produces no events', () => {
   const { output, passed } = folded([{ object: 'response', status: 'completed', output: [REASONING, MESSAGE] }]);
   expect([passed, output.items.length, output.incompleteReason]).toEqual([[], 2, undefined]);
 });

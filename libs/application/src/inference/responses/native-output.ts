@@ -1,7 +1,7 @@
 /**
- * The output of a provider with the Responses API. Its items and events are forwarded unchanged, apart from sequence
- * numbers, names of tools and hidden reasoning. They are also folded, so that an interrupted response contains its
- * output so far.
+ * The output of a provider with the Responses API. Its items and their events are forwarded unchanged, apart from
+ * sequence numbers, names of tools and hidden reasoning. The events are also folded, so that an interrupted response
+ * contains its output so far.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';

@@ -171,7 +171,7 @@ describe('the input of a request for the Responses API', () => {
     expect(inputOf('Hi', [HI, REASONING, search, SAID])).toEqual([HI, SAID, HI]);
   });
 
-  test('counts reasoning, summaries and searches as additional input tokens', () => {
+  test('may have additional tokens for reasoning, summaries and searches', () => {
     expect(countMaxCarriedTokens(native({ input: [HI, SAID] }))).toBe(0);
     const bound = (item: object) => countMaxCarriedTokens(native({ input: [HI, item, SAID] }));
     const long = 'x'.repeat(4_000);
@@ -193,7 +193,7 @@ test.each<[object, number | undefined, boolean]>([
   [{ frequency_penalty: -1 }, undefined, false],
   [{ input: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, undefined, false],
 ])(
-  'calls an endpoint with both APIs through its Responses API unless the request requires a chat: %j, limit %p',
+  'an endpoint with both APIs is called through its Responses API unless the request requires a chat: %j, limit %p',
   (more, limit, natively) => {
     expect(usesNativeResponses({ speaks: ['chat', 'responses'] } as never, native(more), limit)).toBe(natively);
     expect(usesNativeResponses({ speaks: ['responses'] } as never, native(more), limit)).toBe(true);

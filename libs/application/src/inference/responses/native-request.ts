@@ -154,8 +154,8 @@ function toToolFields({ toolset, body }: NativeRequest, isSupported: IsSupported
 
 /**
  * Converts items for a provider that stores nothing. Messages and calls are sent without ids, which the provider does
- * not know. Reasoning is sent encrypted and only before the item that it led to. Reasoning and searches of other
- * providers are omitted.
+ * not know. Reasoning is sent encrypted and only before the item that it led to. Reasoning of other providers is
+ * omitted, and so are searches that are not known to be this provider's.
  */
 function toProviderInput({ items, toolset }: NativeRequest, slug: string): readonly JsonObject[] {
   const input: JsonObject[] = [];

@@ -305,19 +305,19 @@ describe('the chunks of a completion', () => {
   });
 });
 
-test('produces the same items for a non-streaming completion as for its chunks', () => {
+test('a non-streaming completion produces the same items as its chunks', () => {
   const pieces = written([{ reasoning: 'Hm' }, { content: 'Yes' }, opening(0, 'call_a', 'f'), args(0, '{}')]).output
     .items;
   const tool_calls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
   expect(written([{ content: 'Yes', reasoning: 'Hm', refusal: null, tool_calls }]).output.items).toEqual(pieces);
 });
 
-test('marks only the open item as incomplete if the completion reached its output limit', () => {
+test('only the open item is incomplete if the completion reached its output limit', () => {
   const { output } = written([{ reasoning: 'Hm' }, { content: 'Ye' }], 'incomplete');
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
 });
 
-test('marks only the open item as incomplete if the completion was interrupted', () => {
+test('only the open item is incomplete if the completion was interrupted', () => {
   const output = new ResponseOutput('1');
   output.accept({ reasoning: 'Hm' });
   output.accept({ content: 'Ye' });
@@ -325,7 +325,7 @@ test('marks only the open item as incomplete if the completion was interrupted',
   expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
 });
 
-test('processes chunks of many calls and reasoning details in linear time', () => {
+test('the chunks of 30,000 calls and 30,000 reasoning details are processed within 3 seconds', () => {
   const PLACES = 30_000;
   const began = performance.now();
   const calls = Array.from({ length: PLACES }, (_, i) => ({

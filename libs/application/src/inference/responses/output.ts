@@ -1,6 +1,7 @@
 /**
  * Converts a chat completion to the output items of a response and their events: each item is added, filled and done.
- * Only calls may be open at the same time. A non-streaming completion is converted in the same way, as a single delta.
+ * The next item ends the open message or reasoning. Calls stay open until the end, and searches until their end is
+ * reported. A non-streaming completion is converted in the same way, as a single delta.
  */
 
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -94,7 +95,7 @@ export class ResponseOutput {
     return this.flushEvents();
   }
 
-  /** Ends all open items. A response always has an item other than a search, if necessary an empty message. */
+  /** Ends all items but searches. A response always has an item other than a search, if necessary an empty message. */
   end(status: 'completed' | 'incomplete'): readonly TypedEvent[] {
     if (this.citations.length > 0 || this.retainedItems.every(isSearch)) this.ensureTextPart(this.ensureMessageItem());
     this.endText(status);

@@ -90,12 +90,12 @@ export class ResponseBuilder {
     return output.accept(choice.message ?? choice.delta ?? {}, choice.logprobs?.content);
   }
 
-  /** Adds the state of a search. Native output is skipped, because it already contains its searches as items. */
+  /** Adds the state of a search. Does nothing for native output, which already contains its searches as items. */
   recordSearch(search: SearchStatus): readonly TypedEvent[] {
     return this.output instanceof NativeOutput ? [] : this.output.recordSearch(search);
   }
 
-  /** Ends all open items. @returns their events */
+  /** Ends the open items of a chat. @returns their events; none for native output, which ends its items itself */
   end(): readonly TypedEvent[] {
     if (this.output instanceof NativeOutput) return [];
     return this.output.end(this.incompleteReason ? 'incomplete' : 'completed');

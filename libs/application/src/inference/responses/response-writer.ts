@@ -36,7 +36,7 @@ export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, Respo
       return this.finish(draft.build(receipt, output.toResponseError(failure)));
     }
     void this.send(draft.end());
-    // A client that has disconnected and cannot fetch the response later never gets all of it, so it is not stored.
+    // A response is not stored if its client has disconnected and cannot fetch it later, and so never gets all of it.
     if (this.isListening) this.finish(await this.storeResponse(draft.build(receipt), this.provider));
   }
 

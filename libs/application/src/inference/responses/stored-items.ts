@@ -15,7 +15,7 @@ export interface ItemPage {
   readonly showsEncrypted: boolean;
 }
 
-/** Returns everything that a response was generated from: the conversation that it continues and its own input. */
+/** Returns all items that a response was generated from: those of the conversation that it continues, and its input. */
 export function getFullInput({ items, response }: Conversation): readonly JsonObject[] {
   const { id, output } = JSON.parse(response) as { readonly id: string; readonly output: readonly unknown[] };
   return items

@@ -50,7 +50,7 @@ const INPUT_ARGUMENT = 'input';
 const CHOICE_MODES: readonly unknown[] = ['auto', 'none', 'required'];
 
 export class Toolset {
-  /** The declared tools with all fields, as the response repeats them. */
+  /** The tools of the field `tools`, in its order and with all their fields, as the response repeats them. */
   readonly tools: readonly JsonObject[];
   readonly choice: ToolChoice;
   private readonly clientTools = new Map<string, ClientTool>();
@@ -58,7 +58,7 @@ export class Toolset {
 
   /**
    * @param input items of the request; like those of `earlier`, they may declare further tools
-   * @throws InvalidRequestError (400) naming the tool
+   * @throws InvalidRequestError (400) naming the tool or the part of `tool_choice`
    */
   constructor(
     { tools, tool_choice }: ToolDeclarations,
@@ -184,7 +184,7 @@ export class Toolset {
   }
 
   private parseNamedTool(choice: unknown, param: string): NamedTool {
-    const kinds = 'the type and name of a function or a custom tool';
+    const kinds = 'the type of a web search, or the type and name of a function or a custom tool';
     if (isJsonObject(choice) && typeof choice.type === 'string') {
       const { type } = choice;
       if (SEARCH_TOOL.test(type)) return { type: SEARCH };
@@ -254,7 +254,7 @@ function hashName(text: string): string {
 
 function parseName({ name }: JsonObject, param: string): string {
   if (typeof name === 'string' && name !== '') return name;
-  throw invalidRequest(`${param}.name must be a string`, `${param}.name`);
+  throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
 }
 
 function toDescription({ description }: JsonObject): JsonObject {

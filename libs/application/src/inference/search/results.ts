@@ -57,7 +57,7 @@ export function createCitationEvent(identity: CompletionIdentity, results: reado
   return createChunkEvent(identity, { delta: { annotations: toCitations(results) } });
 }
 
-/** Adds the sources to every choice of a non-streaming completion. */
+/** Sets the sources as the annotations of every choice of a non-streaming completion. */
 export function withCitations(body: Readonly<Record<string, unknown>>, results: readonly SearchResult[]) {
   const choices = body.choices as readonly { readonly message?: Readonly<Record<string, unknown>> }[];
   const annotations = toCitations(results);

@@ -48,7 +48,7 @@ export class RoundEvents {
   private calls = new Map<number, { id: string; arguments: string }>();
   /** The client's tool calls: the index that the client gets, by the index among all calls. */
   private clientCalls = new Map<number, number>();
-  /** The last chunk of the round, without its output. */
+  /** The last chunk with a finish reason, without its output. */
   private lastChunk: Chunk | undefined;
   private finishReason: string | undefined;
 
@@ -79,7 +79,7 @@ export class RoundEvents {
     return roundOutput;
   }
 
-  /** Creates the event that ends the completion, based on the last chunk of the last round. */
+  /** Creates the event that ends the completion, based on the last chunk with a finish reason, if there is one. */
   createEndEvent(reason: string): Uint8Array {
     const [choice] = this.lastChunk?.choices ?? [];
     if (!choice) return createChunkEvent(this.identity, { delta: {}, finish_reason: reason });

@@ -67,9 +67,10 @@ export interface PlannedSearch {
 }
 
 /**
- * Plans the search of a request. Without an engine in the request, the provider searches if the first endpoint supports
- * it, else the gateway. The gateway gives the model a search tool if the request lets the model decide, all endpoints
- * support tools and `n` is 1. Otherwise the gateway searches before the call.
+ * Plans the search of a request. A model that always searches does so itself, unless the request selects the engine
+ * `exa`. For other models, without an engine in the request, the provider searches if the first endpoint supports this
+ * for the request, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
+ * all endpoints support tools and `n` is 1. Otherwise the gateway searches before the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for
  * @throws InvalidRequestError 400 if a native search is not available or its domains conflict; 404 if the search would
  *   retain the query, which the request forbids
@@ -140,11 +141,11 @@ function getLastUserText({ messages }: ChatBody): string {
 }
 
 function createRetentionError({ id }: TokenPricedModel): InvalidRequestError {
-  const message = `No endpoints found for ${id} with a web search: provider.zdr is set, but the search retains data`;
+  const message = `No endpoints found for ${id}: zero data retention is required, but the web search retains data`;
   return new InvalidRequestError(404, message, 'provider');
 }
 
 function createNoNativeSearchError({ id }: TokenPricedModel, { isModelDecided }: SearchRequest): InvalidRequestError {
-  const message = `engine of the web search must be exa: ${id} has no native search`;
+  const message = `engine of the web search must be exa or auto: ${id} has no native search for this request`;
   return new InvalidRequestError(400, message, `${isModelDecided ? 'tools' : 'plugins'}.engine`);
 }

@@ -44,8 +44,8 @@ const CLIENT_TOOL_TYPES: ReadonlySet<string> = new Set(['function', 'custom']);
 type SearchOptions = Readonly<Record<string, unknown>>;
 
 /**
- * Parses the search that a request contains. A plugin takes precedence over the option, and the option over the tool. A
- * disabled plugin also disables `:online` and the option.
+ * Parses the search that a request contains. A plugin takes precedence over the option, and the option over the tool.
+ * Without a plugin and a tool, `:online` counts as a plugin. A disabled plugin also disables `:online` and the option.
  * @returns undefined without a search; free models never search
  * @throws InvalidRequestError (400) naming the invalid field
  */
@@ -73,8 +73,8 @@ export function parseSearchRequest(
 }
 
 /**
- * Removes the web search tool, which no provider supports in this form. Removes `tool_choice` too if it names the
- * search tool or no tool remains. Removes all tools if no endpoint of the model supports tools.
+ * Removes the web search tool, which no provider supports in this form, and a `tool_choice` that names it. Removes all
+ * tools if no endpoint of the model supports tools. If no tool remains, also removes the fields that apply to tools.
  */
 export function removeSearchOptions(body: ChatBody, model: TokenPricedModel): ChatBody {
   if (body.tools === undefined || body.tools === null) return body;

@@ -39,7 +39,7 @@ const reported = { estimateUsage: () => Promise.reject(new Error('all usage is r
 
 const microUsd = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
 
-test('never lets rounds cost more than is held, for any usage within the limits of the model', () =>
+test('rounds and searches cost at most what is held, for random prices and usage within the limits of the model', () =>
   fc.assert(
     fc.asyncProperty(
       fc.record({ input: microUsd, output: microUsd, request: fc.constantFrom('0', '0.01') }),

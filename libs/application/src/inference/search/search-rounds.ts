@@ -94,7 +94,7 @@ export class SearchRounds {
     await purchase.extendHold({ minAmount, targetAmount: money.add(minAmount, order.partialHold.minAmount) });
   }
 
-  /** Creates the next round; undefined if the money or the caller's output limit is not sufficient for one. */
+  /** Creates the next round; undefined if the money or the remaining output tokens are not sufficient for one. */
   createNextRound(endpoint: Endpoint): Round | undefined {
     const bodyWithTool = addSearchTool(this.body, this.toolName, { first: false, later: true });
     const hasSearchTool = this.canAffordSearch(endpoint, bodyWithTool);
@@ -160,7 +160,10 @@ export class SearchRounds {
     this.body = { ...this.body, messages: [...this.body.messages, message] };
   }
 
-  /** Whether the hold pays for a round with a search call, the search, and a round with a response. */
+  /**
+   * Whether the plan allows another search, and the hold pays for a round with a search call, the search, and a round
+   * with a response.
+   */
   private canAffordSearch(endpoint: Endpoint, body: ChatBody): boolean {
     if (this.started >= this.request.plan.maxUses) return false;
     return this.calculateSearchRoundPrice(endpoint, body) <= this.purchase.remaining;
@@ -172,7 +175,7 @@ export class SearchRounds {
     return calculateMinSearchRoundPrice(plan, tokens, model, endpoint);
   }
 
-  /** Whether the hold pays for a search and the round that reads its results. */
+  /** Whether output tokens remain, and the hold pays for a search and the round that reads its results. */
   private canAffordResults(endpoint: Endpoint, body: ChatBody): boolean {
     const { plan, model } = this.request;
     const needed = money.add(

@@ -55,7 +55,7 @@ function createSearchTool(name: string): JsonObject {
 }
 
 /**
- * Adds the search tool to a request. The caller's `tool_choice` applies only until the model has called a tool.
+ * Adds the search tool to a request. A `tool_choice` that requires a call applies only until a tool has been called.
  * @param first whether the model must call the search tool
  * @param later whether the model has already called a tool
  */

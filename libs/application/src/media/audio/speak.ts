@@ -100,7 +100,7 @@ export class SpeakHandler implements ICommandHandler<Speak> {
 /** @throws InvalidRequestError if the input is empty or too long */
 function countCharacters(input: string, { id, maxCharacters = 0 }: MediaModel): number {
   const characters = [...input].length;
-  if (input.trim() === '') throw new InvalidRequestError(400, 'input must be a non-empty string', 'input');
+  if (input.trim() === '') throw new InvalidRequestError(400, 'input must contain text', 'input');
   if (characters <= maxCharacters) return characters;
   const message = `input must have at most ${maxCharacters} characters for the model "${id}"; it has ${characters}`;
   throw new InvalidRequestError(400, message, 'input');

@@ -3,7 +3,7 @@ import { ANY_LANGUAGE, type MediaModel, type Voice } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import { toPrimaryLanguage } from './audio-models.ts';
 
-/** OpenAI's clients always send one of these. For models of other providers they mean the default voice. */
+/** OpenAI's API requires a voice, so its clients send one of these. A model without that voice uses its default. */
 const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
@@ -15,8 +15,8 @@ export interface VoicePreference {
 }
 
 /**
- * Returns the requested voice, which must support the language. Without one, returns the first voice of the language,
- * or of the model if no language is requested.
+ * Returns the requested voice, which must support the language. Without one, or for a voice of OpenAI's that the model
+ * lacks, returns the first voice of the language, or of the model if no language is requested.
  * @throws InvalidRequestError 422 if the voice does not support the language, 400 if there is no such voice or language
  */
 export function selectVoice(model: MediaModel, { voice, language }: VoicePreference): Voice {

@@ -99,14 +99,14 @@ describe('images', () => {
     });
   });
 
-  test('are absorbed by the operator if their response was lost, even if other images were delivered', async () => {
+  test('cost only the operator if their response was lost, even if other images were delivered', async () => {
     const { items, ...rest } = await made(2, BY_IMAGE, [{}, lost]);
     expect(rest).toMatchObject({ delivered: 1, cost: '200', price: '115', calls: [1, 1] });
     const unavailable = { absorbed: 'upstream_unavailable', estimated: true, usage: { image: 1 }, price: '0' };
     expect(items).toContainEqual(expect.objectContaining(unavailable));
   });
 
-  test('are absorbed by the operator if they cannot be fetched or were not requested', async () => {
+  test('cost only the operator if they cannot be fetched or were not requested', async () => {
     const files = [GOOD, BAD, GOOD, GOOD].map((bytes) => ({ kind: 'bytes' as const, bytes }));
     expect(await made(3, BY_IMAGE, [{ files, usage: { image: 4 } }], 3)).toMatchObject({
       ...{ delivered: 2, cost: '400', price: '230' },

@@ -67,8 +67,8 @@ interface VideoWebhookReceiverDependencies {
 
 /**
  * Receives the webhooks of providers. A webhook provides the provider's id of a video, if the response to its
- * submission was lost, and triggers a poll. The state of the video is always requested from the provider. So repeated,
- * delayed, reordered or replayed webhooks do no harm.
+ * submission has not arrived or was lost, and triggers a poll. The state of the video is not taken from the webhook,
+ * but requested from the provider. So repeated, delayed, reordered or replayed webhooks do no harm.
  */
 export class VideoWebhookReceiver {
   constructor(private readonly dependencies: VideoWebhookReceiverDependencies) {}

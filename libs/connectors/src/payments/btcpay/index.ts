@@ -154,7 +154,8 @@ export class BtcPayBackend implements PaymentBackend {
     if (typeof event !== 'object' || event === null) return undefined;
     const { invoiceId, storeId, metadata } = event as Readonly<Record<string, unknown>>;
     const { orderId, paymentMethod: method } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
-    if (storeId !== btcpayStoreId || !isBtcPayId(invoiceId) || !isBtcPayId(orderId) || !isBtcPayId(method)) return []; // another application's
+    // An event of another store or of another application names no invoice of the gateway.
+    if (storeId !== btcpayStoreId || !isBtcPayId(invoiceId) || !isBtcPayId(orderId) || !isBtcPayId(method)) return [];
     return [formatReference({ orderId, method, invoiceId })];
   }
 
@@ -172,7 +173,7 @@ export class BtcPayBackend implements PaymentBackend {
     return this.mapImplausibleErrors(async () => parseInvoiceList(response));
   }
 
-  /** Fetches payments that the list omits because they are invalid now. Invoices with activity are polled first. */
+  /** Fetches the missing payments: the list omits payments that are invalid now. Polls invoices with activity first. */
   private async fetchUnlisted(
     missing: Set<string>,
     references: readonly InvoiceReference[],

@@ -64,7 +64,7 @@ export interface PolledInvoice {
 export interface BtcPayInvoiceSummary {
   /** Whether its status shows that it may have payments. */
   readonly hasActivity: boolean;
-  /** Returns its valid payments; undefined if the invoice must be fetched by itself. */
+  /** Returns its payments; undefined if the list does not report them completely, so the invoice must be fetched. */
   parsePayments(invoice: PolledInvoice): readonly BackendPayment[] | undefined;
 }
 
@@ -146,7 +146,10 @@ function parsePaymentMethod(response: unknown, method: string): JsonObject {
   throw new ImplausibleBtcPayResponseError('has other payment methods than requested');
 }
 
-/** Parses a decimal number of coins. @returns undefined for another format, or more decimals than the coin has */
+/**
+ * Parses a decimal number of coins.
+ * @returns undefined for another format, or for more decimals than the coin has, not counting zeros at the end
+ */
 function parseUnits(value: unknown, { decimals }: CoinTerms): bigint | undefined {
   if (typeof value !== 'string' || !/^\d{1,15}(\.\d{1,28})?$/.test(value)) return undefined;
   const [integer = '', fraction = ''] = value.replace(/(\.\d*?)0+$/, '$1').split('.');

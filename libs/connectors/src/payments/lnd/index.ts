@@ -97,8 +97,8 @@ export class LndBackend implements PaymentBackend {
 /**
  * Returns the hash of the invoice that a line of the subscription reports as paid.
  * @returns undefined if the line reports no paid invoice
- * @throws UpstreamError for a line that is not JSON, or for the error with which the node ends the subscription. Its
- * text is dropped, because it may quote the request with the macaroon.
+ * @throws UpstreamError for a line that is not JSON, or for the error with which the node ends the subscription. The
+ * node's text is dropped, because it may quote the request with the macaroon.
  */
 function parseSettledHash(line: string): string | undefined {
   const message = parseBackendJson(line) as

@@ -65,7 +65,7 @@ const handle = async (request: IncomingMessage, response: ServerResponse) => {
   answer(response, request);
 };
 
-/** Starts a server that responds with the current `answer`. */
+/** Starts a server and returns its port. */
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   opened.defer(() => {
@@ -283,7 +283,7 @@ describe('the subscription to payments', () => {
     expect(await collect(node)).toEqual([HASH, HASH]);
   });
 
-  test('is parsed correctly if a chunk has several lines, and if each byte is a chunk', async () => {
+  test('yields each report if a chunk has several lines, and if each byte is a chunk', async () => {
     const whole = Buffer.from(line() + line() + line());
     const everywhere = Array.from(whole, (_, i) => whole.subarray(i, i + 1));
     const node = await start(sending([whole, '\n', ...everywhere]));

@@ -23,7 +23,7 @@ import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 
-/** Invoices that are looked up in one session. */
+/** Maximum number of invoices that are looked up in one session. */
 const MAX_BATCH_SIZE = 20;
 
 export interface NwcReceiveSettings {

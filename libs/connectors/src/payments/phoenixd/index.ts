@@ -81,7 +81,7 @@ export class PhoenixdBackend implements PaymentBackend {
     });
   }
 
-  /** Payments are reported by webhooks. */
+  /** Payments are reported by webhooks, or found by polling. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
     return createEmptySubscription(signal);
   }

@@ -28,7 +28,8 @@ import { StripeHttpClient } from './stripe-http-client.ts';
 
 const TIMEOUT_MS = 10_000;
 /**
- * Stripe accepts session lifetimes from 30 minutes to 24 hours. A session may outlive its top-up and is still credited.
+ * Stripe accepts session lifetimes from 30 minutes to 24 hours; these limits have a margin of one minute. A session may
+ * outlive its top-up and is still credited.
  */
 const MIN_SESSION_SECONDS = 31 * 60;
 const MAX_SESSION_SECONDS = 24 * 3600 - 60;
@@ -159,7 +160,7 @@ export class StripeBackend implements PaymentBackend {
     return this.call((api) => api.disputes.list(params).autoPagingToArray({ limit: MAX_EVENTS }));
   }
 
-  /** Returns the events after `last`, or since `since` if `last` is undefined; newest first. */
+  /** Returns up to `MAX_EVENTS` events after `last`, or since `since` if `last` is undefined; newest first. */
   private async fetchEventsAfter(last: string | undefined, since: number): Promise<readonly Stripe.Event[]> {
     const from = last === undefined ? { created: { gte: since } } : { ending_before: last };
     const params = { types: [...EVENT_TYPES], limit: EVENT_PAGE_SIZE, ...from };
@@ -239,7 +240,8 @@ function toStripeError(error: unknown): Error {
   if (error instanceof UpstreamError) return error;
   // The library fails on unexpected formats with an error that quotes the response.
   if (typeof type !== 'string') return new UpstreamError('upstream_error', 'Stripe sent an unreadable response');
-  if (statusCode === undefined) return new UpstreamError('upstream_unavailable', 'Stripe cannot be reached');
+  if (statusCode === undefined)
+    return new UpstreamError('upstream_unavailable', 'Stripe cannot be reached, or its response cannot be read');
   const summary = [type, code].filter((value) => typeof value === 'string').join(', ');
   // The id of the request is not part of the message, so that errors of many requests are reported as one.
   const details = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };

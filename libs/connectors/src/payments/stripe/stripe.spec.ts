@@ -82,7 +82,7 @@ describe('a payment request', () => {
     });
   });
 
-  test('is repeated with the same idempotency key if its response is lost, and creates only one session', async () => {
+  test('is repeated if its response is lost, and creates only one session', async () => {
     const made: unknown[] = [];
     const forgetful = await start(async (response, { url, method = '', headers }, body) => {
       const answer = await fetch(`${sandbox.url}${url}`, { method, headers: headers as Record<string, string>, body });
@@ -164,7 +164,7 @@ describe('the payment of a session', () => {
         [[-2_500, 'disputed']],
       ],
     ],
-  ])('is reported correctly for %s', async (_, acts, found) => {
+  ])('is reported with its confirmations, fees and reversals, or not at all: %s', async (_, acts, found) => {
     const reference = await sessionWith(...acts);
     const [payment] = await backend.fetchPayments([reference]);
     const shown = payment && [payment.confirmations, changes(payment.fees), changes(payment.reversals)];
@@ -330,10 +330,10 @@ describe('a failed call to Stripe', () => {
   test.each([
     ['an unknown key', 401, REFUSED, 'Stripe responded with status 401 (StripeAuthenticationError)'],
     ['too many requests', 429, REFUSED, 'Stripe responded with status 429 (StripeRateLimitError)'],
-    ['invalid JSON', 200, '<html>', 'Stripe cannot be reached'],
-    ['null', 200, 'null', 'Stripe cannot be reached'],
+    ['invalid JSON', 200, '<html>', 'Stripe cannot be reached, or its response cannot be read'],
+    ['null', 200, 'null', 'Stripe cannot be reached, or its response cannot be read'],
     ['an invalid error object', 200, `{"error":5,"key":"${KEY}"}`, 'Stripe sent an unreadable response'],
-    ['a redirect', 302, '', 'Stripe cannot be reached'],
+    ['a redirect', 302, '', 'Stripe cannot be reached, or its response cannot be read'],
   ])('because of %s has an error with the reason and without secrets', async (_, status, body, message) => {
     const account = await answering(status, body);
     const error = await account.fetchPayments(['cs_1']).catch((failure: unknown) => failure);

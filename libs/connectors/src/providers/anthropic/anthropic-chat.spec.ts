@@ -73,7 +73,7 @@ const usage = (input: number, output: number, more: object = {}) => {
   return { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0, ...more };
 };
 
-describe('a non-streaming response', () => {
+describe('a response (non-streaming by default)', () => {
   test('is a chat completion with the identity of the call', async () => {
     const { body, usage: used, getDeliveredText: deliveredText } = await whole('[[sandbox text=Yes]]');
     expect(body).toEqual({
@@ -100,7 +100,7 @@ describe('a non-streaming response', () => {
     expect(body.choices).toMatchObject([{ message: { content: 'Yes', reasoning: 'every coin that' } }]);
   });
 
-  test.each([true, false])('has no reasoning if the request excludes it, streamed: %s', async (streamed) => {
+  test.each([true, false])('has no reasoning if the request excludes it (streamed: %s)', async (streamed) => {
     const call = callOf('[[sandbox text=Yes reasoning=3]]', { reasoning: { max_tokens: 1_024 } });
     const answer = await chat.chat({ ...call, stream: streamed, withoutReasoning: true });
     let text = answer.kind === 'complete' ? JSON.stringify(answer.body) : '';
@@ -164,13 +164,13 @@ describe('a stream', () => {
     expect(streamed.answer.getDeliveredText()).toBe('every coin that comes in is counted twice');
   });
 
-  test('has the reasoning before the text', async () => {
+  test('has the reasoning and the text in separate fields', async () => {
     const streamed = await stream('[[sandbox text=Yes reasoning=3]]', { reasoning: { effort: 'medium' } });
     expect([deltas(streamed, 'reasoning'), deltas(streamed, 'content')]).toEqual(['every coin that', 'Yes']);
     expect(streamed.answer.usage()).toMatchObject({ output: 1, reasoning: 3 });
   });
 
-  test('reports cached tokens, zero tokens or no usage', async () => {
+  test('reports cached tokens, zero tokens or no usage as Anthropic does', async () => {
     expect((await stream('[[sandbox fault=cached]]')).answer.usage()).toEqual(usage(8, 16, { cacheRead: 7 }));
     expect((await stream('[[sandbox fault=zero]]')).answer.usage()).toEqual(usage(0, 0));
     expect((await stream('[[sandbox fault=no_usage]]')).answer.usage()).toBeUndefined();

@@ -14,9 +14,9 @@ import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
 import { AnthropicSearchTranslator } from './search-events.ts';
 
-/** The latest version that accepts `temperature`, `top_p` and `top_k`, which OpenAI's clients send. */
+/** The latest version of the API that accepts `temperature`, `top_p` and `top_k`, which callers may set. */
 export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
-/** Anthropic requires an output limit. This default is the maximum output of the smallest of its models. */
+/** Anthropic requires an output limit. This default is the lowest maximum output of its models in the catalogue. */
 const DEFAULT_MAX_TOKENS = 64_000;
 /** Anthropic's status for an overload; other providers use 503. */
 const OVERLOADED_STATUS = 529;
@@ -49,8 +49,8 @@ export class AnthropicChat {
 }
 
 /**
- * Returns the sampling parameters that are sent with another value than the caller's, or not sent (null); undefined if
- * there are none.
+ * Returns those of `temperature` and `top_p` that the caller has set and that are sent with another value, or not sent
+ * (null). Returns undefined if there are none.
  */
 function findChangedSampling(body: JsonObject, request: JsonObject): AppliedSampling | undefined {
   const fields = (['temperature', 'top_p'] as const).filter(

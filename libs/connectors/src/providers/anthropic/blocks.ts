@@ -42,8 +42,8 @@ export function toFinishReason(stopReason: string): string {
 export const REASONING_FORMAT = 'anthropic-claude-v1';
 
 /**
- * Returns thinking with its signature, or redacted thinking. Anthropic requires it together with the results of tool
- * calls.
+ * Returns thinking with its signature, or redacted thinking, in OpenRouter's format. With the results of tool calls
+ * Anthropic requires the thinking that came before the calls.
  */
 export function toReasoningDetail(
   index: number,
@@ -61,8 +61,8 @@ export function toReasoningDetail(
 }
 
 /**
- * Returns OpenAI's annotations for the search results that a range of the text cites. Their `content` is an addition of
- * OpenRouter.
+ * Returns OpenAI's annotations for the search results that a range of the text cites. The field `content` of an
+ * annotation is an addition of OpenRouter.
  */
 export function toAnnotations(citations: readonly Citation[], start: number, end: number): readonly object[] {
   return citations

@@ -21,7 +21,7 @@ export interface ChatRequestBody extends JsonObject {
   readonly reasoning?: Reasoning;
 }
 
-/** For a parameter that Anthropic does not support and that must not be ignored. */
+/** For a parameter or value that Anthropic does not support and that must not be ignored. */
 export function unsupportedError(message: string): UpstreamError {
   return new UpstreamError('invalid_request', message);
 }

@@ -6,10 +6,10 @@ const SUBSCHEMA_LIST_KEYWORDS = ['anyOf', 'oneOf', 'allOf', 'prefixItems'];
 const SUBSCHEMA_MAP_KEYWORDS = ['properties', '$defs', 'definitions'];
 
 /**
- * Sets `additionalProperties: false` on every schema with `type: 'object'`. OpenAI requires this only for strict
- * schemas, Anthropic for all (`'additionalProperties' must be explicitly set to false`). A closed schema does not allow
- * more than the original one, except below `not` and `oneOf`. Objects whose `additionalProperties` is a schema stay
- * open: they are maps, and closed ones would allow no entries.
+ * Sets `additionalProperties: false` on a schema with `type: 'object'`, and on such schemas below the keywords above.
+ * OpenAI requires this only for strict schemas, Anthropic for all (`'additionalProperties' must be explicitly set to
+ * false`). A closed schema does not allow more than the original one, except below `not` and `oneOf`. Objects whose
+ * `additionalProperties` is a schema stay open: they are maps, and closed ones would allow no entries.
  */
 export function closeSchema(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema;

@@ -9,8 +9,8 @@ export interface ConversationTurn {
 }
 
 /**
- * Separates all system messages, and merges consecutive messages of the same role into one turn. Anthropic requires
- * that the results of parallel tool calls are in one turn.
+ * Separates the system and developer messages. Of the others, merges consecutive user and tool messages into one turn,
+ * and consecutive assistant messages too. Anthropic requires that the results of parallel tool calls are in one turn.
  */
 export function toConversation(sent: readonly JsonObject[]): {
   readonly system: JsonObject[];

@@ -210,7 +210,7 @@ describe('a stream of Anthropic is translated to OpenAI’s chunks', () => {
     for (const body of [spaced, turned, padded, escaped]) expect(translate(body.join('')).chunks).toEqual(chunks);
   });
 
-  test('with deltas of more than a megabyte', () => {
+  test('with the complete delivered text if a delta is longer than a megabyte', () => {
     const long = 'a"\n'.repeat(500_000);
     const body = [start(), open(0, { type: 'text', text: '' }), text(long), end('end_turn'), stop];
     expect(translate(body.map(printed).join('')).events.getDeliveredText()).toBe(long);
@@ -246,7 +246,7 @@ describe('the usage', () => {
   });
 });
 
-describe('a stream that fails', () => {
+describe('a stream that fails or ends early', () => {
   const opening = [start(), open(0, { type: 'text', text: '' })].map(printed).join('');
   const error = (type: string) => printed({ type: 'error', error: { type, message: 'So it is' } } as { type: string });
 
@@ -275,7 +275,7 @@ describe('a stream that fails', () => {
     expect(failure).toMatchObject({ code: 'upstream_error', message: expect.stringContaining(words) });
   });
 
-  test('is complete after its stop reason, even without a stop event', () => {
+  test('has no failure if only its stop event is missing', () => {
     expect(translate(opening + printed(end('end_turn'))).failure).toBeUndefined();
   });
 });

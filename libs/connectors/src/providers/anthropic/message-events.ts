@@ -37,18 +37,19 @@ export interface AnthropicEvent {
     readonly signature?: string;
     readonly citation?: Citation;
     readonly stop_reason?: string | null;
-    /** The stop sequence of the caller that ended the completion. OpenAI's API has no such field. */
+    /** The caller's stop sequence that ended the completion. OpenAI's API has no such field. */
     readonly stop_sequence?: string | null;
   };
   readonly usage?: unknown;
   readonly error?: { readonly type?: unknown; readonly message?: unknown };
 }
 
-/** A block that has started. Its texts are the content of JSON strings, in Latin-1 as received. */
+/** A block that has started. */
 interface OpenBlock {
   readonly start: AnthropicContentBlock;
   /** Index among the tool calls, or among the reasoning blocks, of the completion. */
   readonly at: number;
+  /** The thinking or the arguments: the content of a JSON string, in Latin-1 as received. Empty for a text block. */
   text: string;
   signature: string;
 }
@@ -76,7 +77,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     this.head = `${toLatin1Json(chunk).slice(0, -1)},"choices":[{"index":0,"delta":`;
   }
 
-  /** Undefined until the end, because the output tokens at the start are preliminary. */
+  /** Undefined before the end, because the output tokens at the start are preliminary. */
   usage(): Usage | undefined {
     return this.reportedUsage;
   }
@@ -188,7 +189,7 @@ export class AnthropicEventTranslator extends EventTranslator {
     this.blocks.delete(index);
     if (!block) return '';
     const { start, at, text, signature } = block;
-    // A call without arguments has no delta, but OpenAI's clients expect JSON.
+    // The deltas of a call without arguments are missing or empty, but OpenAI's clients expect JSON.
     if (start.type === 'tool_use')
       return text === '' ? this.toArgumentsChunk(at, escapeJsonText(JSON.stringify(start.input ?? {}))) : '';
     if (this.hidesReasoning) return '';
@@ -213,8 +214,8 @@ export class AnthropicEventTranslator extends EventTranslator {
   }
 
   /**
-   * Sends the role only with the first chunk of content: if the provider fails before, nothing was forwarded and the
-   * call can be retried.
+   * Sends the role only together with the first other chunk, so that nothing was forwarded if the provider fails before
+   * that chunk.
    */
   private formatChunk(delta: string, finish = 'null'): string {
     const chunk = formatSseEvent(`${this.head}${delta},"finish_reason":${finish}}]}`);
@@ -228,7 +229,7 @@ function toLatin1Json(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('latin1');
 }
 
-/** Returns the text as the content of a JSON string, without quotes. */
+/** Returns the text as the content of a JSON string, without quotes and in Latin-1. */
 function escapeJsonText(text = ''): string {
   return toLatin1Json(text).slice(1, -1);
 }

@@ -10,8 +10,8 @@ import { isAdaptive, toThinking } from './thinking.ts';
 
 /**
  * @param search options of Anthropic's web search; undefined if the model must not search
- * @throws UpstreamError with `invalid_request` for a parameter that Anthropic does not support and that must not be
- * ignored
+ * @throws UpstreamError with `invalid_request` for a parameter or value that Anthropic does not support and that must
+ * not be ignored
  */
 export function toMessagesRequest(
   body: ChatRequestBody,
@@ -45,7 +45,8 @@ export function toMessagesRequest(
 }
 
 /**
- * Anthropic's maximum temperature is 1. Newer models reject temperature and top_p together; thinking allows neither.
+ * Anthropic's maximum temperature is 1. Newer models reject temperature and top_p together, so top_p is left out then.
+ * With thinking, and to models with adaptive thinking, no sampling parameter is sent.
  */
 function toSampling({ temperature, top_p, top_k }: ChatRequestBody, isSamplingFixed: boolean): JsonObject {
   if (isSamplingFixed) return {};
@@ -96,7 +97,7 @@ function toToolChoice(choice: unknown, parallel: boolean | null | undefined): To
 }
 
 /**
- * Anthropic has no equivalent of `json_object`. It is ignored, because OpenAI requires that the messages mention JSON
+ * Anthropic has no equivalent of `json_object`. This format is ignored: OpenAI requires that the messages mention JSON
  * anyway.
  */
 function toOutputFormat(format: JsonObject | null | undefined): JsonObject | undefined {

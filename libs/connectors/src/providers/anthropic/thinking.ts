@@ -8,8 +8,8 @@ import type { ChatRequestBody } from './body.ts';
 /** Anthropic's smallest budget. */
 const MIN_BUDGET_TOKENS = 1_024;
 /**
- * Matches `claude-opus-4-7` and its dated snapshots. Models with older names, such as `claude-3-7-sonnet`, do not
- * match.
+ * Matches names such as `claude-opus-4-7`, with or without the date of a snapshot. Older names, such as
+ * `claude-3-7-sonnet`, do not match.
  */
 const VERSION = /^claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?:-\d{8})?$/;
 /** Models from this version on choose the length of their reasoning, and reject budgets and sampling parameters. */
@@ -63,8 +63,8 @@ function toAdaptiveThinking(settings: Reasoning, maxTokens: number, hidden: bool
 }
 
 /**
- * Whether the messages end with tool results but lack the thinking before the tool calls. Anthropic would reject such a
- * request with thinking enabled. Most clients do not store the thinking, so it is disabled instead.
+ * Whether the last turn has tool results but the turn before it has no thinking. Anthropic would reject such a request
+ * with thinking enabled. Most clients do not store the thinking, so thinking is disabled instead.
  */
 function isWithinToolUse(messages: ThinkingContext['messages']): boolean {
   const has = (at: number, ...types: string[]) =>

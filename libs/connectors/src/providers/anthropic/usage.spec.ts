@@ -61,7 +61,7 @@ describe('Anthropic’s usage is converted to disjoint units', () => {
     { input_tokens: '9', output_tokens: '2' },
     { input_tokens: 2 ** 53, output_tokens: 2 },
     { prompt_tokens: 9, completion_tokens: 2 },
-  ])('%j is invalid, so the gateway counts the tokens', (reported) => {
+  ])('%j is not a valid usage', (reported) => {
     expect(parseAnthropicUsage(reported)).toBeUndefined();
   });
 });

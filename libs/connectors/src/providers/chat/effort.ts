@@ -29,7 +29,7 @@ export function resolveEffort(settings: Reasoning, limit = DEFAULT_LIMIT): Effor
   return effort ?? (enabled === true ? 'medium' : undefined);
 }
 
-/** Returns the token budget for reasoning settings; undefined if there are none or they disable reasoning. */
+/** Returns the token budget for reasoning settings; undefined if they do not request reasoning, or disable it. */
 export function resolveBudgetTokens(settings: Reasoning, limit: number): number | undefined {
   const { max_tokens, enabled } = settings;
   if (max_tokens !== undefined && max_tokens > 0 && enabled !== false) return max_tokens;

@@ -76,7 +76,7 @@ const sends =
   };
 
 describe('a data lookup', () => {
-  test('sends only the body, the headers of its catalogue entry and the credential', async () => {
+  test('sends its body, its own headers and the credential, and no other headers except standard ones', async () => {
     await ask(respondWithJson({}), { headers: { 'x-fields': 'name' } });
     const [asked] = server.requests;
     expect([asked?.line, asked?.body]).toEqual(['POST /search', '{"q":"coin"}']);
@@ -102,7 +102,7 @@ describe('a data lookup', () => {
     expect(server.requests[0]?.body).toBe('');
   });
 
-  test('sends the credential as the protocol of a provider with other capabilities defines it', async () => {
+  test('sends the credential to Exa in the header that its protocol defines', async () => {
     server.handler = respondWithJson({ results: [] });
     await createExaProvider({ http, credential: SECRET }).data(call());
     expect(server.requests[0]?.headers['x-api-key']).toBe(SECRET);
@@ -117,7 +117,7 @@ describe('a response', () => {
     expect((await bytesOf(answer)).toString()).toBe(written);
   });
 
-  test('is returned in chunks if it is a file', async () => {
+  test('is returned with its media type and its id if it is a file', async () => {
     const bytes = Buffer.from(Array.from({ length: 9_000 }, (_, i) => i % 251));
     const answer = await ask(
       sends('image/tiff', bytes.subarray(0, 10), bytes.subarray(10, 11), bytes.subarray(11)),

@@ -33,7 +33,8 @@ function parseMessage(text: string): string | undefined {
 }
 
 /**
- * Finds the first non-empty string in `FIELDS`, down to `depth` levels. Only the first element of an array is searched.
+ * Finds the first string in `FIELDS` that is not blank, down to `depth` levels. Only the first element of an array is
+ * searched.
  */
 function findText(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;

@@ -64,7 +64,7 @@ async function toFileDataResponse(
       vendorId: providerRequestId,
     };
   await response.bytes(0).catch(() => {}); // closes the connection
-  throw toUnusableResponseError('The provider sent something other than a file', status, providerRequestId);
+  throw toUnusableResponseError('The provider sent something other than a supported file', status, providerRequestId);
 }
 
 async function toJsonDataResponse(

@@ -1,5 +1,6 @@
 /**
- * Sends an encrypted chat. Unencrypted text of an enclave is never forwarded, since it may repeat the user's prompt.
+ * Sends an encrypted chat. Text that an enclave sends outside of an encrypted body may repeat the user's prompt. It is
+ * forwarded only if it has one of a few fixed formats.
  */
 import {
   type EncryptedChunk,

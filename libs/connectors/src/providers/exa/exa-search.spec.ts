@@ -6,7 +6,7 @@ import { UpstreamError } from '#application';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { ExaSearch, searchRequestFilter } from './exa-search.ts';
 
-/** Timeout for responses that never arrive. Other searches have the normal timeout, even if the host is busy. */
+/** Timeout for responses that never arrive. Other searches have a longer one, so that they pass on a busy host. */
 const SHORT_MS = 300;
 
 let server: Server;
@@ -37,7 +37,7 @@ const sends =
     response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 
-test('every result has a title and a text, even if Exa returns none', async () => {
+test('a missing title or text is replaced; a result without a URL or above the maximum is left out', async () => {
   const results = [
     { url: 'https://a.example', title: 'A', text: 'words' },
     { url: 'https://b.example' },

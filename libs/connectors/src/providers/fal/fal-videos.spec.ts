@@ -55,7 +55,7 @@ test('a video is pending until it is generated, and then has a URL', async () =>
 test.each([
   ['policy', 'content_policy_violation', 'perhaps'],
   ['error', 'upstream_error', 'no'],
-])('a video with the fault %s fails', async (fault, code, invoiced) => {
+])('a video with the fault %s fails with the code %s (invoiced: %s)', async (fault, code, invoiced) => {
   expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
 });
 
@@ -67,7 +67,7 @@ test('a rejected submission has a status or was not sent; a lost response has ne
   await nobody.close();
 });
 
-test('a submission fails if its URLs are too long for an event', async () => {
+test('a submission fails if one of its URLs is too long for an event', async () => {
   const liar = new StubServer();
   const lying = at(await liar.listen());
   const status_url = `http://127.0.0.1/${'x'.repeat(2_000_000)}`;
@@ -104,7 +104,7 @@ async function hookOf(directive: string) {
   return { hook, ...submitted };
 }
 
-test('a webhook that fal has signed returns its video; a forged, changed or old webhook does not', async () => {
+test('a webhook that fal has signed returns its video; a forged, changed or mistimed webhook does not', async () => {
   const { hook, vendorId, reference } = await hookOf('latency=1');
   const told = await videos.parseWebhook?.(hook, MODEL);
   expect(told?.vendorId).toBe(vendorId);

@@ -12,7 +12,8 @@ const INITIAL_POLL_DELAY_MS = 250;
 const MAX_POLL_DELAY_MS = 5_000;
 const POLL_BACKOFF_FACTOR = 1.5;
 /**
- * Pauses are shortened by a random share of up to this, so that requests submitted together are not polled together.
+ * Pauses between polls are shortened by a random share up to this, so that requests submitted together are not polled
+ * together.
  */
 const JITTER = 0.25;
 const CANCEL_TIMEOUT_MS = 10_000;
@@ -90,7 +91,7 @@ export class FalQueue {
   }
 
   /**
-   * Waits for the result of a request. Cancels the request if `signal` is aborted.
+   * Waits for the result of a request. Cancels the request if `signal` is aborted before the request has ended.
    * @throws UpstreamError with `deliveredText` if the request may be billed although there is no result
    */
   async waitForOutcome(queued: QueuedRequest, signal: AbortSignal): Promise<unknown> {
@@ -150,7 +151,7 @@ export class FalQueue {
   }
 }
 
-/** Whether a retry can help. @param from lowest status that does not describe the request itself */
+/** Whether a retry can help. @param from the lowest status of errors that may be transient, apart from 429 */
 function isTransient({ code, status }: UpstreamError, { aborted }: AbortSignal, from: number): boolean {
   return !aborted && (code === 'rate_limited' || status === undefined || status >= from);
 }

@@ -51,7 +51,7 @@ test.each([
   ['policy', 'content_policy_violation', 'perhaps'],
   ['fewer', 'upstream_error', 'perhaps'],
   ['error', 'upstream_error', 'no'],
-])('a video with the fault %s fails', async (fault, code, invoiced) => {
+])('a video with the fault %s fails with the code %s (invoiced: %s)', async (fault, code, invoiced) => {
   expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
 });
 

@@ -55,7 +55,7 @@ test.each([
   ['with a null among them', '"usage":null,"created":NOW,"model":"theirs","id":"up-1",', ''],
   ['after its choices', '', ',"created": NOW,"id":"up-1","model":"theirs","usage":null'],
 ])(
-  'a chunk with its id, model and time %s gets the identity of the call and no nulls, even if it starts differently',
+  'a chunk with its id, model and time %s gets the identity of the call and no nulls, even if its start is new',
   (_, before, behind) => {
     const chunks = new ChatChunkTranslator(identity);
     let out = '';
@@ -78,7 +78,7 @@ test.each([
 test.each([
   ['next to the choices', { error: { code: 502, message: 'Provider down' }, choices: [] }],
   ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: 'Provider down' } }] }],
-])('an error %s fails the stream and does not complete it', (_, failing) => {
+])('an error %s fails the stream', (_, failing) => {
   const chunks = new ChatChunkTranslator(identity);
   const first = { id: 'up-1', model: 'theirs', choices: [{ index: 0, delta: { content: 'Yes' } }] };
   chunks.accept(Buffer.from(`data: ${JSON.stringify(first)}\n\n`), () => {});

@@ -1,7 +1,7 @@
 /**
  * Relays OpenAI's server-sent events: complete events are forwarded as bytes with the identity of the call, and the
  * gateway collects what it needs to know. Only the first chunk, and chunks with usage, an error or hidden reasoning,
- * are parsed before they are forwarded. In all others the id, the model and the time are replaced in the text.
+ * are parsed before they are forwarded. The id, the model and the time are replaced in the text of a chunk.
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -237,7 +237,10 @@ function hideReasoning(json: string): string {
   return decodeLatin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
 }
 
-/** Renames `reasoning_content` to `reasoning`, the name that all clients of the gateway support. */
+/**
+ * Renames `reasoning_content` to `reasoning`, the name that all clients of the gateway support. If a message has both
+ * fields, its `reasoning` stays.
+ */
 export function normalizeReasoningField(message: Delta): Delta {
   if (message.reasoning_content === undefined) return message;
   const { reasoning_content, ...rest } = message;

@@ -17,7 +17,7 @@ describe('the output limit', () => {
     ['groq', { max_completion_tokens: 7 }],
     ['openrouter', { max_tokens: 7 }],
     ['deepinfra', { max_tokens: 7 }],
-  ] as const)('is sent to %s by a single name', (upstream, limit) => {
+  ] as const)('is sent to %s only under the name that it supports', (upstream, limit) => {
     expect(toDialect({ ...asked, max_completion_tokens: 7 }, dialectOf(upstream))).toEqual({ ...asked, ...limit });
   });
 });
@@ -70,7 +70,7 @@ describe('reasoning settings', () => {
     [{ max_tokens: 70_000 }, 'high'],
     [{ exclude: true }, undefined],
     [{ exclude: true, effort: 'low' }, 'low'],
-  ])('%j are sent to OpenAI as the effort %s', (reasoning, effort) => {
+  ])('%j are sent to OpenAI as the effort %s, and to OpenRouter unchanged', (reasoning, effort) => {
     const words = effort === undefined ? {} : { reasoning_effort: effort };
     expect(toDialect({ ...asked, ...limit, reasoning }, dialectOf('openai'))).toEqual({ ...asked, ...limit, ...words });
     expect(toDialect({ ...asked, ...limit, reasoning }, dialectOf('openrouter'))).toEqual({

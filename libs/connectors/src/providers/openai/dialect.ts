@@ -15,7 +15,8 @@ export interface Dialect {
    */
   readonly reasoning?: 'reasoning_effort' | 'reasoning';
   /**
-   * Supported fields of a message besides role, content and tool calls. `cache_control` applies to parts and tools too.
+   * Supported fields of a message besides `role`, `content`, `tool_calls` and `tool_call_id`. `cache_control` applies
+   * to parts and tools too.
    */
   readonly messages?: readonly string[];
 }

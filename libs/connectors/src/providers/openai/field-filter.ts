@@ -2,8 +2,8 @@
  * The fields that are sent to providers with OpenAI's protocol
  * (https://platform.openai.com/docs/api-reference/chat/create, https://openrouter.ai/docs/api-reference/parameters).
  * Fields that change the price are not listed: `service_tier`, `prediction`, `audio` and any modality except text,
- * `web_search_options`, `store`, `prompt_cache_retention`, and the `plugins`, `models`, `route`, `transforms` and
- * `preset` of a router.
+ * `web_search_options`, a `store` that is not false, `prompt_cache_retention`, and the `plugins`, `models`, `route`,
+ * `transforms` and `preset` of a router.
  */
 import {
   allowAny,
@@ -32,7 +32,7 @@ const mark = allowFields({ type: allowAny });
  */
 const model: FieldFilter = (value, at) => {
   if (typeof value !== 'string' || !/:\s*online\s*(:|$)/i.test(value)) return value;
-  throw invalidRequest(`The model "${value}" cannot be requested: providers do not accept ":online"`, at);
+  throw invalidRequest(`The model "${value}" cannot be requested: ":online" is not sent to providers`, at);
 };
 
 /** Routing preferences for a router. They always include a maximum price (`max_price`). */

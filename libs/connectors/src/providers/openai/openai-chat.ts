@@ -17,7 +17,7 @@ import { ResponsesToChatTranslator, toChatCompletion } from './responses-chat.ts
 import { toResponsesRequest, withSearch } from './responses-request.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Chats through OpenAI's chat completions, or through its Responses API if the catalogue specifies that. */
+/** Chats and Responses requests, through OpenAI's chat completions or its Responses API. */
 export class OpenAiChat {
   constructor(
     private readonly completionsClient: JsonHttpClient,
@@ -72,7 +72,7 @@ interface Choice {
   readonly message?: Delta;
 }
 
-/** Returns the same object if nothing changes. */
+/** Returns the same object if `change` returns the same message. */
 function transformChoice(choice: Choice, change: (message: Delta) => Delta): Choice {
   const message = choice.message && change(choice.message);
   return message === choice.message ? choice : { ...choice, message };

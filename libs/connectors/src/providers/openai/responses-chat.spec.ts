@@ -63,13 +63,13 @@ describe('a response that is translated to a chat completion', () => {
     [null, 'stop'],
     [{ reason: 'max_output_tokens' }, 'length'],
     [{ reason: 'content_filter' }, 'content_filter'],
-  ])('has the finish reason for %j', (incomplete_details, reason) => {
+  ])('has, with the incomplete_details %j, the finish reason %s', (incomplete_details, reason) => {
     expect(choiceOf(whole({ incomplete_details }))?.finish_reason).toBe(reason);
     const [end] = deltas([{ type: 'response.completed', response: { incomplete_details } }]);
     expect(end).toMatchObject({ delta: { role: 'assistant', content: '' }, finish_reason: reason });
   });
 
-  test('is streamed in chunks', () => {
+  test('is streamed in chunks with its reasoning, text, logprobs, sources, refusal and tool calls', () => {
     const at = { output_index: 0 };
     const call = (output_index: number) => ({
       type: 'response.output_item.added',
@@ -204,7 +204,7 @@ describe('a chat request that is translated to the Responses API', () => {
 describe('OpenAI’s web search', () => {
   const search = { maxUses: 2, isRequired: false, includeDomains: [], excludeDomains: [] };
 
-  test('is an additional tool with a maximum number of calls', () => {
+  test('is an additional tool with a maximum number of calls, and may be required or exclude domains', () => {
     const tools = [{ type: 'function', name: 'f' }];
     expect(withSearch({ tools, tool_choice: 'auto' }, search)).toEqual({
       tools: [...tools, { type: 'web_search' }],

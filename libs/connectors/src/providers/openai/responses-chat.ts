@@ -47,7 +47,7 @@ export class ResponsesToChatTranslator extends ResponsesEventTranslator {
     return this.formatChunk({}, toFinishReason((response ?? {}) as JsonObject, this.calls.size > 0));
   }
 
-  /** The query is known only at the end of a search, so both states are reported then. */
+  /** The query is known only at the end of a search, so its start is reported only then, together with its end. */
   private handleSearch({ type, item, output_index }: JsonObject): string {
     const at = this.searches.get(output_index) ?? this.searches.size;
     this.searches.set(output_index, at);

@@ -18,7 +18,7 @@ export function toResponsesRequest(body: JsonObject): JsonObject {
   if (typeof limit === 'number' && limit < MIN_RESPONSES_OUTPUT_TOKENS) {
     throw new UpstreamError(
       'invalid_request',
-      `max_tokens must be at least ${MIN_RESPONSES_OUTPUT_TOKENS} for this request`,
+      `The output limit must be at least ${MIN_RESPONSES_OUTPUT_TOKENS} tokens for this request`,
     );
   }
   const { messages, tools, tool_choice, response_format, reasoning_effort, verbosity, logprobs, stream } = body;

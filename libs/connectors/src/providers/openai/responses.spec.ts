@@ -35,7 +35,7 @@ function read(body: string, size = 7) {
 }
 
 describe('events of a response', () => {
-  test.each([1, 3, 1_000])('are forwarded if they have output, in chunks of %p bytes', (size) => {
+  test.each([1, 3, 1_000])('are forwarded if they have output or are the last one, in chunks of %p bytes', (size) => {
     const { events, passed, failure } = read(BEGUN + DELTA + ended('completed', { output: [] }), size);
     expect(failure).toBeUndefined();
     expect(passed).toEqual([
@@ -94,7 +94,7 @@ describe('events of a response', () => {
       { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
     ],
     [{ input_tokens: '3', output_tokens: 1 }, undefined],
-  ])('can have the usage %j', (usage, classes) => {
+  ])('with the usage %j have the converted usage %j', (usage, classes) => {
     expect(read(ended('completed', { usage })).events.usage()).toEqual(classes);
   });
 });

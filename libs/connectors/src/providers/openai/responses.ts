@@ -56,7 +56,7 @@ export class ResponsesEventTranslator extends EventTranslator {
     return this.invoicedSearches.size;
   }
 
-  /** Forwards events with output unchanged, and the last event reduced to its outcome. */
+  /** Translates events with output and the final event, and drops all others. @throws UpstreamError for a failure */
   protected translateEvent(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
@@ -79,12 +79,12 @@ export class ResponsesEventTranslator extends EventTranslator {
     this.bytes += Buffer.byteLength(text);
   }
 
-  /** Returns the event to forward for an event with output. @param json the event as received, in Latin-1 */
+  /** Returns what is forwarded for an event with output: here the event itself. @param json the event in Latin-1 */
   protected translateOutput(_: JsonObject, json: string): string {
     return formatSseEvent(json);
   }
 
-  /** Returns the event to forward for the last event. */
+  /** Returns what is forwarded for the final event: here its output, and the reason if the response is incomplete. */
   protected createFinalEvent({ type, response }: JsonObject): string {
     const { output, incomplete_details } = (response ?? {}) as JsonObject;
     return formatJsonEvent({ type, response: { object: 'response', output, incomplete_details } });

@@ -35,7 +35,7 @@ export function parseConnectionString(text: string, allowedRelays: readonly stri
   const secret = (url.searchParams.get('secret') ?? '').toLowerCase();
   if (!HEX_KEY.test(pubkey) || !isPublicKey(pubkey)) throw invalidNwcUrl('must name a wallet by its public key');
   if (!HEX_KEY.test(secret) || !isPrivateKey(secret))
-    throw invalidNwcUrl('must have a secret of 64 hexadecimal digits');
+    throw invalidNwcUrl('must have a valid secret of 64 hexadecimal digits');
   const relays = [...new Set(url.searchParams.getAll('relay').map((relay) => relay.trim()))];
   if (relays.length === 0 || relays.length > MAX_RELAYS)
     throw invalidNwcUrl(`must name from 1 to ${MAX_RELAYS} relays`);

@@ -273,7 +273,7 @@ describe('a relay that closes the connection', () => {
   });
 });
 
-test('a request that a relay rejects may have been forwarded', async () => {
+test('a request that a relay rejects counts as not confirmed, because it may have been forwarded', async () => {
   lies.request = (send, _, { id }) => send('OK', id, false, 'blocked: no');
   await expect(wallets.pay(connection(), 'lnbc1', () => {})).rejects.toThrow('no relay has confirmed');
 });

@@ -65,7 +65,7 @@ export class NostrSession {
     }
   }
 
-  /** @returns undefined if no relay has the info event */
+  /** @returns undefined if no relay has sent the info event in time */
   async fetchInfo(): Promise<WalletInfo | undefined> {
     const events: NostrEvent[] = [];
     const filter = { kinds: [INFO_KIND], authors: [this.wallet.pubkey], limit: 1 };
@@ -79,7 +79,8 @@ export class NostrSession {
 
   /**
    * Sends a request once to each connected relay. Resolves when a relay has accepted it or the wallet has responded.
-   * @param onResponse called for each response that the wallet has signed, until the session is closed
+   * @param onResponse called for each response that the wallet has signed and that can be decrypted, once per relay
+   * that delivers it, until the session is closed
    * @throws WalletUnreachableError if the request was not sent; Error if it may have been sent
    */
   async send(
@@ -119,7 +120,8 @@ export class NostrSession {
   /**
    * @param onEvent called for each event that matches the filter and has a valid signature of the wallet; only the
    * first `MAX_VERIFIED_EVENTS` matches of a relay are verified
-   * @returns a promise for each connected relay, which resolves when the relay has confirmed or ended the subscription
+   * @returns a promise for each connected relay, which resolves when the relay has confirmed or ended the subscription,
+   * or the connection has ended
    */
   private subscribe(filter: NostrFilter, onEvent: (event: NostrEvent) => unknown): readonly Promise<void>[] {
     return this.openRelays.map((relay) => {

@@ -109,7 +109,8 @@ function createSocketOptions(url: string, { resolve, allowedRelays }: RelayConne
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'wss:') throw new PrivateAddressError('relays require wss://');
   const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(literal) && !isPublicAddress(literal)) throw new PrivateAddressError('the address is not public'); // literals are not resolved
+  // An address in the URL is not resolved, so `lookup` does not check it.
+  if (isIP(literal) && !isPublicAddress(literal)) throw new PrivateAddressError('the address is not public');
   const lookup: LookupFunction = (_, options, done) => {
     resolvePublicAddresses(hostname, resolve).then(
       (addresses) => {

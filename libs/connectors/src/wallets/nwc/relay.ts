@@ -21,7 +21,7 @@ export interface NostrFilter {
 /** A sent message without a response so far. */
 interface PendingMessage {
   readonly message: string;
-  /** The message is sent again after the authentication. */
+  /** The message is sent again if the relay accepts the authentication. */
   isAwaitingAuth: boolean;
   readonly resolve: (accepted: boolean) => void;
 }

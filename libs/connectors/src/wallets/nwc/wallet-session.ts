@@ -10,7 +10,8 @@ export type SendWalletRequest = (method: string, params: object) => Promise<Read
 /**
  * Opens a session with a wallet, runs requests and closes the session. NDK is loaded only when a wallet is used,
  * because it is large and most processes never use one.
- * @param runSession its `send` rejects with Nip47Error for an error response, and with Error without a response in time
+ * @param runSession its `send` rejects with Nip47Error for an error response, and with another error if no relay
+ * accepts the request or no response arrives in time
  * @throws WalletUnreachableError if no relay is reachable or knows the wallet, or the wallet supports no known
  * encryption
  */
@@ -24,9 +25,9 @@ export async function withWalletSession<T>(
   try {
     await session.open();
     const info = await session.fetchInfo();
-    if (!info) throw new WalletUnreachableError('its relays have no information about the wallet');
+    if (!info) throw new WalletUnreachableError('the relays have no information about the wallet');
     const { encryption } = info;
-    if (!encryption) throw new WalletUnreachableError('it supports neither nip44_v2 nor nip04 encryption');
+    if (!encryption) throw new WalletUnreachableError('the wallet supports neither nip44_v2 nor nip04 encryption');
     return await runSession(async (method, params) => {
       const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof getNip47Result>[0]>();
       const timer = setTimeout(() => reject(new Error('the wallet did not respond in time')), RESPONSE_TIMEOUT_MS);

@@ -26,11 +26,11 @@ export function testAppends(subject: () => OpenedStore): void {
 
   test.each([
     ['before the end of the stream', 3, 0],
-    ['after the end of the stream', 3, 3],
+    ['one after the end of the stream', 3, 3],
     ['far after the end of the stream', 3, 1_000],
-    ['of a stream that does not exist', 0, 0],
-    ['for an empty stream, if the stream has events', 3, NO_STREAM],
-  ])('an append at a revision %s is stale and stores nothing', async (_, stored, expected) => {
+    ['0, but the stream does not exist', 0, 0],
+    ['NO_STREAM, but the stream has events', 3, NO_STREAM],
+  ])('an append is stale and stores nothing if its expected revision is %s', async (_, stored, expected) => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const events = createEvents(stored);
@@ -68,7 +68,7 @@ export function testAppends(subject: () => OpenedStore): void {
     await other.close();
   });
 
-  test('the same ids at another revision are stale', async () => {
+  test('an append with the same ids at another revision is stale', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const events = createEvents(2);
@@ -123,9 +123,9 @@ export function testAppends(subject: () => OpenedStore): void {
   });
 
   test.each([
-    ['a bigint', { amount: 1n }],
-    ['undefined', undefined],
-  ])('rejects an append with %s as data, stores nothing of it and does not affect another append', async (_, data) => {
+    ['contains a bigint', { amount: 1n }],
+    ['is undefined', undefined],
+  ])('rejects an append whose data %s, stores nothing of it and does not affect another append', async (_, data) => {
     const { store } = subject();
     const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];
     const [rejected, accepted] = await Promise.allSettled([
@@ -137,12 +137,12 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(await store.readHead(stream)).toBeUndefined();
   });
 
-  describe('an append above the size limit is rejected and stores nothing', () => {
+  describe('an append is rejected and stores nothing if the size limit is exceeded by', () => {
     test.each([
-      ['because of one event', (bytes: number) => [createEvent('x'.repeat(bytes))]],
-      ['because of its bytes, not its characters', (bytes: number) => [createEvent('€'.repeat(bytes / 3 + 1))]],
-      ['because of all events', (bytes: number) => createEvents(20).map(() => createEvent('x'.repeat(bytes / 20)))],
-      ['because of its metadata', (bytes: number) => [{ ...createEvent(), metadata: { actor: 'x'.repeat(bytes) } }]],
+      ['one event', (bytes: number) => [createEvent('x'.repeat(bytes))]],
+      ['its bytes, but not its characters', (bytes: number) => [createEvent('€'.repeat(bytes / 3 + 1))]],
+      ['all events together', (bytes: number) => createEvents(20).map(() => createEvent('x'.repeat(bytes / 20)))],
+      ['its metadata', (bytes: number) => [{ ...createEvent(), metadata: { actor: 'x'.repeat(bytes) } }]],
     ])('%s', async (_, tooMuch) => {
       const { store } = subject();
       const [stream, neighbour] = [createStreamName(subject()), createStreamName(subject())];

@@ -18,9 +18,9 @@ import {
 const APPENDERS = 8;
 const APPENDS_EACH = 200;
 const STREAMS_EACH = 4;
-/** After this many appends to its own streams, each appender adds one to a stream that all appenders share. */
+/** Once in this many appends to its own streams, each appender also appends to a stream that all appenders share. */
 const SHARED_EVERY = 10;
-/** Number of events after which the reconnecting follower ends its subscription and starts another. */
+/** The reconnecting follower starts another subscription after the batch in which it has received this many events. */
 const RECONNECT_AFTER_EVENTS = 50;
 const MAX_ABORT_MS = 1_000;
 
@@ -95,7 +95,7 @@ export function testSubscriptions(subject: () => OpenedStore): void {
     SLOW_MACHINE_MS,
   );
 
-  test('every subscription receives all events', async () => {
+  test('each of several subscriptions receives all events', async () => {
     const { store } = subject();
     const start = await readEndPosition(subject());
     const followers = Array.from({ length: 3 }, () => new Follower(store, start));
@@ -142,7 +142,7 @@ class ReconnectingFollower {
 
   waitForPosition(position: bigint): Promise<void> {
     this.target = position;
-    if (this.isDone()) this.controller.abort(); // it may be waiting for more events
+    if (this.isDone()) this.controller.abort(); // the subscription may be waiting for more events
     return this.done;
   }
 
@@ -167,7 +167,7 @@ class ReconnectingFollower {
   }
 }
 
-/** Appends to its own streams, and sometimes to a shared one. Returns the stored events. */
+/** Appends to several new streams in turn, and sometimes to a shared one. Returns the id and position of each event. */
 async function appendRepeatedly(store: EventStore, openedStore: OpenedStore, shared: string) {
   const streams = Array.from({ length: STREAMS_EACH }, () => createStreamName(openedStore));
   const stored: { readonly id: string; readonly position: bigint }[] = [];

@@ -42,7 +42,7 @@ export async function appendEvents(
   return head;
 }
 
-/** Returns the position of a new event, after which only the events of the test follow. */
+/** Appends an event and returns its position. Only events of the test follow, because the tests run in turn. */
 export async function readEndPosition(openedStore: OpenedStore): Promise<bigint> {
   return (await appendEvents(openedStore.store, createStreamName(openedStore), NO_STREAM, [createEvent()])).position;
 }
