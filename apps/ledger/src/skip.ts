@@ -15,7 +15,7 @@ interface SkipParams {
  * @throws StartError if the read model is not blocked by the event at this position
  */
 export async function skipBlockingEvent(
-  { databaseUrl, store }: Foundation,
+  { databaseUrl, store }: Pick<Foundation, 'databaseUrl' | 'store'>,
   { readModel: projection, position: positionText, reason }: SkipParams,
   print: (line: string) => void,
 ): Promise<void> {
@@ -30,7 +30,8 @@ export async function skipBlockingEvent(
       );
     const event = await loadEvent(blockedProjection.position, store);
     const by = `${userInfo().username}@${hostname()}`;
-    await skipEvent(pool, { projection, position: blockedProjection.position, by, reason }, event);
+    if (!(await skipEvent(pool, { projection, position: blockedProjection.position, by, reason }, event)))
+      throw new StartError(`${projection} is no longer blocked by the event at position ${positionText}.`);
     print(`${projection} skips the event at position ${positionText}, a ${event.type} of ${event.stream}`);
     print(`Once the event can be applied, npm run rebuild -- ${projection} applies it`);
   } finally {
