@@ -6,7 +6,7 @@ import type { LoadMetric } from './load.ts';
 
 const AT_ONCE = 64;
 const WARMUP_SECONDS = 2;
-/** All challenges are requested from one IP address. */
+/** One IP address requests all challenges, and more per minute than all callers together may get by default. */
 const SETTINGS = { CHALLENGES_PER_MINUTE: '1000000', CHALLENGES_PER_MINUTE_IN_ALL: '1000000' };
 const LOOKUP = { path: '/v1/data/api/web/contents', json: { urls: ['https://example.com/ledgers'], text: true } };
 

@@ -18,7 +18,8 @@ declare module 'fastify' {
 }
 
 /**
- * Makes routes that are declared after this call receive JSON bodies as bytes.
+ * Makes all routes of this instance receive JSON bodies as bytes, and removes all other body parsers. Called before the
+ * server starts.
  * @param maxBytes limit for all bodies in memory together
  */
 export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN_FLIGHT): void {
@@ -54,7 +55,7 @@ export function registerBodyParser(app: FastifyInstance, maxBytes = MAX_BYTES_IN
 export const BODY_TOO_LARGE = new ProxyError(413, `The body must not be longer than ${MAX_BODY_BYTES} bytes`, {
   code: 'too_large',
 });
-const TOO_BUSY = new ProxyError(503, 'The proxy is receiving too much data; retry later', {
+const TOO_BUSY = new ProxyError(503, 'The bodies of the running requests use too much memory; retry later', {
   code: 'too_busy',
   retryAfterSeconds: RETRY_AFTER_SECONDS,
 });

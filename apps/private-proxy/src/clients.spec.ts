@@ -93,7 +93,7 @@ describe('openai', () => {
 describe('@anthropic-ai/sdk', () => {
   const asked = (content: string) => ({ model: 'claude-sonnet-5', max_tokens: 500, messages: user(content) });
 
-  test('returns a non-streaming message, which is charged by its stated usage, and a streamed message', async () => {
+  test('returns a non-streaming message with the usage that is charged, and a streamed message', async () => {
     const message = await anthropic.messages.create(asked(ASKING));
     expect(message).toMatchObject({
       type: 'message',
@@ -128,7 +128,7 @@ describe('@anthropic-ai/sdk', () => {
     expect(second.content).toMatchObject([{ type: 'text', text: expect.stringMatching(/^every coin/) }]);
   });
 
-  test('accepts Claude Code’s requests: cache marks, an effort, an excessive token limit, new fields', async () => {
+  test('accepts Claude Code’s cache marks, effort, context_management and token limit above the maximum', async () => {
     const mark = { cache_control: { type: 'ephemeral' as const } };
     const stream = anthropic.beta.messages.stream({
       ...asked(''),
@@ -210,7 +210,7 @@ describe('a failed request', () => {
     expect(await refusalOf(anthropic.messages.stream(message).finalMessage())).toBeInstanceOf(Anthropic.APIError);
   });
 
-  test('is prevented if only the enclave’s key has changed: the proxy attests the new key', async () => {
+  test('does not occur if only the enclave’s key has changed: the proxy attests the new key', async () => {
     await fetch(`${world.sandbox}/enclaves/${ID}/rotate`, { method: 'POST' });
     expect((await openai.chat.completions.create({ model: MODEL, messages: user(ASKING) })).choices).toHaveLength(1);
   });
@@ -232,13 +232,13 @@ describe('a failed request', () => {
     expect(await refusalOf(unknown)).toBeInstanceOf(OpenAI.NotFoundError);
   });
 
-  test('reports that the money was used up during a response: with 402, or as an event of the stream', async () => {
+  test('reports that the limit of its key was reached during a response: with 402 or as a stream event', async () => {
     const asked = {
       model: 'private/kimi-k3',
       max_tokens: 9_000,
       messages: user('[[sandbox tokens=4000 chunks=2000]]'),
     };
-    const error = { message: 'The balance is used up: the response is truncated here' };
+    const error = { message: 'The balance or the limit of the API key is used up; the response is incomplete' };
     const whole = await capped();
     const refused = await refusalOf(openaiAt(whole).chat.completions.create(asked));
     await whole.close();
@@ -265,7 +265,7 @@ describe('a failed request', () => {
     return start({ ...account, apiKey: body.data.api_key });
   }
 
-  test('ends the generation of the enclave if the caller disconnects', async () => {
+  test('is aborted in the enclave if its caller disconnects', async () => {
     await world.bill.clear();
     const stream = await openai.chat.completions.create({
       ...chat('[[sandbox tokens=400 chunks=400 chunk_delay=25]]', true),

@@ -23,8 +23,8 @@ export interface TranslatedExchange {
   /** Whether the caller requested a stream. */
   readonly isStreaming: boolean;
   /**
-   * The body that is encrypted. It always requests a stream: the gateway charges a stream while it is generated, and
-   * stops it when the money is used up.
+   * The body that is encrypted. It always requests a stream: the gateway extends the hold of a stream while it is
+   * generated, but would hold the maximum price of a non-streaming response at once.
    */
   readonly chat: JsonObject;
   /** Returns the non-streaming response as JSON. */
@@ -94,8 +94,8 @@ export class Exchanges {
   }
 
   /**
-   * Waits until no request is running. Requests that take longer than `timeoutMs` are aborted, and `drain` returns even
-   * if their callers do not read the end of the response.
+   * Waits at most `timeoutMs` for the exchanges that are running when it is called. Then it aborts all that are still
+   * running, and returns even if their callers do not read the end of the response.
    */
   async drain(timeoutMs: number): Promise<void> {
     const ended = Promise.all([...this.running].map(({ ended }) => ended));
@@ -104,7 +104,7 @@ export class Exchanges {
     await Promise.race([ended, delay(CLOSE_DELAY_MS, undefined, { ref: false })]);
   }
 
-  /** Returns a signal that is aborted when the response is closed, also by its caller, or when `drain` aborts it. */
+  /** Returns a signal that is aborted when the response has ended, when the caller disconnects, or by `drain`. */
   private trackExchange({ raw }: FastifyReply): AbortSignal {
     const controller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -126,7 +126,7 @@ export function parseJsonBody(request: FastifyRequest): JsonObject {
   const text = String(request.body);
   // Otherwise the bytes would stay in memory as long as the request runs.
   request.body = undefined;
-  if (!isWithinJsonLimits(text)) throw new ProxyError(400, 'The body has too many objects, arrays and fields');
+  if (!isWithinJsonLimits(text)) throw new ProxyError(400, 'The body has too many of the characters {, [ and :');
   const body = parseJson(text);
   if (!isJsonObject(body)) throw new ProxyError(400, 'The body must be a JSON object');
   return body;

@@ -61,7 +61,7 @@ export class PrivateChats {
     )
       return error;
     if ((await this.gateway.findErrorCode(requestId, signal)) !== 'hold_used_up') return error;
-    return new ProxyError(402, 'The balance is used up: the response is truncated here', {
+    return new ProxyError(402, 'The balance or the limit of the API key is used up; the response is incomplete', {
       code: 'insufficient_balance',
       isFinal: true,
     });

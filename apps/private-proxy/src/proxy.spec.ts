@@ -104,7 +104,8 @@ describe('a chat that leaves the proxy', () => {
     const { status, body } = await post('/v1/chat/completions', { ...CHAT, seed: 3 });
     expect({ status, body }).toEqual({ status: 200, body: whole('Hello') });
     const { headers, ciphertext: wire, chat } = gateway.calls.at(-1) as (typeof gateway.calls)[number];
-    // Every chat requests a stream, because the gateway charges a stream while it is generated.
+    // Every chat requests a stream: the gateway extends the hold of a stream as it grows, but for any other response
+    // holds the price of the longest one at once.
     expect(chat).toEqual({ ...CHAT, model: 'one', seed: 3, stream: true, stream_options: { include_usage: true } });
     expect(String(wire)).not.toContain(PLANTED);
     expect(headers.accept).toBe('text/event-stream');
@@ -168,7 +169,7 @@ describe('a new key of the enclave', () => {
 });
 
 describe('a streamed completion', () => {
-  test('has no usage chunk unless usage was requested, and is unchanged otherwise', async () => {
+  test('is forwarded unchanged, except that the usage chunk is removed unless usage was requested', async () => {
     const events = createChatEvents('Hello');
     const streamed = async (more: object) =>
       (await post('/v1/chat/completions', { ...CHAT, stream: true, ...more })).text;
@@ -211,16 +212,16 @@ describe('a streamed completion', () => {
   });
 });
 
-describe('an incomplete response is an error', () => {
+describe('an incomplete or invalid response is an error', () => {
   const events = [chunk({ content: PLANTED }), chunk({}, 'stop'), DONE];
   const broken = (response: ServerResponse) => response.socket?.end();
 
   test.each([
-    ['it ends between two frames', events.slice(0, 1), undefined],
-    ['it has no [DONE]', events.slice(0, 2), undefined],
+    ['it ends before the finish reason', events.slice(0, 1), undefined],
+    ['it ends before [DONE]', events.slice(0, 2), undefined],
     ['the connection is interrupted', events.slice(0, 2), broken],
     ['an event is truncated', [events[0] as string, 'data: {"cho'], undefined],
-  ])('in a stream: %s', async (_, frames, end) => {
+  ])('for a streaming request: %s', async (_, frames, end) => {
     gateway.reply = createEncryptedReply(frames, 200, end);
     const chat = await post('/v1/chat/completions', { ...CHAT, stream: true });
     expect(chat.text).not.toContain('[DONE]');
@@ -232,14 +233,14 @@ describe('an incomplete response is an error', () => {
   });
 
   test.each<readonly [string, readonly string[]]>([
-    ['it ends between two frames', events.slice(0, 1)],
-    ['it has no [DONE]', events.slice(0, 2)],
+    ['it ends before the finish reason', events.slice(0, 1)],
+    ['it ends before [DONE]', events.slice(0, 2)],
     ['it is empty', []],
-    ['it has only an end', [DONE]],
+    ['it has only [DONE]', [DONE]],
     ['it is not JSON', ['data: Hello\n\n', DONE]],
     ['it is not a chat completion', ['data: {"choices":{"length":1}}\n\n', DONE]],
     ['it is not a stream', [JSON.stringify(whole(PLANTED))]],
-  ])('without a stream: %s', async (_, frames) => {
+  ])('for a non-streaming request: %s', async (_, frames) => {
     gateway.reply = createEncryptedReply(frames);
     for (const [path, asked] of [
       ['/v1/chat/completions', CHAT],
@@ -252,7 +253,7 @@ describe('an incomplete response is an error', () => {
     }
   });
 
-  test('if a frame was modified, and no later frame is forwarded', async () => {
+  test('if a frame was modified; earlier frames are forwarded, later ones are not', async () => {
     gateway.reply = async ({ response, request: opened }) => {
       const sealer = await opened.sealResponse();
       response.writeHead(200, { 'ehbp-response-nonce': sealer.nonce });
@@ -267,7 +268,7 @@ describe('an incomplete response is an error', () => {
     expect((await post('/v1/chat/completions', CHAT)).status).toBe(502);
   });
 
-  test('with its own status if it fails before its first event', async () => {
+  test('with status 502 instead of an error event if a stream fails before its first event', async () => {
     gateway.reply = createEncryptedReply([]);
     expect((await post('/v1/messages', { ...MESSAGE, stream: true })).status).toBe(502);
   });
@@ -301,7 +302,7 @@ describe('a response of the gateway', () => {
     },
   );
 
-  test('is truncated, and loses characters that control a terminal', async () => {
+  test('has its error message truncated, and characters that control a terminal replaced with spaces', async () => {
     gateway.reject = createPlaintextReply(500, { message: `\u001b[31m\u202e${'x'.repeat(10_000)}` });
     const { body } = await post('/v1/chat/completions', CHAT);
     expect(body.error.message).toMatch(/ says: {1,2}\[31m x+$/);
@@ -310,21 +311,21 @@ describe('a response of the gateway', () => {
 
   test.each([
     [
-      'from a load balancer',
+      'a response of a load balancer',
       createPlaintextReply(504, '<html>Gateway Time-out</html>'),
       /^The gateway, or a proxy in front of it, says: status 504$/,
     ],
     [
-      'JSON from another server',
+      'JSON of another server',
       createPlaintextReply(503, { message: 'no upstream' }),
       /^The gateway, or a proxy in front of it, says: no upstream$/,
     ],
     [
-      'missing',
+      'a connection that the gateway closes',
       (response: ServerResponse) => response.socket?.destroy(),
       /closed the connection; the request may have been served/,
     ],
-  ])('forbids a retry if the request may have been served: the response is %s', async (_, refuse, message) => {
+  ])('with status 503 allows a retry, unlike %s: the request may have been served', async (_, refuse, message) => {
     gateway.reject = refuse;
     const { headers, body } = await post('/v1/chat/completions', CHAT);
     expect(headers.get('x-should-retry')).toBe('false');
@@ -373,7 +374,7 @@ describe('a response of the gateway', () => {
     });
   });
 
-  test('is replaced by a 502 if the gateway cannot be reached', async () => {
+  test('that never arrives, because the gateway cannot be reached, leads to a 502', async () => {
     const alone = await start({ PPQ_API_BASE: 'http://127.0.0.1:1' });
     const { status, body } = await post('/v1/chat/completions', CHAT, alone.url);
     expect({ status, code: body.error.code }).toEqual({ status: 502, code: 'gateway_unreachable' });
@@ -442,7 +443,7 @@ describe('a caller', () => {
     ['the URL of another host', 403, 'POST', 'http://evil.test/v1/messages', () => ({ ...json, host: own() })],
     ['an origin', 403, 'POST', '/v1/chat/completions', () => ({ ...json, host: own(), origin: 'http://evil.test' })],
     ['an opaque origin', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: 'null' })],
-    ['its own origin', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: proxy.url })],
+    ['the origin of the proxy', 403, 'POST', '/v1/messages', () => ({ ...json, host: own(), origin: proxy.url })],
     ['a preflight', 403, 'OPTIONS', '/v1/messages', () => ({ host: own(), origin: 'http://evil.test' })],
     ['an image on another site', 403, 'GET', '/v1/models', () => ({ host: own(), 'sec-fetch-site': 'cross-site' })],
     ['a frame on the same site', 403, 'GET', '/', () => ({ host: own(), 'sec-fetch-site': 'same-site' })],

@@ -1,13 +1,16 @@
 /**
- * Sends responses to callers: errors with their status, or streams of events with keep-alive events. An interrupted
- * stream ends with an error event.
+ * Sends error responses and event streams to callers. An idle stream gets keep-alive events. An interrupted stream ends
+ * with an error event.
  */
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { ClientProtocol } from './protocols/client-protocol.ts';
 import { ProxyError, UNEXPECTED_ERROR } from './proxy-error.ts';
 
-/** Clients and network devices close idle connections. */
+/**
+ * Maximum time without an event; after it, a keep-alive event is sent, because clients and network devices close idle
+ * connections.
+ */
 const PING_INTERVAL_MS = 10_000;
 
 /** What is logged about a request. It must not contain any content of a chat. */
@@ -16,7 +19,10 @@ export interface RequestLogFields {
   model?: string;
   /** Size of the chat before encryption. */
   requestBytes?: number;
-  /** Bytes of the response that were handed to the connection; 0 for an error response. */
+  /**
+   * Bytes of the completion that were handed to the connection, including keep-alive events but not an error event. 0
+   * for any other response.
+   */
   responseBytes: number;
   /** Code of the error. */
   failed?: string;
@@ -51,8 +57,8 @@ export function setRequestId(
 }
 
 /**
- * Sends events as they arrive. An error after the first event is sent as an event, and the stream lacks the end of a
- * complete response.
+ * Sends events as they arrive. If an error occurs after the first event, an error event replaces the remaining events,
+ * so the stream has no `[DONE]` or `message_stop`.
  * @throws any error before the first event, so that it gets its own status. A first event that takes longer than
  * PING_INTERVAL_MS is preceded by a keep-alive event, which counts as the first.
  */
@@ -98,7 +104,8 @@ async function* withPings(events: AsyncGenerator<string>, keepAlive: string): As
       if (event) next = events.next();
     }
   } finally {
-    // Not awaited: it could wait for events that never arrive. A disconnected caller has aborted the request anyway.
+    // Not awaited: `return` waits for a pending `next`, which may never resolve. When a caller disconnects, `Exchanges`
+    // aborts the request.
     void events.return(undefined).catch(() => {});
   }
 }

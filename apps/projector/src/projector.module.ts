@@ -26,8 +26,9 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   /**
-   * Registers a check with the position of each read model. The lag is that of the slowest one, measured between
-   * checks.
+   * Registers an optional readiness check that reports the position of each projection that is not blocked. The lag is
+   * that of the slowest projection, even a blocked one: the time since this process recorded an append that the
+   * projection has not applied. Appends of other processes are recorded only at checks.
    */
   private registerReadinessCheck(leaseStatus: LeaseStatus): void {
     const { store, settings } = this.foundation;

@@ -12,7 +12,7 @@ export interface EnclaveKeys {
 
 const KEY_ID = 0;
 const SUITE_BYTES = 4;
-/** Byte offsets of the fields: key id, KEM, public key, length of the suites, suites. */
+/** Byte offsets of the fields after the key id, which is the first byte. */
 const CONFIG_OFFSETS = { kem: 1, publicKey: 3, suitesLength: 3 + KEY_BYTES, suites: 5 + KEY_BYTES };
 
 export async function generateKeys(): Promise<EnclaveKeys> {
@@ -33,14 +33,14 @@ export function encodeKeyConfig(publicKey: Uint8Array): Uint8Array {
 }
 
 /**
- * Parses the public key, 32 bytes, of the first key configuration. Bytes after it are ignored.
- * @throws EhbpError if the configuration is incomplete, or is not for the cipher suite of this protocol
+ * Returns the public key (32 bytes) of the key configuration at the start of the bytes, and ignores what follows it.
+ * @throws EhbpError if the configuration is incomplete or malformed, or is not for the cipher suite of this protocol
  */
 export function parsePublicKey(config: Uint8Array): Uint8Array {
   const bytes = Buffer.from(config.buffer, config.byteOffset, config.length);
   const suites = bytes.length >= CONFIG_OFFSETS.suites ? bytes.readUInt16BE(CONFIG_OFFSETS.suitesLength) : 0;
   if (suites === 0 || suites % SUITE_BYTES !== 0 || bytes.length < CONFIG_OFFSETS.suites + suites) {
-    throw new EhbpError('malformed', 'the key configuration is not complete');
+    throw new EhbpError('malformed', 'the key configuration is incomplete, malformed or for another key length');
   }
   const supportedSuites = Array.from({ length: suites / SUITE_BYTES }, (_, i) =>
     bytes.readUInt32BE(CONFIG_OFFSETS.suites + i * SUITE_BYTES),

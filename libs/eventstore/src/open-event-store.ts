@@ -17,13 +17,19 @@ export interface ClosableEventStore extends EventStore {
   close(): Promise<void>;
 }
 
-/** An event store that returns all events in their latest version. */
+/**
+ * An event store that returns events in their latest version. Reads of the log omit events of skippable types. An event
+ * that cannot be read is an error, unless a read with `lenient` lists it.
+ */
 export interface OpenedEventStore extends DecodedEventStore {
   check(): Promise<void>;
   readonly pollNow: (() => void) | undefined;
   close(): Promise<void>;
 
-  /** Returns events of all types in the versions in which they were written; for audits. */
+  /**
+   * Returns events of all types in the versions in which they were written, for code that must neither convert nor omit
+   * events.
+   */
   readonly rawReader: EventReader;
 }
 

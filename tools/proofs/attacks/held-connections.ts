@@ -19,7 +19,7 @@ const STALLED = 40;
  * gateway ends them is not checked.
  */
 const UNREAD = 1_000;
-/** Unread responses that are longer than the socket buffers (about 4 MB). The gateway must end them. */
+/** Unread responses that are longer than the socket buffers, which hold about 4 MB. The gateway must end them. */
 const FULL = 8;
 const BODY_BYTES = 20 * 1024 * 1024;
 const SENT_BYTES = 1024 * 1024;
@@ -28,8 +28,8 @@ const CHAT = { model: 'openai/gpt-5-mini' };
 const REQUEST_INTERVAL_MS = 20;
 const MEASURED_MS = 15_000;
 /**
- * Idle connections, stalled uploads and full streams must end within this time. Full streams end after a minute and the
- * time that the waiting bytes would take at 4 KiB per second.
+ * Idle connections, stalled uploads and full streams must end within this time. A full stream ends after a minute
+ * without progress, plus the time that the bytes in the gateway's own write buffer would take at 4 KiB per second.
  */
 const DISCONNECTED_WITHIN_MS = 130_000;
 const MAX_EXTRA_MB = 400;

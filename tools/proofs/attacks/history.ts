@@ -53,10 +53,10 @@ export const history: Attack = {
         hasPassed: held && busy.failed === 0,
         measurements: [
           formatLatencies('balance of another account', busy.balances),
-          formatLatencies('without readers', unloaded.balances),
+          formatLatencies('balance of another account without readers', unloaded.balances),
           formatLatencies('first page of another account', busy.firstPages),
-          formatLatencies('without readers', unloaded.firstPages),
-          formatLatencies('first page of the large account', unloaded.largest),
+          formatLatencies('first page of another account without readers', unloaded.firstPages),
+          formatLatencies('first page of the large account without readers', unloaded.largest),
           formatLatencies('pages of the readers', busy.pages),
           `${busy.failed} failed`,
         ].join('; '),

@@ -22,7 +22,7 @@ interface ResponseCounts {
 export const spam: Attack = {
   name: 'spam',
   description:
-    'thousands of requests for accounts and invoices, and with an invalid key, at two gateways, with a paying customer',
+    'thousands of requests for accounts, for invoices and with an invalid key, at two gateways that serve a customer',
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 2, LIMITS);
     try {
@@ -44,7 +44,7 @@ export const spam: Attack = {
         hasPassed: limited && hasRejections && unlimited && output.includes('drift 0'),
         measurements: [
           `${accounts.accepted} accounts, then ${accounts.rejected} times 429; ${invoices.accepted} invoices, then ${invoices.rejected} times 429`,
-          `invalid credentials: ${invalidKeys.rejected} times 429, ${invalidKeys.other} times 401; ${flooded.served} paid responses, ${flooded.failed} failed`,
+          `invalid credentials: ${invalidKeys.rejected} times 429, ${invalidKeys.other} other errors; ${flooded.served} paid responses, ${flooded.failed} failed`,
           `p99 ${flooded.p99.toFixed(0)} ms, ${baseline.p99.toFixed(0)} ms without the flood`,
         ].join('; '),
       };

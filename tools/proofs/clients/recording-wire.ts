@@ -1,9 +1,12 @@
-/** A proxy between a client and the gateway that records all exchanges and changes only the header `host`. */
+/**
+ * A proxy between a client and the gateway, or the private proxy. It records every exchange that gets a response, and
+ * changes only the header `host`.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request and its response, as they were transferred. */
+/** A request with its parsed body, and its response with the body as text. */
 export interface RecordedExchange {
   readonly method: string;
   readonly path: string;
@@ -23,7 +26,7 @@ export class RecordingWire {
     private readonly target: string,
   ) {}
 
-  /** @param target the URL of the gateway, without a path */
+  /** @param target the URL of the gateway or the private proxy, without a path */
   static async open(target: string): Promise<RecordingWire> {
     const server = createServer();
     const recorder = new RecordingWire(server, target);
@@ -88,7 +91,7 @@ export function isComplete({ response, streamed }: RecordedExchange): boolean {
   return streamed && ENDS.some((end) => response.includes(end));
 }
 
-/** Whether the request is one that is charged. */
+/** Whether the request is for a completion or embeddings, which are charged if they are served. */
 export function isPaid({ method, path }: RecordedExchange): boolean {
   return method === 'POST' && /\/(chat\/completions|completions|responses|messages|embeddings)(\?|$)/.test(path);
 }

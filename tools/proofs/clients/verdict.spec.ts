@@ -14,7 +14,7 @@ const exchange = (more: Partial<RecordedExchange>): RecordedExchange => ({
   ...more,
 });
 const streamed = exchange({ streamed: true, response: 'data: {}\n\ndata: [DONE]\n\n' });
-/** A tool result in the format of each protocol. */
+/** Tool results in every format: one per protocol, and that of a custom tool in Responses. */
 const RESULTS = {
   chat: { messages: [{ role: 'tool', tool_call_id: 'c', content: 'proof-42' }] },
   responses: { input: [{ type: 'function_call_output', call_id: 'c', output: 'proof-42' }] },

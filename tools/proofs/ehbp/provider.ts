@@ -1,11 +1,13 @@
 /**
- * The model server that the Go enclave calls with decrypted requests. It repeats the prompt, streaming or not, and
- * reports the usage in the header or trailer that the gateway reads.
+ * The model server to which the Go enclave forwards decrypted requests. It echoes the last message, streaming or not,
+ * and reports the usage in the header or trailer that the gateway reads. It also serves the attestation bundle of the
+ * enclave.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * One token per four bytes of the proof's prompts and completions. The gateway rejects far lower usage as implausible.
+ * One token per four bytes of the proof's prompts and completions. The gateway replaces far lower usage with an
+ * estimate.
  */
 export const USAGE = { prompt: 22_501, completion: 22_502 };
 

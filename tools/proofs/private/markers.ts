@@ -11,7 +11,10 @@ const CONTEXT_BYTES = 48;
 
 export interface Find {
   readonly form: string;
-  /** The printable characters around the find. */
+  /**
+   * The find and up to `CONTEXT_BYTES` bytes on each side. "·" replaces adjacent bytes that are not printable ASCII
+   * characters.
+   */
   readonly context: string;
 }
 

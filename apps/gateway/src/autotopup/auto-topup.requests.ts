@@ -10,9 +10,9 @@ const MAX_THRESHOLD_USD = 1_000_000;
 
 const isAmount = (value: unknown) => typeof value === 'number' && Number.isFinite(value) && value > 0;
 
-// class-validator checks the rules of a field from the last to the first.
+// The last rule of a field is checked first: decorators run from the last to the first, and register the rules.
 export class NewWallet {
-  @Field({ description: 'Connection string of a wallet that accepts payment requests: nostr+walletconnect://…' })
+  @Field({ description: 'Connection string of a wallet that can pay invoices (pay_invoice): nostr+walletconnect://…' })
   @IsString({ message: 'nwc_url must be a string' })
   nwc_url!: string;
 

@@ -10,28 +10,47 @@ export class LookUpFields {}
 export class LookUpQuery {
   [parameter: string]: unknown;
 
-  @Field({ type: 'string', description: 'For maps/place-details: the id of a place' }, false)
+  @Field(
+    { type: 'string', description: 'For maps/place-details/full and maps/place-details/partial: the id of a place' },
+    false,
+  )
   placeId?: string;
 }
 
 export class SocialQuery {
   [parameter: string]: unknown;
 
-  @Field({ type: 'string', description: 'For tweets/search: words that a post must all contain' }, false)
+  @Field({ type: 'string', description: 'For tweets/search: words, all of which a post must contain' }, false)
   words?: string;
 
   @Field({ type: 'string', description: 'For tweets/search: the author of the post' }, false)
   from?: string;
 
-  @Field({ type: 'string', description: 'For tweets/user and users/by/username: the name of a user' }, false)
+  @Field(
+    {
+      type: 'string',
+      description: 'For tweets/user, users/by/username, users/followers and users/following: the name of a user',
+    },
+    false,
+  )
   username?: string;
 
-  @Field({ type: 'string', description: 'For lookups by id: the id of a post, a user or a list' }, false)
+  @Field({ type: 'string', description: 'The id of the post, user or list that the lookup is about' }, false)
   id?: string;
 
-  @Field({ type: 'string', pattern: '^\\d+$', description: 'For lists: the maximum number of results' }, false)
+  @Field(
+    {
+      type: 'string',
+      pattern: '^\\d+$',
+      description: 'For lookups that return several results: the maximum number of results',
+    },
+    false,
+  )
   max_results?: string;
 
-  @Field({ type: 'string', description: 'For lists: `next_token` of the previous page' }, false)
+  @Field(
+    { type: 'string', description: 'For lookups that return several results: `next_token` of the previous page' },
+    false,
+  )
   pagination_token?: string;
 }

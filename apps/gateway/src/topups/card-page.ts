@@ -64,7 +64,7 @@ const SCRIPT = `
 
 export const CARD_HEADERS = getPageHeaders(SCRIPT);
 
-/** @param limits of one payment in USD */
+/** @param limits the minimum and maximum of one payment in USD */
 export function renderCardPage({ min, max }: { readonly min: string; readonly max: string }): string {
   const body = html`<main>
 <p class="brand">Countinghouse</p>

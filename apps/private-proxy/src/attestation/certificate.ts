@@ -9,8 +9,9 @@ const SEQUENCE = 0x30;
 const BIT_STRING = 0x03;
 
 /**
- * @throws AttestationError unless `der` is exactly one X.509 version 3 certificate in DER, the canonical encoding, and
- * not longer than MAX_CERTIFICATE_BYTES
+ * @throws AttestationError unless `der` is exactly one X.509 certificate of at most MAX_CERTIFICATE_BYTES whose lengths
+ * are encoded as in DER, and `assertCanonicalForm` accepts it. The values of primitive types are not checked against
+ * DER.
  */
 export function parseCertificate(der: Buffer, name: string): X509Certificate {
   if (der.length > MAX_CERTIFICATE_BYTES) throw new AttestationError(`${name} is too long`);
@@ -38,7 +39,7 @@ export function assertCanonicalForm({ root, version, tbsCertificate }: X509Certi
     !algorithm?.toDER().equals(signedAlgorithm ?? Buffer.of()) ||
     signature?.value[0] !== 0
   ) {
-    throw new AttestationError(`${name} is not an X.509 certificate of version 3`);
+    throw new AttestationError(`${name} is not a canonical X.509 certificate of version 3`);
   }
 }
 

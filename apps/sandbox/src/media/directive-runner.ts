@@ -19,22 +19,27 @@ export class DirectiveRunner {
 
   /**
    * Waits for the latency and applies faults that fail the request.
-   * @returns undefined if the request is finished
-   * @throws HttpError for the fault of an error status
+   * @returns undefined if the request gets no response: its connection was closed, or stays open
+   * @throws HttpError if the fault is an error response
    * @throws InvalidDirectiveError
    */
   async runDirective(call: Call, text: string): Promise<AppliedDirective | undefined> {
     const directive = parseDirective(text);
     const fault = this.faults.selectFault(directive, this.provider);
     if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-    const outright = fault === 'error' ? '500' : fault; // a media response cannot report an error after its start
+    // `error` is an error event within a started stream. Media responses have no such event, so the request fails with
+    // status 500.
+    const outright = fault === 'error' ? '500' : fault;
     return applyFault(outright, call, this.createFaultError) ? undefined : { directive, fault };
   }
 }
 
 const MAX_DIRECTIVE_BYTES = 64 * 1024;
 
-/** Returns the bytes of a file from its directive on, at most 64 KiB; an empty string if it has no directive. */
+/**
+ * Returns the text of a file from its directive on, decoded from at most 64 KiB. Returns an empty string if the file
+ * has no directive.
+ */
 export function findDirectiveText(bytes: Buffer): string {
   const at = bytes.indexOf('[[sandbox');
   return at < 0 ? '' : bytes.toString('utf8', at, at + MAX_DIRECTIVE_BYTES);

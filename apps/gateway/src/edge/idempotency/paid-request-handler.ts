@@ -21,7 +21,7 @@ import { Upload } from '../uploads/upload.ts';
 
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
-/** Returns the source of a request for the query history. */
+/** Returns the source that the query history records for a request. */
 export function getQuerySource({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
@@ -34,8 +34,8 @@ interface PaidOperation {
 }
 
 /**
- * A proof pays for one request, so its payer needs only one idempotency key. Its digest is stored, so the key must not
- * change.
+ * A proof pays for one request, so its payer needs only one idempotency key. With another text, repeats would not find
+ * the responses that were saved under this one.
  */
 const PROOF_IDEMPOTENCY_KEY = 'proof of payment';
 
@@ -47,7 +47,10 @@ export interface PaidRequestDependencies {
   readonly gate: PayPerRequestGate;
 }
 
-/** Serves paid requests, and creations with an Idempotency-Key. A request with such a key is served once. */
+/**
+ * Serves paid requests, and creations with an Idempotency-Key. A request with such a key is charged at most once, and
+ * repeats get its response if it was saved.
+ */
 export class PaidRequestHandler {
   private readonly recordings = new Set<Promise<void>>();
 
@@ -59,12 +62,11 @@ export class PaidRequestHandler {
   }
 
   /**
-   * Serves a validated request under `request.id`. A request with an Idempotency-Key is served once; repeats get the
-   * saved response. Without a caller, the request is paid for by its proof, or gets a challenge. `recoverResponse`
-   * recovers the response of a request that outlives its gateway.
-   * @throws BadRequestError for a malformed key; IdempotencyConflictError if the key belongs to another request, or its
-   * request is running, or its response is lost; errors of `IdempotencyService.claim`, of the operation, and without a
-   * caller of `PayPerRequestGate`
+   * Serves a validated request, whose hold has the id `request.id`. If a caller repeats it with the same
+   * Idempotency-Key, the repeat gets the saved response, or is served again if the request was not charged. Without a
+   * caller the key is ignored: the request is paid for by its proof, or gets a challenge.
+   * @throws BadRequestError for a malformed key; errors of `IdempotencyService.claim` and of the operation; without a
+   * caller also errors of `PayPerRequestGate.requirePayment` and `requireAnotherPayment`
    */
   async serveOnce(
     request: FastifyRequest,
@@ -84,7 +86,10 @@ export class PaidRequestHandler {
     await this.serve(reply, key === undefined ? { payer } : await claim(), operation);
   }
 
-  /** Serves an anonymous request once for its proof. Without a proof that pays for it, responds with a challenge. */
+  /**
+   * Serves an anonymous request that its proof pays for; any other gets a challenge. A repeat gets the response if it
+   * was saved.
+   */
   private async serveAnonymous(reply: FastifyReply, operation: PaidOperation): Promise<void> {
     const { anonymousCaller } = reply.request;
     if (anonymousCaller === undefined) throw new Error('request.anonymousCaller is not set');
@@ -141,10 +146,10 @@ export class PaidRequestHandler {
   }
 
   /**
-   * Creates something for free, once for the Idempotency-Key of the request. Repeats get the saved response, if it was
-   * saved before the gateway died. `request.caller` must have been authenticated: its credential is not checked here.
-   * @throws BadRequestError for a malformed key; IdempotencyConflictError if the key belongs to another request, or its
-   * request is running; errors of `IdempotencyService.claimCreation` and of `create`
+   * Creates something for free. A repeat with the same Idempotency-Key gets the saved response; if the creation was
+   * rejected, or the gateway died before the response was saved, the repeat creates again.
+   * @param request has an Idempotency-Key, and a caller that was authenticated: its credential is not checked here
+   * @throws BadRequestError for a malformed key; errors of `IdempotencyService.claimCreation` and of `create`
    */
   async createOnce(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);
@@ -175,7 +180,7 @@ export class PaidRequestHandler {
       throw new BadRequestError('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
     const fingerprint = `${normalizePath(url)}\n${JSON.stringify(body)}`;
-    // The caller of a creation has just been authenticated. `createPaidIdempotentRequest` replaces this check.
+    // Checks nothing: the caller of a creation has just been authenticated. `createPaidIdempotentRequest` replaces it.
     const assertCredentialValid = async () => {};
     return { payer, key, source: 'Idempotency-Key', fingerprint, requestId, assertCredentialValid };
   }

@@ -39,7 +39,7 @@ test('limits a tool call id, which may contain the signature of reasoning, to 32
   expect([refused(call(id)), refused(call(`${id}x`))]).toEqual([undefined, 'id']);
 });
 
-test('allows arguments of a tool call as long as a file, even in a field called name', () => {
+test('accepts long texts in the arguments of a tool call, even in a field called name', () => {
   const use = { type: 'tool_use', id: 'a', name: 'write', input: { name: long, old_string: long } };
   expect(refused({ messages: [{ role: 'assistant', content: [use] }] })).toBe(undefined);
   expect(refused({ input: [{ name: long }] })).toBe('name');
@@ -57,7 +57,7 @@ describe('the length is limited for', () => {
     ['the name of a chosen tool', { tool_choice: { type: 'function', name: long } }, 'name'],
     ['a tag', { metadata: { tag: long } }, 'tag'],
     ['a provider', { provider: { order: [long] } }, 'order'],
-    ['the earlier response', { previous_response_id: long }, 'previous_response_id'],
+    ['the id of the previous response', { previous_response_id: long }, 'previous_response_id'],
     ['an unknown field', { mystery: { inside: [long] } }, 'inside'],
   ])('%s', (_, body, param) => expect(refused(body)).toBe(param));
 
@@ -83,8 +83,8 @@ test.each<[string, unknown]>([
   ['the result of a call', { input: [{ type: 'function_call_output', call_id: 'x', output: long }] }],
   ['encrypted reasoning', { input: [{ type: 'reasoning', encrypted_content: long }] }],
   ['a JSON Schema', { tools: [{ function: { name: 'x', parameters: { properties: { id: { const: long } } } } }] }],
-  ['tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
-])('does not limit the length of %s within the body', (_, body) => expect(refused(body)).toBeUndefined());
+  ['300,000 tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
+])('accepts long content: %s', (_, body) => expect(refused(body)).toBeUndefined());
 
 test('limits the depth, the array elements and the fields of a body', () => {
   expect(refused({ messages: nested(60) })).toBeUndefined();

@@ -64,7 +64,7 @@ describe("OpenAI's client", () => {
     expect(seen).toEqual([generated, generated, ['image_edit.completed', 'png', 'png']]);
   });
 
-  test('edits an image with a mask, even if it sends several images', async () => {
+  test('edits an image with a mask, and can send several images', async () => {
     const mask = await picture();
     for (const image of [await picture(), [await picture(), await picture()]]) {
       const { data = [] } = await client.images.edit({ model: GPT, image, mask, prompt: 'At night', quality: 'low' });

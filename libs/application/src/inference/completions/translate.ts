@@ -1,4 +1,4 @@
-/** Translates chat completions to OpenAI's legacy formats. */
+/** Types and helpers that the translations of chat completions to OpenAI's legacy formats share. */
 
 import { type JsonObject } from '#kernel';
 
@@ -7,13 +7,19 @@ import { formatSseEvent, parseEventJson, parseSseEvents } from '../../wire/sse.t
 /** Translates a chat completion, or a chunk of one, to another format. */
 export type TranslateChunk = (completion: JsonObject) => JsonObject;
 
-/** A chat request that replaces one in another format, and the translation of its completion back to that format. */
+/**
+ * A chat request that was converted from a legacy request, and the function that translates its completion to the
+ * format that the client expects.
+ */
 export interface TranslatedRequest<B> {
   readonly body: B;
   readonly translate: TranslateChunk;
 }
 
-/** Translates each SSE event of a stream. */
+/**
+ * Translates the data of each SSE event, which must be JSON, so not `[DONE]`. Omits comments and event types.
+ * @throws UpstreamError if the data of an event is not JSON
+ */
 export function translateEvents(events: Uint8Array, translate: TranslateChunk): Uint8Array {
   const chunks = parseSseEvents(events).map((data) => formatSseEvent(JSON.stringify(translate(parseEventJson(data)))));
   return Buffer.from(chunks.join(''));
