@@ -270,6 +270,50 @@ describe('an MP4 file', () => {
   });
 });
 
+describe('a WebM file with one large block', () => {
+  /** An element with a size of four bytes. */
+  const element = (id: string, ...content: readonly Buffer[]) => {
+    const body = Buffer.concat(content);
+    const size = Buffer.alloc(4);
+    size.writeUInt32BE(0x1000_0000 + body.length);
+    return Buffer.concat([Buffer.from(id, 'hex'), size, body]);
+  };
+  const hex = (bytes: string) => Buffer.from(bytes, 'hex');
+
+  function file(codec: string, bytes: number, ...audio: readonly Buffer[]): Buffer {
+    const track = element('ae', element('d7', hex('01')), element('86', Buffer.from(codec)), element('e1', ...audio));
+    const block = element('a3', hex('81000080'), Buffer.alloc(bytes));
+    const segment = element('18538067', element('1654ae6b', track), element('1f43b675', block));
+    return Buffer.concat([element('1a45dfa3', element('4282', Buffer.from('webm'))), segment]);
+  }
+
+  const frequency = (hertz: number) => {
+    const value = Buffer.alloc(4);
+    value.writeFloatBE(hertz);
+    return element('b5', value);
+  };
+  const bits = element('6264', hex('10'));
+
+  test.each<[string, Buffer]>([
+    ['at its rate', file('A_PCM/INT/LIT', 320_000, frequency(16_000), bits)],
+    ['with two channels', file('A_PCM/INT/LIT', 640_000, frequency(16_000), element('9f', hex('02')), bits)],
+    ['at the default rate of 8 kHz', file('A_PCM/INT/LIT', 160_000, bits)],
+  ])('has the duration of its PCM samples %s', async (_, bytes) => {
+    expectAbout((await counted(bytes))?.milliseconds, 10);
+  });
+
+  test.each<[string, Buffer]>([
+    ['PCM at an infinite rate', file('A_PCM/INT/LIT', 75_000, frequency(Number.POSITIVE_INFINITY), bits)],
+    ['PCM without a sample size', file('A_PCM/INT/LIT', 75_000, frequency(768_000))],
+    ['compressed PCM', file('A_PCM/INT/LIT', 75_000, frequency(768_000), bits, element('6d80'))],
+    ['an unknown codec', file('A_OTHER', 75_000)],
+    ['Vorbis without settings', file('A_VORBIS', 75_000)],
+  ])('has at least the duration of its bytes at 6 kbit/s if it contains %s', async (_, bytes) => {
+    const { milliseconds = 0 } = (await counted(bytes)) ?? {};
+    expect(milliseconds).toBeGreaterThanOrEqual(100_000);
+  });
+});
+
 test.each([
   ['an empty file', Buffer.alloc(0)],
   ['a byte', Buffer.from([1])],

@@ -11,14 +11,19 @@ const TRACK = 0xae;
 const TRACK_NUMBER = 0xd7;
 const CODEC = 0x86;
 const CODEC_PRIVATE = 0x63a2;
+const SAMPLING_FREQUENCY = 0xb5;
+const CHANNELS = 0x9f;
+const BIT_DEPTH = 0x6264;
 /** Content encodings can strip parts of packets from blocks. */
 const ENCODINGS = 0x6d80;
 const BLOCKS: ReadonlySet<number> = new Set([0xa3, 0xa1]);
 const CLUSTER = Buffer.from('1f43b675', 'hex');
 const LACING = 0x06;
 const MAX_TRACKS = 128;
+const PCM = 'A_PCM/';
+const MAX_PCM_RATE = 768_000;
 
-/** Opus at 6 kbit/s, for data that is not in packets. */
+/** Opus at 6 kbit/s, for data that is not in packets and for packets of unknown codecs. */
 const MIN_BYTES_PER_SECOND = 750;
 /** Block headers, index and tags. */
 const MAX_PACKET_OVERHEAD_BYTES = 32;
@@ -31,7 +36,14 @@ interface Track {
   codec: string;
   settings: Buffer | undefined;
   isEncoded: boolean;
+  /** In Hz. */
+  rate: number;
+  channels: number;
+  bits: number;
 }
+
+/** The defaults of RFC 9559, 5.1.4.1.29; a bit depth has none. */
+const NEW_TRACK = { number: 0, codec: '', settings: undefined, isEncoded: false, rate: 8_000, channels: 1, bits: 0 };
 
 interface Packets {
   count: number;
@@ -45,10 +57,13 @@ export function measureWebmMs(file: Buffer): number {
   const packets = new Map<number, Packets>();
   for (const { id, content } of readElements(file)) {
     const track = tracks.at(-1);
-    if (id === TRACK) tracks.push({ number: 0, codec: '', settings: undefined, isEncoded: false });
+    if (id === TRACK) tracks.push({ ...NEW_TRACK });
     else if (BLOCKS.has(id)) addBlock(content, packets);
     else if (!track) continue;
-    else if (id === TRACK_NUMBER) track.number = content.reduce((value, byte) => value * 256 + byte, 0);
+    else if (id === TRACK_NUMBER) track.number = readUnsigned(content);
+    else if (id === SAMPLING_FREQUENCY) track.rate = readFloat(content) ?? track.rate;
+    else if (id === CHANNELS) track.channels = readUnsigned(content);
+    else if (id === BIT_DEPTH) track.bits = readUnsigned(content);
     else if (id === CODEC) track.codec = content.toString('latin1').replace(/\0+$/, '');
     else if (id === CODEC_PRIVATE) track.settings = content;
     else if (id === ENCODINGS) track.isEncoded = true;
@@ -79,17 +94,27 @@ function addBlock(block: Buffer, packets: Map<number, Packets>): void {
 }
 
 /**
- * Each Vorbis packet may be a long block, half of which is new audio. A packet of any other codec except Opus, or of
- * Vorbis without valid settings, may have the maximum duration.
+ * Each Vorbis packet may be a long block, half of which is new audio. A PCM packet has any number of samples, so its
+ * bytes count. For other codecs, and without valid settings, the longer of two durations applies: that of as many
+ * packets of the maximum duration, and that of as many bytes at the minimum rate.
  */
-function calculateMilliseconds({ codec, settings, isEncoded }: Track, packets: Packets | undefined): number {
+function calculateMilliseconds(track: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
+  const { codec, settings, isEncoded } = track;
   if (codec === 'A_OPUS') return isEncoded ? packets.count * MAX_OPUS_MS : packets.milliseconds;
+  const pcmRate = codec.startsWith(PCM) && !isEncoded ? calculatePcmRate(track) : undefined;
+  if (pcmRate !== undefined) return (packets.bytes / pcmRate) * 1_000;
   const start = codec === 'A_VORBIS' ? (settings?.indexOf('\x01vorbis', 0, 'latin1') ?? -1) : -1;
   if (settings === undefined || start < 0 || settings.length < start + VORBIS_BLOCKS_AT + 1)
-    return packets.count * MAX_PACKET_MS;
+    return Math.max(packets.count * MAX_PACKET_MS, (packets.bytes / MIN_BYTES_PER_SECOND) * 1_000);
   const longBlock = 2 ** ((settings[start + VORBIS_BLOCKS_AT] as number) >> 4);
   return ((packets.count * longBlock) / 2 / Math.max(1, settings.readUInt32LE(start + VORBIS_RATE_AT))) * 1_000;
+}
+
+/** Returns the bytes per second of PCM; undefined if decoders may reject or replace the values of the track. */
+function calculatePcmRate({ rate, channels, bits }: Track): number | undefined {
+  const isUsual = rate >= 1 && rate <= MAX_PCM_RATE && channels >= 1 && channels <= 64 && bits >= 8 && bits <= 64;
+  return isUsual ? rate * channels * Math.floor(bits / 8) : undefined;
 }
 
 interface Element {
@@ -120,6 +145,16 @@ function* readElements(file: Buffer): Generator<Element> {
 }
 
 const EMPTY_BUFFER = Buffer.alloc(0);
+
+function readUnsigned(content: Buffer): number {
+  return content.reduce((value, byte) => value * 256 + byte, 0);
+}
+
+/** @returns undefined unless there are four or eight bytes */
+function readFloat(content: Buffer): number | undefined {
+  if (content.length === 4) return content.readFloatBE();
+  return content.length === 8 ? content.readDoubleBE() : undefined;
+}
 
 /** Returns the length of a variable-length integer in bytes. @returns 9 if its first byte is 0, which is invalid */
 function readVintLength(bytes: Buffer, at: number): number {
