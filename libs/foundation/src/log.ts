@@ -33,15 +33,17 @@ function getMessageAndStack(error: Error) {
   return { stack: stack?.slice(stack.indexOf('\n    at ')).trim() };
 }
 
+const OLD_CREDIT_ID =
+  /(?<!"request(?:Id)?":")\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/gi;
+
 /**
  * Redacts credentials as the last step before a line is written. The ids of the oldest accounts, random UUIDs of
- * version 4, are also their credit ids and so are credentials: only their first digits are logged. Request ids of the
- * same form are not redacted. API keys should never reach the log, but are redacted too.
+ * version 4, are also their credit ids and so are credentials: only their first digits are logged. Request ids have the
+ * same form, so the fields `request` and `requestId` are not redacted. API keys should never reach the log, but are
+ * redacted too.
  */
 export function redactCredentials(line: string): string {
-  return line
-    .replace(/(?<!"request":")\b([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/gi, '$1…')
-    .replace(/\b(sk-|Bearer )[\w.-]{8,}/g, '$1…');
+  return line.replace(OLD_CREDIT_ID, '$1…').replace(/\b(sk-|Bearer )[\w.-]{8,}/g, '$1…');
 }
 
 /**

@@ -31,15 +31,16 @@ test('an error is logged with its causes, but without unparsable or received tex
   expect(JSON.stringify(serializeError(around)).match(/"around"/g)?.length).toBeLessThan(10);
 });
 
-test('the log redacts API keys and the ids of the oldest accounts, which are credentials', () => {
+test('the log redacts API keys and the ids of the oldest accounts, which are credentials, but no request ids', () => {
   const old = '2a7a2b1d-ef14-4cdf-8e39-798bc57077fb';
   const line = JSON.stringify({
     request: old,
+    requestId: old,
     err: { stack: `of account-${old}: sk-GxagOGlgVqbHtJyay6SUha` },
     msg: old,
   });
   expect(JSON.parse(redactCredentials(line))).toEqual({
-    ...{ request: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
+    ...{ request: old, requestId: old, err: { stack: 'of account-2a7a2b1d…: sk-…' }, msg: '2a7a2b1d…' },
   });
 });
 
