@@ -34,6 +34,9 @@ export class WaitingStreamIndex {
   }
 
   reschedule({ id, at }: RescheduledStream): void {
-    void this.waitingIds?.then((ids) => (at === null ? ids.delete(id) : ids.add(id)));
+    this.waitingIds?.then(
+      (ids) => (at === null ? ids.delete(id) : ids.add(id)),
+      () => {}, // `findAffected` reports the error, and the ids are loaded again
+    );
   }
 }
