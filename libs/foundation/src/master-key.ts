@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ensureDataDirectory } from './data-directory.ts';
+import { createSecretFile } from './secret-file.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
 /**
- * Returns the keys that protect all sealed and hashed secrets; the first one is for new secrets. They come from the
- * setting, or from a file in the data directory. Empty if neither exists.
- * @throws StartError if the file is invalid, or the data directory cannot be created
+ * Returns the keys that protect all sealed and hashed secrets; the first one is for new secrets. The keys come from the
+ * setting, or from a file in the data directory. Returns none if neither exists.
+ * @throws StartError if the file is invalid, or the data directory cannot be created; any other error of reading
  */
 export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'dataDir'>): Promise<readonly Buffer[]> {
   const { masterKeys, dataDir } = settings;
@@ -27,7 +28,7 @@ export async function findMasterKeys(settings: Pick<Settings, 'masterKeys' | 'da
 /**
  * Returns the keys as `findMasterKeys` does. If there are none, it creates one in the data directory; concurrent calls
  * create only one.
- * @param assertFirst throws if secrets already exist under another key
+ * @param assertFirst throws if the installation already uses a key, which must not be replaced
  */
 export async function readOrCreateMasterKeys(
   settings: Pick<Settings, 'masterKeys' | 'dataDir'>,
@@ -37,9 +38,7 @@ export async function readOrCreateMasterKeys(
   if (existingKeys.length > 0) return existingKeys;
   await assertFirst();
   const generatedKey = randomBytes(32).toString('hex');
-  await writeFile(await resolveKeyFile(settings.dataDir), generatedKey, { mode: 0o600, flag: 'wx' }).catch((error) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+  await createSecretFile(await resolveKeyFile(settings.dataDir), generatedKey);
   return findMasterKeys(settings);
 }
 

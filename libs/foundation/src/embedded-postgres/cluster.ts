@@ -1,8 +1,9 @@
 /** Creates the password and the database cluster in the data directory. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, openSync } from 'node:fs';
-import { chown, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createSecretFile } from '../secret-file.ts';
 import { StartError } from '../start-error.ts';
 import { getDataPath, type OsUser, type PostgresBinaries, spawnAsUser } from './binaries.ts';
 
@@ -16,21 +17,10 @@ export interface PostgresCluster {
 
 /**
  * Returns the password of the server, which protects it from other users of the host: they can connect to loopback too.
- * The file is written under a temporary name and then linked, so that no process reads an incomplete password.
  */
 export async function readOrCreatePassword(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'postgres.password');
-  const draft = `${file}.${randomBytes(6).toString('hex')}`;
-  if (!existsSync(file)) {
-    await writeFile(draft, randomBytes(24).toString('hex'), { mode: 0o600 });
-    try {
-      await link(draft, file);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // otherwise another process was first
-    } finally {
-      await rm(draft);
-    }
-  }
+  if (!existsSync(file)) await createSecretFile(file, randomBytes(24).toString('hex'));
   return readFile(file, 'utf8');
 }
 
