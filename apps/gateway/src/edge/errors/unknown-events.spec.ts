@@ -1,5 +1,6 @@
 /**
- * A newer version of the service has appended an event that this version does not know. No decision is made without it.
+ * A newer version of the service has appended an event that this version does not know. No decision about its account
+ * is made without it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -45,10 +46,8 @@ test.each(['/keys', '/queries/history'])(
   async (path) => {
     const read = (account: TestAccount) => world.send('GET', path, { headers: { 'x-credit-id': account.creditId } });
     expect(await read(stopped)).toMatchObject(STOPPED);
-    expect(await read(other)).toMatchObject({
-      status: 200,
-      headers: expect.not.objectContaining({ 'x-books-behind': 'true' }),
-    });
+    const { status, headers } = await read(other);
+    expect([status, headers.get('x-books-behind')]).toEqual([200, null]);
   },
 );
 
@@ -65,7 +64,7 @@ test('responds with 503 to an unknown key while the read model may lack that key
   await store.close();
 });
 
-test('returns the balance of another account only, and reports that one stream is incomplete', async () => {
+test('returns only the balance of another account, and reports that one stream is incomplete', async () => {
   await world.sendChat(other);
   const held = async ({ creditId }: TestAccount) =>
     world.send('POST', '/credits/balance', { body: { credit_id: creditId } });
