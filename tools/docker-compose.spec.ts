@@ -1,4 +1,4 @@
-/** Checks that the installation of docker-compose.yml is secure by default. Docker itself is not run. */
+/** Checks docker-compose.yml and the files that it needs. Docker itself is not run. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';

@@ -34,13 +34,13 @@ const CORS = {
 
 /** Limit of the path that a 404 message quotes. */
 const MAX_QUOTED_PATH_CHARACTERS = 100;
-/** Maximum time for a request to arrive. It allows for the largest body over a slow connection. */
+/** Maximum time for a request to arrive. It allows for one file of the maximum size over a slow connection. */
 const REQUEST_TIMEOUT_MS = 300_000;
 
 /**
  * Starts the HTTP gateway in one Nest container, together with the modules of other roles that run in the same process.
  * These modules start before the gateway and drain after it.
- * @returns the base URLs of the API and of the audio API
+ * @returns the application, and the base URLs of the API and of the audio API
  */
 export async function openGateway(role: ProcessRole, ...extraModules: readonly Type[]) {
   const app = await createApp(role, extraModules);

@@ -107,7 +107,7 @@ describe('the snapshot of an account', () => {
     (await select('select *, state::text as text from es.snapshots where stream = $1', [clients.account.stream]))[0] ??
     {};
 
-  test('has the version of the current codec, without which it would be ignored', async () => {
+  test('has the version of the current codec, so it is not ignored', async () => {
     expect((await read()).version).toBe(`${accountCodec.version} signed 1`);
   });
 
@@ -169,7 +169,7 @@ describe('a repeated request', () => {
   const names = clients.replays.map(({ name }) => name);
   const find = (name: string) => clients.replays.find((each) => each.name === name) as Exchange;
 
-  test.each(names)('gets the stored response: %s', async (name) => {
+  test.each(names)('gets the saved response: %s', async (name) => {
     const repeated = await resendRequest(find(name), world.api);
     const expected = shown(find(name));
     const responseHeaders = Object.fromEntries(
@@ -194,7 +194,7 @@ describe('a repeated request', () => {
     expect((await resendRequest(exchange, world.api, JSON.stringify(reversed))).status).toBe(409);
   });
 
-  test('is neither stored as a further response nor sent to a provider', async () => {
+  test('adds no saved response, and is not sent to a provider', async () => {
     const keys = await select('select key from gateway.answers order by key');
     expect(keys.map(({ key }) => key).sort()).toEqual([...(await storedColumn('gateway.answers', 'key'))].sort());
     expect(tap.takeReceived()).toEqual([]);
@@ -269,7 +269,7 @@ async function readCounters(): Promise<Readonly<Record<string, number>>> {
 }
 
 describe('a video that waits for its provider', () => {
-  test('waits while another process holds the lease', async () => {
+  test('is not submitted while another process holds the lease', async () => {
     expect(tapped().length).toBe(0);
     expect(await select("select ends_at::text from public.leases where name = 'videos'")).toEqual([
       { ends_at: 'infinity' },
@@ -288,7 +288,7 @@ describe('a video that waits for its provider', () => {
     const sql = `select type from es.events where position > $1 and type = 'HoldSettled'
                     and metadata->>'actor' = 'workflow:videos'`;
     const last = await lastStoredPosition();
-    await world.waitUntil(async () => (await select(sql, [last])).length === 2); // the third model has no provider
+    await world.waitUntil(async () => (await select(sql, [last])).length === 2); // the sandbox serves only two models
   });
 
   test('has an id that is derived from its request', async () => {
@@ -299,7 +299,7 @@ describe('a video that waits for its provider', () => {
   });
 });
 
-/** The submissions that providers of videos received. */
+/** Returns the first submissions of video jobs that providers have received since the last call. */
 function tapped() {
   return tap.takeReceived().filter(isFirstSubmission);
 }
@@ -346,7 +346,7 @@ describe('stored names', () => {
   });
 });
 
-test('writes only known actors, and exactly the known metadata fields, of events', async () => {
+test('writes events with only known actors, and with exactly the known metadata fields', async () => {
   const end = await lastStoredPosition();
   const sql = `select distinct regexp_replace(metadata->>'actor', '[0-9a-f-]{24,36}$', '<id>') as actor
                  from es.events where position <= $1`;
@@ -391,7 +391,7 @@ test('starts a gateway from the snapshot, without the events before it', async (
   expect(await find()).toEqual(before);
 });
 
-test('finds data of this master key on a gateway that uses another one for new secrets', async () => {
+test('finds saved responses on a gateway that uses another master key for new secrets', async () => {
   const api = await world.addGateway({ masterKeys: [randomBytes(32).toString('hex'), clients.masterKey] });
   for (const exchange of clients.replays) {
     const { status, responseBody } = await resendRequest(exchange, api);
@@ -441,7 +441,7 @@ describe('/openapi.json', () => {
   });
 });
 
-/** Returns a line for each operation and component, with a digest of its content. */
+/** Returns a line for each operation and component, and one for the head of the document, each with a digest. */
 function describeApi(document: Record<string, unknown>): readonly string[] {
   const { paths = {}, components = {}, ...rest } = document as Record<string, Record<string, Record<string, unknown>>>;
   const { servers: _, ...head } = rest;

@@ -6,7 +6,7 @@ import { withPool } from './keys.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Prints the internal id of an account, and the losses of the last hour in which the operator absorbed any for it. */
+/** Prints the internal id of an account, and the losses and charges of its last hour with absorbed losses. */
 export async function printAccount(
   foundation: Foundation,
   idOrCreditId: string,

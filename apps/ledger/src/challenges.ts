@@ -6,8 +6,8 @@ import { type ChallengeView, READ_MODEL_CONNECTION_OPTIONS, readChallenges } fro
 type Print = (line: string) => void;
 
 /**
- * Lists the pay-per-request payments of which an amount is owed or held: those that can still be used or whose request
- * is running, and those that can no longer be used. Also lists those whose unused amount became income.
+ * Lists the pay-per-request payments of which an amount is owed or held. Those that can still be used or are in use
+ * come first. Also lists the payments whose unused amount became income.
  */
 export async function printChallenges(
   { databaseUrl, settings }: Pick<Foundation, 'databaseUrl' | 'settings'>,

@@ -9,7 +9,7 @@ import {
   TEXT_TYPE_PARSERS,
 } from '#projections';
 
-/** Number of rows fetched at once. */
+/** Maximum number of rows fetched at once. */
 const PAGE_SIZE = 5_000;
 
 type StoredDomainEvent = StoredEvent<DomainEvent>;

@@ -2,7 +2,7 @@ import { parseInstant } from '#domain';
 import { StartError } from '#foundation';
 import { START_POSITION, type StoredEvent } from '#kernel';
 
-/** Returns whether an event is included in the accounting data as of a point in time. */
+/** Returns whether an event is included in the accounting data as of a position or a booking time. */
 export type EventFilter = (event: StoredEvent) => boolean;
 
 /**

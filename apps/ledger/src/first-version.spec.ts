@@ -1,6 +1,7 @@
 /**
  * Tests with events that the first version wrote, before events had versions: three accounts with keys and top-ups, and
- * successful and failed chats, searches, Responses and embeddings. `books.json` has the read models of that version.
+ * successful and failed chats, searches, Responses and embeddings. `books.json` has sums of that version's read models:
+ * trial balance, number of journal lines, available balances and usage of keys.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -111,14 +112,14 @@ test('verify prints drift 0', async () => {
   expect(lines.at(-1)).toBe('drift 0');
 });
 
-test('the top-up workflow processes the events of the first version without causing another one', async () => {
+test('the top-up workflow processes the events of the first version without adding events', async () => {
   await applied("select position as min from es.checkpoints where reader = 'topups'");
   await world.waitUntil(async () => (await one('select count(*) from es.due where at <= now()')) === '0');
   const added = (await world.listEvents()).slice(stored.length).filter(({ type }) => type !== 'PriceListPublished');
   expect(added).toEqual([]);
 });
 
-test('a payment that lost its TopupCredited event is not credited again under the current id format', async () => {
+test('a payment without its TopupCredited event is not credited again, although credit ids have changed', async () => {
   const snapshots = new PostgresSnapshots(pool, [Buffer.alloc(32)]);
   const { accounts } = createStreams(world.foundation.store, snapshots, world.foundation.runtime);
   const facts = (await world.listEvents()) as readonly StoredEvent<DomainEvent>[];

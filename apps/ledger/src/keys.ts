@@ -6,7 +6,7 @@ import { openPool } from '#postgres';
 type Print = (line: string) => void;
 
 /**
- * Lists the fingerprints of all master keys of this installation, and the number of API keys under each that are not
+ * Lists the fingerprints of all master keys of this installation, each with the number of its API keys that are not
  * revoked.
  */
 export async function printMasterKeys({ databaseUrl }: Pick<Foundation, 'databaseUrl'>, print: Print): Promise<void> {

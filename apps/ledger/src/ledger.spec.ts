@@ -129,9 +129,9 @@ describe('verify', () => {
       lines: [
         `${facts.length} events replayed`,
         `trial balance: ${lines} lines, sum 0 USD`,
-        '3 accounts, 3 holds open, 0 of them past their expiry',
+        '3 accounts with postings, 3 holds open, 0 of them past their expiry',
         '3 challenges paid, 0.023 USD of them held or owed',
-        '6 charges computed again, 2 of them estimates',
+        '6 charges audited, 2 of them estimates',
         'balances: 3 rows compared',
         `journal: ${lines} rows compared`,
         'keys: 4 rows compared',
@@ -250,7 +250,7 @@ describe('replay', () => {
 });
 
 describe('challenges', () => {
-  test('lists owed, unclaimed and forfeited amounts with the totals of the trial balance', async () => {
+  test('lists owed, held and forfeited amounts with the totals of the trial balance', async () => {
     const { code, lines } = await ledger('challenges');
     const line = (start: RegExp) => expect.stringMatching(start);
     expect([code, lines]).toEqual([

@@ -2,7 +2,7 @@ import { type DomainEvent, toPostings } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
-/** Prints the balance of every account with postings and the trial balance, both as of a position or a booking time. */
+/** Prints the trial balance, and the balance of every account with postings, as of a position or a booking time. */
 export async function replay(
   store: EventReader,
   until: string | undefined,

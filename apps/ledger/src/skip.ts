@@ -12,7 +12,7 @@ interface SkipParams {
 /**
  * Approves skipping the event that blocks a read model, and records who approved it, when and why. The rows then lack
  * the event, so `verify` reports it until a rebuild has applied it.
- * @throws StartError if the read model is not blocked by the event at this position
+ * @throws StartError if no event at this position exists, or it does not block the read model
  */
 export async function skipBlockingEvent(
   { databaseUrl, store }: Pick<Foundation, 'databaseUrl' | 'store'>,

@@ -124,7 +124,7 @@ function formatSkip({ reader, position, type, stream, why, by, at }: SkippedEven
   return `${reader} has skipped ${eventText}: ${why} (${by ?? 'automatically, because the build at that time could not read it'}, ${at.toISOString()})`;
 }
 
-/** Describes read models that still lag after the timeout. A running projector needs a moment for the latest events. */
+/** Gives a running projector time for the latest events, then describes the read models that still lag. */
 async function describeLaggingProjections(
   comparisons: readonly ReadModelComparison[],
   last: bigint,

@@ -141,7 +141,7 @@ describe('printWallets', () => {
     ]);
   });
 
-  test('prints unscaled units for a coin that was removed from the data files', async () => {
+  test('prints unscaled units for a coin that was removed from the catalogue', async () => {
     const doge = await report([received(paid('doge', 'DOGE', 'btcpay', 'd', '700'), '7')]);
     expect(doge.slice(2, 4)).toEqual([
       ['btcpay', 'DOGE units'],

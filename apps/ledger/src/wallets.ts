@@ -12,8 +12,9 @@ import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type 
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
 
 /**
- * Prints the amount that each payment backend should hold in each coin. Also prints by payment method the gains and
- * losses from exchange rates and the fees, in USD. All are computed from events up to a position or a booking time.
+ * Prints the amount that each payment backend should hold in each coin. Also prints for each payment method, in USD,
+ * its fees and its gains and losses from exchange rates. All are computed from events up to a position or a booking
+ * time.
  */
 export async function printWallets(
   { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },
@@ -37,7 +38,7 @@ export async function printWallets(
   for (const line of [...coinBalances.formatLines(coins), ...methods.formatLines()]) print(line);
 }
 
-/** Changes of a payment backend's balance in one coin, in its smallest unit. Reversals and fees are negative. */
+/** Changes of a payment backend's balance in one coin, in the coin's smallest unit. Reversals and fees are negative. */
 interface Wallet {
   readonly backend: string;
   readonly coin: Coin;
@@ -80,7 +81,10 @@ class CoinBalances {
   }
 }
 
-/** Returns the headings of the amounts: in coins and in the unit in which wallets count, or one for an unknown coin. */
+/**
+ * Returns the headings of the two columns: the amount in coins, and in the unit of the coin's wallets. An unknown coin
+ * has only one column, in its smallest unit.
+ */
 function getUnitNames(coin: Coin, terms: CoinTerms | undefined): readonly string[] {
   return terms ? [coin, terms.unit?.name ?? 'units'] : [`${coin} units`];
 }

@@ -124,7 +124,7 @@ test('a restored installation has the balance, API key and saved response of an 
   await restored.close();
 });
 
-test('caches that are newer than externally restored events are dropped at the next start', async () => {
+test('read models and snapshots that are newer than the restored events are deleted at the next start', async () => {
   const root = new pg.Client({ connectionString: target.superuserUrl });
   await root.connect();
   const last = saved.tables.find(({ name }) => name === 'es.events')?.rows ?? 0;

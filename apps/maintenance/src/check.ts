@@ -9,7 +9,7 @@ import { type Manifest, readManifest, type SavedTable } from './manifest.ts';
 
 /**
  * Reads a backup completely. Checks that the file of every table is unchanged and has the expected number of rows. Also
- * checks that the positions of events increase, and that the revisions of every stream start at 0 and have no gaps.
+ * checks that the positions of events increase. The revisions of every stream must start at 0 and have no gaps.
  * @throws StartError for the first problem
  */
 export async function checkBackup(directory: string): Promise<Manifest> {

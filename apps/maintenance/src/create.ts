@@ -17,8 +17,8 @@ const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 
 /**
- * Saves the data that cannot be rebuilt, as a consistent snapshot of each database, but not events in EventStoreDB. The
- * service may run. The directory gets its final name after all data is on the disk.
+ * Saves the data that cannot be rebuilt, except events in EventStoreDB. The tables of a database are saved as of one
+ * moment. Roles may be running. The directory gets its final name after all data is on the disk.
  * @throws StartError if the directory exists
  */
 export async function createBackup(

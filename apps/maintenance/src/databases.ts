@@ -1,7 +1,7 @@
 import { abuseLimitMigrations, contentMigrations } from '#connectors';
 import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#foundation';
 
-/** A configured database with its migrations and the tables that a backup includes. */
+/** A database of the installation, with its migrations and the tables that a backup includes. */
 export interface Database {
   readonly url: string;
   readonly migrations: readonly Migration[];
@@ -36,7 +36,7 @@ export const BACKUP_TABLES = [...EVENT_TABLES, ...CONTENT_TABLES];
 /** No timeouts: copying a large table takes long, and writing to a slow disk may leave the transaction idle. */
 export const BACKUP_CONNECTION_OPTIONS = { queryTimeoutMs: null, idleTransactionTimeoutMs: null } as const;
 
-/** Runs `work` with the configured databases. Starts the embedded one for that time, if no other is configured. */
+/** Runs `work` with the databases. Starts the embedded PostgreSQL for that time if no main database is configured. */
 export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {
   const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
   try {

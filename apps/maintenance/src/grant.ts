@@ -38,7 +38,7 @@ async function grantWhenAvailable(address: string, password: string): Promise<vo
   }
 }
 
-/** Formats an error as a sentence, which names EventStoreDB unless a setting is invalid. */
+/** Formats an error for the user. The text names EventStoreDB, unless a setting is invalid. */
 function formatError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof SettingError) return error.message;

@@ -32,7 +32,7 @@ export function createManifest(content: Omit<Manifest, 'format'>): Manifest {
   return { format: MANIFEST_FORMAT, ...content };
 }
 
-/** @throws StartError if the manifest is missing, invalid, or has another format */
+/** @throws StartError if the manifest is missing, is not JSON, or has another format or an invalid table */
 export async function readManifest(directory: string): Promise<Manifest> {
   const file = path.join(directory, MANIFEST_FILE);
   const text = await readFile(file, 'utf8').catch(() => {

@@ -7,8 +7,8 @@ import type { FastifyRequest } from 'fastify';
 import { ProxyError } from './proxy-error.ts';
 
 /**
- * Values of `Sec-Fetch-Site` for requests that no other page caused. Programs do not send the header. Browsers send
- * `none` for a URL that the user entered, and `same-origin` for the proxy's own page.
+ * Values of `Sec-Fetch-Site` for requests that no page except the proxy's own caused. Programs do not send the header.
+ * Browsers send `none` for a URL that the user entered, and `same-origin` for the proxy's own page.
  */
 const NON_PAGE_FETCH_SITES: readonly unknown[] = [undefined, 'none', 'same-origin'];
 const JSON_TYPE = /^application\/json\s*(;|$)/i;

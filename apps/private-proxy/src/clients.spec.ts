@@ -128,7 +128,7 @@ describe('@anthropic-ai/sdk', () => {
     expect(second.content).toMatchObject([{ type: 'text', text: expect.stringMatching(/^every coin/) }]);
   });
 
-  test('accepts Claude Code’s cache marks, effort, context_management and token limit above the maximum', async () => {
+  test('can send Claude Code’s cache marks, effort, context_management and token limit above the maximum', async () => {
     const mark = { cache_control: { type: 'ephemeral' as const } };
     const stream = anthropic.beta.messages.stream({
       ...asked(''),

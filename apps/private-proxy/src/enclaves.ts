@@ -10,8 +10,8 @@ import { PRIVATE_MODEL_PREFIX } from './gateway-client.ts';
 import { ProxyError } from './proxy-error.ts';
 
 /**
- * How long an attested key is used without another check. Releases can be withdrawn, and firmware can turn out to be
- * unsafe.
+ * How long an attested key is used without another check. The certificates that authenticate the key may expire in the
+ * meantime.
  */
 const ATTESTATION_TTL_MS = 60 * 60_000;
 /** Callers choose the model names, so the cache is limited. */
@@ -43,10 +43,10 @@ export class Enclaves {
   ) {}
 
   /**
-   * Returns the enclave of a model, attested within the last hour.
+   * Returns the enclave of a model, verified within the last hour.
    * @param model without the prefix
    * @param excludedEnclave a cached enclave whose key has changed, which must not be returned again
-   * @throws ProxyError 502 if the enclave is not attested; with the gateway's status if the gateway rejects the request
+   * @throws ProxyError 502 if the enclave is not attested, or an error of `GatewayClient.fetchBundle`
    */
   async getEnclave(model: string, excludedEnclave?: VerifiedEnclave): Promise<VerifiedEnclave> {
     const { enclave, at } = this.states.get(model) ?? { at: 0 };
@@ -98,8 +98,8 @@ export class Enclaves {
 
   /**
    * Attests the enclaves of listed models, at most MAX_CACHED_ENCLAVES, that are not attested or whose attestation is
-   * too old. A call within ATTEST_ALL_INTERVAL_MS returns the earlier run. Never rejects. `getState` has
-   * the failures, except those to list the models and 404s of the gateway.
+   * too old. A call within ATTEST_ALL_INTERVAL_MS after the start of a run returns that run. Never rejects. `getState`
+   * has the failures, except 404s of the gateway and a failure to list the models.
    */
   attestAll(): Promise<void> {
     if (!this.attestationRun || !isFresh(this.attestationRun.at, ATTEST_ALL_INTERVAL_MS)) {
@@ -147,7 +147,7 @@ export class Enclaves {
     try {
       return await this.gateway.fetchBundle(model, isRefresh);
     } catch (error) {
-      // Callers can request any name, so a model that does not exist has no state.
+      // Callers can request any name, so a model that does not exist gets no state.
       if (!(error instanceof ProxyError && error.status === 404)) {
         this.saveState(model, { reason: 'the gateway did not return its evidence', at: Date.now() });
       }

@@ -47,7 +47,7 @@ describe('a request body', () => {
     expect(() => parseJsonBody(asked(body))).toThrow('The body has too many of the characters {, [ and :');
   });
 
-  test('is rejected if its serialised numbers exceed the limit', async () => {
+  test('is rejected if its serialised numbers exceed the size limit', async () => {
     const served = exchangesWith({}).serve(
       asked(`{"x":[${'1e20,'.repeat(1_500_000)}1]}`),
       {} as FastifyReply,

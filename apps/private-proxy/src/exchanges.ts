@@ -23,8 +23,8 @@ export interface TranslatedExchange {
   /** Whether the caller requested a stream. */
   readonly isStreaming: boolean;
   /**
-   * The body that is encrypted. It always requests a stream: the gateway extends the hold of a stream while it is
-   * generated, but would hold the maximum price of a non-streaming response at once.
+   * The body that is encrypted. It always requests a stream, because the gateway extends the hold while a stream is
+   * generated. For other responses, the gateway holds the maximum price at once.
    */
   readonly chat: JsonObject;
   /** Returns the non-streaming response as JSON. */

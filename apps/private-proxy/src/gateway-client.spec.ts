@@ -17,7 +17,7 @@ afterAll(async () => {
   server.close();
 });
 
-test('reports an interrupted list or attestation bundle as an error of the gateway', async () => {
+test('reports an interrupted model list or attestation bundle as an error of the gateway', async () => {
   answer = (response) => {
     response.writeHead(200, { 'content-length': 1_000 }).write('{"data":[');
     setTimeout(() => response.destroy(), 20);

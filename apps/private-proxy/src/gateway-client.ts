@@ -17,7 +17,7 @@ const MAX_BUNDLE_BYTES = 1024 * 1024;
 const MAX_HISTORY_BYTES = 256 * 1024;
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** For all requests except chats. */
+/** For all requests except chats and the history. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** A model may reason for a long time before its first token, and an enclave may pause between two tokens. */
 const CHAT_TIMEOUT_MS = 15 * 60_000;
@@ -95,7 +95,7 @@ export class GatewayClient {
   /**
    * Fetches the attestation bundle of a model's enclave.
    * @param model without the prefix
-   * @param isRefresh bypasses the gateway's cache, which may be half a minute old
+   * @param isRefresh requests a bundle that is at most a second old, instead of 30 seconds
    * @throws ProxyError
    */
   async fetchBundle(model: string, isRefresh: boolean): Promise<unknown> {
@@ -105,7 +105,8 @@ export class GatewayClient {
 
   /**
    * Returns the error code of a request from the gateway's history.
-   * @returns undefined if the newest entries have no error code for it, or cannot be loaded in time
+   * @returns null if the request has not failed; undefined if the newest entries do not include it, or cannot be loaded
+   *   in time
    */
   async findErrorCode(requestId: string, signal: AbortSignal): Promise<unknown> {
     try {
@@ -120,14 +121,14 @@ export class GatewayClient {
     }
   }
 
-  /** @param model without the prefix @throws ProxyError if the gateway cannot be reached */
+  /** @param model without the prefix @throws ProxyError if no response arrives */
   sendChat(model: string, { encapsulatedKey, frames }: SealedRequest, signal: AbortSignal): Promise<GatewayResponse> {
     return this.send('/private/v1/chat/completions', {
       method: 'POST',
       headers: {
         ...this.authHeaders,
         'content-type': 'application/json',
-        // The gateway extends the hold of a stream as it grows. For anything else it holds the maximum price at once.
+        // The gateway extends the hold while a stream is generated. Otherwise it holds the maximum price at once.
         accept: 'text/event-stream',
         [ENCAPSULATED_KEY_HEADER]: encapsulatedKey,
         'x-private-model': PRIVATE_MODEL_PREFIX + model,
@@ -287,7 +288,7 @@ function toSingleValue(header: string | string[] | undefined): string | undefine
   return typeof header === 'string' ? header : undefined;
 }
 
-/** Returns the code of a network error, without its message, which could name hosts; empty if there is none. */
+/** Returns the code of a network error, or an empty text. The message is not used, because it could name hosts. */
 function getErrorCode(error: unknown): string {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : '';

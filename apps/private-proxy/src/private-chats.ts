@@ -106,7 +106,7 @@ async function confirmKeyProblem(reply: GatewayResponse): Promise<boolean> {
   });
 }
 
-/** Converts an error that the enclave encrypted. It may quote the request, so the log gets only `ENCLAVE_ERROR`. */
+/** Converts an error that the enclave encrypted. Its code may quote the request, so the log gets `ENCLAVE_ERROR`. */
 async function toEnclaveError(
   { status, requestId }: GatewayResponse,
   plaintext: AsyncIterable<Uint8Array>,

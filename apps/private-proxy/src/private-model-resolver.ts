@@ -1,4 +1,4 @@
-/** Resolves the private model that a request names. */
+/** Resolves the model name of a request to a private model. */
 import type { Enclaves } from './enclaves.ts';
 import { MODEL_ID_PATTERN, PRIVATE_MODEL_PREFIX } from './gateway-client.ts';
 import { ProxyError } from './proxy-error.ts';
@@ -32,7 +32,7 @@ export class PrivateModelResolver {
    * A name with the prefix is used as it is. Any other name means the private model of that name if there is one, else
    * the default model. If there is neither a name nor a default model, the only private model is used.
    * @returns the id without the prefix
-   * @throws ProxyError 400 or 404 if there is no such model, or an error of `Enclaves.listModels`
+   * @throws ProxyError 400 or 404 if the name is invalid or no model is found, or an error of `Enclaves.listModels`
    */
   private async resolveId(requested: unknown): Promise<string> {
     if (requested !== undefined && requested !== null && typeof requested !== 'string') {

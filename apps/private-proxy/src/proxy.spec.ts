@@ -325,7 +325,7 @@ describe('a response of the gateway', () => {
       (response: ServerResponse) => response.socket?.destroy(),
       /closed the connection; the request may have been served/,
     ],
-  ])('with status 503 allows a retry, unlike %s: the request may have been served', async (_, refuse, message) => {
+  ])('with status 503 allows a retry; %s does not: the request may have been served', async (_, refuse, message) => {
     gateway.reject = refuse;
     const { headers, body } = await post('/v1/chat/completions', CHAT);
     expect(headers.get('x-should-retry')).toBe('false');

@@ -43,7 +43,7 @@ export interface RunningProxy {
   close(): Promise<void>;
 }
 
-/** @throws StartError if the proxy cannot listen on its port */
+/** @throws StartError if the port is in use or not permitted */
 export async function startProxy(
   settings: ProxySettings,
   verifier: AttestationVerifier,

@@ -38,7 +38,7 @@ export const PROXY_SETTINGS = {
       text(
         'PRIVATE_MODEL',
         '',
-        'Private model for requests that name another model, such as claude-…; unset: such requests are rejected',
+        'Private model for model names that are not private, such as claude-…; unset: such names are rejected',
       ),
     ),
   ),
@@ -123,7 +123,7 @@ function toBooleanSetting(setting: Setting<string>): Setting<boolean> {
   return { ...setting, read: (env) => setting.read(env) === '1' };
 }
 
-/** Many programs read DEBUG, each with its own values, so any value enables it, except 0, false and an empty one. */
+/** Many programs read DEBUG, each with its own values. So any value except 0, false and an empty one enables it. */
 function createDebugSetting(variable: string, meaning: string): Setting<boolean> {
   return {
     variable,

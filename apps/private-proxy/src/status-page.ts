@@ -31,7 +31,7 @@ interface StatusPageSettings {
   readonly allowUnattested: boolean;
 }
 
-/** Attests the enclaves first, so that the page shows their current state. */
+/** Waits for `attestAll`, so that the page shows a recent state of the enclaves. */
 export async function renderStatusPage(
   enclaves: Enclaves,
   { gateway, defaultModel, allowUnattested }: StatusPageSettings,

@@ -1,4 +1,4 @@
-/** Tests how many events a process with all read models and sagas reads from EventStoreDB. */
+/** Tests how many events a process with all projections and workflows reads from EventStoreDB. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ProjectionProgress, projections } from '#projections';
@@ -30,7 +30,7 @@ async function shown(): Promise<void> {
   await double.waitUntil(({ open }) => open === 0);
 }
 
-test('all read models and sagas of a process together read one entry per event, without a subscription', async () => {
+test('all projections and workflows of a process together read each event once, without a subscription', async () => {
   const accounts = await Promise.all(Array.from({ length: CUSTOMERS }, () => world.createAccount(1)));
   await shown();
   const before = { facts: (await world.listEvents()).length, ...double.stats };

@@ -14,7 +14,7 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
 
   constructor(
     private readonly foundation: Foundation,
-    @Inject(pg.Pool) private readonly pool: pg.Pool, // tsc emits no run-time type for it
+    @Inject(pg.Pool) private readonly pool: pg.Pool, // tsc emits no run-time type for this class
     private readonly readiness: Readiness,
     private readonly lag: ProjectorLag,
   ) {}
@@ -26,9 +26,9 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   /**
-   * Registers an optional readiness check that reports the position of each projection that is not blocked. The lag is
-   * that of the slowest projection, even a blocked one: the time since this process recorded an append that the
-   * projection has not applied. Appends of other processes are recorded only at checks.
+   * Registers an optional readiness check. Positions are those of projections that are not blocked. The lag is that of
+   * the slowest projection, even a blocked one: the time since this process recorded an append that the projection has
+   * not applied. Appends of other processes are recorded only at checks.
    */
   private registerReadinessCheck(leaseStatus: LeaseStatus): void {
     const { store, settings } = this.foundation;

@@ -2,7 +2,7 @@ import { createLog, issueFencingToken, openFoundation, readSettings, StartError 
 import { projections, rebuild } from '#projections';
 import { PROJECTOR_LEASE } from './projector.ts';
 
-/** `npm run rebuild -- <name|all>`: rebuilds read models from all events. The service may run. */
+/** `npm run rebuild -- <name|all>`: rebuilds read models from all events. Roles may be running. */
 async function main(requested: string | undefined): Promise<void> {
   const names = projections.map(({ name }) => name);
   const chosen = projections.filter(({ name }) => requested === 'all' || requested === name);

@@ -37,7 +37,7 @@ import {
   VideoSagaDependencies,
 } from './sagas.ts';
 
-/** A workflow whose next step has been due for longer is overloaded or does not run. */
+/** If a step of a workflow has been due for this long, the workflow is overloaded or does not run. */
 const MAX_OVERDUE_MS = 60_000;
 
 /** Runs workflows and sweeps, which react to events and to the time. */

@@ -88,7 +88,7 @@ export class SagaDependencies {
   ) {}
 }
 
-/** Starts all workflows and sweeps. Each has its own lease, so that only one process runs it at a time. */
+/** Starts the workflows and sweeps. Each has its own lease, so that only one process runs it at a time. */
 export async function startSagas(
   dependencies: SagaDependencies,
   files: FileStore,

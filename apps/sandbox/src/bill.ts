@@ -6,8 +6,8 @@ import type { SandboxModel } from './provider/model.ts';
 import type { Routes } from './router.ts';
 
 /**
- * At least this many of the last lines are retained, at most twice as many. Older lines stay in the total. A line takes
- * about 400 bytes.
+ * At least this many of the last lines are retained, at most twice as many. Removed lines stay in the total. A line
+ * takes about 400 bytes.
  */
 const MIN_RETAINED_LINES = 500_000;
 const LINES_PER_PAGE = 1_000;
@@ -67,8 +67,8 @@ export class SandboxBill {
   }
 
   /**
-   * Charges for several units in one line, such as classes of tokens. The cost of each is rounded up to an
-   * integer of pico-USD.
+   * Charges for several kinds of units, such as classes of tokens, in one line. The cost of each kind is rounded up to
+   * an integer of pico-USD.
    */
   chargeParts(id: string, model: string, priced: readonly PricedUnits[], fault: Fault | undefined): void {
     const cost = priced.reduce((sum, { price, quantity, per }) => {

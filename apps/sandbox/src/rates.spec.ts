@@ -108,7 +108,7 @@ describe('exchange rates', () => {
     [{ kraken: { BTC: { delay_ms: -1 } } }],
     [{ kraken: { BTC: { nonsense: 1 } } }],
     [[]],
-  ])('are not changed by %j', async (body) => {
+  ])('are not changed by the invalid request %j', async (body) => {
     expect((await put(body)).status).toBe(400);
     expect(await (await get('/rates')).json()).toEqual(AT_FIRST);
   });

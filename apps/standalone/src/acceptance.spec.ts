@@ -31,8 +31,9 @@ const MODELS = [GPT, CLAUDE, OPEN];
 const EMBEDDER = 'openai/text-embedding-3-small';
 const UNKNOWN = 'openai/no-such-model';
 const DIMENSIONS = 1_536;
-/** The first three words of the sandbox's text, and the prompt that requests them. */
+/** The first three words of the sandbox's text. */
 const SAID = 'every coin that';
+/** The prompt that requests these words. */
 const ASKING = '[[sandbox tokens=3]]';
 /** A prompt for which the sandbox calls the first tool. */
 const CALLING = 'How is the weather? [[sandbox tool=any]]';
@@ -439,7 +440,7 @@ describe('after all requests', () => {
     return total(lines) - total(others);
   }
 
-  test("the sum of the charges' costs is equal to the providers' bill", async () => {
+  test("the costs of all charges equal the providers' bill, and the prices equal the money spent", async () => {
     const embedded = await startEmbeddedPostgres(dataDir);
     const database = new pg.Client({ connectionString: embedded.url });
     await database.connect();
@@ -470,7 +471,7 @@ describe('after all requests', () => {
       );
     });
     expect(output.trimEnd().split('\n')).toEqual(
-      expect.arrayContaining(['drift 0', expect.stringMatching(/charges computed again, 0 of them estimates$/)]),
+      expect.arrayContaining(['drift 0', expect.stringMatching(/charges audited, 0 of them estimates$/)]),
     );
   });
 });

@@ -10,7 +10,7 @@ import { formatWelcome } from './welcome.ts';
 
 const readStandaloneSettings = (env: NodeJS.ProcessEnv) => readSettings(env, readProviders, listUnsafeSettings);
 
-/** Runs all roles and the sandbox in one process with one event store, as `npm start` does. */
+/** Runs all roles and the sandbox in one process with one event store. `npm start` runs this file. */
 await runProcess('standalone', readStandaloneSettings, async (settings, log, resources) => {
   const sandbox = await startSandbox({ port: settings.sandboxPort, log });
   resources.defer(() => sandbox.close());

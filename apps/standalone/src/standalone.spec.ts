@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Runs the built program on free ports and without a drain delay. Other settings have their defaults, unless given. */
+/** Runs the built program on free ports, with `dataDir` and no drain delay; `settings` take precedence. */
 class Program {
   private readonly child: ChildProcessByStdio<null, Readable, Readable>;
   private output = '';
@@ -232,7 +232,7 @@ describe('the program that `npm start` runs', () => {
     expect(await postmaster()).toBeUndefined();
   });
 
-  test('has its balance and all completed requests after a restart', async () => {
+  test('has the balance and all completed requests of the account after a restart', async () => {
     program = await new Program().ready();
     await expectNothingLost();
     expect(await history()).toHaveLength(3);
@@ -319,7 +319,7 @@ describe('the program that `npm start` runs', () => {
     expect(await program.ended).toBe(0);
     const { code, lines } = await verify();
     expect([code, lines.at(-1)]).toEqual([0, 'drift 0']);
-    expect(lines).toContainEqual(expect.stringMatching(/charges computed again, 1 of them estimates$/));
+    expect(lines).toContainEqual(expect.stringMatching(/charges audited, 1 of them estimates$/));
   });
 
   test('shuts down gracefully if npm receives two signals', async () => {

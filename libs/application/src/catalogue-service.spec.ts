@@ -37,8 +37,8 @@ const costOf = (catalogue: Catalogue | undefined) => {
 };
 
 /**
- * Returns the service of a process that started with the first catalogue and replaced it with the others, and the price
- * lists that it read.
+ * Returns the service of a process that started with the first catalogue and replaced it with the others, and the
+ * versions of the price lists that were read.
  */
 async function replaced(first: Catalogue, ...others: readonly Catalogue[]) {
   const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };

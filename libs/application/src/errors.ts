@@ -1,4 +1,4 @@
-/** Expected failures of external systems and of requests; each has an HTTP status at the edge. */
+/** Expected failures of external systems and of requests. The gateway maps each to an HTTP status. */
 import type { Usage } from '#domain';
 import { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
 
@@ -18,7 +18,7 @@ export type FailureCode =
   | 'upstream_error'
   /** The response was generated, but it is longer than the gateway reads. */
   | 'answer_too_long'
-  /** The provider could not be reached, or closed the connection before its response. */
+  /** The provider could not be reached, did not respond, or is overloaded. */
   | 'upstream_unavailable'
   /** The client disconnected, and the response was not read to its end. */
   | 'client_disconnected'
@@ -51,8 +51,8 @@ type FailureDetails = Partial<
 >;
 
 /**
- * A provider or a payment backend failed. `message` is always our own text of at most 500 characters; events and logs
- * contain it. The provider's own text is only in `upstreamMessage`, which is for the caller.
+ * An external system failed, or a response ended early. `message` is our own text of at most 500 characters; events and
+ * logs contain it. The provider's own text is only in `upstreamMessage`, which is for the caller.
  */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';

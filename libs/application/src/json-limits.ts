@@ -5,9 +5,8 @@ export const MAX_JSON_PARTS = 600_000;
 const COSTLY_CHARACTERS = ['{', '[', ':'];
 
 /**
- * Whether JSON is cheap enough to parse. With more objects, lists and fields it would take seconds, and many times the
- * memory of the text. Characters inside strings are counted too; a string with that many is longer than any model
- * reads.
+ * Whether JSON is cheap enough to parse. With more parts than the maximum, parsing would take seconds, and many times
+ * the memory of the text. Characters inside strings are counted too: only very long texts have that many.
  */
 export function isWithinJsonLimits(json: string): boolean {
   if (json.length <= MAX_JSON_PARTS) return true;

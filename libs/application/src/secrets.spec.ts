@@ -32,7 +32,7 @@ test('uses the first key for new secrets, and cannot open secrets of a removed k
   expect(narrowed.hashWithAllKeys('old')).not.toContain(before.hash('old'));
 });
 
-test('accepts links and tokens that were issued under any key in the key ring', () => {
+test('accepts links and tokens of any key in the key ring, but no links of a removed key', () => {
   const path = '/v1/media/gen_1/0';
   const clock = new SystemClock();
   const terms = { id: 'A'.repeat(43), paymentHash: '0b'.repeat(32), request: 'r', usableUntil: 1_900_000_000_000 };

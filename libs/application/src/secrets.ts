@@ -36,8 +36,8 @@ function deriveRingKey(masterKey: Buffer): RingKey {
 
 /**
  * Generates API keys, hashes secrets so that they can be looked up, and seals them so that only this installation can
- * open them. A key ring allows an operator to replace the master key at runtime. New secrets are sealed, signed and
- * hashed with the first key; secrets of every key in the ring can be opened and found.
+ * open them. A key ring allows an operator to replace the master key while the service runs. The first key seals and
+ * hashes new secrets; secrets of every key in the ring can be opened and found.
  */
 export class Secrets {
   private readonly keyRing: readonly [RingKey, ...RingKey[]];
@@ -58,8 +58,8 @@ export class Secrets {
   }
 
   /**
-   * Derives the key of a purpose from the first master key. What was created with this key must be verified with all
-   * `derivePurposeKeys`.
+   * Derives the key of a purpose from the first master key. What was created with this key must be verified with each
+   * of the `derivePurposeKeys`.
    */
   derivePurposeKey(purpose: string, bytes = 32): Buffer {
     return deriveKey(this.keyRing[0].masterKey, purpose, bytes);
@@ -75,8 +75,8 @@ export class Secrets {
   }
 
   /**
-   * Returns a keyed hash. It is only compared with hashes of the same kind, so a key prefix is as good as an HMAC, at a
-   * fifth of its cost.
+   * Returns a hash of the key and the secret, at a fifth of the cost of an HMAC. Such hashes are only compared with
+   * each other, so an HMAC would protect no better.
    */
   hash(secret: string): string {
     return hashWithKey(secret, this.keyRing[0]);
@@ -106,7 +106,7 @@ export class Secrets {
     return unseal(Buffer.from(box, 'base64'), match).toString();
   }
 
-  /** Seals bytes that are too large to store as text. */
+  /** Seals bytes. The result does not name its key, so `openBytes` tries each one. */
   sealBytes(bytes: Buffer): Buffer {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.keyRing[0].sealKey, nonce);

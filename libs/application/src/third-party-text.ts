@@ -5,7 +5,7 @@
 
 /** Maximum length of third-party text in responses and events. */
 const MAX_TEXT_LENGTH = 500;
-/** Maximum length of the input. It exceeds the output, so that truncation does not leave half of a secret. */
+/** Maximum length of the input. It far exceeds the output, so a secret that is cut off here is rarely in the output. */
 const MAX_READ = 8 * MAX_TEXT_LENGTH;
 const MASK = '…';
 

@@ -26,9 +26,8 @@ export function countMaxTextTokens(text: string): number {
 }
 
 /**
- * Splits a text into the parts in which it is counted. Each part ends where a word or a number ends, since no token
- * continues there. Only a run longer than a part in which no word or number ends is split elsewhere, which can add
- * tokens.
+ * Splits a text into the parts in which it is counted. A part ends where a word or a number ends, since no token
+ * continues there. A part without such a place is split at the maximum length, which can add tokens.
  */
 export function* splitForTokenizer(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
@@ -55,7 +54,8 @@ function findPartEnd(text: string, start: number): number {
 }
 
 /**
- * Whether a token can end here: tokenizers split a text into words, numbers and the rest before they search for tokens.
+ * Whether every token ends here: tokenizers split a text into words, numbers and the rest before they search for
+ * tokens.
  */
 export function isTokenBoundary(text: string, at: number): boolean {
   const before = text[at - 1] ?? '';

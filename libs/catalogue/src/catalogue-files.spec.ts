@@ -311,7 +311,7 @@ describe('a mistake is reported with its file, line and field', () => {
     expect(await complaint({ 'private.json': PRIVATE.replace(field, mistake) })).toBe(`private.json:${sentence}`);
   });
 
-  test('if an enclave has two models or a public one, or a private one has two enclaves or is a variant', async () => {
+  test('if a private model shares an enclave, has two or is a variant, or if a public model has one', async () => {
     const other = (model: string, enclave: string) =>
       PRIVATE.replaceAll('"private/', `"private/${model}-`).replace('"/chat"', `"${enclave}"`);
     const both = (enclave: string) => complaint({ 'a.json': other('a', '/chat'), 'private.json': other('b', enclave) });
@@ -449,7 +449,7 @@ describe('the list of providers', () => {
     );
   });
 
-  test('falls back to the shipped file if a directory has none', async () => {
+  test('is that of the shipped catalogue if a directory has none', async () => {
     await complaint({ 'models.json': CHAT });
     expect(readProviders(directory)).toEqual(readProviders());
     expect(await complaintAbout(vendor)).toBe('none');

@@ -1,4 +1,4 @@
-/** Reads the catalogue from the data files of one directory, which an operator can edit while the service runs. */
+/** Reads the catalogue from a directory of data files, which an operator can edit while the service runs. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { PaymentTerms } from '#domain';

@@ -58,7 +58,7 @@ function changed(field: string, value: unknown): object {
 }
 
 describe('a data file', () => {
-  test('is converted to prices in pico-USD that include the margin, and to the creditor', async () => {
+  test('results in tariffs with the creditor, costs in pico-USD, and prices that include the margin', async () => {
     const { priceList, models } = (await reading([good()]))();
     expect(priceList.lines).toEqual([
       {
@@ -142,15 +142,15 @@ describe('a data file is rejected if it has', () => {
     ['an unknown variant', [changed('variants', { thinking: 'lost' })], 'names "lost", which is not a chat model'],
     ['an unknown fee', [changed('endpoints.0.searchFee', 'any')], 'names the fee "any", which does not exist'],
     ['an unknown list', [changed('endpoints.0.parameters', 'many')], 'names the list "many", which does not exist'],
-  ])('%s, which is only found across entries', async (_, content, message) => {
+  ])('%s, which a check of single entries does not find', async (_, content, message) => {
     expect(await reading(content)).toThrow(message);
   });
 
   const price = 'endpoints.0.usdPerMillionTokens.input';
   test.each<[string, string, unknown]>([
     ['a negative price', price, '-0.25'],
-    ['a price that is a number', price, 0.25],
-    ['a price that is not a number', price, 'free'],
+    ['a price that is a JSON number', price, 0.25],
+    ['a price that is a word', price, 'free'],
     ['a price with a unit', price, '$0.25'],
     ['a price with a comma', price, '0,25'],
     ['a price finer than a pico-USD', price, '0.0000000000001'],
@@ -164,7 +164,7 @@ describe('a data file is rejected if it has', () => {
     ['a margin of 0', 'endpoints.0.margin', '0'],
     ['a negative margin', 'endpoints.0.margin', '-1'],
     ['a margin with too many decimals', 'endpoints.0.margin', '1.05555'],
-    ['a margin that is a number', 'endpoints.0.margin', 1.055],
+    ['a margin that is a JSON number', 'endpoints.0.margin', 1.055],
     ['no upstream', 'endpoints.0.upstream', ''],
     ['no upstream model', 'endpoints.0.model', undefined],
     ['an unknown quantization', 'endpoints.0.quantization', 'int5'],
@@ -314,7 +314,7 @@ describe('a catalogue with an earlier price list', () => {
     expect(both.dataEndpoints.length).toBe(here.dataEndpoints.length);
   });
 
-  test('counts results only if the list has a cost for them', () => {
+  test('counts results only if the list has a cost for them, and excludes a lookup that cannot count them', () => {
     const byLookup = (line: PriceListLine): PriceListLine =>
       line.of === 'professionals/people-search'
         ? { ...line, prices: [{ unit: 'lookup', per: 1, cost: '1', price: '2' }] }

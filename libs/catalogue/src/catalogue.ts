@@ -33,7 +33,7 @@ export interface Endpoint
 }
 
 interface BaseModel {
-  /** Reasons why endpoints of the data files are not available here, by slug. */
+  /** Reasons why endpoints of the data files cannot be called, by slug. */
   readonly excludedEndpoints?: Readonly<Record<string, string>>;
   /** Unix seconds. */
   readonly created: number;

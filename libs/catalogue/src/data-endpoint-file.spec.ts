@@ -89,12 +89,12 @@ describe('the shipped lookups', () => {
     expect(rows.sort()).toEqual(listed.map(([method, ...name]) => [method, ...name.slice(0, 2)].join(' ')).sort());
   });
 
-  test.each(listed.filter(([, , , base]) => base !== undefined))('sell %s %s %s for %s plus the margin', (...row) => {
+  test.each(listed.filter(([, , , base]) => base !== undefined))('have %s %s %s for %s plus the margin', (...row) => {
     const [, provider, action, base] = row;
     expect(Number(formatUsd(amounts(find(provider, action)).price))).toBeCloseTo(Number(base) * 1.15, 9);
   });
 
-  test('have a maximum cost that does not exceed their price', () => {
+  test('have a maximum price above 0 that covers their maximum cost', () => {
     const dear = dataEndpoints.filter((each) => amounts(each).cost > amounts(each).price || amounts(each).price === 0n);
     expect(dear.map(named)).toEqual([]);
   });
@@ -179,12 +179,12 @@ describe('the shipped lookups', () => {
     ['https://ｘ.com/', false],
     ['https://x.\tcom/', false],
     ['ftp://example.com', false],
-  ])('accept only pages at the normal price for scraping: %j: %s', (url, isOne) => {
+  ])('accept only pages that the provider scrapes at its normal price: %j: %s', (url, isOne) => {
     const { parameters = {} } = find('crawler', 'scrape');
     expect(new Ajv2020({ strict: false }).validate(parameters, { url })).toBe(isOne);
   });
 
-  test('are marked as `guessed` if the specification has no price', () => {
+  test('are marked as `guessed` exactly if the specification has no price for them', () => {
     const shipped = JSON.parse(readFileSync(path.join(getShippedCatalogueDir(), 'data-endpoints.json'), 'utf8'));
     const guessed = parseDataEndpoints(shipped).filter((each) => each.guessed);
     const unpriced = listed.filter(([, , , base]) => base === undefined);
@@ -215,7 +215,7 @@ describe('a file of data endpoints', () => {
     ['of an unknown class', { provider: 'web_search' }, 'provider of data endpoint "web_search/search" must be one of'],
     ['with an action that is not a path', { action: '../keys' }, 'must be lower case words separated by slashes'],
     ['with an unknown method', { method: 'PUT' }, 'method of data endpoint "web/search" must be one of GET, POST'],
-    ['of the social network with POST', { provider: 'x' }, 'method of data endpoint "x/search" must be GET for x'],
+    ['of the provider x with POST', { provider: 'x' }, 'method of data endpoint "x/search" must be GET for x'],
     ['at a path with ..', { path: '/v1/../keys' }, 'path of data endpoint "web/search" must be a path of plain'],
     ['at a path with a query', { path: '/v1?a=b' }, 'path of data endpoint "web/search" must be a path of plain'],
     [
@@ -252,7 +252,7 @@ describe('a file of data endpoints', () => {
     expect(assertDataProvidersExist([good], [{ ...silent, credential: { in: 'query', name: 'key' } }])).toEqual([good]);
   });
 
-  test('results in prices per lookup, and in costs per result if these are billed', () => {
+  test('results in prices per lookup, and in costs per result if results are billed', () => {
     const sold = (more: object) =>
       Catalogue.fromFiles([], { dataEndpoints: parseDataEndpoints([{ ...good, ...capped, ...more }]) }).priceList.lines;
     const name = { of: 'web/search', provider: 'web', creditor: 'v' };

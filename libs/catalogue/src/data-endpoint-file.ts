@@ -24,7 +24,7 @@ import {
   withParent,
 } from './validation-rules.ts';
 
-/** Classes of data providers, used in paths and in the ledger. The specification does not define their names. */
+/** Classes of data providers, used in paths and in the ledger. The API specification does not name them. */
 export const DATA_PROVIDERS = [
   'maps',
   'people',
@@ -79,7 +79,7 @@ export interface DataEndpointFile {
   /** USD per lookup, before the margin. */
   readonly baseUsd: string;
   readonly margin: string;
-  /** The price is an estimate, because the specification has none. */
+  /** The price is an estimate, because the API specification has none. */
   readonly guessed?: boolean;
   /**
    * Set if the provider invoices `usd` per result instead of the base price. `count` is the dotted path of the results

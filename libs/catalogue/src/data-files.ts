@@ -87,7 +87,7 @@ function assertModel(data: unknown, location: FieldLocation): asserts data is An
 }
 
 /**
- * Checks across files that every name is unique and every referenced name exists.
+ * Checks across files that names of models are unique, and that the variants, lists and fees of models exist.
  * @throws DataFileError with a path that starts with the index of the model
  */
 export function assertConsistentCatalogue(

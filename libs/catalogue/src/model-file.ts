@@ -59,15 +59,16 @@ export interface OfferFile {
   readonly parameters: readonly string[] | string;
   /** The called provider is a router: provider names that the catalogue does not have are forwarded to it. */
   readonly routes?: boolean;
-  /** Overrides the value of the provider. At a router it depends on the provider that serves the request. */
+  /** Overrides the provider's value. A router's behaviour depends on the provider that serves the request. */
   readonly onDisconnect?: DisconnectBehavior;
   /** The endpoint retains no request data. */
   readonly zdr?: boolean;
   /** The provider may use requests for training. */
   readonly collectsData?: boolean;
   readonly quantization?: Quantization;
-  /** Expected time to the first token and tokens per second, used until they have been measured. */
+  /** Expected time to the first token, used until it has been measured. */
   readonly latencyMs?: number;
+  /** Expected output speed, used until it has been measured. */
   readonly tokensPerSecond?: number;
   /** Share of tool calls that are well-formed, from 0 to 1. */
   readonly toolReliability?: number;

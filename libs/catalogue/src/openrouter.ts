@@ -48,7 +48,7 @@ export interface OpenRouterImport {
 }
 
 /**
- * Converts the models with a public id, text output, and a fixed price that is not higher at certain times.
+ * Converts the models with a non-private id, text output, and a fixed price that is not higher at certain times.
  * @param margin price divided by cost, as a decimal string
  * @throws Error if `list` is not a list of models
  */
@@ -147,7 +147,7 @@ function isTimed(override: Pricing): boolean {
   return TIME_FIELDS.some((condition) => condition in override);
 }
 
-/** Audio input is charged at the price of text. If it costs more, audio and video inputs are dropped. */
+/** Audio input is charged at the price of text. If audio costs more, audio and video inputs are dropped. */
 function selectInputs(pricing: Pricing, inputs: readonly string[]): readonly string[] {
   const isAudioExpensive = Number(pricing.audio ?? 0) > Number(pricing.prompt);
   const accepted = isAudioExpensive ? inputs.filter((input) => input !== 'audio' && input !== 'video') : inputs;

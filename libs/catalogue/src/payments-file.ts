@@ -27,7 +27,7 @@ import {
 } from './validation-rules.ts';
 
 const MAX_DECIMALS = 18;
-/** One week. Longer invoices would be risky, because a locked exchange rate is a free option for the customer. */
+/** One week. A later expiry would be risky, because a locked exchange rate is a free option for the customer. */
 const MAX_EXPIRY_MINUTES = 10_080;
 const MAX_BONUS_PERCENT = 100;
 /** Protects against typing errors: BTCPay waits for six at most, and 1,000 blocks of Bitcoin take a week. */

@@ -1,6 +1,6 @@
 /**
- * Private models. Their requests are encrypted for an enclave, so they cannot have fields that depend on reading a
- * request. Clients recognise and select them by the prefix of their ids.
+ * Private models. Their requests are encrypted for an enclave, so the models cannot have fields that depend on reading
+ * a request. Clients recognise private models by the prefix of their ids.
  */
 import type { MediaModelFile } from './media-file.ts';
 import { describeModel, type EndpointFile, type ModelFile, type PrivacyLevel } from './model-file.ts';

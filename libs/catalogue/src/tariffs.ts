@@ -52,7 +52,7 @@ export function listTiers({ prices }: Tariff): readonly number[] {
   return [...new Set(sizes)].sort((a, b) => a - b);
 }
 
-/** Returns the list price of a usage in a call with more than `above` input tokens. */
+/** Returns the list price of a usage in a call with `above` + 1 input tokens. */
 export function calculateTierPrice(usage: Usage, { prices }: Tariff, above: number): CostAndPrice {
   return calculateCostAndPrice(usage, prices, { inputTokens: above + 1 });
 }
@@ -101,7 +101,7 @@ export function toDataTariff({ provider, action, upstream, baseUsd, margin, bill
   return { of: `${provider}/${action}`, provider, creditor: upstream, prices };
 }
 
-/** The creditor is the provider that is called: a router, not the provider to which it forwards the request. */
+/** The creditor is the provider that is called: with a router in between, the router. */
 function toSeller(of: string, { provider, upstream }: OfferFile) {
   return { of, provider: toSlug(provider), creditor: upstream };
 }

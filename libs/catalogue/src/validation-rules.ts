@@ -68,7 +68,8 @@ export const anyObject = predicateRule(
 );
 
 /**
- * Requires all fields without `optionalRule`, and rejects unknown ones: a misspelt price would otherwise be no price.
+ * Requires all fields without `optionalRule`. Rejects unknown fields, because a price under a misspelt name would
+ * otherwise be ignored.
  */
 export const objectRule =
   (fieldRules: Readonly<Record<string, ValidationRule>>): ValidationRule =>

@@ -9,13 +9,13 @@ describe('the shipped voices', () => {
     .models.filter(isMediaModel)
     .filter(({ outputs }) => outputs.includes('speech'));
 
-  test('have a default voice in English or of any language for every text-to-speech model', () => {
+  test('have a default voice that is English or multilingual for every text-to-speech model', () => {
     const first = speakers.map(({ id, voices: [voice] }) => [id, voice?.language]);
     expect(first.filter(([, language]) => language !== 'en' && language !== 'multi')).toEqual([]);
     expect(first).toHaveLength(6);
   });
 
-  test('include multilingual voices only for models that list their languages', () => {
+  test('include multilingual voices only for models that list languages', () => {
     const unlisted = speakers.filter(
       ({ voices, choices }) => voices.some(({ language }) => language === 'multi') && !choices?.language,
     );

@@ -36,7 +36,7 @@ const voice = objectRule({
   description: text,
 });
 
-/** @throws DataFileError with the voice and the field */
+/** @throws DataFileError with the path of the first mistake */
 export function parseVoices(data: unknown): readonly VoiceFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of voices', []);
   for (const [i, entry] of data.entries())

@@ -60,7 +60,7 @@ export interface Charge {
   readonly price: Amount;
   readonly priceList: string;
   readonly attempts: readonly Attempt[];
-  /** Why the response ended early, if it did. */
+  /** Why the request failed or its response ended early, if so. */
   readonly errorCode?: string;
 }
 

@@ -165,7 +165,7 @@ export type ChargeAbsorbed = Message<
   { readonly holdId: string; readonly charge: Charge; readonly at: Instant }
 >;
 
-/** Events of a hold, in the stream of its payer. */
+/** Events of a hold for payers of every kind. Only accounts also have `HoldExtended`. */
 export type HoldEvent = FundsHeld | HoldKept | HoldSettled | HoldReleased | HoldExpired | ChargeAbsorbed;
 
 export type AccountEvent =
@@ -185,7 +185,7 @@ export type PriceListPublished = Message<
   'PriceListPublished',
   {
     readonly version: string;
-    /** One line for each model or service of each provider. */
+    /** One line for each combination of a model or service, a provider and a creditor. */
     readonly lines: readonly PriceListLine[];
     readonly at: Instant;
   }

@@ -14,7 +14,7 @@ const NO_EXPIRY = '9999-12-31T23:59:59.999Z';
 /** Maximum entries of the newer generation of `RecentIds`. Beyond it, the older generation is dropped. */
 const MAX_IDS_PER_GENERATION = 512;
 
-/** Reasons for a release that the request itself causes: the same request would fail again at any provider. */
+/** Error codes of failures that the request itself causes: it would fail again at any provider. */
 export const REQUEST_ERROR_CODES: ReadonlySet<string> = new Set(['invalid_request', 'content_policy_violation']);
 
 export interface OpenHold {
@@ -189,7 +189,7 @@ function releaseHold({ holdId, at, absorbed, ...failure }: DataOf<'ReleaseHold'>
     case undefined:
       return reject('hold_not_found', `Hold ${holdId} not found`);
     default:
-      return reject('hold_resolved', `Hold ${holdId} was settled`);
+      return reject('hold_resolved', `Hold ${holdId} already has a charge`);
   }
 }
 

@@ -9,7 +9,7 @@ describe('a reset window', () => {
     ['weekly', '2026-11-15T23:59:59.999Z', 'weekly:2026-11-09', '2026-11-16T00:00:00.000Z'],
     ['monthly', '2026-12-31T23:59:59.999Z', 'monthly:2026-12-01', '2027-01-01T00:00:00.000Z'],
     ['monthly', '2028-02-29T12:00:00.000Z', 'monthly:2028-02-01', '2028-03-01T00:00:00.000Z'],
-  ] as const)('resets %s: the instant %s is in the window %s, which ends at %s', (period, at, window, end) => {
+  ] as const)('of the period %s that contains %s has the id %s and ends at %s', (period, at, window, end) => {
     expect(getWindowId(period, at)).toBe(window);
     expect(getNextReset(period, at)).toBe(end);
   });

@@ -5,7 +5,7 @@
 import { type Decider, throwUnknownEvent } from '#kernel';
 import type { RequestRefused } from './events.ts';
 
-/** Maximum number of recorded requests per account and day. Further rejections would add nothing to the history. */
+/** Maximum number of recorded requests per account and day. Further rejections would not be informative. */
 export const MAX_REFUSED_REQUESTS_PER_DAY = 50;
 
 export interface RecordRefusedRequest {

@@ -141,7 +141,7 @@ describe('a usage', () => {
   });
 });
 
-/** The rates of version 1 price lists: rates per million tokens, a price per request, and a margin. */
+/** The rates of version 1 price lists: costs per million tokens and per request, and a margin. */
 interface OldRates {
   readonly input: bigint;
   readonly cacheRead: bigint;
@@ -192,7 +192,7 @@ const anyUsage = fc.record({
 });
 
 describe('properties', () => {
-  test('a charge for tokens equals the charge at the rates of version 1', () => {
+  test('tokens and requests have the same cost and price as at the rates of version 1', () => {
     fc.assert(
       fc.property(oldRates, anyUsage, (rates, usage) => {
         expect(calculateCostAndPrice(usage, pricesOf(rates))).toEqual(oldPriceOf(usage, rates));
@@ -229,7 +229,7 @@ describe('properties', () => {
     { tier: fc.constantFrom('flex', 'priority', 'default'), size: fc.constantFrom('1k', '2k') },
     { requiredKeys: [] },
   );
-  /** Distributes the tokens of an upper bound over their classes. */
+  /** The fractions by which `within` divides upper bounds among units. */
   const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 5, maxLength: 5 });
   function within({ input, output, image }: Readonly<Record<'input' | 'output' | 'image', number>>, parts: number[]) {
     const [all = 0, read = 0, write = 0, hour = 0, thought = 0] = parts;

@@ -56,7 +56,8 @@ export type PriceConditions = Readonly<Record<string, PriceCondition>>;
 
 /**
  * Cost and price of `per` units, in pico-USD. One may be missing: a provider can bill tokens for a model that is sold
- * by the image. For each, the first line of a unit applies that has it and whose conditions are all satisfied.
+ * by the image. The cost is that of the first line of a unit that has a cost and whose conditions are all satisfied.
+ * The same rule applies to the price.
  */
 export interface Price {
   readonly unit: Unit;
@@ -79,7 +80,7 @@ export interface CostAndPrice {
   readonly price: PicoUsd;
 }
 
-/** No price or cost applies to a unit that is or may be used. A quote then fails; a settlement reports the error. */
+/** No price or cost applies to a unit that is or may be used. */
 export class UnpricedUnitError extends Error {
   override readonly name = 'UnpricedUnitError';
 
@@ -158,7 +159,7 @@ export function getQuantity(unit: Unit, usage: Usage): number {
   return UNIT_FAMILIES[unit].reduce((sum, member) => sum + (usage[member] ?? 0), 0);
 }
 
-/** Returns a usage as events store it, without zeros. @throws RangeError if a quantity is no safe integer from 0 */
+/** Returns a usage for events, without zeros. @throws RangeError if a quantity is negative or no safe integer */
 export function toUsageJson(usage: Usage): Usage {
   const json: Partial<Record<Unit, number>> = {};
   for (const unit of ALL_UNITS) {
@@ -286,7 +287,7 @@ function sumMaxPrices(usage: Usage, rates: Rates, terms: PriceTerms): MoneyFract
 }
 
 /**
- * Returns the highest price of one unit and of those that fall back to it; undefined if they are sold by another unit.
+ * Returns the highest price of one unit and of those that fall back to it; undefined if their lines have only costs.
  * @throws UnpricedUnitError if one of these units could have no price
  */
 function findMaxPrice(unit: Unit, { price, billableUnits }: Rates, terms: PriceTerms): MoneyFraction | undefined {

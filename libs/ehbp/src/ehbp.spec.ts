@@ -96,7 +96,7 @@ test('matches the published test vectors', async () => {
   expect(opened.text).toBe(String(vector('plaintext')));
 });
 
-test('parses the first key of a key configuration, and rejects incomplete ones and other suites', async () => {
+test('parses the first key of a configuration, and rejects incomplete configurations and other suites', async () => {
   const config = encodeKeyConfig(keys.publicKey);
   expect(parsePublicKey(Buffer.concat([config, Buffer.from('more')]))).toEqual(new Uint8Array(keys.publicKey));
   for (let length = 0; length < config.length; length++)
@@ -168,7 +168,7 @@ test('does not allocate the announced length of a frame in advance', () => {
   expect(readers.some((each) => each.isAtFrameBoundary)).toBe(false);
 });
 
-test('rejects a changed, truncated, empty or foreign request, and a response before any frame was opened', async () => {
+test('rejects a changed, truncated, empty or foreign request, and seals no response to an unopened one', async () => {
   const body = Buffer.alloc(70_000, 'p');
   const { encapsulatedKey, frames } = await sealRequest(keys.publicKey, body);
   const wire = Buffer.concat(frames);
@@ -192,7 +192,7 @@ test('rejects a changed, truncated, empty or foreign request, and a response bef
   expect(await openedAs(Buffer.alloc(8))).toEqual(['truncated', 0]);
 });
 
-test('rejects invalid keys on both sides, including a point of low order', async () => {
+test('rejects invalid keys on both sides, including a point of low order, and an empty request', async () => {
   for (const key of ['', 'xyz', '0'.repeat(64), '1'.repeat(63)]) {
     await expect(openRequest(keys, key)).rejects.toThrow(EhbpError);
     await expect(sealRequest(Buffer.from(key, 'hex'), QUESTION)).rejects.toThrow(EhbpError);

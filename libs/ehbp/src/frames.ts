@@ -94,7 +94,7 @@ export class FrameSizeReader extends FrameParser {
     return this.sizes;
   }
 
-  /** Number of bytes of the current frame that have not arrived yet. */
+  /** Number of ciphertext bytes of the current frame that have not arrived yet. */
   get missingBytes(): number {
     return this.remaining;
   }

@@ -9,7 +9,7 @@ import { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_X25519_HKDF_S
 export const ENCAPSULATED_KEY_HEADER = 'ehbp-encapsulated-key';
 /** Response header: 32 random bytes as 64 hexadecimal digits. A response without it is not encrypted. */
 export const RESPONSE_NONCE_HEADER = 'ehbp-response-nonce';
-/** The `type` of the problem (status 422) with which an enclave rejects a request for a key that it does not have. */
+/** The `type` of the 422 problem with which an enclave rejects a request encrypted with a key other than its own. */
 export const KEY_CONFIG_PROBLEM = 'urn:ietf:params:ehbp:error:key-config';
 /** The content type of a key configuration. */
 export const KEY_CONFIG_TYPE = 'application/ohttp-keys';
@@ -41,8 +41,8 @@ export function isHeaderValue(text: string): boolean {
 }
 
 /**
- * Parses 32 bytes from a header. Only lower-case digits, as the protocol writes them, are accepted, so that every
- * changed bit is detected.
+ * Parses 32 bytes from a header. Only lower-case digits are accepted: otherwise one changed bit could turn `a` into `A`
+ * undetected.
  * @throws EhbpError if the text is not 64 lower-case hexadecimal digits
  */
 export function parseHeaderBytes(hex: string, header: string): Uint8Array {

@@ -28,7 +28,7 @@ function toFrameNonce({ baseNonce }: ResponseKeys, frame: number): Uint8Array {
   return nonce;
 }
 
-/** Encrypts one response. Not reusable, because its frames are numbered. */
+/** Encrypts one response. Not reusable, because the frames of each response are numbered from zero. */
 export class ResponseSealer {
   /** The value of the response header `Ehbp-Response-Nonce`. */
   readonly nonce: string;
@@ -64,7 +64,7 @@ export class ResponseOpener {
   }
 
   /**
-   * Yields the plaintext of each frame as soon as the frame is complete and authenticated. A body that ends between two
+   * Yields the plaintext of each frame as soon as the frame is complete and authenticated. A truncation between two
    * frames is not detected, so the plaintext must show its own end.
    * @param chunks the body of the response, in chunks of any size
    * @throws EhbpError if the body violates the protocol, ends within a frame, or has a frame that is not authentic

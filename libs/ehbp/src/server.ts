@@ -41,7 +41,7 @@ export class OpenedRequest {
   }
 
   /**
-   * Yields the plaintext of each frame. Every frame is authenticated. A body that ends between two frames is not
+   * Yields the plaintext of each frame. Every frame is authenticated. A truncation between two frames is not
    * detected, so the plaintext must show its own end.
    * @param chunks the body of the request, in chunks of any size
    * @throws EhbpError if the body violates the protocol, is empty, ends within a frame, or has a frame that is not

@@ -4,8 +4,8 @@ import { withStoreTimeout } from '#kernel';
 const CALLER_TIMEOUT_MS = 4_000;
 
 /**
- * Limits a read that a caller waits for. Subscriptions are not limited in this way, because no caller waits for them.
- * @throws StoreUnavailableError if the read takes longer than `CALLER_TIMEOUT_MS`
+ * Limits the time of a read that a caller waits for. Subscriptions and reads of the complete log have no such limit.
+ * @throws StoreUnavailableError if the read takes longer than `CALLER_TIMEOUT_MS`; any error of the read
  */
 export function withCallerTimeout<Result>(promise: Promise<Result>): Promise<Result> {
   return withStoreTimeout(CALLER_TIMEOUT_MS, promise);

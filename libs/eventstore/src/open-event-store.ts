@@ -10,7 +10,7 @@ export interface ClosableEventStore extends EventStore {
    */
   check(): Promise<void>;
   /**
-   * Makes the subscriptions of this process poll at once, because a caller waits for events that were just appended.
+   * Makes the subscriptions of this process poll sooner, because a caller waits for events that were just appended.
    * Undefined if the store notifies subscriptions of every append.
    */
   pollNow?(): void;

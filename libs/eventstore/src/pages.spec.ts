@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { EventBatch } from '#kernel';
 import { readPagesAfter } from './pages.ts';
 
-/** Reads pages of ten positions each, and returns the positions of the batches. */
+/** Reads pages of at most ten positions, and returns the positions of the batches. */
 async function positionsOf(end: bigint): Promise<readonly bigint[]> {
   const read = async (after: bigint) => {
     const full = end - after >= 10n;

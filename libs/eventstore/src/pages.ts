@@ -2,7 +2,7 @@ import type { EventBatch } from '#kernel';
 
 /** The part of the log that one call returned. */
 export interface LogPage extends EventBatch {
-  /** The page has its maximum size, so more events are probably available. */
+  /** More events are probably available, for example because the page has its maximum size. */
   readonly isFull: boolean;
 }
 

@@ -3,14 +3,14 @@ import type { LogPage } from './pages.ts';
 
 /** Reads the log of a store. */
 export interface LogSource {
-  /** Reads one page after a position. The position of the page is `after` if the log has nothing after it. */
+  /** Reads one page after a position. The position of the page is `after` if the log has no later entry. */
   readPage(after: bigint): Promise<LogPage>;
 
   /** Resolves when there may be events after a position, or when `signal` aborts. */
   waitForEvents(after: bigint, signal: AbortSignal): Promise<void>;
 }
 
-/** Number of unused pages that stay cached for subscribers that reach them later. */
+/** Maximum number of unused pages that stay cached for subscribers that reach them later. */
 const MAX_CACHED_PAGES = 4;
 
 /** A page that is being read or was read. */

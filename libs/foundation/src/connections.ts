@@ -4,11 +4,14 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const SWEEP_INTERVAL_MS = 5_000;
-/** Minimum rate at which a client must send a body or read a response. */
+/**
+ * Minimum rate at which a client must send a body. It also determines how much longer than `MAX_UNREAD_MS` a client may
+ * read nothing of a response.
+ */
 const MIN_BYTES_PER_SECOND = 4 * 1024;
 /** The rate of a body is averaged over at least this time. */
 const RATE_WINDOW_MS = 15_000;
-/** A client that reads nothing for this time, plus the time for the buffered bytes at the minimum rate, is closed. */
+/** A client may read nothing for this time, plus the time for the waiting bytes at `MIN_BYTES_PER_SECOND`. */
 const MAX_UNREAD_MS = 60_000;
 /**
  * Maximum number of requests that a connection may send before their responses. No ordinary client sends that many
@@ -28,7 +31,7 @@ export interface ConnectionLimits {
   readonly max: number;
   /** Maximum number of connections of one address group; `max` by default. */
   readonly maxPerAddressGroup?: number;
-  /** Returns the group of an address, such as its network; undefined if it is not limited, such as that of a proxy. */
+  /** Returns the group of an address, such as its network; undefined for one without a limit, such as a proxy's. */
   toAddressGroup?(address: string | undefined): string | undefined;
   readonly reportError: (problem: string) => void;
   /** Milliseconds of a monotonic clock. */
@@ -42,15 +45,15 @@ interface Connection {
   response: ServerResponse | undefined;
   /** Unfinished responses to earlier requests. */
   unanswered: readonly ServerResponse[];
-  /** The body whose rate is measured, when the measurement started, and the bytes that had arrived by then. */
+  /** The request whose body is being measured. */
   measuredRequest: IncomingMessage | undefined;
+  /** When the measurement started. */
   measuredAt: number;
+  /** Bytes that the connection had received by `measuredAt`. */
   bytesReadBefore: number;
-  /**
-   * Number of bytes that were sent when it was last seen to change, -1 if no bytes were waiting; and the time of that
-   * change.
-   */
+  /** Number of bytes sent so far, as of the last sweep; -1 if no bytes were waiting to be sent. */
   flushedBytes: number;
+  /** Time of the sweep that last found `flushedBytes` changed. */
   unreadSince: number;
 }
 
@@ -58,7 +61,7 @@ const NO_RESPONSES: readonly ServerResponse[] = [];
 
 /**
  * Counts connections and closes those of clients that occupy them without progress. The timeouts of Node's server
- * handle connections without a request. A regular sweep finds those that send or read too slowly.
+ * handle connections without a request. A regular sweep finds those that send too slowly or do not read.
  */
 export class ConnectionGuard {
   private readonly connections = new Map<Socket, Connection>();
@@ -220,7 +223,7 @@ function isUnread(socket: Socket, connection: Connection, now: number): boolean 
   return waiting > 0 && now - connection.unreadSince > MAX_UNREAD_MS + (waiting / MIN_BYTES_PER_SECOND) * 1_000;
 }
 
-/** Returns whether the body arrives too slowly. It is not measured while bytes wait to be read by this process. */
+/** Returns whether the body arrives too slowly. The rate is not measured while bytes wait for this process. */
 function isTooSlow(socket: Socket, connection: Connection, now: number): boolean {
   const { request, measuredRequest, measuredAt, bytesReadBefore } = connection;
   if (!request || request.complete || request.destroyed) return false;
@@ -244,8 +247,8 @@ function rejectSlowRequest(socket: Socket, { server, response }: Connection): vo
 }
 
 /**
- * Called when a request arrives: returns the responses to earlier requests of the connection that are not finished.
- * Responses finish in the order of their requests, and few connections have more than one.
+ * Called when a request arrives: returns the unfinished responses to earlier requests of the connection. Responses
+ * finish in the order of their requests, and few connections have more than one unfinished response.
  */
 function listUnanswered({ response, unanswered: before }: Connection): readonly ServerResponse[] {
   if (!response || response.writableFinished) return NO_RESPONSES;

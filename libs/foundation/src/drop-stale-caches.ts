@@ -46,8 +46,8 @@ export async function dropCachesNewerThanLog(connectionString: string, eventLog:
 }
 
 /**
- * Reads the caches first, because other processes append in the meantime. In PostgreSQL a checkpoint may be higher than
- * the position of the last event, because some positions are never used, but not than the last assigned position. In
+ * Reads the caches first, because other processes append in the meantime. In PostgreSQL some positions are never used.
+ * So a checkpoint may be higher than the position of the last event, but not than the last assigned position. In
  * EventStoreDB a checkpoint may be the position of an event of the server itself, so checkpoints are not compared.
  */
 async function hasCachesNewerThanLog(

@@ -1,7 +1,8 @@
 /**
  * Read models, snapshots and checkpoints are built from one event log, and the id of its first event is stored with
- * them. A process with another log, for example because of another EVENTSTORE_URL, does not start. It would consider
- * this data to be ahead of its log, and would drop it, also for the processes with the correct log.
+ * them. A process with another log, for example because of another EVENTSTORE_URL, does not start. If its log were
+ * shorter, it would consider this data to be ahead of the log. It would then drop the data, also for the processes with
+ * the correct log. If its log were longer, it would add events of its own log to this data.
  */
 import { type EventReader, START_POSITION } from '#kernel';
 import { createClient } from '#postgres';

@@ -1,4 +1,4 @@
-/** Settings of external services. The sandbox simulates most of those that are not set. */
+/** Settings of external services. The sandbox simulates most services whose settings are not set. */
 import {
   type Environment,
   integer,

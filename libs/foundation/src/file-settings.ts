@@ -43,7 +43,7 @@ export const FILE_SETTINGS = {
     'UPLOADS_MAX_BYTES',
     4 * GIB,
     [64 * 1024 * 1024, 1024 * GIB],
-    'Maximum number of bytes of uploaded files that a gateway stores at a time; one payer may use half of it; beyond it uploads get 503',
+    'Maximum number of bytes of uploaded files that a gateway stores at a time; one payer may use half of it, callers without payment less; beyond these limits uploads get 503',
   ),
   privateSources: list(
     'PRIVATE_SOURCES',

@@ -104,7 +104,7 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
   await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
 }
 
-/** @throws StartError if the store is unavailable; it names the address, without the credentials */
+/** @throws StartError, without credentials, if the store does not respond or denies access */
 async function assertStoreAvailable(store: OpenedEventStore, url: string | undefined): Promise<void> {
   await store.check().catch((cause) => {
     const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;

@@ -34,8 +34,8 @@ export async function listKnownMasterKeys(database: Pick<pg.Pool, 'query'>): Pro
 }
 
 /**
- * Checks that a process has every key that is in use, and records the one that it uses for new secrets. If processes
- * start for the first time with different keys, only the first of them succeeds.
+ * Checks that a process has every key that is in use, and records its key for new secrets. If processes start for the
+ * first time with different keys, only the first of them succeeds.
  * @param keyRing fingerprints; the first is that of the key for new secrets
  * @param findFirstUsedKeyId returns the fingerprint of the key of the oldest secret, for an installation whose keys
  *   were not recorded yet
@@ -79,7 +79,7 @@ export async function assertKeyRingComplete(
   return used;
 }
 
-/** @throws StartError if a key is in use: a new key could not open the secrets under it */
+/** @throws StartError if a key is in use: the secrets under that key could not be opened with a new one */
 export async function assertNoSecretsYet(
   pool: pg.Pool,
   findFirstUsedKeyId: () => Promise<string | undefined>,

@@ -44,7 +44,7 @@ afterAll(() => database.drop());
 interface Conditions {
   readonly what?: string;
   readonly lengthMs?: number;
-  /** An additional task; it receives the number of the lease. */
+  /** An additional task; it receives how many leases the contender has held, with this one. */
   readonly beside?: (turn: number) => Promise<void>;
 }
 
@@ -263,7 +263,7 @@ describe('a leader in another process', () => {
 });
 
 describe('fencing tokens', () => {
-  test('are issued above that of the holder without ending its lease', async () => {
+  test('are issued above the token of the holder, whose lease continues', async () => {
     const { leader, standby } = await leaderAndStandby({ lengthMs: SHORT_MS });
     const drawn = await issueFencingToken(database.url, name);
     expect(drawn).toBeGreaterThan(tokenOf(leader));

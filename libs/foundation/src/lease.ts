@@ -12,11 +12,12 @@ import type { Lease } from '#kernel';
 import { createClient, openPool } from '#postgres';
 
 /**
- * A standby takes over within 15 s after the last heartbeat of a lost leader, even on a slow host. The lease expires
- * after 8 s, and a standby tries to acquire it 0.5 s later at most. If this attempt gets no response, its timeout takes
- * 2 s, the delay before the next attempt 0.5 s, and a new connection 2 s. In total this is usually 8.5 s, and at most
- * 13 s. The rest is for starting the work. By then the locks of the old leader in PostgreSQL are released, because an
- * idle transaction is ended after 10 s (#postgres).
+ * A standby takes over within 15 s after the last heartbeat of a lost leader, even if one query of the standby gets no
+ * response. The lease expires after 8 s, and a standby tries to acquire it at most 0.5 s later. A query without a
+ * response times out after 2 s. The next attempt follows 0.5 s later, and its new connection takes at most 2 s. So the
+ * lease is usually acquired within 8.5 s, and in this case after about 13 s. The rest of the 15 s is for other queries
+ * and for starting the work. Within the 15 s PostgreSQL also releases the locks of the old leader, because it ends idle
+ * transactions after 10 s (#postgres).
  */
 const LEASE_DURATION_MS = 8_000;
 /** Number of heartbeats in the lifetime of a lease. A heartbeat times out after the interval between two of them. */
@@ -218,7 +219,10 @@ class LeaseRow {
     ]);
   }
 
-  /** Measured from before the query was sent, so that the lease never ends later here than in the database. */
+  /**
+   * Measured from before the query was sent, so that the lease expires here before it expires in the database. It can
+   * still be lost earlier: if the connection of this process ends, or the clock of the database jumps ahead.
+   */
   private getTrustedUntil(sentAt: number): number {
     return sentAt + this.durationMs * TRUSTED_SHARE;
   }

@@ -1,4 +1,4 @@
-/** Limits of free operations, on all gateways together. Paid requests have no such limits. */
+/** Limits of operations and storage that are free, on all gateways together. */
 import { integer } from './setting-types.ts';
 
 const MAX_LIMIT = 1_000_000;
@@ -56,7 +56,7 @@ export const LIMIT_SETTINGS = {
     'STORED_BYTES_PER_ACCOUNT',
     256 * 1024 * 1024,
     [0, 1024 ** 4],
-    'Maximum number of bytes stored per account: Responses (30 days) and responses to requests with an Idempotency-Key (24 hours); at most 1 MiB for an account that was never credited',
+    'Quota of bytes stored per account: Responses (30 days) and, up to twice the quota, responses to requests with an Idempotency-Key (24 hours); at most 1 MiB for an account that was never credited',
   ),
   freePerMinute: integer(
     'FREE_REQUESTS_PER_MINUTE',

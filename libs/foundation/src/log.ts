@@ -2,8 +2,8 @@ import { type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
-// The reader of the log may have exited. The process must then neither fail nor wait forever, as pino's own writer
-// does.
+// The reader of the log may have exited. The process must then not fail. It must not wait forever either, as pino's own
+// writer can, so the log is written to `process.stdout`.
 process.stdout.on('error', () => {});
 
 const MAX_CAUSES = 8;

@@ -24,10 +24,11 @@ const LOCK_NOT_AVAILABLE = '55P03';
 export type MigrationMode = 'start' | 'command';
 
 /**
- * Applies the pending migrations, each in its own transaction. Safe if several processes start at once, and while
- * others are running: a migration waits for each lock, and so delays the queries of other processes, for at most
- * `LOCK_TIMEOUT_MS` before it retries.
- * @throws StartError if another transaction locks a table, or another migration runs, until the timeout
+ * Applies the pending migrations, each in its own transaction. Several processes may do this at once, while others
+ * serve requests. A migration waits at most `LOCK_TIMEOUT_MS` for a lock and then retries, because its waiting delays
+ * other queries.
+ * @throws StartError if another transaction locks a table, or another migration runs, until the timeout; any other
+ *   error of the database
  */
 export async function migrate(
   connectionString: string,
@@ -108,6 +109,6 @@ async function withClient<T>(connectionString: string, work: (client: pg.Client)
   try {
     return await work(client);
   } finally {
-    await client.end(); // releases the lock, and ends a failed transaction
+    await client.end(); // releases the advisory lock, and ends an open transaction
   }
 }

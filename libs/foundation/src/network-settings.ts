@@ -30,7 +30,8 @@ export const NETWORK_SETTINGS = {
 };
 
 /**
- * Rejects networks that are too wide, such as all addresses or half of them: any caller could then claim any address.
+ * Returns whether the value is an address or a network. Networks wider than the private ones are invalid, because every
+ * caller in a trusted network can claim any address.
  */
 function isNetwork(value: string): boolean {
   const [address = '', prefix, rest] = value.split('/');

@@ -104,7 +104,7 @@ describe('a process', () => {
     expect(one.getProcessId()).toBe(one.id);
   });
 
-  test('ends its row and its connection when it is closed', async () => {
+  test('ends its row and its connection when its presence is closed', async () => {
     const one = await appear();
     present = [];
     await one.close();

@@ -1,7 +1,7 @@
 /**
- * Shows that a process is alive. Every process has a row in PostgreSQL with an expiry by the database's clock, which a
- * heartbeat extends. Unlike with a lease, no other process competes for this row. A process that was killed or lost its
- * host is found by its row: the row has expired, or the server process of its connection no longer exists.
+ * Shows that a process that owns holds is alive. The process has a row in PostgreSQL with an expiry by the database's
+ * clock, which a heartbeat extends. Unlike with a lease, no other process competes for this row. A process that was
+ * killed or lost its host is found by its row: it has expired, or the server process in it no longer exists.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,17 +10,17 @@ import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
 
 const PRESENCE_DURATION_MS = 10_000;
-/** Number of heartbeats in the lifetime of a row. */
+/** Number of heartbeats in the time after which a row expires without them. */
 const HEARTBEATS_PER_PRESENCE = 4;
 /**
- * Share of the lifetime that the process relies on, because its clock may run more slowly than that of the database.
+ * Share of this time that the process relies on, because its clock may run more slowly than that of the database.
  */
 const TRUSTED_SHARE = 0.95;
 const ID_LENGTH = 8;
-/** Detects a full disk: it creates a temporary file, while a heartbeat updates a row in place and needs no space. */
+/** Detects a full disk: it creates a temporary file. A heartbeat may need no new space, so it can succeed. */
 const DISK_SPACE_PROBE = 'select count(*) from generate_series(1, 10000)';
 const LOW_WORK_MEM_OPTION = '-c work_mem=64kB';
-/** Longer than any hold: after that no process needs the row. */
+/** How long an expired row stays in the table: longer than any hold that its process may still own. */
 const RETENTION = '1 day';
 
 export const presenceMigrations = [
@@ -84,8 +84,7 @@ export class ProcessPresence {
 
   /**
    * Returns the id under which this process owns holds. The sagas process ends them once this process seems dead.
-   * @throws StoreUnavailableError from shortly before the row expires, which happens if all recent heartbeats have
-   *   failed
+   * @throws StoreUnavailableError if heartbeats have failed for so long that the row has expired or is about to expire
    */
   getProcessId(): string {
     if (performance.now() < this.presentUntil) return this.id;
@@ -126,13 +125,14 @@ export class ProcessPresence {
        on conflict (id) do update set backend = excluded.backend, ends_at = excluded.ends_at`,
       [this.id, this.durationMs],
     );
-    // Measured from before the query was sent, so that the presence never ends later here than in the database.
+    // Measured from before the query was sent, so that this process stops relying on the row before the row expires.
     this.presentUntil = sentAt + this.durationMs * TRUSTED_SHARE;
     this.canWrite = await this.hasDiskSpace();
   }
 
   /**
-   * Uses the same connection, and does not close it after an error: other processes would consider this process dead.
+   * Uses the same connection, and does not close it after an error: then other processes would consider this process
+   * dead.
    */
   private async hasDiskSpace(): Promise<boolean> {
     const client = await this.pool.connect();

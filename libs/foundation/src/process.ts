@@ -9,7 +9,7 @@ export type ReadyFields = Readonly<Record<string, string>>;
 
 export interface RunningProcess {
   readonly readyFields: ReadyFields;
-  /** Accepts no new work, finishes or settles running work, and releases all resources. */
+  /** Ends the role and its running work, and closes its resources. */
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ class InterruptedError extends Error {}
 
 /**
  * Runs a role as this process: reads the settings, starts, and logs "ready". On SIGTERM or SIGINT, even during the
- * start, the process shuts down gracefully with exit code 0.
+ * start, the process shuts down gracefully with exit code 0. Errors end it with exit code 1.
  * @param read throws SettingError for an invalid setting
  */
 export async function runProcess<S extends LogSettings>(
@@ -60,8 +60,8 @@ export async function runProcess<S extends LogSettings>(
 }
 
 /**
- * Starts a role. After a signal, the opened resources are closed. This and the interrupted start are waited for up to
- * `START_ABORT_TIMEOUT_MS`.
+ * Starts a role. A signal during the start closes the resources that are already open. The process waits at most
+ * `START_ABORT_TIMEOUT_MS` for this and for the interrupted start.
  * @returns undefined if a signal arrived before the start had finished
  */
 async function openUnlessStopped(

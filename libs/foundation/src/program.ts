@@ -1,6 +1,6 @@
 /**
- * The parts that every program needs: settings from the environment, a log, a start and a graceful shutdown. Imported
- * as `#foundation/program` by programs without stores, because this module loads no database client.
+ * The parts of a program without stores: settings from the environment, a log, limits of connections, a start and a
+ * graceful shutdown. Imported as `#foundation/program`, which loads no database client.
  */
 export { ConnectionGuard, SERVER_TIMEOUTS } from './connections.ts';
 export { createLog, type Log } from './log.ts';

@@ -8,7 +8,7 @@ export interface ProviderSettingsSpec {
   readonly env: string;
   /** Default address if the provider has an API key. */
   readonly baseUrl: string;
-  /** Its path in the sandbox. */
+  /** Path of the simulated provider in the sandbox. */
   readonly sandboxPath: string;
 }
 

@@ -7,7 +7,7 @@ export class SettingError extends Error {
   override readonly name = 'SettingError';
 }
 
-/** Collects all problems, so that the operator sees them at once. */
+/** Collects all problems of settings, so that one message can list them. */
 export class SettingIssues {
   private readonly messages = new Set<string>();
 

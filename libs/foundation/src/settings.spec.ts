@@ -140,7 +140,7 @@ describe('a setting', () => {
   });
 });
 
-test('exchange rates are not simulated if a source or a payment backend is set', () => {
+test('exchange rates are not simulated if a source or payment backend is set; coins may have a lone source', () => {
   const sources = (env: Record<string, string>) => {
     const { krakenUrl, coinbaseUrl, coinGeckoUrl } = readSettings(env);
     return [krakenUrl, coinbaseUrl, coinGeckoUrl];
@@ -158,7 +158,7 @@ describe('payment backends', () => {
     expect(readSettings({ LND_REST_URL: 'https://lnd:8080' }).lndUrl).toBe('https://lnd:8080');
   });
 
-  test('require their credentials if they are real, but no webhook secret', () => {
+  test('require their credentials if they are real, as S3 does, but no webhook secret', () => {
     const env = { BTCPAY_URL: 'https://pay.example', BTCPAY_STORE_ID: 'store', BTCPAY_API_KEY: 'key' };
     expect(readSettings(env)).toMatchObject({ lndUrl: undefined, btcpayApiKey: 'key', btcpayWebhookSecret: undefined });
     expect(complaint({ ...env, BTCPAY_API_KEY: '' })).toBe('BTCPAY_API_KEY must be set if BTCPAY_URL is set.');
@@ -169,7 +169,7 @@ describe('payment backends', () => {
     expect(complaint({ S3_ACCESS_KEY_ID: 'a' })).toBe('S3_SECRET_ACCESS_KEY must be set if S3_ACCESS_KEY_ID is set.');
   });
 
-  test('use the address of Stripe if a Stripe key is set', () => {
+  test('include Stripe at its own address if a valid Stripe key is set', () => {
     const env = { STRIPE_SECRET_KEY: 'rk_live_abc' };
     expect(readSettings(env)).toMatchObject({
       ...{ stripeKey: 'rk_live_abc', stripeUrl: 'https://api.stripe.com' },

@@ -175,7 +175,7 @@ export const SETTINGS = {
     'VIDEO_LOOKS_PER_SECOND',
     15,
     [1, 10_000],
-    'Maximum number of requests per second to each provider for the state of videos in progress, without requests that follow a webhook or a deadline; with more videos, each video is polled less often',
+    'Maximum number of requests per second to each provider for the state of videos, not counting those after a webhook, a failure or a deadline; with more videos, each video is polled less often',
   ),
   pollsPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',
@@ -188,7 +188,7 @@ export const SETTINGS = {
       'UNCLAIMED_AFTER_DAYS',
       30,
       [8, 36_500],
-      'Days after which the remaining amount of a payment challenge that can no longer be used is booked as income, with an event and a log line; unset: it stays a liability',
+      'Days after a payment challenge has become unusable until its remaining amount is booked as income, with an event and a log line; unset: it stays a liability',
     ),
   ),
   autoTopupsPerDay: integer(
@@ -317,7 +317,7 @@ export type SettingsValidator = (env: Environment, providers: readonly ProviderS
 
 /**
  * @param readProviderSpecs reads the providers of a catalogue directory (undefined: the shipped one); throws if invalid
- * @throws SettingError with one sentence for each invalid setting and each unsafe combination
+ * @throws SettingError with one sentence for each invalid setting, each unsafe combination, and an invalid catalogue
  */
 export function readSettings(
   env: Environment,

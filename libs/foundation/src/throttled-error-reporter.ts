@@ -23,8 +23,8 @@ interface ThrottledProblem {
 
 /**
  * Creates an error reporter that does not repeat itself. A problem is logged at once, then once a minute with the
- * number of its repetitions, until a minute passes without one. Repetitions in the last minute of a process are not
- * logged.
+ * number of its repetitions, until a minute passes without one. Repetitions that are not yet logged when the process
+ * ends are lost.
  */
 export function createThrottledReporter(warn: Warn, schedule: Schedule = scheduleTimer): Warn {
   const entries = new Map<string, ThrottledProblem>();

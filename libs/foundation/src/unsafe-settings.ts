@@ -49,7 +49,7 @@ export function listUnsafeSettings(env: Environment, providers: readonly Provide
   ];
 }
 
-/** Returns a setting that shows that real services, money or clients are involved; undefined for a trial. */
+/** Returns a setting that shows that real services, money or clients are involved; undefined if there is none. */
 function findRealSetting(env: Environment, providers: readonly ProviderSettingsSpec[]): string | undefined {
   const sandbox = getSandboxOrigin(env);
   const isElsewhere = (variable: string) => {
@@ -134,7 +134,7 @@ function toList(host: string | undefined): readonly string[] {
   return host === undefined ? [] : [host];
 }
 
-/** Parses the address as the client does. A path is a socket on this host, which needs no TLS. */
+/** Returns the host of an address without TLS, parsed as the client does; undefined for a socket on this host. */
 function findPlaintextPostgresHost(connectionString: string, mode: string | undefined): string | undefined {
   try {
     const { ssl, host } = new pg.Client({ connectionString });

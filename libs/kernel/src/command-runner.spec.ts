@@ -198,7 +198,7 @@ describe('run', () => {
     expect(await stored(store)).toEqual([3, 9, 1]);
   });
 
-  test('rejects a command while the store stays unavailable, and runs one once the store is back', async () => {
+  test('rejects a command while the store stays unavailable, and runs the next when the store is back', async () => {
     const store = new Interfered();
     const runner = runnerOn(store);
     const away = () => {
@@ -318,7 +318,7 @@ describe('run', () => {
   });
 });
 
-test('reads a state that includes the events of other writers, without an append', async () => {
+test('read returns a state that includes the events of other writers, and appends nothing', async () => {
   const store = new MemoryEventStore();
   const [one, other] = [runnerOn(store), runnerOn(store)];
   expect(await one.read('a')).toBe(0);

@@ -3,14 +3,14 @@ import type { Message } from './message.ts';
 import { type CommandOutcome, StreamCommandQueue, type StreamCommandQueueOptions } from './stream-command-queue.ts';
 import { StreamStateCache } from './stream-state-cache.ts';
 
-/** The only write path: load, fold, decide, append at the expected revision. */
+/** The write path of streams: load, fold, decide, append at the expected revision. */
 export interface CommandRunner<Command extends Message, Event extends Message, State = unknown> {
   /**
    * Runs a command on the stream with this id.
    * @throws Rejection from `decide`; StoreUnavailableError if the store does not respond in time, or other writers
    *   append first too often; UnknownOutcomeError if the events may have been appended; UnknownEventError if the stream
    *   has events of a newer build; AppendTooLargeError if the events of this one command are too large; any other error
-   *   of the decider, or with which the store rejects these events
+   *   of the decider or of the store
    */
   run(id: string, command: Command, cause: Cause): Promise<CommandOutcome<Event, State>>;
 }

@@ -3,8 +3,9 @@ import type { Message } from './message.ts';
 /**
  * The business rules of one category of streams, as pure functions.
  *
- * `decide` returns the events of a command, or `[]` if the command is already fulfilled. It throws a `Rejection` if the
- * command is not allowed. `evolve` throws no `Rejection`, because the event has happened.
+ * `decide` returns the events of a command. It returns `[]` if the command changes nothing, for example because it is
+ * already fulfilled or no longer applies. It throws a `Rejection` if the sender must learn that the command is not
+ * allowed. `evolve` throws no `Rejection`, because the event has happened.
  */
 export interface Decider<Command extends Message, State, Event extends Message> {
   getInitialState(): State;

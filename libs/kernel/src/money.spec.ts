@@ -17,7 +17,7 @@ describe('money', () => {
     expect(() => money.parseUsd(text)).toThrow(RangeError);
   });
 
-  test('formats plain decimals without an exponent', () => {
+  test('formats an amount of USD as a decimal without an exponent', () => {
     expect(money.formatUsd(money.toPicoUsd(62_508_750n))).toBe('0.00006250875');
     expect(money.formatUsd(money.toPicoUsd(-1n))).toBe('-0.000000000001');
     expect(money.formatUsd(money.toPicoUsd(10_000_000_000_000n))).toBe('10');

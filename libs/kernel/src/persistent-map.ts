@@ -4,13 +4,14 @@ type Branch<V> = readonly Bucket<V>[];
 /** A map has this many branches with this many buckets each. A change copies one bucket and 2 × `FORKS` references. */
 const FORKS = 8;
 const FORK_BITS = 3;
-/** Heap sizes measured with Node 24: the branches of a non-empty map, and one bucket without its entries. */
+/** Heap size of the branches of a non-empty map, measured with Node 24. */
 const BRANCH_BYTES = 800;
+/** Heap size of a bucket without its entries, measured with Node 24. */
 const BUCKET_BYTES = 200;
 
 /**
- * The buckets and branches of an empty map. Maps that grow from it share those that they have not changed, because most
- * maps of most accounts have few entries or none.
+ * The buckets and branches of an empty map. Maps that grow from it share those that they have not changed. This saves
+ * memory: most maps of most accounts have few entries or none.
  */
 const NO_BUCKETS: Branch<never> = new Array(FORKS).fill(new Map<string, never>());
 const NO_BRANCHES: readonly Branch<never>[] = new Array(FORKS).fill(NO_BUCKETS);

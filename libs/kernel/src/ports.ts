@@ -26,7 +26,7 @@ export interface UnreadableEvent {
   readonly error: unknown;
 }
 
-/** Reads one stream or all events once, or subscribes to all events. */
+/** Reads one stream, reads all events up to the current end, or subscribes to all events. */
 export interface EventReader {
   /** Returns the events of a stream after revision `after` (`NO_STREAM` for all) up to its end, in batches. */
   read(stream: string, after: number): AsyncIterable<readonly StoredEvent[]>;
@@ -53,7 +53,7 @@ export interface EventReader {
 /** Appends events if the stream is at the expected revision. Apart from tools, only `CommandRunner` uses it. */
 export interface EventAppender {
   /**
-   * Appends all of `events` or none, if the stream ends at `expectedRevision` (`NO_STREAM` if it must not exist yet).
+   * If the stream ends at `expectedRevision` (`NO_STREAM`: it must not exist yet), appends all of `events` or none.
    * Idempotent: repeating the same event ids at the same `expectedRevision` is one append.
    * @returns the new head; `'stale'` if the stream ends at another revision
    * @throws StoreUnavailableError if the outcome is unknown: retry with the same ids; AppendTooLargeError if the events
@@ -67,8 +67,8 @@ export interface EventAppender {
 export interface EventStore extends EventReader, EventAppender {}
 
 /**
- * The store did not respond. If `append` throws it, the events may be stored. If a command throws it, nothing was
- * stored, unless it is an UnknownOutcomeError.
+ * The store does not respond, or a stream is too busy. If `append` throws it, the events may be stored. If a command
+ * throws it, nothing was stored, unless it is an UnknownOutcomeError.
  */
 export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';

@@ -55,7 +55,7 @@ describe('pump', () => {
     expect(seen).toEqual([0, 1, 2]);
   });
 
-  test('continues from the checkpoint of the sink if only the response was lost', async () => {
+  test('does not repeat a batch that the sink had applied before it failed', async () => {
     const store = await filled(3);
     const { sink, seen, done } = collector(4, 1, true);
     const pumping = pump(store.subscribe.bind(store), sink, done.signal, quiet);

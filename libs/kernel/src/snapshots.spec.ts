@@ -41,7 +41,7 @@ const hold = (holdId: string): AccountCommand => ({
 });
 const settle = (holdId: string): AccountCommand => ({ type: 'SettleHold', data: { holdId, charge, at } });
 
-/** Records from which revision streams are read, and the number of events. */
+/** Records after which revision each read starts, and how many events it returns. */
 class CountingStore extends PostgresEventStore {
   reads: { after: number; facts: number }[] = [];
 
@@ -161,12 +161,12 @@ describe('an account with thousands of events', () => {
   });
 
   test.each([
-    ['null', null],
-    ['text', 'damaged'],
-    ['empty', {}],
-    ['without its holds', { status: 'open', available: '1', held: '0' }],
-    ['with an invalid amount', { status: 'open', available: 'much', held: '0', holds: [], keys: [], credits: [] }],
-  ])('is folded from its events if its snapshot is %s', async (_, state) => {
+    ['the state null', null],
+    ['a text as its state', 'damaged'],
+    ['an empty state', {}],
+    ['no holds, keys or credits', { status: 'open', available: '1', held: '0' }],
+    ['an invalid amount', { status: 'open', available: 'much', held: '0', holds: [], keys: [], credits: [] }],
+  ])('is folded from its events if its snapshot has %s', async (_, state) => {
     await pool.query('delete from es.snapshots');
     await snapshots.save(STREAM, accountCodec.version, { ...kept, state });
     expect(await available()).toBe(LEFT);

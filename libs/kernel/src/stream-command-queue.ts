@@ -24,7 +24,7 @@ const MAX_CONFLICTS = 100;
  * After this many conflicts, each further one is followed by a random delay, so that replicas do not retry in lockstep.
  */
 const CONFLICTS_BEFORE_WAITING = 3;
-/** How long a loaded group is retried before its callers get StoreUnavailableError. */
+/** How long the append of a group is retried while the store is unavailable, from when its stream is loaded. */
 const COMMAND_TIMEOUT_MS = 4_500;
 /** Minimum time for one append, even if conflicts have used up the timeout. */
 const MIN_ATTEMPT_TIMEOUT_MS = 200;
@@ -80,7 +80,7 @@ export interface StreamCommandQueueOptions<Command extends Message, State, Event
    * each time that the queue of commands has become empty.
    */
   estimateBytes?(state: State): number;
-  /** How long a command is retried; 4.5 s by default. */
+  /** How long an append is retried while the store is unavailable; 4.5 s by default. */
   readonly timeoutMs?: number;
 }
 
@@ -143,7 +143,7 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
   }
 
   /**
-   * Splits a group that the store rejected into halves, down to single commands. Events that are only too large
+   * Splits a group that the store rejected into halves, down to single commands. Events that are too large only
    * together are then stored in parts, and a command that cannot be stored does not fail the others. After any other
    * failure, and for a single command, rejects the commands of the group.
    */

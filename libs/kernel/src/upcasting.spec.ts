@@ -43,7 +43,7 @@ async function readAll<T>(batches: AsyncIterable<T>): Promise<{ readonly batches
 }
 
 describe('an event', () => {
-  test('is appended in the latest version of its type, which is stored from version 2 on', async () => {
+  test('is appended in the latest version of its type, whose number is stored from version 2 on', async () => {
     await store.append(stream, NO_STREAM, [event('Kept', {}, { actor: 'me' }), event('Changed')]);
     const { batches } = await readAll(raw.read(stream, NO_STREAM));
     expect(batches[0]?.map(({ metadata }) => metadata)).toEqual([{ actor: 'me' }, { version: 3 }]);
@@ -76,7 +76,7 @@ describe('an event', () => {
 
 describe.each([
   ['of an unknown type', event('Made up')],
-  ['of a type that is a property of every object', event('constructor')],
+  ['of a type with the name of a property of every object', event('constructor')],
   ['of a newer version', event('Changed', {}, { version: 4 })],
 ])('an event %s', (_, unknown) => {
   beforeEach(async () => {
@@ -99,7 +99,7 @@ describe.each([
   });
 });
 
-test('lenient readers return the readable events, and list the unreadable ones with their errors', async () => {
+test('lenient readers of the log list readable events, and unreadable ones with their errors', async () => {
   const broken = event('Changed', null);
   await raw.append(stream, NO_STREAM, [event('Kept'), event('Made up'), event('Noted'), broken, event('Kept')]);
   const batch = {
@@ -118,7 +118,7 @@ test('lenient readers return the readable events, and list the unreadable ones w
   expect((await readAll(store.lenient.read(stream, NO_STREAM))).error).toBeInstanceOf(UnknownEventError);
 });
 
-test('omits skippable events from the log, but fails reads of their stream', async () => {
+test('skippable events are omitted from the log, but fail reads of their stream', async () => {
   await raw.append(stream, NO_STREAM, [event('Noted'), event('Kept'), event('Noted')]);
   expect((await readAll(store.readAll(START_POSITION))).batches).toMatchObject([
     { events: [{ type: 'Kept' }], position: 2n },
@@ -130,7 +130,7 @@ test('throwUnknownEvent throws UnknownEventError', () => {
   expect(() => throwUnknownEvent({ type: 'Made up', data: {} } as never)).toThrow(UnknownEventError);
 });
 
-test('the schema fingerprint changes with the revision and the upcasters, but not with a type that has none', () => {
+test('the schema fingerprint changes with the revision and new versions of types, but not with new types', () => {
   const changed = (more: Partial<EventSchema>) => toSchemaFingerprint({ ...known, ...more });
   const versions = [
     changed({}),

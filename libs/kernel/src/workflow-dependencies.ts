@@ -10,7 +10,7 @@ export type StepOfKind<S extends WorkflowStep, Kind extends S['step']> = Extract
 /** A query and the stream that needs its result. */
 export interface PendingQuery<S extends WorkflowStep> {
   readonly id: string;
-  /** Something has happened to the stream, or its last run failed; otherwise the query is a routine poll. */
+  /** Whether the stream is urgent (`DueStream.ahead`); otherwise the query is a routine poll. */
   readonly isUrgent: boolean;
   readonly query: StepOfKind<S, 'query'>['query'];
 }

@@ -24,7 +24,7 @@ import { WorkflowStateCache } from './workflow-state-cache.ts';
 const POLL_INTERVAL_MS = 250;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** How long recording the outcome of an effect is retried at least, even if the lease ends before. */
+/** Minimum time for which recording the outcome of an effect is retried, even if the lease ends before. */
 const OUTCOME_TIMEOUT_MS = 15_000;
 /** Maximum number of streams that are processed concurrently, apart from detached ones. */
 const MAX_ACTIVE_STREAMS = 256;
@@ -297,7 +297,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
     }
   }
 
-  /** Loads a state. The outcome of an effect that was started earlier and has none is first recorded as unknown. */
+  /** Loads a state. If an effect was started earlier and has no outcome, its outcome is first recorded as unknown. */
   private async loadState(id: string): Promise<State> {
     const { effects } = this.workflow;
     const state = await this.stateCache.read(id);

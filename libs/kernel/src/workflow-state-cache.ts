@@ -72,7 +72,7 @@ export class WorkflowStateCache<Command extends Message, State, Event extends Me
   }
 
   private store(id: string, folded: CachedState<State>): void {
-    this.states.delete(id); // the map's order is the order of the last reads of the streams
+    this.states.delete(id); // the map's order is the order in which the states were folded
     this.states.set(id, folded);
     if (this.states.size <= MAX_CACHED_STATES) return;
     for (const oldest of this.states.keys()) {

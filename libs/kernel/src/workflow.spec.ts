@@ -21,7 +21,7 @@ const announced =
     ids.every((id) => world.announced.has(id));
 const DONE = ['ParcelOrdered', 'StockFound', 'ShippingBegun', 'ParcelShipped', 'ParcelAnnounced'];
 
-/** Returns a function that checks whether the stream of a parcel has its last event. */
+/** Returns a function that checks whether a parcel was announced, which is the last event of its stream. */
 const noted = (world: ParcelWorld, id: string) => async () =>
   (await world.listEventTypes(id)).includes('ParcelAnnounced');
 
@@ -212,7 +212,7 @@ describe('an event of another category', () => {
       { id: `${deliveries++}`, type: 'StockDelivered', data: {}, metadata: {} },
     ]);
 
-  test.each([false, true])('makes a stream with a timer due (stock before the event: %s)', async (later) => {
+  test.each([false, true])('makes a stream due if it has a timer (stock before the event: %s)', async (later) => {
     const world = watching(open());
     world.stockAvailableAtMs = Number.POSITIVE_INFINITY;
     world.workflow = {
@@ -256,7 +256,7 @@ describe('an event of another category', () => {
 });
 
 describe('a process that dies', () => {
-  /** Kills the process at its nth action: before the action, or after it, when its result is lost. */
+  /** Kills the process at its nth action: before the action, or after it, so that its result is lost. */
   const dying = (n: number, after: boolean) => {
     let actions = 0;
     return async <T>(_: string, work: () => Promise<T>): Promise<T> => {
@@ -339,7 +339,7 @@ describe('a process that has lost its lease', () => {
     expect(world.shipped).toEqual(['a']);
   });
 
-  test('has started an effect that a later lease does not start again', async () => {
+  test('has started an effect that its successor does not start again', async () => {
     const world = open();
     await world.orderParcel('a');
     let other: Promise<void> | undefined;
@@ -359,7 +359,7 @@ describe('a process that has lost its lease', () => {
     expect(world.shipped).toEqual(['a']);
   });
 
-  test('does not record an outcome for an effect that a later lease has started', async () => {
+  test('does not record an outcome for an effect that its successor has started', async () => {
     const world = open();
     await world.orderParcel('a');
     const started = [inStock, begunBy(9)].map((event, i) => ({ id: `${i}`, ...event, metadata: {} }));

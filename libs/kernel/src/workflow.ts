@@ -65,7 +65,7 @@ export interface StartedEffect {
  * Records the effects of a workflow in its own events. The decider calls `assertFencingToken` before an effect starts.
  */
 export interface Effects<Command extends Message, State, S extends WorkflowStep> {
-  /** Returns the effect that was started and has no recorded outcome yet. */
+  /** Returns the effect that was started and has no recorded outcome yet; undefined if there is none. */
   findStarted(state: State): StartedEffect | undefined;
   /** Creates the command that records that an effect starts now, under the lease with this fencing token. */
   createStartCommand(step: Extract<S, { readonly step: 'effect' }>, token: number, at: string): Command;
@@ -129,8 +129,8 @@ export interface DueStream {
   /** Failures in a row. */
   readonly failures: number;
   /**
-   * Urgent: the stream was woken as urgent, or its last run failed, but not too often in a row. It is processed before
-   * routine polls.
+   * Urgent: the stream was woken as urgent, or its last run failed after few other failures in a row. It is processed
+   * before routine polls.
    */
   readonly ahead: boolean;
 }

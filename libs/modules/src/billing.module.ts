@@ -14,7 +14,7 @@ import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
-/** Holds and charges for paid requests, and the health of the endpoints that serve them. */
+/** The holds and charges of paid requests, and the health of the endpoints that serve them. */
 @Module({
   imports: [StoresModule, StreamsModule],
   providers: [
@@ -43,7 +43,7 @@ import { StreamsModule } from './streams.module.ts';
 })
 export class BillingModule {}
 
-/** The presence ends after the last request was served, because other processes end the holds of a dead process. */
+/** The presence ends after the last request was served, because the sagas process ends the holds of dead processes. */
 async function openPresence(
   role: ProcessRole,
   { databaseUrl, runtime }: Foundation,

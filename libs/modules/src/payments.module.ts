@@ -35,7 +35,7 @@ const RATED_COINS = Symbol('coins that need exchange rates');
 })
 export class PaymentsModule {}
 
-/** @throws StartError if payments.json or a setting is invalid; it names the field or the setting */
+/** @throws StartError, which names the field or setting, if payments.json or a setting is invalid */
 function readTerms({ settings }: ProcessRole): PaymentTerms {
   const { catalogueDir, topupConfirmations } = settings;
   const terms = withStartError(() => readPayments(catalogueDir));
@@ -98,7 +98,7 @@ function openRates(
     );
   for (const code of acceptedCodes.filter((coinCode) => !hasTwo(coinCode)))
     runtime.reportError(
-      `no invoice in ${code} can be created: fewer than two exchange rate sources quote it`,
+      `no invoice at the rate of ${code} can be created: fewer than two exchange rate sources quote it`,
       undefined,
     );
   return role.closeOnExit(new MarketRates({ sources, coins }, clock, role.settings, runtime.reportError));
@@ -112,7 +112,7 @@ function createRateSources({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey 
   ];
 }
 
-/** A coin with `ratedAs` needs the rate of that coin. A coin with a fixed rate needs none. */
+/** A coin with `ratedAs` needs the rate of the coin that is named there. A coin with a fixed rate needs none. */
 function selectRatedCoins({ coins, methods }: PaymentTerms, backends: PaymentBackendRegistry): RatedCoins {
   const paid = methods
     .filter((method) => backends.findForMethod(method))

@@ -6,7 +6,7 @@ export interface CheckResult {
   readonly [metric: string]: unknown;
 }
 
-/** A check that throws or takes longer than two seconds has failed. */
+/** A check that throws or does not end in time has failed. */
 export type HealthCheck = () => CheckResult | Promise<CheckResult>;
 
 export interface ReadinessReport {
@@ -17,8 +17,8 @@ export interface ReadinessReport {
 
 /**
  * Determines whether this process should receive traffic, by named checks that modules add when they start. A failed
- * required check takes the process out of service. A failed optional check is only reported: a problem that all
- * processes share, such as a stopped projector, must not take all of them out of service.
+ * required check takes the process out of service. A failed optional check is only reported: a stopped projector, for
+ * example, must not take every process out of service.
  */
 export class Readiness {
   /** Set when the process begins to stop. */
@@ -28,12 +28,12 @@ export class Readiness {
   /** @param timeoutMs how long a check may take */
   constructor(private readonly timeoutMs = CHECK_TIMEOUT_MS) {}
 
-  /** Adds a check without which the process cannot serve requests. */
+  /** Adds a check whose failure takes the process out of service. */
   addRequired(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: true });
   }
 
-  /** Adds a check that is reported, but does not take the process out of service. */
+  /** Adds a check whose failure is only reported. */
   addOptional(name: string, check: HealthCheck): void {
     this.checks.set(name, { check, required: false });
   }

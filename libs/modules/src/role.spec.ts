@@ -8,7 +8,7 @@ import { openRole, ProcessRole } from './role.ts';
 const settings = readSettings({});
 const log = createLog('fatal');
 
-/** Opens a container with these modules, which record their lifecycle in `happened`. */
+/** Opens a role with these modules, which record their lifecycle in `happened`. */
 const open = (...modules: readonly (new () => object)[]) =>
   openRole('test', settings, log, async (role) => {
     await openContext(role, modules);
@@ -81,7 +81,7 @@ test('a role starts modules in their given order, and drains them in the reverse
   ]);
 });
 
-test('a failed start rejects with the message of its error, and closes all resources, even a late one', async () => {
+test('a failed start rejects with its error, and closes all resources, even one that opens later', async () => {
   happened = [];
   const failed = Promise.withResolvers<void>();
   const late = Promise.withResolvers<void>();

@@ -16,7 +16,7 @@ interface Closable {
 /**
  * The role of a process, with its settings and the resources to close at its end. Nest orders its hooks by the distance
  * of a module from the root, and runs none if a factory throws. So every factory passes its resources to `closeOnExit`.
- * They are closed in reverse order, after `app.close()` or if the start fails. Hooks only start and drain work.
+ * These are closed in reverse order, after `app.close()` or if the start fails. Hooks only start and drain work.
  */
 export class ProcessRole {
   constructor(
@@ -28,8 +28,8 @@ export class ProcessRole {
 
   /**
    * Closes a resource at the end of the role. Factories run concurrently: a resource that is opened after the start has
-   * failed is closed at once.
-   * @throws Error if the start has already failed
+   * failed or was interrupted is closed at once.
+   * @throws Error if the start has already failed or was interrupted
    */
   async closeOnExit<T extends Closable>(resource: T): Promise<T> {
     if (!this.resources.disposed) {
@@ -37,7 +37,7 @@ export class ProcessRole {
       return resource;
     }
     await resource.close();
-    throw new Error('the resource is no longer needed: the start has failed');
+    throw new Error('the resource is no longer needed: the start has failed or was interrupted');
   }
 }
 
@@ -50,7 +50,7 @@ export function runRole(name: string, start: (role: ProcessRole) => Promise<Read
   );
 }
 
-/** Starts a role inside a process that runs several roles. `close` closes its resources. */
+/** Starts a role inside a process that runs several roles. `close` closes the resources of the role. */
 export function openRole<T extends object>(
   name: string,
   settings: Settings,

@@ -15,7 +15,7 @@ import { StoresModule } from './stores.module.ts';
 })
 export class SecretsModule {}
 
-/** @throws StartError if a key that protects existing secrets is missing */
+/** @throws StartError if the file of the master key is unusable, or a key that protects existing secrets is missing */
 async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
   const findKeyId = () => findFirstUsedKeyId(store);
   const [masterKey, ...olderKeys] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, findKeyId));

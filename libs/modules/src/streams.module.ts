@@ -18,10 +18,10 @@ import { ProjectorLag } from '#projections';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
-/** Share of the maximum heap. States may take twice their estimated memory, and requests need most of the heap. */
+/** Share of the maximum heap. Stream states may take twice their estimated memory; requests need the rest. */
 const STREAM_CACHE_SHARE = 0.25;
 
-/** The write paths, one of each per process, for roles that run commands. Their snapshots are signed with a secret. */
+/** The write paths, one of each per process, for roles that run commands. They need secrets to sign snapshots. */
 @Module({
   imports: [SecretsModule, StoresModule],
   providers: [

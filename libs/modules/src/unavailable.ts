@@ -23,7 +23,7 @@ function isConnectionError(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError) && !(error instanceof StoreUnavailableError);
 }
 
-/** Makes the queries of a pool fail with StoreUnavailableError while the database is unavailable. */
+/** Makes `pool.query` fail with StoreUnavailableError while the database is unavailable. */
 export function withUnavailableErrors(pool: pg.Pool): pg.Pool {
   const query = pool.query.bind(pool) as (...args: readonly unknown[]) => Promise<unknown>;
   const runQuery = (...args: readonly unknown[]) =>

@@ -10,7 +10,7 @@ const root = path.resolve(import.meta.dirname, '../../..');
 const OWN =
   /^libs\/(postgres|testing)\/|^libs\/foundation\/src\/(embedded-postgres\/server|unsafe-settings)\.ts$|\.spec\.ts$/;
 
-test('opens all connections of the code base, except those of tests and of the start of the embedded server', () => {
+test('only libs/postgres opens connections of apps and libs, except in tests and to start the embedded server', () => {
   const files = ['apps', 'libs'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
   );
@@ -24,7 +24,7 @@ test('opens all connections of the code base, except those of tests and of the s
   expect(opening).toEqual([]);
 });
 
-test('rejects a query if the server does not respond', async () => {
+test('a pool rejects a query if the server does not respond', async () => {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await new Promise((resolve) => silent.once('listening', resolve));
@@ -36,7 +36,7 @@ test('rejects a query if the server does not respond', async () => {
   silent.close();
 });
 
-test('applies its limits to a connection, and ends a transaction that stays idle', async () => {
+test('a client applies its limits to its connection, which ends if a transaction stays idle', async () => {
   const database = await createTestDatabase();
   const limits = { queryTimeoutMs: 1_000, idleTransactionTimeoutMs: 20 };
   const client = createClient({ connectionString: database.url, name: 'test', ...limits, options: '-c TimeZone=UTC' });

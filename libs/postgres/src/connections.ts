@@ -1,7 +1,7 @@
 /**
  * Creates connections to PostgreSQL, by default with limits that prevent an operation from waiting indefinitely. A lost
  * host, a server that hangs and a broken network link send no error. Without these limits both ends would retain a
- * connection, and its locks, for hours.
+ * connection for hours, and the server its locks.
  */
 import pg from 'pg';
 
@@ -20,8 +20,8 @@ const SERVER_KEEPALIVE_PARAMETERS = [
   ['tcp_user_timeout', '15s'],
 ] as const;
 /**
- * The server's statement timeout ends before that of the client. The server's error means that the statement had no
- * effect, and the connection remains usable.
+ * The server's statement timeout as a share of the client's query timeout, so that the server's error comes first. It
+ * means that the statement had no effect, and the connection remains usable.
  */
 const STATEMENT_TIMEOUT_SHARE = 0.9;
 /**
@@ -48,7 +48,7 @@ export interface PgPoolOptions extends PgConnectionOptions {
   readonly max?: number;
   /** Unused connections are not closed. */
   readonly allowsUnlimitedIdle?: boolean;
-  /** Reports a lost idle connection. The next query gets another one. */
+  /** Reports a lost idle connection. The next query gets another connection. */
   onIdleError?(error: Error): void;
 }
 

@@ -56,7 +56,7 @@ export class Listener {
       await client.end().catch(() => {});
       throw error;
     }
-    client.on('end', () => this.reopen()); // only now, because `open` reports a failure above
+    client.on('end', () => this.reopen()); // only now, because `open` retries after a failure above
     this.client = client;
   }
 

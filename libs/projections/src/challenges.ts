@@ -16,8 +16,9 @@ type ChallengeRow = {
   readonly method: string;
   readonly backend: string;
   readonly reference: string;
-  /** The required and the received amount, in the coin's smallest unit. */
+  /** The required amount, in the coin's smallest unit. */
   readonly units: string;
+  /** The received amount, in the same unit. */
   readonly paid_units: string;
   readonly price: string;
   /** Pico-USD. `available`, `held`, `charged` and `forfeited` add up to what was paid, less rounding. */
@@ -25,8 +26,9 @@ type ChallengeRow = {
   readonly held: string;
   readonly charged: string;
   readonly forfeited: string;
-  /** Number of times that its proof was accepted, and that the request was served. */
+  /** How often the proof of payment was accepted. */
   readonly claims: number;
+  /** How often the request was served. */
   readonly served: number;
   readonly issued_at: string;
   readonly expires_at: string;
@@ -165,8 +167,8 @@ export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<read
 const MAX_UNCLAIMED_PER_SWEEP = 500;
 
 /**
- * Returns the ids of at most `MAX_UNCLAIMED_PER_SWEEP` challenges with an available amount and no hold whose
- * `usable_until` is before `before`, in the order of `usable_until`.
+ * Returns the ids of challenges that have an available amount and no hold, and whose `usable_until` is before `before`.
+ * These are at most the `MAX_UNCLAIMED_PER_SWEEP` with the earliest `usable_until`.
  */
 export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ challenge_id: string }>({

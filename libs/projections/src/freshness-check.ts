@@ -1,13 +1,13 @@
 import { type EventReader, withStoreTimeout } from '#kernel';
 import type { ProjectionProgress } from './progress.ts';
 
-/** Maximum time for the event store and the read models together. Callers get a response within five seconds. */
+/** Maximum time for the event store and the read models together, so that a request waits less than five seconds. */
 const MAX_WAIT_MS = 4_500;
 
 /**
- * Checks whether the read models include every event that was committed before the call. If so, a missing row means
- * that the object does not exist. Concurrent calls share one query of the event store and one of the read models, which
- * start after each of these calls.
+ * Checks whether the read models have processed every event that was committed before the call. If so, a missing row
+ * means that the object does not exist, or that an event was skipped. Concurrent calls share queries, which start after
+ * these calls.
  */
 export class FreshnessCheck {
   private lastRead: Promise<unknown> = Promise.resolve();
@@ -21,9 +21,9 @@ export class FreshnessCheck {
 
   /**
    * Waits until the read models of `projections` are current.
-   * @param timeoutMs how long a lagging read model is waited for; 0 checks once
-   * @returns false if a read model still lags then
-   * @throws StoreUnavailableError if the event store or PostgreSQL does not respond in time
+   * @param timeoutMs maximum wait for a lagging read model; 0 checks once
+   * @returns false if a read model lags at the end of the wait
+   * @throws StoreUnavailableError if the event store or PostgreSQL is unavailable
    */
   waitUntilCurrent(projections: readonly string[], timeoutMs: number): Promise<boolean> {
     const wait = async () => this.progress.waitUntilApplied(projections, await this.readEndPosition(), timeoutMs, true);

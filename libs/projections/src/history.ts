@@ -87,8 +87,8 @@ export class QueryHistory {
 
   /**
    * Returns a page of matching records. Pages count from 1.
-   * @throws PageOutOfRangeError if more than `MAX_HISTORY_SCAN` matching records lie between the closest cached page
-   *   end and the page
+   * @throws PageOutOfRangeError if the page is too far from the closest cached page end, or from the start of the
+   *   history
    */
   async read(filter: HistoryFilter, page: number, pageSize: number): Promise<HistoryPage> {
     const cacheKey = JSON.stringify([filter, pageSize]);

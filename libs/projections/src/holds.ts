@@ -80,7 +80,7 @@ export interface HoldOwnerRef {
   readonly owner: string;
 }
 
-/** Returns the payers with an open hold of one of these owners. */
+/** Returns the payers with an open hold that one of `owners` owns, each with that owner. */
 export async function findPayersByHoldOwner(
   pool: pg.Pool,
   owners: readonly string[],

@@ -26,8 +26,8 @@ type KeyRow = {
   readonly used: string;
   readonly used_in_all: string;
   /**
-   * Creation of the key or last change of its reset period. Charges of holds that were counted before this time do not
-   * add to `used`.
+   * Creation of the key or last change of its reset period. Charges of holds that were counted for the limit earlier do
+   * not add to `used`.
    */
   readonly counts_from: string;
   readonly created_at: string;

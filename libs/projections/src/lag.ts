@@ -3,7 +3,10 @@ import type { ProjectionProgress } from './progress.ts';
 
 /** Minimum time between two samples. */
 const SAMPLE_INTERVAL_MS = 100;
-/** Samples of at least one minute. Further ones are dropped, because only the oldest determines the lag. */
+/**
+ * Maximum number of samples; they span about a minute or more. Further appends are not sampled, because the oldest
+ * sample determines the lag. If all samples are applied but appends after them are not, the reported lag is too low.
+ */
 const MAX_SAMPLES = 600;
 
 interface Sample {
@@ -17,7 +20,7 @@ interface Sample {
  */
 export class ProjectorLag {
   private samples: Sample[] = [];
-  /** The last append, even if it came too soon after the last sample to be a sample itself. */
+  /** The last append, whether or not it is a sample. */
   private latest: Sample | undefined;
 
   /** Returns a view of the store that records the appends made through it. */

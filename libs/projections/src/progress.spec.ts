@@ -17,7 +17,7 @@ async function waited(progress: ProjectionProgress, position: bigint): Promise<r
   return [reached, performance.now() - started >= WAIT_MS];
 }
 
-test('concurrent callers share one query, with a minimum interval between queries', async () => {
+test('concurrent callers share each query, with a minimum interval between queries', async () => {
   let looks = 0;
   const query = async () => ({ rows: [{ projection: 'keys', position: String(++looks), rebuilt_to: null }] });
   const progress = new ProjectionProgress({ query } as unknown as pg.Pool);

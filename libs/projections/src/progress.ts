@@ -7,7 +7,7 @@ import type { ProjectorWakeup } from './projector-wakeup.ts';
 const POLL_INTERVAL_MS = 3;
 /** A caller polls again after this fraction of the time that it has already waited. */
 const POLL_DELAY_FACTOR = 0.1;
-/** Maximum wait for a projection that has not advanced since another wait for it timed out. */
+/** Maximum wait for a projection that has not advanced since an earlier wait for it timed out. */
 const STUCK_TIMEOUT_MS = 200;
 
 /** How far a projection has come. */

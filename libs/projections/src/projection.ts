@@ -1,9 +1,8 @@
 /**
- * A read model is a pure function of events. One file has its table, its fold and its queries.
+ * A read model is a pure function of events. One file has its table and its fold.
  *
- * A log projection inserts rows for events; a fold projection maintains one row per key. A batch of events is written
- * with one statement, which also advances the checkpoint. So rows and checkpoint always agree, and a writer that
- * another one has replaced writes nothing.
+ * A log projection inserts rows for events; a fold projection maintains one row per key. One statement writes a batch
+ * of events and advances the checkpoint, unless another writer has taken over. So rows and checkpoint always agree.
  */
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
@@ -56,7 +55,7 @@ export interface LogProjection<R extends ReadModelRow = ReadModelRow> extends Ta
 export interface FoldProjection<R extends ReadModelRow = ReadModelRow> extends Table<R> {
   readonly kind: 'fold';
   readonly key: keyof R & string;
-  /** The event type that creates a row, if no row of its key can exist before it. This saves reading the row first. */
+  /** Type of the events that create a row, if their key never has one yet. No row is read before such an event. */
   readonly createdBy?: DomainEvent['type'];
   /** Returns the key of the row that an event changes; undefined if it changes none. */
   getKey(event: ProjectedEvent): string | undefined;
@@ -121,8 +120,8 @@ export const TEXT_TYPE_PARSERS: pg.CustomTypesConfig = {
 };
 
 /**
- * Creates the writer of one projection's table, as a sink for `pump`. `loadCheckpoint` makes it the only writer until a
- * writer with a higher token calls it, so its cached rows stay correct. Both methods then throw LeaseLostError.
+ * Creates the writer of one projection's table, as a sink for `pump`. `loadCheckpoint` makes the sink the only writer,
+ * so that its cached rows stay correct. Once a sink with a higher token takes over, both methods throw LeaseLostError.
  * `apply` throws BlockedByEventError at an event that cannot be applied and was not approved for skipping; all events
  * before it are applied.
  * @param token the fencing token of the lease under which the sink writes

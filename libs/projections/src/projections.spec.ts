@@ -48,7 +48,7 @@ async function writer(projection: Projection): Promise<EventSink> {
 
 describe('the read models', () => {
   /**
-   * Applies the batches with one writer, which caches its rows, or with a new writer without a cache for each batch.
+   * Applies the batches to each projection: with one writer, which caches its rows, or with a new writer per batch.
    */
   async function project(batches: readonly EventBatch[], oneWriter: boolean): Promise<void> {
     const all = projections.map(async (projection) => {
@@ -193,7 +193,7 @@ describe('an event that cannot be applied', () => {
     );
   /** The sample events, with other data in the one at index `at`. */
   const withFact = (at: number, data: unknown) => facts.with(at, { ...facts[at], data } as HistoryEvent);
-  /** An invoice with more digits than its column allows. */
+  /** The sample events, with more digits in the amount of an invoice than its column allows. */
   const tooLong = () => withFact(invoice, { ...facts[invoice]?.data, units: '9'.repeat(39) });
   const all = (history: readonly HistoryEvent[]) => splitIntoBatches(history)[0] as EventBatch;
   const at = (index: number) => facts[index]?.position as bigint;
@@ -213,7 +213,7 @@ describe('an event that cannot be applied', () => {
   test.each<[string, () => readonly HistoryEvent[], string]>([
     ['its table rejects it', tooLong, 'numeric field overflow'],
     ['its fold throws', () => withFact(invoice, null), "Cannot read properties of null (reading 'accountId')"],
-  ])('blocks its read model, which has all earlier events, and no other read model if %s', async (_, history, why) => {
+  ])('blocks only its read model, which has all earlier events, if %s', async (_, history, why) => {
     const topups = named('topups');
     for (const each of projections) {
       const applied = (await writer(each)).apply(all(history()));
@@ -276,13 +276,13 @@ describe('an event that cannot be applied', () => {
 
     await rebuildIfOutdated(balances, await rebuilding(facts));
     expect(await listSkippedEvents(books.pool)).toHaveLength(2);
-    await books.pool.query('update es.skipped set version = 1'); // as if this build could read it
+    await books.pool.query('update es.skipped set version = 1'); // as if this build could read them
     await rebuildIfOutdated(balances, await rebuilding(facts));
     expect(await listSkippedEvents(books.pool)).toEqual([]);
     expect(await books.readTable(balances)).toEqual(computeTable(balances, facts));
   });
 
-  test('blocks its read model until it is skipped if an upcaster fails', async () => {
+  test('blocks a read model, if its upcaster fails, until an operator skips it', async () => {
     const balances = named('balances');
     const sink = await writer(balances);
     const unread = [{ event: facts[invoice] as HistoryEvent, error: new TypeError('no cents') }];

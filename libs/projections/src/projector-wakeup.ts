@@ -4,8 +4,8 @@ import { Listener, toNotifyQuery } from '#postgres';
 const CHANNEL = 'countinghouse_wanted';
 
 /**
- * Notifies the projector that a caller waits for a read model. An event store may not announce its appends; the
- * projector then polls it only at intervals.
+ * Notifies the projector that a caller waits for a read model. Not every event store announces its appends: the
+ * projector polls the others only at intervals.
  */
 export class ProjectorWakeup {
   private notifying: Promise<unknown> | undefined;
@@ -23,7 +23,7 @@ export class ProjectorWakeup {
   }
 }
 
-/** Listens for the notifications of `ProjectorWakeup` in any process. */
+/** Listens for the notifications that `ProjectorWakeup` sends in any process. */
 export function listenForWakeups(options: Omit<ConstructorParameters<typeof Listener>[0], 'channel'>): Listener {
   return new Listener({ ...options, channel: CHANNEL });
 }

@@ -29,7 +29,7 @@ export type QueryRow = {
   readonly request_id: string;
 };
 
-/** The query history: one row for each ended request that held money or was rejected for lack of money. */
+/** The query history: one row for each ended hold, and for each recorded rejection for lack of money. */
 export const queries: LogProjection<QueryRow> = {
   kind: 'log',
   name: 'queries',

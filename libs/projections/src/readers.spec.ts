@@ -82,14 +82,14 @@ describe('the journal', () => {
   }
   const lines = async () => (await books.pool.query<Line>('select * from journal')).rows;
 
-  test('sums to zero for every entry and in total', () =>
+  test('sums to zero for every transaction and in total', () =>
     afterwards(async () => {
       const entries = Map.groupBy(await lines(), ({ position }) => position);
       for (const entry of entries.values()) expect(sum(entry.map(({ amount }) => amount))).toBe(0n);
       expect(sum((await lines()).map(({ amount }) => amount))).toBe(0n);
     }));
 
-  test('has an entry for every event that moves money and for no other event', () =>
+  test('has a transaction for every event that moves money and for no other event', () =>
     afterwards(async (history) => {
       const moved = those(
         history,
@@ -133,7 +133,7 @@ describe('the journal', () => {
       }
     }));
 
-  test('owes the paid and unused amounts of all challenges together', () =>
+  test('owes the paid but unused amounts of all challenges together', () =>
     afterwards(async ({ challenges: all }) => {
       const owed = (await lines()).filter(({ account }) => account.startsWith('challenge:'));
       const left = [...all.values()].map(({ available }) => available);
@@ -142,7 +142,7 @@ describe('the journal', () => {
       for (const { customer } of owed) expect(all.has(customer ?? '')).toBe(true);
     }));
 
-  test('has the payments in clearing accounts, and charged and absorbed prices as revenue', () =>
+  test('has payments, fees, revenue, overruns and provider costs in their ledger accounts', () =>
     afterwards(async (history) => {
       const all = await lines();
       const booked = (name: string) => sum(all.filter(({ account }) => account === name).map(({ amount }) => amount));
@@ -202,7 +202,7 @@ describe('open holds', () => {
       expect(found.toSorted()).toEqual(open.toSorted());
     }));
 
-  test('are found by their owners', () =>
+  test('have payers that are found by the owners of the holds', () =>
     afterwards(async (history) => {
       const owners = ['gateway-1', 'gateway-3'];
       const found = await findPayersByHoldOwner(books.pool, owners);
@@ -214,7 +214,7 @@ describe('open holds', () => {
       expect(found.map(({ payer, owner }) => `${payer} ${owner}`).toSorted()).toEqual(expected.toSorted());
     }));
 
-  test('are overdue from their expiry', () =>
+  test('are overdue from their expiry on', () =>
     afterwards(async (history) => {
       const overdue = (holds: AccountState['holds'], now: string) =>
         [...holds.values()].some(({ expiresAt }) => expiresAt <= now);
@@ -226,7 +226,7 @@ describe('open holds', () => {
 });
 
 describe('a challenge', () => {
-  test('has the amounts of its decider state, and no view if nothing is available, held or forfeited', () =>
+  test('has the amounts of its decider state, and is not listed if nothing is available, held or forfeited', () =>
     afterwards(async ({ challenges }) => {
       const views = new Map((await readChallenges(books.pool)).map((each) => [each.challengeId, each]));
       for (const [id, { available, charged, forfeited, claims, served, holds }] of challenges) {

@@ -277,7 +277,7 @@ describe('a rebuild', () => {
   });
 });
 
-describe('a read model of another version', () => {
+describe('a read model', () => {
   const [balances] = projections as [Projection];
 
   beforeEach(async () => {
@@ -286,7 +286,7 @@ describe('a read model of another version', () => {
     await spoil(balances);
   });
 
-  test('is rebuilt once under the same lease and then has the current version', async () => {
+  test('is rebuilt once if its version changes, and can then be written with the same fencing token', async () => {
     const token = await drawToken();
     const next = { ...balances, version: balances.version + 1 };
     await rebuildIfOutdated(next, { ...options(), issueFencingToken: async () => token });
@@ -298,7 +298,7 @@ describe('a read model of another version', () => {
     expect(store.readings).toBe(0);
   });
 
-  test('is not rebuilt if it has the current version or was never written', async () => {
+  test('is not rebuilt if its version is unchanged, or if it was never written', async () => {
     store.readings = 0;
     await rebuildIfOutdated(balances, options());
     await books.clear();

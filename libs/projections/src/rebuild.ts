@@ -8,15 +8,16 @@ export interface RebuildOptions {
   readonly store: Pick<EventReader, 'readAll'>;
   readonly databaseUrl: string;
   /**
-   * Returns a fencing token that is at least as high as that of any other writer. The rebuild calls it for the new
-   * table, and again when it switches the tables, so that a running projector loses its lease.
+   * Returns a fencing token that is at least as high as that of any other writer. A rebuild uses a first token for the
+   * new table, and a second one when it switches the tables. Writers with a lower token then lose their lease.
    */
   readonly issueFencingToken: () => Promise<number>;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Rebuilds a read model if its rows have another version, or events were skipped as unknown that this build can read.
+ * Rebuilds a read model if its rows have another version than `projection`, or if this build can read events that were
+ * skipped as unknown.
  */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
   const client = createClient({ connectionString: options.databaseUrl, name: 'rebuild' });
@@ -32,7 +33,7 @@ export async function rebuildIfOutdated(projection: Projection, options: Rebuild
 
 /**
  * Rebuilds a read model from all events while the service runs. Readers see the old table until one transaction
- * replaces it with the new one. The projector then loses its lease, and continues on the new table under a new one.
+ * replaces it with the new one. Any other writer then loses its lease, and continues on the new table under a new one.
  * Events that were skipped before are applied if possible.
  * @returns the number of replayed events
  * @throws LeaseLostError if a writer with a higher token has the table; BlockedByEventError if an event cannot be

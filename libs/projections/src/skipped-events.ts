@@ -1,8 +1,8 @@
 /**
- * Events that a read model cannot apply. If its table or its fold rejects an event, the read model is blocked; the
- * event and the reason are stored with its checkpoint. The read model continues when the event can be applied, or when
- * an operator has approved the skip. An event of a newer build is skipped at once. Skipped events are stored outside
- * the read models; a rebuild tries to apply them.
+ * Events that a read model cannot apply. If an upcaster, its fold or its table rejects an event, the read model is
+ * blocked; the event and the reason are stored with its checkpoint. The read model continues when the event can be
+ * applied, or when an operator has approved the skip. An event of a newer build is skipped at once. Skipped events are
+ * stored outside the read models; a rebuild tries to apply them.
  */
 import pg from 'pg';
 import { EVENT_SCHEMA } from '#domain';
@@ -40,7 +40,7 @@ export const skipMigrations = [
   },
 ] as const;
 
-/** The fold of a read model threw. */
+/** The fold of a read model threw, or an event could not be read. */
 export class FoldError extends Error {
   override readonly name = 'FoldError';
 }
@@ -77,7 +77,7 @@ export function findNewerEvents({ unreadable: unread = [] }: EventBatch): readon
   return unread.filter(({ error }) => error instanceof UnknownEventError);
 }
 
-/** Splits a batch in two halves; undefined if it has fewer than two events. */
+/** Splits a batch into two halves; undefined if it has fewer than two events. */
 export function splitBatch({
   events,
   unreadable: unread = [],
@@ -193,7 +193,7 @@ export async function countIncompleteStreams(pool: Queryable): Promise<number> {
   return rows[0]?.streams ?? 0;
 }
 
-/** Whether events of a newer build were skipped that this build can read. */
+/** Whether this build can read an event that was skipped as one of a newer build. */
 export async function canReadSkippedEvents(pool: Queryable, reader: string): Promise<boolean> {
   const { rows } = await pool.query<{ type: string; version: number }>(
     'select distinct type, version from es.skipped where reader = $1 and mended_at is null and skipped_by is null',

@@ -13,7 +13,7 @@ const REQUIRED_PROJECTION = 'keys';
  * Determines when the read models include every event up to `target`, the last position at the start of this process. A
  * process that serves earlier would return outdated balances and reject recent API keys. A read model that is blocked
  * or has stopped advancing is not waited for, because other processes would be no better off. Only an empty table of
- * keys is waited for without limit.
+ * keys, unless it is blocked, is waited for without limit.
  */
 export class StartupCatchUp {
   private isComplete = false;

@@ -2,10 +2,10 @@ import type pg from 'pg';
 import type { FreshnessCheck } from './freshness-check.ts';
 import { findTopupIds } from './topups.ts';
 
-/** Top-up ids by the reference of the payment backend. */
 export interface TopupLookupResult {
+  /** Top-up ids by the reference of the payment backend. */
   readonly ids: ReadonlyMap<string, string>;
-  /** True if a reference without an id belongs to no top-up. Otherwise the read model may not include it yet. */
+  /** True if a reference without an id belongs to no top-up. If false, the read model may lack the top-up. */
   readonly isComplete: boolean;
 }
 

@@ -74,7 +74,7 @@ export const topups: FoldProjection<TopupRow> = {
   ],
   migrations: [
     {
-      // The previous table only supported Lightning. Deleting its checkpoint makes the projector fill the new one.
+      // The previous table only supported Lightning. Deleting its checkpoint makes the projector fill the new table.
       id: 'topups-2',
       sql: `drop table if exists books.topups;
             delete from books.checkpoints where projection = 'topups';

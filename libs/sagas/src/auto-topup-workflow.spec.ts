@@ -75,7 +75,7 @@ class Node implements PaymentBackend {
   async *subscribe() {}
   async close(): Promise<void> {}
 
-  /** @throws Error if the invoice is paid or has expired, as a Lightning payment would fail */
+  /** @throws Error if the invoice is unknown, paid or expired, as a Lightning payment would fail */
   pay(invoice: string): void {
     const found = this.node.listAddedInvoices(0).find(({ paymentRequest }) => paymentRequest === invoice);
     if (!found || found.payment) throw new Error('invoice is already paid');
@@ -310,7 +310,7 @@ const pass = (seconds: number) => time.advance(seconds * SECOND);
 
 /**
  * Runs a process that dies at its `n`th action: before the action, or after it so that its result is lost.
- * @returns whether it died before the attempt had ended
+ * @returns whether it died before the automatic top-up had ended
  */
 async function dieAt(n: number, behind: boolean): Promise<boolean> {
   let actions = 0;
@@ -369,7 +369,7 @@ test('another invoice is created only after the last one has expired unpaid', as
   expect(await balance()).toBe('10.5');
 });
 
-test('a new wallet is requested to pay only once the previous wallet can no longer pay', async () => {
+test('a new wallet is requested to pay only after the previous wallet can no longer pay', async () => {
   behaviour = () => {};
   await connect();
   watch();

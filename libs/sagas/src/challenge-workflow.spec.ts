@@ -27,7 +27,7 @@ const ASKED = 14_000n;
 
 class Died extends Error {}
 
-/** A fake node with preset payments that counts its polls. */
+/** A fake node that has preset payments and counts its polls. */
 class Node {
   readonly paid = new Map<string, bigint>();
   fees: BackendPayment['fees'] = [];
@@ -170,7 +170,7 @@ describe('a challenge', () => {
     expect([...due.rows.keys()]).toEqual([]);
   });
 
-  test('is recorded as paid once without a proof, and then no longer polled', async () => {
+  test('is recorded as paid once, even without a proof, and then no longer polled', async () => {
     await issue();
     watch();
     await pass(2 * 60 * MINUTE);
@@ -194,7 +194,7 @@ describe('a challenge', () => {
     }
   });
 
-  test('has a fee that the backend deducts recorded once', async () => {
+  test('has the fee of its payment backend recorded once', async () => {
     await issue();
     watch();
     await use();

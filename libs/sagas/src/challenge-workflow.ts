@@ -21,7 +21,7 @@ export interface ChallengeWorkflowDependencies {
   readonly eventReader: EventReader;
   readonly challenges: Challenges;
   readonly backends: PaymentBackendRegistry;
-  /** Maximum requests per second to each payment backend. */
+  /** Maximum polls per second of each payment backend by this workflow, on average. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
@@ -52,7 +52,7 @@ export function runChallengeWorkflow(
   ).tasks;
 }
 
-/** @returns the command that records the received amount; none if that is 0, or the backend is not configured here */
+/** @returns a command that records the received amount; none if this is 0 or the payment backend is not configured */
 async function pollPayments(
   { id, query: { backend, reference, isVerified } }: PendingQuery<ChallengeStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,

@@ -23,7 +23,7 @@ afterEach(async () => {
   await running;
 });
 
-/** Fakes only the call of the sweep. What a file store deletes is covered by its contract tests. */
+/** Fakes only the method that the sweep calls. What a file store deletes is covered by its contract tests. */
 function start(removeExpired: FileStore['removeExpired']): void {
   const files = { removeExpired } as FileStore;
   running = expireFiles({ files, clock: time, reportError: (problem) => alarms.push(problem) }, stop.signal);

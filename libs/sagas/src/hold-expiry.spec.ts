@@ -256,7 +256,7 @@ describe('a hold of a process', () => {
     expect(await ended()).toEqual([]);
   });
 
-  test('is ended once the process has been stale for ten seconds; holds of other processes are not', async () => {
+  test('is ended after its process was stale for ten seconds; holds of other processes are not', async () => {
     await accountOf('a', 'h1', 'h2');
     await accountOf('b', 'h3');
     await accountWith('h4');

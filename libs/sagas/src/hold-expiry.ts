@@ -89,7 +89,7 @@ async function findOrReport<T>(
   }
 }
 
-/** A failure is only reported, so that one broken payer does not leave the money of others locked. */
+/** A failure is only reported, so that the money of other payers does not stay locked. */
 async function endHolds(
   payer: string,
   command: HoldCommand,

@@ -86,7 +86,7 @@ describe('a payment poller', () => {
     await expect(looks.poll('r', true)).resolves.toHaveLength(1);
   });
 
-  test('polls each reference of a batch alone if one of them is invalid', async () => {
+  test('polls each reference of a batch alone if the response is implausible', async () => {
     const looks = open(8, 4);
     const [wrong, ...right] = ['wrong', ...many(3)].map((each) => looks.poll(each, false)) as [Promise<unknown>];
     const failed = expect(wrong).rejects.toBe(WRONG);

@@ -1,9 +1,9 @@
 import { type BackendPayment, type PaymentBackend, type PaymentBackendRegistry, UpstreamError } from '#application';
 import type { Runtime } from '#kernel';
 
-/** Maximum concurrent requests to one payment backend. */
+/** Maximum number of batches that one poller sends concurrently. */
 const MAX_CONCURRENT_BATCHES = 16;
-/** How long all polls of a payment backend fail immediately after it was unavailable. */
+/** How long all polls of an unavailable payment backend fail without a request. */
 const BACKOFF_MS = 2_000;
 
 interface QueuedPoll {
@@ -13,7 +13,7 @@ interface QueuedPoll {
 }
 
 /**
- * Polls one payment backend in batches, with at most `perSecond` requests per second on average. Urgent references go
+ * Polls one payment backend in batches, with at most `perSecond` batches per second on average. Urgent references go
  * before regular ones. If a batch fails because of its content, each of its references is polled alone after all
  * queued ones, because one bad reference must not prevent the credits of the rest.
  */
@@ -36,9 +36,9 @@ export class PaymentPoller {
 
   /**
    * Returns the current payments for a reference.
-   * @param isUrgent whether something has happened to the reference, such as a hint of the backend
+   * @param isUrgent whether this is no routine poll, for example after a hint of the payment backend
    * @param received ids of the payments recorded so far for this reference
-   * @throws the error of the backend if they cannot be fetched; the abort reason of the signal after it was aborted
+   * @throws the error of the payment backend, at once during a back-off; the reason of the signal after it was aborted
    */
   async poll(
     reference: string,
@@ -53,7 +53,7 @@ export class PaymentPoller {
   }
 
   /**
-   * Sends batches while there are free slots. A request occupies its slot long enough that all slots together respect
+   * Sends batches while there are free slots. A batch occupies its slot long enough that all slots together respect
    * the rate limit on average.
    */
   private startBatches(): void {
@@ -120,7 +120,7 @@ export function createPaymentPollers(
 
 /**
  * Whether the payment backend itself has failed. If so, polling each reference alone would not help. Any other error
- * concerns the content of a response, which one bad reference can cause.
+ * concerns the content of a response: one bad reference can cause it.
  */
 function isBackendFailure(error: unknown): boolean {
   return error instanceof UpstreamError && (error.code !== 'upstream_error' || error.status !== undefined);

@@ -3,7 +3,7 @@ import { PollRateLimiter } from './poll-rate-limiter.ts';
 
 const SECOND = 1_000;
 
-test('a rate limiter allows the given number of polls per second and skips the rest', () => {
+test('a rate limiter allows a given number of routine polls per second, and any urgent poll', () => {
   let now = 0;
   const pace = new PollRateLimiter(10, { nowMs: () => now });
   const allowed = (times: number) => Array.from({ length: times }, () => pace.tryAcquire(false)).filter(Boolean).length;

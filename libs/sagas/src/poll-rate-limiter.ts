@@ -22,7 +22,7 @@ export class PollRateLimiter {
 
   /**
    * Returns whether the provider may be polled now.
-   * @param isUrgent whether something has happened to the job; such polls do not count towards the limit
+   * @param isUrgent whether this is no routine poll, such as one after a webhook. The limit excludes urgent polls
    */
   tryAcquire(isUrgent: boolean): boolean {
     const now = this.clock.nowMs();

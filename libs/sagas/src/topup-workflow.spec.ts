@@ -365,7 +365,7 @@ describe('a payment', () => {
       'with thousands of fees',
       { fees: Array.from({ length: 2_000 }, (_, i) => ({ id: `f${i}`, units: 1n, why: '' })) },
     ],
-  ])('%s is reported and not recorded; it is credited once the node returns valid data', async (_, lie) => {
+  ])('%s is reported and not recorded; it is credited after the node returns valid data', async (_, lie) => {
     await issue('aa');
     node.pay('aa');
     const truth = node.settled.get('aa') as BackendPayment;

@@ -13,14 +13,14 @@ import {
 import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 
 /**
- * Delay between the end of a subscription to hints and the next one. It doubles each time up to a minute, and starts
- * over after a subscription that lasted a minute.
+ * Delay between the end of a subscription to hints and the next subscription. It doubles each time up to a minute, and
+ * starts over after a subscription that lasted a minute.
  */
 const MIN_RESUBSCRIBE_DELAY_MS = 1_000;
 const MAX_RESUBSCRIBE_DELAY_MS = 60_000;
 /** How often the top-ups of open hints are looked up again. */
 const RETRY_INTERVAL_MS = 2_000;
-/** How long such a lookup waits for the read model: under constant traffic it is rarely up to date without a wait. */
+/** How long such a lookup waits for the read model, which is rarely up to date under constant traffic. */
 const READ_MODEL_WAIT_MS = 2_000;
 /**
  * Maximum number of open hints of a payment backend. Beyond that the oldest are dropped. This only delays a credit,
@@ -34,7 +34,7 @@ export interface TopupWorkflowDependencies {
   readonly topups: Topups;
   readonly backends: PaymentBackendRegistry;
   readonly payments: TopupPayments;
-  /** Maximum requests per second to each payment backend. */
+  /** Maximum polls per second of each payment backend by this workflow, on average. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
@@ -83,7 +83,7 @@ function createWorkflowDependencies(
   };
 }
 
-/** @returns commands that record new payments; none if the payment backend is not configured here */
+/** @returns commands that record the result of a poll; none if the payment backend is not configured here */
 async function pollPayments(
   { query, isUrgent }: PendingQuery<TopupStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,

@@ -531,7 +531,7 @@ describe('in a process that does not die', () => {
     ['returns a text', 'VideoReleased', '10', 0],
     ['loses the connection', 'VideoSettled', '6.32', 0],
     ['is unavailable for a while', 'VideoSettled', '6.32', 0],
-  ])('a provider that %s leads to %s, a balance of %s and %d open items', async (vendorThat, last, balance, open) => {
+  ])('a provider that %s leads to %s, a balance of %s and %d open costs', async (vendorThat, last, balance, open) => {
     behaviour = BEHAVIOURS[vendorThat] as Behaviour;
     await request();
     work();
@@ -598,7 +598,7 @@ test('a job is submitted once if two processes assume that they hold the lease',
   }
 });
 
-test('a hold ends once, even after the account has dropped the resolved hold from its state', async () => {
+test('a hold ends once, even if the account no longer has it in its state', async () => {
   for (const vendorThat of ['generates the video', 'fails and invoices']) {
     start();
     behaviour = BEHAVIOURS[vendorThat] as Behaviour;

@@ -63,7 +63,7 @@ export interface VideoWorkflowDependencies {
   readonly requests: VideoRequestStore;
   readonly results: VideoResults;
   readonly webhooks: VideoWebhooks;
-  /** Maximum status polls per second of each provider, without urgent ones. */
+  /** Maximum routine status polls per second of each provider, on average. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
   readonly checkpoints: CheckpointStore;
@@ -71,7 +71,7 @@ export interface VideoWorkflowDependencies {
   readonly runtime: Runtime;
 }
 
-/** Submits video jobs to providers, stores the results and settles the holds, until the lease ends. */
+/** Submits video jobs to providers, stores the results and ends the holds, until the lease ends. */
 export function runVideoWorkflow(dependencies: VideoWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
   return startWorkflow(videoWorkflow, new VideoSteps(dependencies, lease.signal).createWorkflowDependencies(), lease)
     .tasks;
@@ -83,7 +83,7 @@ type PayerInstruction = Exclude<VideoSendCommand, { type: 'time_out' }>;
 class VideoSteps {
   private readonly rateLimiters = new Map<string, PollRateLimiter>();
 
-  /** @param leaseSignal aborts downloads of results, which another process repeats */
+  /** @param leaseSignal aborts downloads of results when the lease ends; the next holder of the lease repeats them */
   constructor(
     private readonly dependencies: VideoWorkflowDependencies,
     private readonly leaseSignal: AbortSignal,
@@ -114,7 +114,7 @@ class VideoSteps {
 
   /**
    * Sends a hold command to the payer. Only the job ends a hold that was transferred to it. So if the payer no longer
-   * knows such a hold, an earlier attempt of the same command has ended it.
+   * knows such a hold, an earlier run of the same command has ended it.
    * @returns false if the hold had ended before it could be transferred to the job
    */
   private async instructPayer(instruction: PayerInstruction, jobId: string, cause: Cause): Promise<boolean> {
@@ -185,7 +185,7 @@ class VideoSteps {
     }
   }
 
-  /** @returns the stored request; if it cannot be loaded, the failed submission, since nothing can be submitted */
+  /** @returns the stored request; if it cannot be loaded, the result of the submission, which fails without a call */
   private async openRequest(
     request: VideoRequested['data']['request'],
   ): Promise<StoredVideoRequest | SubmissionResult> {

@@ -1,4 +1,7 @@
-/** Requests pages of a history without a pause, in a separate thread, so that it does not delay the measurements. */
+/**
+ * Requests pages of a history without a pause. Runs in a separate thread, so that these requests do not delay the
+ * measurements of the main thread (history.ts).
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface ReadersParams {

@@ -51,7 +51,7 @@ export class KeyChanges extends KeyLimits {
 }
 
 export class KeyQuery {
-  @IsBooleanFlag('Include revoked keys')
+  @IsBooleanFlag('Include revoked keys in a list')
   include_disabled?: string;
 
   @IsBooleanFlag('Include the secrets')

@@ -30,9 +30,10 @@ export class QueriesController {
     description:
       'With an API key, lists the queries of this key; with a credit id, all queries of the account. The total ' +
       'counts at most 1,000 records after the page; `total_is_exact` reports whether that includes all records. ' +
-      'Request the next page while `page` is less than `total_pages`. A page that starts more than 10,000 records ' +
-      'after the pages requested within the last minute is rejected. With a filter by model, source or type, at most ' +
-      '10,000 records are searched for a page: to continue, send `looked_back_to` as `end_date`.',
+      'Request the next page while `page` is less than `total_pages`. A page after more than 10,000 records is ' +
+      'rejected, unless one of the 20 pages before it was requested within the last minute. With a filter by model, ' +
+      'source or type, at most 10,000 records are searched for a page: to continue, send `looked_back_to` as ' +
+      '`end_date`.',
     auth: 'key',
     readsAccountEvents: true,
     creditIdLocation: 'query',
@@ -99,7 +100,7 @@ export class QueriesController {
   }
 
   /**
-   * Returns the id of the model with this name, which may be an alias or have a suffix such as `:online`. An unknown
+   * Returns the id of the model with this name. The name may be an alias or have a suffix such as `:online`. An unknown
    * name is returned unchanged, since it may be the id of a model that is no longer sold.
    */
   private resolveModelId(name: string): string {

@@ -16,7 +16,7 @@ export class HistoryQuery {
   @IsString()
   credit_id?: string;
 
-  @IsBooleanFlag('Include all keys of the account; only valid with an API key')
+  @IsBooleanFlag('Include all queries of the account; only valid with an API key')
   all_keys?: string;
 
   @Field({ description: 'Only queries of this API key; only valid with the credit id' })

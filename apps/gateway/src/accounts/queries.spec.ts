@@ -95,7 +95,7 @@ describe('the query history', () => {
     }
   });
 
-  test('lists a request rejected for lack of money with a price of zero, but none for an unknown model', async () => {
+  test('lists a request that cannot be paid, at a price of zero, but no request for an unknown model', async () => {
     const poor = await world.createAccount();
     const refused = await world.sendChat(poor);
     expect(refused.status).toBe(402);

@@ -46,7 +46,7 @@ function toAutoTopupFields(view: AutoTopupView, now: string) {
 }
 
 /**
- * Returns the last error of the wallet. If the wallet reported none, but the last attempt sent it a payment request and
+ * Returns the recorded error; undefined without one. If none is recorded, but the last attempt requested a payment and
  * has expired since the wallet was connected, the code is EXPIRED.
  */
 function getLastError({ attempt, error, connectedAt }: AutoTopupView): AutoTopupView['error'] {

@@ -10,7 +10,7 @@ export const connectWallet: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Connects a wallet for automatic top-up',
   description:
-    'Whenever the balance falls below the threshold, the wallet receives a request over Nostr Wallet Connect to pay a Lightning invoice. A new wallet replaces the connected one.',
+    'When the balance is below the threshold, the wallet receives a request over Nostr Wallet Connect to pay a Lightning invoice. A wallet that was connected before is replaced.',
   auth: 'key',
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },

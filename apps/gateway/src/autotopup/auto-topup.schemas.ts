@@ -23,7 +23,10 @@ const fields: Readonly<Record<string, JsonSchema>> = {
         state: text('The state of the attempt', {
           enum: ['begun', 'invoiced', 'asked', 'paid', 'expired', 'failed', 'dropped'],
         }),
-        requests: { ...COUNT, description: 'How many requests to pay the invoice were sent; it can be paid only once' },
+        requests: {
+          ...COUNT,
+          description: 'Payment requests, including those that could not be sent; the invoice can be paid only once',
+        },
         started_at: instant('When the attempt started'),
         ended_at: nullable(instant('When the attempt ended')),
       }),

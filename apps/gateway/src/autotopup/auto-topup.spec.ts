@@ -92,7 +92,7 @@ describe('automatic top-up', () => {
     expect((await world.getWalletUsage(wallet)).payments).toEqual([]);
   });
 
-  test('does not send the invoice of an unresponsive wallet to another wallet', async () => {
+  test('does not send an invoice to another wallet after it was sent to an unresponsive one', async () => {
     const { account } = caseOf('silent');
     const other = await world.createNwcWallet();
     await world.connectWallet(account, other);
@@ -144,10 +144,7 @@ async function everything(): Promise<string> {
   return tables.join('\n');
 }
 
-/**
- * Waits until the next run of the account's workflow is due more than 1.5 seconds after this call, so that no run is
- * due before that.
- */
+/** Waits until the next run of the account's workflow is due more than 1.5 seconds after this call. */
 async function looked(account: TestAccount): Promise<void> {
   const { rows } = await database.query<{ now: Date }>('select now()');
   const due = () =>

@@ -5,7 +5,7 @@ import { DataEndpointList, LOOKUP_PENDING, LOOKUP_RESULT } from './data.schemas.
 const ERRORS = [402, 404, 405, 409, 422, 429, 502, 504];
 const CHARGED =
   'A call costs the price that `GET /v1/data/endpoints` lists; `x-cost-usd` has the charged amount. The response of the provider is returned unchanged. Errors of the provider with status 400, 404 and 422 are returned with the same status. A failed call is charged only if its provider charges for it.';
-/** Maximum size of a body; a longer one is rejected with 413. */
+/** Maximum size of a body; a larger one is rejected with 413. */
 const MAX_BYTES = 1024 * 1024;
 
 const params = (provider: string, action: string) => ({

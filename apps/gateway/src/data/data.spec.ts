@@ -213,14 +213,14 @@ describe('a request that is not a valid lookup', () => {
     ['HEAD', '/v1/data/x/tweets/user?username=x', 405, 'GET'],
     ['POST', '/v1/data/x/tweets/user', 405, 'GET, HEAD'],
     ['DELETE', NEWS, 405, 'GET, HEAD, POST'],
-  ])('rejects %s %s with %d', async (method, path, status, allow) => {
+  ])('(%s %s) is rejected with %d', async (method, path, status, allow) => {
     const headers = { authorization: `Bearer ${account.apiKey}` };
     const answer = await fetch(`${world.api}${path}`, { method, headers });
     await answer.text();
     expect([answer.status, answer.headers.get('allow')]).toEqual([status, allow]);
   });
 
-  test('rejects invalid fields, an oversized body and an unknown key without an event or a provider call', async () => {
+  test('is rejected without an event or a provider call for invalid fields, its size or an unknown key', async () => {
     const before = (await world.listEvents(account)).length;
     for (const [fields, param] of [
       [{ q: 'x', num: 101 }, 'num'],

@@ -1,4 +1,4 @@
-/** The database for stored Responses and saved HTTP responses, which may be separate from that of the read models. */
+/** The database for stored Responses and saved HTTP responses. It may be separate from that of the read models. */
 import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageQuota } from '#application';

@@ -43,7 +43,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 /** Creates payers. Those of accounts record requests that are rejected for lack of money. */
 const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
 
-/** Shared by all API modules: authentication, reads that follow writes, idempotency, and error handling. */
+/** Shared by all API modules: authentication, reads that include earlier writes, idempotency, and error handling. */
 @Module({
   imports: [BillingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-describe('a known path with another method', () => {
+describe('a known path', () => {
   test.each([
     ['GET', '/accounts/create', 'POST'],
     ['DELETE', CHAT, 'POST'],
@@ -47,12 +47,12 @@ describe('a known path with another method', () => {
     expect((await json(answer)) as object).toMatchObject({ status: 'error', error: { type: 'upgrade_required' } });
   });
 
-  test('rejects HEAD with 405 and the allowed methods if the path does not support GET', async () => {
+  test('rejects HEAD with 405 and the allowed methods if it does not support GET', async () => {
     const answer = await fetch(`${world.api}/accounts/create`, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'POST', '']);
   });
 
-  test('supports HEAD on a path that supports GET', async () => {
+  test('supports HEAD if it supports GET', async () => {
     const answer = await fetch(`${world.api}/v1/models`, { method: 'HEAD' });
     expect([answer.status, await answer.text()]).toEqual([200, '']);
   });

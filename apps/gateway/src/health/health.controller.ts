@@ -24,7 +24,7 @@ export class HealthController {
   @Operation({
     id: 'isReady',
     tag: 'Service',
-    summary: 'Reports whether the service is ready',
+    summary: 'Reports whether the process is ready',
     auth: 'public',
     response: jsonContent(HealthSchema),
     otherResponses: { 503: jsonContent(HealthSchema) },

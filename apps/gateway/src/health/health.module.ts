@@ -10,11 +10,11 @@ const PROJECTION_NAMES = projections.map(({ name }) => name);
 
 /**
  * Liveness and readiness of this process.
- * A gateway is not ready before the read models include every event that was stored when the gateway started. It does
- * not wait for a read model that has stopped advancing, unless that is an empty table of keys (`StartupCatchUp`).
- * After that, a lagging or stopped projector is only reported: it affects all gateways alike, and selling needs no read
- * models. The other roles do not wait for the read models: a supervisor may restart processes that are not ready, so a
- * projector might never catch up.
+ * A gateway is not ready before the read models include every event that was stored when the gateway started. A read
+ * model that has stopped advancing is not waited for, unless it is an empty table of keys (`StartupCatchUp`). Later, a
+ * lagging or stopped projector is only reported: it affects all gateways alike, and most requests do not need it. The
+ * other roles do not wait for the read models: a supervisor may restart processes that are not ready, so a projector
+ * might never catch up.
  */
 @Module({ imports: [EdgeModule], controllers: [HealthController] })
 export class HealthModule implements OnApplicationBootstrap {

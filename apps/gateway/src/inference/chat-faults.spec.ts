@@ -248,7 +248,7 @@ describe('a stream that ends early during hidden reasoning', () => {
     ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'cut', 0],
     ['anthropic/claude-haiku-4.5', 'anthropic', 502, 'error', 0],
   ])(
-    'costs nothing and is not requested again; the operator absorbs its cost: %s, %s',
+    'costs nothing and is not requested again; the operator absorbs its cost: %s at %s, status %i, %s',
     async (model, provider, status, fault, output) => {
       const reasoning = { max_tokens: 2_000, exclude: true };
       const more = { model, stream: true, max_tokens: 4_000, reasoning, provider: { only: [provider] } };

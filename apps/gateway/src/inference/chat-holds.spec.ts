@@ -167,7 +167,7 @@ test('lets a long response use the money that other responses release while it i
   expect(ends(await short)).toEqual({ stop: 6 });
 });
 
-test('does not truncate a response whose token count is overestimated if its maximum price is held', async () => {
+test('does not truncate a response if its maximum price is held, even if its tokens are overestimated', async () => {
   const account = await world.createAccount(1.05);
   const model = 'openai/gpt-5.4';
   // The provider counts twice as many tokens as the gateway.

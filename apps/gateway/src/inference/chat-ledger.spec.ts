@@ -114,7 +114,7 @@ describe('the ledger after a mixed run', () => {
     expect(await journal('customer:held')).toBe(0n);
   });
 
-  test('leaves the customer the paid amount less the charges', async () => {
+  test('leaves the customer the credited amount less the charges', async () => {
     const settled = (await world.listEvents(account)).flatMap(({ type, data }) =>
       type === 'HoldSettled' ? [data.charged] : [],
     );

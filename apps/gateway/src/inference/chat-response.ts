@@ -41,7 +41,7 @@ export function toChatCompletion(body: Readonly<Record<string, unknown>>, receip
   return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: toUsageJson(receipt) };
 }
 
-/** Writes a streamed chat completion. After the first event, an error can only be sent as another event. */
+/** Writes a streamed chat completion. Once the response has started, an error can only be sent as an event. */
 export class ChatStreamWriter extends SseWriter implements CompletionWriter {
   /** Creation time of every chunk, in Unix seconds. */
   readonly created = Math.floor(Date.now() / 1000);

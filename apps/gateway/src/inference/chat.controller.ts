@@ -23,7 +23,7 @@ export class ChatController {
     tag: 'Inference',
     summary: 'Completes a chat',
     description:
-      'OpenAI’s chat completions. The maximum cost is held first; the actual cost is in `usage`. Other fields of OpenAI’s API are forwarded if the model supports them.',
+      'OpenAI’s chat completions. Money is held first; the actual cost is in `usage`. Other fields of OpenAI’s API are forwarded if the model supports them.',
     auth: 'key',
     paid: true,
     body: ChatRequest,

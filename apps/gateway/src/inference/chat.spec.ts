@@ -58,7 +58,7 @@ describe('a chat completion', () => {
     });
   });
 
-  test('has its request id in the headers and in its own id', async () => {
+  test('has an id that contains its request id; both are in the headers', async () => {
     const { headers, body } = await ask(HELLO);
     expect(headers.get('x-generation-id')).toBe(body.id);
     expect(body.id).toBe(`gen-${headers.get('x-request-id')}`);
@@ -227,7 +227,7 @@ describe('a streamed chat completion', () => {
       });
   });
 
-  test('costs the same as a non-streaming completion, and is charged before its end is sent', async () => {
+  test('costs the same as a non-streaming completion, and has been charged when it ends', async () => {
     const other = await world.createAccount(0.105);
     const { events } = await ask({ ...HELLO, stream: true }, { 'x-api-key': other.apiKey });
     expect(events.at(-2).usage).toEqual((await ask(HELLO)).body.usage);

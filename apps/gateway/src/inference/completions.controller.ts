@@ -23,7 +23,7 @@ export class CompletionsController {
     tag: 'Inference',
     summary: 'Completes a text',
     description:
-      'OpenAI’s legacy text completions, with every chat model: the prompt becomes the only message of a chat. Without `max_tokens` the length of the completion is not limited.',
+      'OpenAI’s legacy text completions, with every chat model: the prompt becomes the only message of a chat. Without `max_tokens`, only the model and the available money limit the completion.',
     auth: 'key',
     paid: true,
     body: CompletionRequest,

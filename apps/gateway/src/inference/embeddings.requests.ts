@@ -4,8 +4,7 @@ import { IsModelId, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { EmbeddingInputSchema } from './embeddings.schemas.ts';
 
-// The validation rules of a field run from the last to the first. The limits of `input` depend on the model, so `input`
-// is validated together with the model.
+// The limits of `input` depend on the model, so `input` is validated together with the model.
 export class EmbeddingRequest implements EmbeddingRequestBody {
   [field: string]: unknown;
 

@@ -77,12 +77,7 @@ describe('embeddings', () => {
     ['arrays of tokens', [[1, 2, 3], [4]], 2, 4],
     ['2,048 texts', Array(2_048).fill('a'), 2_048, 2_048],
     ['8,191 tokens', Array(8_191).fill(1), 1, 8_191],
-    [
-      'a text whose upper bound of tokens exceeds the limit, but not its actual tokens',
-      'hello '.repeat(8_000),
-      1,
-      8_000,
-    ],
+    ['a text of 8,000 tokens, although its upper bound exceeds the limit', 'hello '.repeat(8_000), 1, 8_000],
     ['a text of 8,191 tokens', ' hello'.repeat(8_191), 1, 8_191],
   ])('are created from %s', async (_, input, vectors, tokens) => {
     const { status, body } = await embed(input, { dimensions: 8 });
@@ -126,7 +121,7 @@ describe('embeddings', () => {
     expect(await world.listEvents(account)).toHaveLength(before);
   });
 
-  test('are rejected for an unknown model, without an endpoint, without a key or without money', async () => {
+  test('are rejected for an unknown model, without a suitable endpoint, without a key or without money', async () => {
     const poor = await world.createAccount();
     expect((await embed('a', { model: 'nope' })).status).toBe(404);
     expect((await embed('a', { provider: { only: ['nobody'] } })).status).toBe(404);
@@ -169,7 +164,7 @@ describe('a client of embeddings', () => {
     expect(data[0]?.embedding).toHaveLength(256);
   });
 
-  test("receives an APIError with the status and the name of the field from OpenAI's client", async () => {
+  test("receives the status and the name of the field in an APIError of OpenAI's client", async () => {
     const error = await client.embeddings.create({ model: SMALL, input: '' }).catch((each) => each);
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ status: 400, param: 'input' });

@@ -172,7 +172,7 @@ describe('fields of the gateway', () => {
   });
 
   test.each([9, 16])(
-    'are not forwarded with a response, translated to a chat or native (%p tokens)',
+    'are not forwarded with a response, translated to a chat or native (max_output_tokens: %p)',
     async (max_output_tokens) => {
       const body = { model: 'openai/gpt-5-mini', input: 'Hi', max_output_tokens, ...OURS };
       const sent = await heardOf(world.post('/v1/responses', body, account));
@@ -191,7 +191,7 @@ describe('fields of the gateway', () => {
 describe('a model that is sent as an object', () => {
   test.each<[string, string, object, string]>([
     ['a chat', '/v1/chat/completions', { messages, max_tokens: 9 }, 'openai/gpt-5-mini'],
-    ['a chat at its other path', '/chat/completions', { messages, max_tokens: 9 }, 'gpt-5-mini'],
+    ['a chat with an alias', '/chat/completions', { messages, max_tokens: 9 }, 'gpt-5-mini'],
     ['a response', '/v1/responses', { input: 'Hi', max_output_tokens: 9 }, 'openai/gpt-5-mini'],
     ['embeddings', '/v1/embeddings', { input: 'Hi' }, 'openai/text-embedding-3-small'],
   ])('is resolved by the id in the object, for %s at %s', async (_, route, body, id) => {

@@ -53,7 +53,7 @@ test('rejects free requests above the limit per minute with 429 before a hold, n
 });
 
 test.each([['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended']])(
-  'resolves %s to the variant with the longer context',
+  'resolves the suffix of %s to the model %s',
   async (name, model) => {
     const account = await world.createAccount(1.05);
     const long = await world.sendChat(account, 'tokens=2', { model: name });

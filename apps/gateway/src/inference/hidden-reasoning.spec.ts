@@ -7,7 +7,7 @@ import { listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
 const THINKS_MS = 300;
-/** More reasoning tokens per second than an estimate may assume. */
+/** The maximum of reasoning tokens per second in an estimate. */
 const FASTEST = 300;
 
 /** More text than fits into the buffers between the provider and a client that does not read. */

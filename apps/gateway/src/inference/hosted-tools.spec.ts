@@ -131,7 +131,7 @@ test.each([
   ['type', { type: 'file', file: { file_data: PDF } }, OCR],
   ['type', { type: 'video_url', video_url: { url: 'https://a.example/a.mp4' } }, OCR],
 ])(
-  'rejects content without a price or bound before money is held, and names the field %s: %j',
+  'rejects content that has no price or no bound before money is held, and names the field %s: %j',
   async (param, part, models) => {
     const before = (await world.listEvents(account)).length;
     for (const model of models) {

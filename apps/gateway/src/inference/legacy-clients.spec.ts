@@ -66,7 +66,7 @@ describe('a text completion', () => {
     ]);
   });
 
-  test('throws an error with the reason if its stream ends early', async () => {
+  test('leads to an error with the reason if its stream ends early', async () => {
     const stream = await client.completions.create({
       ...asked,
       prompt: '[[sandbox tokens=8 fault=cut]]',

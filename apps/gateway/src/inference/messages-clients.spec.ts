@@ -62,7 +62,7 @@ describe.each(MODELS)("Anthropic's client with %s", (model) => {
     expect(charge?.items[0]?.usage).toMatchObject({ input: input_tokens, output: output_tokens });
   });
 
-  test('streams a message with the same result', async () => {
+  test('streams a message with the content and usage of a non-streaming one', async () => {
     const { id, usage, ...whole } = await client.messages.create(asking('tokens=3', model));
     const stream = client.messages.stream(asking('tokens=3', model));
     const events: Anthropic.MessageStreamEvent[] = [];
@@ -212,7 +212,7 @@ describe('errors', () => {
     });
   });
 
-  test('are request_too_large for a body that is too large', async () => {
+  test('have the type request_too_large if the body is too large', async () => {
     const body = JSON.stringify({ ...asking(''), system: 'x'.repeat(26 * 1024 * 1024) });
     const { status, body: answer } = await world.send('POST', '/v1/messages', {
       body,
@@ -272,7 +272,7 @@ describe('a message', () => {
     ['a user id', { metadata: { user_id: 'x'.repeat(200) } }],
     ['a tool that must not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
     ['no parallel tool calls', { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
-  ])('may include %s with models of three providers', async (_, more) => {
+  ])('is created for a request with %s by models of three providers', async (_, more) => {
     for (const model of [CLAUDE, GPT, GEMINI]) {
       const { stop_reason, content } = await ask(more, model);
       expect([model, stop_reason, content.length]).toEqual([model, 'end_turn', 1]);
@@ -340,7 +340,7 @@ test('sends a ping while a stream waits for its first byte', async () => {
 });
 
 describe('a count of tokens', () => {
-  test('returns the tokens of the input without a charge', async () => {
+  test('is close to the number of tokens of the input, and costs nothing', async () => {
     const before = (await world.listEvents(account)).length;
     const { input_tokens } = await client.messages.countTokens({
       model: CLAUDE,

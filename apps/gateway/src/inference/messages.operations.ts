@@ -24,7 +24,7 @@ export const countMessageTokens: OperationOptions = {
   tag: 'Inference',
   summary: 'Estimates the input tokens of a message',
   description:
-    'Free of charge. Each provider counts tokens in its own way; the tokens that the provider reports are charged.',
+    'Free of charge. Each provider counts tokens in its own way; messages are charged by the provider’s count.',
   auth: 'key',
   largeBody: true,
   errorFormat: 'anthropic',

@@ -1,4 +1,4 @@
-/** The models as JSON, with the fields that OpenAI's clients, OpenRouter's strict clients and similar services use. */
+/** Models and endpoints as JSON, with the fields that clients of OpenAI, OpenRouter and similar services expect. */
 import { selectDefaultEndpoints } from '#application';
 import {
   type AnyModel,
@@ -57,7 +57,7 @@ export function toModelJson(model: AnyModel) {
   };
 }
 
-/** Checks whether any endpoint in this installation serves a request for the model without provider preferences. */
+/** Checks whether an endpoint of this installation serves the model to requests without provider preferences. */
 export function isAvailable(model: AnyModel): boolean {
   return isMediaModel(model) ? model.endpoints.length > 0 : selectDefaultEndpoints(model).length > 0;
 }
@@ -112,7 +112,7 @@ function toArchitecture({ inputs, outputs }: AnyModel) {
   };
 }
 
-/** Returns the highest price of each unit at any of these endpoints, and the prices of long inputs. */
+/** Returns the highest price of each unit among the endpoints: for short inputs, and in `overrides` for long ones. */
 function toTokenPricing(endpoints: readonly Endpoint[]) {
   const calculateMaxPrice = (unit: Unit, quantity: number) =>
     money.max(...endpoints.map(({ tariff }) => calculateListPrice({ [unit]: quantity }, tariff).price));
@@ -157,7 +157,7 @@ function toPriceOverrides(endpoints: readonly Endpoint[]) {
 
 /**
  * Returns the prices at the endpoint with the lowest base price. The first variant that matches a request applies.
- * Strict clients require prices of tokens, which are 0 here.
+ * Strict clients require `prompt`, `completion` and `request`, which are 0 here.
  */
 function toUnitPricing(endpoints: readonly Endpoint[], type: MediaModel['type']) {
   const { unit, base, variants } = selectCheapest(endpoints.map(toListing), ({ base }) => base.price);

@@ -59,7 +59,7 @@ export class ModelsController {
     return { data: toEndpointsJson(this.resolveModel(`${author}/${slug}`)) };
   }
 
-  /** The id is an alias, or an id whose slash is encoded. */
+  /** `id` is an alias, or a model id whose slash is encoded. */
   @Get(['v1/models/:id/endpoints', 'models/:id/endpoints'])
   @Operation(operations.listEndpointsById)
   listEndpointsById(@Param('id') id: string) {
@@ -115,7 +115,7 @@ function parseModelFilter(typeList: string): ModelFilter {
   return { types: MODEL_TYPES.filter((type) => types.includes(type)), includesPrivate: false };
 }
 
-/** Returns the median cost of a query and how many such queries 1 USD pays for; null without recent charged queries. */
+/** Returns the median price of a query and how many such queries 1 USD pays for; both are null if it is unknown. */
 function toMedianJson(median: MedianPrice | undefined) {
   if (median === undefined) return { median_cost: null, prompts_per_usd: null };
   const prompts = Number(parseUsd('1') / median.price);

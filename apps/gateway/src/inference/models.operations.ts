@@ -27,7 +27,7 @@ const endpoints = {
   tag: 'Models',
   summary: 'Lists the endpoints of a model with their prices, privacy and limits',
   description:
-    'A request without provider preferences is served by the endpoints that are `default`, at the price of the model or less. The other endpoints are used only if `provider` or a suffix of the model is set.',
+    'Requests without provider preferences are served by the `default` endpoints, at the price of the model or less. Other endpoints are used only if none of these can serve the request, or if `provider` or a suffix of the model is set.',
   auth: 'optional',
   response: jsonContent(EndpointList),
   errors: [404],

@@ -101,7 +101,7 @@ export const ModelSchema = nameSchema(
       architecture: ARCHITECTURE,
       pricing: {
         ...PRICING,
-        description: 'The maximum prices of a request without provider preferences; each endpoint has its own prices',
+        description: 'Token prices: the highest of the endpoints that serve by default. Others: those of the cheapest',
       },
       capabilities: {
         ...object({}),
@@ -110,7 +110,7 @@ export const ModelSchema = nameSchema(
       },
       median_cost: {
         ...nullable(object({ api: object({ usd: usd('Median price of one query') }), sample_size: COUNT })),
-        description: 'Median cost of recent queries; null if there were none',
+        description: 'Median price of recent charged queries; null if unknown',
       },
       prompts_per_usd: nullable({ ...COUNT, description: 'How many such queries 1 USD pays for' }),
       supported_parameters: array(STRING),
@@ -147,7 +147,7 @@ const EndpointSchema = nameSchema(
     model_id: STRING,
     model_name: STRING,
     provider_name: STRING,
-    tag: text('The name of the endpoint in `provider.order`, `only` and `ignore`'),
+    tag: text('The name of the endpoint in `order`, `only` and `ignore` of `provider`'),
     pricing: PRICING,
     privacy: object({
       zdr: { ...BOOLEAN, description: 'Whether the provider retains nothing of a request' },

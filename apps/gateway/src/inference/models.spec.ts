@@ -91,7 +91,7 @@ describe('the list of models', () => {
     expect(await pricing('countinghouse/flat')).toMatchObject({ prompt: '0', completion: '0', request: '0.01' });
   });
 
-  test('has models with prices of images, videos and audio by their units, with the margin', async () => {
+  test('has prices of images, videos and audio by their units, with the margin', async () => {
     const row = async (id: string) => (await world.get(`/v1/models/${id}`)).body;
     expect(await row('google/nano-banana-2')).toMatchObject({
       pricing: {
@@ -172,7 +172,7 @@ describe('the list of models', () => {
   });
 
   test.each(['pictures', 'image,text', 'Chat', ','])(
-    'is rejected for an unknown type with an error that lists the types: %s',
+    'is not returned for an unknown type, and the error lists the types: %s',
     async (type) => {
       const { status, body } = await world.get(`/v1/models?type=${type}`);
       expect(status).toBe(400);

@@ -100,7 +100,7 @@ describe('a model with native search', () => {
     await assertBooksAreTheBill();
   });
 
-  test('reasons on request although the plugin requests a search', async () => {
+  test('reasons on request, also together with the plugin', async () => {
     const answer = await ask('tokens=40 reasoning=8', { ...WEB, reasoning: { effort: 'high' }, max_tokens: 4_000 });
     expect([answer.status, answer.body.usage.completion_tokens_details.reasoning_tokens]).toEqual([200, 8]);
     await assertBooksAreTheBill();

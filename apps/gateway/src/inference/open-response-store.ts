@@ -4,12 +4,12 @@ import type { Foundation } from '#foundation';
 import type { ProcessRole } from '#modules';
 import type { ContentDatabase } from '../edge/content.providers.ts';
 
-/** How often expired responses are deleted. Until then, an expired response can be neither read nor continued. */
+/** Interval at which expired responses are deleted. They can be neither read nor continued, even before that. */
 const SWEEP_INTERVAL_MS = 60 * 60_000;
 
 /**
- * Opens the store of responses, and deletes expired responses now and at intervals. Every gateway does this, except
- * while another process deletes expired responses.
+ * Opens the store of responses, and deletes expired responses now and at intervals. If another process is deleting
+ * them, this one skips the deletion.
  */
 export async function openResponseStore(
   role: ProcessRole,

@@ -67,7 +67,7 @@ describe('a chat with a GPT that has native search', () => {
     expect(await beside()).toEqual([searched(searches), searched(searches)]);
   });
 
-  test('pays no fee without a successful search', async () => {
+  test('costs no fee without a successful search', async () => {
     await chat('tokens=4', { tools: [TOOL] });
     await chat(`${SEARCH} fault=500 at=web_search`, { tools: [TOOL] });
     expect(await beside()).toEqual([]);
@@ -78,7 +78,7 @@ describe('a chat with a GPT that has native search', () => {
     expect(await beside()).toMatchObject([{ of: 'web_search', provider: 'exa' }]);
   });
 
-  test.each(['cut', 'error'])('pays for completed searches if it ends early (%s)', async (fault) => {
+  test.each(['cut', 'error'])('is charged for completed searches if it ends early (%s)', async (fault) => {
     const { events } = await chat(`${SEARCH} fault=${fault} text="a b c d e f g h"`, { tools: [TOOL], stream: true });
     expect(events.some(({ error }) => error !== undefined)).toBe(true);
     const [charge] = await charges();

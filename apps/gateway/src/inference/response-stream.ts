@@ -2,7 +2,7 @@ import type { ResponseError, ResponseEventOutput } from '#application';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
 import { SseWriter } from '../edge/responses/sse-writer.ts';
 
-/** OpenAI's codes of a failed response, by the code or the type of the gateway's error. */
+/** OpenAI's codes of a failed response, by the `code` or `kind` of the gateway's error. */
 const ERROR_CODES: ReadonlyMap<string, string> = new Map([
   ['context_length_exceeded', 'context_length_exceeded'],
   ['rate_limit_exceeded', 'rate_limit_exceeded'],

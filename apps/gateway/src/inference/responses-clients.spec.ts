@@ -8,7 +8,7 @@ import OpenAI, { APIError } from 'openai';
 import { TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
-/** A model whose endpoint supports only chat. */
+/** A model whose endpoint supports only chat completions. */
 const TRANSLATED = 'google/gemini-2.5-flash';
 const COST = 0.00001028625;
 const WEATHER = {
@@ -81,8 +81,9 @@ function startUpstream(): Promise<Server> {
 }
 
 let upstream: Server;
-/** `world` uses the sandbox, `tooled` the provider that calls tools. */
+/** Uses the sandbox. */
 let world: TestWorld;
+/** Uses the provider of `startUpstream`. */
 let tooled: TestWorld;
 let client: OpenAI;
 let toolClient: OpenAI;

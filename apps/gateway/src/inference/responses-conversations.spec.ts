@@ -93,7 +93,7 @@ describe.each([MODEL, CLAUDE, 'openai/gpt-5-codex'])('a conversation with %s', (
     { type: 'function_call_output', call_id: 'call_1', output: 'Done' },
   ];
 
-  test('is compacted to the user messages and one item, is charged, and can be continued', async () => {
+  test('is compacted to the user messages and one compaction item, is charged, and can be continued', async () => {
     const compacted = await client.responses.compact({ model, input: said as never });
     expect(compacted.object).toBe('response.compaction');
     expect(compacted.output.map(({ type }) => type)).toEqual(['message', 'compaction']);

@@ -52,7 +52,7 @@ test.each([
   const left = generateMalformed(AGENT);
   const isWrong = ({ status, body }: TestResponse) => {
     if (status === 200) return false;
-    // Messages of the gateway about input items start with `input`, and must have a `param`. Providers may omit it.
+    // Messages of the gateway about input items start with `input`, and must have a `param`. Others may have none.
     return status !== 400 || (typeof body.error.param !== 'string' && body.message.startsWith('input'));
   };
   const work = async () => {

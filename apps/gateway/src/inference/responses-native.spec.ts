@@ -340,7 +340,7 @@ describe('a fault of the provider', () => {
     }
   });
 
-  test.each(['zero', 'cached'])('leads to a charge of the billed cost if it affects the usage (%s)', async (fault) => {
+  test.each(['zero', 'cached'])('leads to a record of the billed cost if it affects the usage (%s)', async (fault) => {
     for (const stream of [false, true]) {
       await ask(directed(`fault=${fault} tokens=8`), { stream });
       expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), items: [{ estimated: false }] });
@@ -406,7 +406,7 @@ describe('a translated response', () => {
     expect(whole.usage.input_tokens).toBeGreaterThan(3_000);
   });
 
-  test('ends with response.failed and costs nothing if the provider ends it before the first token', async () => {
+  test('ends with response.failed and costs nothing if the provider fails before the first token', async () => {
     const answer = await ask(directed('fault=malformed'), { model: TRANSLATED, stream: true });
     expect(typesOf(answer)).toEqual(['response.created', 'response.in_progress', 'response.failed', '[DONE]']);
     expect(answer.events.at(-2).response).toMatchObject({ output: [], usage: { total_tokens: 0, cost: 0 } });

@@ -184,7 +184,7 @@ describe('a reference to an item', () => {
     }
   });
 
-  test('finds items of an earlier conversation that models of two providers generated', async () => {
+  test('finds items of an earlier conversation with models of two providers', async () => {
     const first = (await ask([user('One')])).body;
     const second = (await ask([user('One'), ...first.output.map(refer), user('Two')], { model: 'claude-haiku-4.5' }))
       .body;
@@ -203,7 +203,7 @@ describe('a reference to an item', () => {
     expect((await ask([user('One'), refer(unkept)])).status).toBe(404);
   });
 
-  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(200), {}])('is not found if its id is %p', async (id) => {
+  test.each([undefined, null, 7, '', 'a\u0000', 'x'.repeat(200), {}])('leads to 404 if its id is %p', async (id) => {
     await ask([user('One')]);
     expect((await ask([user('One'), { type: 'item_reference', id }])).status).toBe(404);
   });
@@ -359,7 +359,7 @@ describe('the conversation service', () => {
       return kept ? conversations.load(reader, idOf(n)) : undefined;
     }
 
-    test('writes earlier items only once, whether they are continued by a response or by references', async () => {
+    test('writes earlier items only once if a response or references continue a conversation', async () => {
       const stored = new Stored();
       const conversations = keeping(stored);
       const first = await turn(conversations, 1, [big]);
@@ -531,7 +531,7 @@ describe('the storage of an account', () => {
     expect(await world.listEvents(payer)).toHaveLength(facts.length);
   });
 
-  test('rejects requests that require storage before a charge if its quota is used up', async () => {
+  test('has a quota; once it is used up, requests that require storage are rejected before money is held', async () => {
     const api = await world.addGateway({ storedBytesPerAccount: 1_000 });
     const payer = await world.createAccount(1.05);
     const send = (route: string, body: object, headers = {}) =>

@@ -110,7 +110,7 @@ export class ResponsesController {
     return { id, object: 'response', deleted: true };
   }
 
-  /** Stored responses that are read for a request count towards the memory for bodies until `reply` has been sent. */
+  /** Memory that is reserved for reading stored responses counts towards the budget until `reply` has been sent. */
   private createReader(reply: FastifyReply): StoredResponseReader {
     return {
       accountId: reply.request.caller.accountId,

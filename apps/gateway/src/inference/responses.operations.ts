@@ -16,7 +16,7 @@ export const createResponse: OperationOptions = {
   tag: 'Inference',
   summary: 'Creates a response',
   description:
-    'OpenAI’s Responses API, with every chat model. A response is stored for 30 days unless `store` is false.',
+    'OpenAI’s Responses API, with every chat model. A response is stored for 30 days unless `store` is false; the field `store` of the response shows whether it was stored.',
   auth: 'key',
   paid: true,
   body: ResponsesInput,
@@ -30,7 +30,7 @@ export const countResponseTokens: OperationOptions = {
   tag: 'Inference',
   summary: 'Estimates the input tokens of a response',
   description:
-    'Free of charge. Each provider counts tokens in its own way; the tokens that the provider reports are charged.',
+    'Free of charge. Each provider counts tokens in its own way; responses are charged by the provider’s count.',
   auth: 'key',
   largeBody: true,
   body: ConversationInput,

@@ -68,7 +68,7 @@ export const ResponseSchema = nameSchema(
 
 export const ResponseStreamEvent = nameSchema('ResponseStreamEvent', {
   ...typedObject('response.created … and last response.completed, response.incomplete or response.failed'),
-  description: 'The data of one SSE event; `type` is also the name of the event. The last event is [DONE].',
+  description: 'The data of one SSE event; `type` is also the name of the event. After the last one comes [DONE].',
 });
 
 export const ResponseTokens = nameSchema(

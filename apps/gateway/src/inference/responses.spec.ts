@@ -263,7 +263,7 @@ describe('a streamed response', () => {
     expect(read).not.toContain('"delta":"coin"');
   });
 
-  test('costs the same as a non-streaming response, and is charged before its end is sent', async () => {
+  test('costs the same as a non-streaming response, and has been charged when it ends', async () => {
     const payer = await world.createAccount(1.05);
     await stream('tokens=3', {}, payer);
     expect(await spentBy(payer)).toBe(COST.toFixed(12));
@@ -373,7 +373,7 @@ describe('a response that cannot be created', () => {
     for (const value of values) await refusedWith(ask('', { [param]: value }), 400, param);
   });
 
-  test('is rejected for deep nesting in a typed field; such nesting in others causes no server error', async () => {
+  test('is rejected for deep nesting in a field of Responses; in other fields it causes no server error', async () => {
     const deep = `${'['.repeat(9_999)}${']'.repeat(9_999)}`;
     const sent = (field: string) => `{"model":"${GPT}","input":"Hi","${field}":${deep}}`;
     for (const field of ['input', 'tools', 'tool_choice', 'include']) {

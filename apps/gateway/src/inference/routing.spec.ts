@@ -239,7 +239,7 @@ describe('a request', () => {
     },
   );
 
-  test('does not count an unknown suffix as a failure of the endpoint', async () => {
+  test('with an unknown suffix does not count as a failure of the endpoint', async () => {
     await ask('test/two:beta');
     await ask('test/two', { provider: { sort: 'price' } });
     expect(await lastCharge()).toMatchObject({ items: [{ provider: 'cheap' }], attempts: [{ outcome: 'ok' }] });

@@ -107,10 +107,10 @@ describe('a model with a search tool', () => {
   });
 
   test.each([
-    ['web_search', MODEL, TOOL],
-    ['its older name', MODEL, { type: 'openrouter:web_search', parameters: { engine: 'exa', max_results: 5 } }],
-    ['a price for each call', FLAT, TOOL],
-    ['endpoints that fall back', OPEN, TOOL],
+    ['the tool web_search', MODEL, TOOL],
+    ['the older tool name', MODEL, { type: 'openrouter:web_search', parameters: { engine: 'exa', max_results: 5 } }],
+    ['a model with a price for each call', FLAT, TOOL],
+    ['a model with several endpoints', OPEN, TOOL],
     ['another engine for a model with native search', 'anthropic/claude-haiku-4.5', { ...TOOL, engine: 'exa' }],
   ])('receives the search results if it searches: %s', async (_, model, tool) => {
     const answer = await ask(SEARCH, { model, tools: [tool] });
@@ -206,7 +206,7 @@ describe('a model with a search tool', () => {
     await assertBooksAreTheBill();
   });
 
-  test('searches before the first call if the model does not support tools', async () => {
+  test('causes a search before the first call if the model does not support tools', async () => {
     const answer = await ask('tokens=4', { model: 'test/toolless', tools: [TOOL, BOOK], tool_choice: 'required' });
     expect(answer.body.choices[0].message.annotations).toHaveLength(5);
     expect(listExtraItems((await charged()).charge)).toEqual([FEE]);

@@ -47,7 +47,7 @@ function assertCoherent(events: readonly Event[]): void {
 }
 
 describe.each([
-  ['a model that calls for searches', { model: GPT, tools: TOOLS, input: SEARCHING }, 2],
+  ['a model that calls the search tool', { model: GPT, tools: TOOLS, input: SEARCHING }, 2],
   ['a plugin', { model: GPT, plugins: [{ id: 'web' }], input: 'What is new?' }, 1],
   [':online', { model: `${GPT}:online`, input: 'What is new?' }, 1],
   ['a model that searches by itself', { model: CLAUDE, tools: TOOLS, input: SEARCHING }, 2],

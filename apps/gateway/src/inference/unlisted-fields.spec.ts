@@ -113,7 +113,7 @@ const RESPONSE = {
   reasoning: { effort: 'low' },
 };
 const MESSAGE = {
-  ...{ container: null, mcp_servers: null }, // rejected by name: messages/request.spec.ts
+  ...{ container: null, mcp_servers: null }, // other values are rejected
   max_tokens: 64,
   system: [{ type: 'text', text: 'Be brief' }],
   messages: [

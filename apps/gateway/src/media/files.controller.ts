@@ -54,7 +54,7 @@ export class FilesController {
     tag: 'Media',
     summary: 'Returns a file by its signed URL',
     description:
-      'The signed URL comes from another response. It is valid for GET and HEAD, needs no credential, and expires at most 24 hours after it was issued. Range requests are supported.',
+      'Responses with generated media contain signed URLs. Such a URL is valid for GET and HEAD, needs no credential, and expires at most 24 hours after it was issued. Range requests are supported.',
     auth: 'public',
     params: {
       id: { description: 'The id of the generated result', example: 'gen_0a1b2c00112233445566778899aabbccddeeff' },

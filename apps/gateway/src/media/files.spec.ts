@@ -65,7 +65,7 @@ describe('a signed URL', () => {
     expect((await bytesOf(answer)).equals(BYTES.subarray(start, end + 1))).toBe(true);
   });
 
-  test('returns 416 for an unsatisfiable range, 200 for several or another If-Range, 304 for its ETag', async () => {
+  test('returns 416 for an unsatisfiable range, 200 for several or a stale If-Range, 304 for its ETag', async () => {
     const none = await ask(signed, { headers: { range: 'bytes=300000-' } });
     expect([none.status, none.headers.get('content-range')]).toEqual([416, 'bytes */300000']);
     expect(await none.json()).toMatchObject({ status: 'error', statusCode: 416 });
@@ -94,7 +94,7 @@ describe('a signed URL', () => {
   });
 });
 
-describe('the check of a signed URL', () => {
+describe('the protection by signed URLs', () => {
   const expectForbidden = async (answer: Response, message = 'The signed URL is invalid') => {
     const body = (await answer.json()) as { message: string };
     expect([answer.status, body.message]).toEqual([403, message]);

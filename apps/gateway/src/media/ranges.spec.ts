@@ -42,6 +42,6 @@ test.each([
   ['"other"', whole],
   ['W/"e"', whole],
   ['Sun, 22 Nov 2026 12:00:00 GMT', whole],
-])('evaluates If-Range %s, and returns the complete file unless it is the current tag', (ifRange, wanted) => {
+])('applies a range only if If-Range is the current tag: %s', (ifRange, wanted) => {
   expect(parseRange('bytes=1-2', ifRange, '"e"', 100)).toEqual(wanted);
 });

@@ -9,8 +9,8 @@ export type RequestedRange =
   | { readonly kind: 'none' };
 
 /**
- * Returns which part of a file of `size` bytes to send: the complete file if there is no range, if there are several
- * ranges, if the range is invalid, or if `ifRange` is not the current `etag`.
+ * Returns which part of a file of `size` bytes to send. This is the complete file, unless there is exactly one valid
+ * range and `ifRange` is missing or equals `etag`.
  * @returns kind `none` if the range is not satisfiable
  */
 export function parseRange(

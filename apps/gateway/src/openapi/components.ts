@@ -11,7 +11,7 @@ export interface DocumentedResponse {
   readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
-/** For each error format, the prefix of its component names and its content. */
+/** The prefix of component names, and the content of error responses, by error format. */
 const ERROR_CONTENT: Readonly<Record<ErrorFormatName, { readonly prefix: string; readonly content: Content }>> = {
   openai: { prefix: '', content: jsonContent(ErrorSchema) },
   openrouter: { prefix: '', content: jsonContent(ErrorSchema) },

@@ -54,7 +54,7 @@ beforeAll(() => {
   ajv.addSchema({ $id: 'document', components: strictly(document.components) } as object, 'document');
 });
 
-/** Rejects fields that are not documented, and resolves references in the document. */
+/** Returns a schema that rejects undocumented fields, and whose references point into the document. */
 function strictly(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(strictly);
   if (typeof value !== 'object' || value === null) return value;
@@ -118,7 +118,7 @@ function bodyOf({ body, text }: TestResponse): unknown {
 
 // --- calls of operations --------------------------------------------------------------------------------------------
 
-/** Creates ids that must exist, by operation. All other operations are called with the examples of the document. */
+/** By operation: creates the object that the path names, and returns its id. */
 const IDS: Readonly<Record<string, () => Promise<string>>> = {
   getKey: newKey,
   updateKey: newKey,
@@ -265,7 +265,7 @@ function bodySchemaOf({ requestBody }: PathOperation): Readonly<Record<string, u
 }
 
 /**
- * An example with a name gets another name each time, because names are unique. One with a wallet gets an existing
+ * Returns the example of an operation. Its `name` is replaced with an unused one, and its `nwc_url` with that of a new
  * wallet.
  */
 async function freshExample({ operation }: Place): Promise<unknown> {
@@ -449,7 +449,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     20,
   ],
   [
-    'rejects a body that is not JSON',
+    'with a body other than a form rejects malformed JSON',
     (place) => {
       const wrong = { body: '{"broken', headers: allCredentials() };
       return takesBody(place) && !place.operation.requestBody?.content['multipart/form-data']
@@ -459,7 +459,7 @@ test.each<readonly [rule: string, probes: (place: Place) => readonly Probe[], at
     5,
   ],
   [
-    'rejects a body of another media type',
+    'with an unencrypted body rejects another media type',
     (place) => {
       const wrong = { body: 'x', headers: { ...allCredentials(), 'content-type': 'text/plain' } };
       return takesBody(place) && !isSealed(place)
@@ -525,7 +525,7 @@ describe('responses that need more than an example', () => {
     ['a completion with reasoning', 'createChatCompletion', 200, () => chat('reasoning=8')],
     ['an unknown model', 'createChatCompletion', 404, () => chat('', { model: 'nope' })],
     ['an empty account', 'createChatCompletion', 402, async () => world.sendChat(await world.createAccount())],
-    ['a key that was used for another request', 'createChatCompletion', 409, () => again({ n: 1 }, { n: 2 })],
+    ['an idempotency key of another request', 'createChatCompletion', 409, () => again({ n: 1 }, { n: 2 })],
     ['a saved response', 'createChatCompletion', 200, () => again({ n: 3 }, { n: 3 })],
     ['a rejection by the provider', 'createChatCompletion', 400, () => chat('fault=400')],
     ['a provider with too many requests', 'createChatCompletion', 429, () => chat('fault=429')],
@@ -605,13 +605,13 @@ async function loseDatabase(): Promise<void> {
 
 /** Read operations with a body. */
 const READS: ReadonlySet<string> = new Set(['getBalance', 'countMessageTokens']);
-/** Routes that need neither an account nor stored data. */
+/** Routes that do not need PostgreSQL. */
 const NEED_NONE = [
   ...['/topup/payment-methods', '/topup/card', '/media/{id}/{n}', '/audio/voices', '/audio/models'],
   ...['/data/endpoints', '/private/attestation', '/health/live', '/openapi.json', '/docs'],
 ];
 
-test('every free read responds as documented without PostgreSQL: with 503 if it needs stored data', async () => {
+test('every free read responds as documented without PostgreSQL: with 503 if it needs the database', async () => {
   const isPaid = ({ operation }: Place) => operation.responses['402'] !== undefined;
   const needsProof = (place: Place) => schemesOf(place.operation).join() === 'payment';
   const asked = places

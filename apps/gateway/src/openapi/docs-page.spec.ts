@@ -92,7 +92,7 @@ describe('html', () => {
 });
 
 describe('a document', () => {
-  test('gives other paths of a route operation ids of their own', () => {
+  test('gives each further path of a route its own operation id', () => {
     const { paths } = documentOf({}, ['/v1/things/:id', '/things/:id', '/old/*']);
     expect(Object.entries(paths).map(([path, { get }]) => [path, get?.operationId, get?.['x-alias-of']])).toEqual([
       ['/v1/things/{id}', 'doIt', undefined],

@@ -33,7 +33,7 @@ interface OperationEntry {
   readonly method: string;
   readonly path: string;
   readonly operation: PathOperation;
-  /** Other paths of the operation. */
+  /** The paths of the operation in addition to `path`. */
   readonly aliases: readonly string[];
 }
 

@@ -161,7 +161,7 @@ function toPathOperation(route: ControllerRoute, options: OperationOptions, comp
   };
 }
 
-/** Omits x-credit-id for paid operations: it pays only if the operator allows this. */
+/** Omits x-credit-id for paid operations: a credit id pays only if the operator allows this. */
 function listSecuritySchemes({
   auth,
   paid,

@@ -154,7 +154,7 @@ function isPage({ headers, text }: TestResponse): boolean {
   return headers.get('content-type') === 'text/html; charset=utf-8' && text.startsWith('<!doctype html>');
 }
 
-/** Expects a documented response, in an error format if it is an error, and no 500. */
+/** Expects a documented response other than a 500. An error has an error format or is an HTML page. */
 function expectDecent(answer: TestResponse, operation: PathOperation | undefined): void {
   const about = `${answer.status} ${answer.text.slice(0, 300)}`;
   expect(answer.status === 500 ? about : '').toBe('');
@@ -419,7 +419,7 @@ describe('any input', () => {
             const search = fields.map(([key, value]) => `${key}=${encoded(value)}`).join('&');
             const address = `${path.replace(/\{\w+\}/g, encoded(id))}?${search}`;
             const answer = await world.send(method, address, { headers, body });
-            // A segment that is empty or consists of dots makes another path.
+            // A segment that is empty, `.` or `..` results in another path.
             expectDecent(answer, /^\.{0,2}$/.test(id) ? undefined : operation);
           },
         ),
@@ -431,8 +431,8 @@ describe('any input', () => {
   test('leaves no hold open and no large event', async () => {
     expect((await money()).held_usd).toBe(0);
     const facts = await world.listEvents(account);
-    // Events stay small, although texts of 100,000 characters were sent: EventStoreDB accepts 1 MiB. Price lists are
-    // the largest events by far.
+    // Events stay small, although texts of 100,000 characters were sent: EventStoreDB accepts at most 1 MiB. Price
+    // lists are the largest events by far.
     const isLarge = (fact: (typeof facts)[number]) =>
       sizeOf(fact) > (fact.type === 'PriceListPublished' ? 256 : 16) * 1024;
     expect((await world.listEvents()).filter(isLarge)).toEqual([]);
@@ -447,7 +447,7 @@ function sizeOf({ data }: { readonly data: unknown }): number {
   return Buffer.byteLength(JSON.stringify(data));
 }
 
-/** Replaces the member at a position, counted through the entire value. */
+/** Replaces the member at a position of a depth-first traversal, in which the value itself has position 0. */
 function replacedAt(value: unknown, at: number, instead: unknown): unknown {
   let left = at;
   const walk = (each: unknown): unknown => {

@@ -1,4 +1,4 @@
-/** Headers of this API in addition to those of HTTP: of responses and of requests. */
+/** The headers of responses and requests that the OpenAPI document describes. */
 
 import type { OperationOptions } from './operation.ts';
 
@@ -17,7 +17,7 @@ export const RESPONSE_HEADERS = {
   },
   'idempotent-replayed': {
     description:
-      'The saved response of an earlier request with the same Idempotency-Key or proof, which was charged at most once',
+      'The saved response of an earlier request with the same Idempotency-Key or proof; nothing more is charged',
     schema: { const: 'true' },
   },
   'payment-receipt': {
@@ -46,7 +46,7 @@ export const RESPONSE_HEADERS = {
     schema: { type: 'string', pattern: '^prompt=' },
   },
   'retry-after': {
-    description: 'Seconds to wait before the next attempt, if known',
+    description: 'Seconds to wait before the next request, if known',
     schema: { type: 'string', pattern: '^\\d+$' },
   },
   'x-should-retry': { description: 'Repeating the request would return the same response', schema: { const: 'false' } },
@@ -58,7 +58,7 @@ export const IDEMPOTENCY_KEY_PARAMETER = {
   in: 'header' as const,
   required: false,
   description:
-    '1 to 255 printable ASCII characters. For 24 hours a request with this key is served and charged once; repeats get the same response.',
+    '1 to 255 printable ASCII characters. For 24 hours a request with this key is charged at most once; repeats get its response if it was saved.',
   schema: { type: 'string', pattern: '^[\\x20-\\x7e]{1,255}$' },
 };
 

@@ -208,7 +208,7 @@ describe('the error names what is malformed:', () => {
     expect((await world.listEvents()).length).toBe(before);
   });
 
-  test('tags that are nested 5,000 levels deep', async () => {
+  test('metadata that is nested 5,000 levels deep', async () => {
     const metadata = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
     for (const model of MODELS) {
       const body = `{"model":"${model}","messages":[{"role":"user","content":"Hello"}],"metadata":${metadata}}`;

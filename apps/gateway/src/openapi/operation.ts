@@ -76,7 +76,7 @@ export interface OperationOptions {
   readonly rateLimitedAction?: RateLimitedAction;
   /** The response depends on the events of an account, and reports in a header if it may not include all of them. */
   readonly readsAccountEvents?: true;
-  /** All path parameters in order; a wildcard gets the name in its position. */
+  /** All parameters and wildcards of the path, in its order. */
   readonly params?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;
   /** Required headers in addition to the usual ones. */
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly example: string }>>;

@@ -61,7 +61,7 @@ const ERROR: Readonly<Record<string, JsonSchema>> = {
       type: text('The type of the error', { enum: [...new Set(ERROR_DEFINITIONS.map(([, type]) => type))] }),
       code: {
         type: ['string', 'integer'],
-        description: 'The error code as OpenAI defines it; for `@openrouter/sdk` the HTTP status',
+        description: 'The error code of OpenAI if it has one, or else the type; for `@openrouter/sdk` the HTTP status',
       },
       param: { type: ['string', 'null'], description: 'The field that caused the error, if there is one' },
       metadata: {
@@ -104,7 +104,7 @@ export const AnthropicErrorSchema = nameSchema(
       }),
       message: text('A description of the error', { minLength: 1 }),
       details: {
-        ...object({ error_code: text('The error code that other operations return') }),
+        ...object({ error_code: text('The `code` of the error in the format for OpenAI’s clients') }),
         additionalProperties: STRING,
       },
     }),

@@ -18,8 +18,8 @@ import { type Endpoint, isPrivate } from '#catalogue';
  */
 const CACHE_TTL_MS = 30_000;
 /**
- * Minimum time between two requests to an enclave, also for callers that need fresh evidence and after a failure. A
- * request after `evict` does not wait for it.
+ * Minimum time between two requests to an enclave, also for callers that need fresh evidence and after a failure. It
+ * does not apply after `evict`.
  */
 const MIN_REFRESH_INTERVAL_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 10_000;

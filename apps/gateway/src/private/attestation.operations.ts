@@ -13,7 +13,7 @@ const FIELDS = {
   ),
   digest: text('The SHA-256 digest of the measured release'),
   sigstoreBundle: nullable(
-    withExtraFields({ type: 'object', description: 'The signature of that release and its measurement' }),
+    withExtraFields({ type: 'object', description: 'The signature of the release and of its measurement' }),
   ),
   vcek: text("The certificate of the processor's key in base64"),
   enclaveCert: text('The certificate of the enclave in PEM'),

@@ -29,8 +29,8 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
   }
 
   /**
-   * Sends the trailers. Aborts the response if it failed or has no receipt, because ciphertext alone does not show that
-   * it is incomplete.
+   * Sends the trailers. A response that failed or has no receipt is aborted instead, because its ciphertext does not
+   * show that it is incomplete.
    */
   end(receipt: Receipt | undefined, failure?: unknown): void {
     if (!this.hasStarted) return; // the failure is sent with its own HTTP status

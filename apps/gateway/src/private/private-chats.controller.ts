@@ -47,7 +47,7 @@ function discardUnreadBody({ raw }: FastifyRequest): void {
   if (!raw.complete) raw.unpipe().resume();
 }
 
-/** @throws BadRequestError for a missing, invalid or unsupported header or a missing body, before money is held */
+/** @throws BadRequestError for a missing, invalid or unsupported header, or a missing body */
 function parseChatRequest({ headers, body }: FastifyRequest) {
   if (headers['idempotency-key'] !== undefined)
     throw new BadRequestError('Idempotency-Key is not supported for encrypted requests', 'Idempotency-Key');

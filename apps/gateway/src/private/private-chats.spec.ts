@@ -67,7 +67,7 @@ function ask({
   return sendPrivateRequest({ url, publicKey: enclave.keys.publicKey, headers: all, body, ...more });
 }
 
-/** Runs `act` and returns its result, the events that it appended to the account, and the charges that they settle. */
+/** Runs `act` and returns its result, the events that it appended to the account, and the charges in them. */
 async function bookedBy<T>(act: () => Promise<T>, by = account) {
   const before = (await world.listEvents(by)).length;
   const result = await act();

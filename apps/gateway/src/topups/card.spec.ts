@@ -124,7 +124,7 @@ const STORIES: readonly (readonly [story: string, steps: readonly Step[], books:
     'Processing',
   ],
   [
-    'is complete and fails',
+    'is complete, and its payment fails',
     [
       ['pay_later', { report: 'twice' }],
       ['fail', { report: 'twice' }],
@@ -132,7 +132,7 @@ const STORIES: readonly (readonly [story: string, steps: readonly Step[], books:
     NOTHING,
     'New',
   ],
-  ['is closed', [['expire']], NOTHING, 'New'],
+  ['expires', [['expire']], NOTHING, 'New'],
   ['is refunded in part', [['pay'], ['refund', { amount: 1_000 }]], 'balance 15, clearing 13.97, fees 1.03', 'Settled'],
   [
     'is refunded in full, in two parts',
@@ -177,7 +177,7 @@ describe('a session that', () => {
     expect([end?.books, end?.status]).toEqual([expected, status]);
   });
 
-  test('has been played does not change its postings after another webhook, and the ledger has no drift', async () => {
+  test('is reported again has the same postings, and the ledger has no drift', async () => {
     const ends = await Promise.all(played);
     await Promise.all(ends.map(({ session: made }) => replay(made)));
     expect((await play([['pay']], PAID, 'Settled')).books).toBe(PAID); // by then the webhooks are processed
@@ -187,7 +187,7 @@ describe('a session that', () => {
     expect(lines.at(-1)).toBe('drift 0');
   });
 
-  /** Sends a webhook with a valid signature. Its content is not trusted: it only triggers a poll of the session. */
+  /** Sends a signed webhook with another amount. The gateway does not trust the amount, and polls the session. */
   async function replay({ payment_page }: Session): Promise<void> {
     const { Stripe } = await import('stripe');
     const object = { id: payment_page.split('/').at(-1), payment_status: 'paid', amount_total: 1_000_000 };
@@ -271,7 +271,7 @@ describe('a request for a session', () => {
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });
 
-  test('requires a credential, and its method is not in the public list', async () => {
+  test('requires a credential, and its method is not among the public payment methods', async () => {
     expect((await request({ amount: 25 })).status).toBe(401);
     const { creditId } = await world.createAccount();
     expect((await request({ amount: 25, credit_id: creditId })).status).toBe(201);

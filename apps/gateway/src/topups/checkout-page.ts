@@ -96,7 +96,7 @@ const AFTER_EXPIRY: Readonly<Record<CheckoutView['destination']['kind'], string>
   page: 'No payment arrived in time. A payment that is under way is still credited.',
 };
 
-/** The part of the page below the status, with the data that the script reads. The script replaces it on a change. */
+/** The part of the page below the status. The script reads its data, and replaces the part on a change. */
 function renderPayment(topup: CheckoutView, state: CheckoutState, now: string): Html {
   const { status, paidUnits, coin } = topup;
   const hasFinalState = isFinal(state, topup);

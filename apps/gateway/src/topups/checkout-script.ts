@@ -3,7 +3,7 @@
  * payment: when the status or the paid amount changes, the script fetches the page again and replaces these parts.
  */
 const POLL_INTERVAL_MS = 400;
-/** While the page is hidden, or after expiry, when a payment is unlikely; also the maximum after failed polls. */
+/** Interval while the page is hidden or the top-up has expired; also the maximum interval after failed polls. */
 const IDLE_POLL_INTERVAL_MS = 15_000;
 
 export const CHECKOUT_SCRIPT = `

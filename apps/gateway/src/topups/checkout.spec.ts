@@ -50,7 +50,7 @@ describe('the checkout page of a top-up', () => {
     ],
     ['was reversed', pageOf({ status: 'Invalid' }), 'refunded, disputed or reversed', false, false],
     [
-      'is paid in part by an invoice, which can be paid only once',
+      'has an invoice that was paid in part and cannot be paid again',
       pageOf({ paidUnits: 5_000_000n }),
       '0.00005 BTC was received and credited',
       false,
@@ -78,7 +78,7 @@ describe('the checkout page of a top-up', () => {
     expect(html.split('<script>')[0]).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  test('of an invoice shows the invoice to copy, and as a link to a wallet', () => {
+  test('with an invoice shows the invoice as text and as a link to a wallet', () => {
     const html = pageOf({});
     expect(html).toContain('25.00 USD');
     expect(html).toContain('0.00025 BTC');
@@ -87,18 +87,18 @@ describe('the checkout page of a top-up', () => {
     expect(html).toContain('data-seconds="600"');
   });
 
-  test('of an address requests the amount that is still due', () => {
+  test('with an address requests the amount that is still due', () => {
     const html = pageOf({ paidUnits: 40_000_000_000n }, monero);
     expect(html).toContain('href="monero:8AAAAA?tx_amount=0.06"');
     expect(html).toContain('value="0.06"');
   });
 
-  test('of an address on a chain with many assets names the asset', () => {
+  test('with an address on a chain with many assets names the asset', () => {
     const html = pageOf({ coin: coinOf('LBTC'), units: 50_000n }, monero);
     expect(html).toMatch(/href="liquidnetwork:8AAAAA\?amount=0.0005&amp;assetid=6f[0-9a-f]{62}"/);
   });
 
-  test('of a payment page links to that page', () => {
+  test('with a payment page links to that page', () => {
     const destination = { kind: 'page', value: 'https://checkout.example/c/pay/cs_1' } as const;
     const html = pageOf({ destination });
     expect(html).toContain('<a class="button" href="https://checkout.example/c/pay/cs_1">');

@@ -69,7 +69,7 @@ const SIXTH: PaymentTerms = {
 };
 const USD_PER_DOGE = '0.25';
 
-/** The sandbox provides backends without settings only as long as no backend has settings. */
+/** All are set, because a backend defaults to the sandbox only if no other backend is set. */
 const BACKENDS = {
   LND_REST_URL: 'sandbox:/lnd',
   ...{ BTCPAY_URL: 'sandbox:/btcpay', BTCPAY_STORE_ID: 'sandbox', BTCPAY_API_KEY: 'sandbox' },
@@ -217,14 +217,14 @@ beforeAll(async () => {
   const unhinted = await Promise.all(UNHINTED_ROWS.map(async (row) => [row, await ask(row, apiOf(row))] as const));
   await tellAll(HINTED_ROWS);
   const found = Promise.all(unhinted.map(([row, asked]) => tell(row, Promise.resolve(asked))));
-  await tellAll(HINTED_ROWS.filter(({ story }) => story === 'exact')); // long enough for the others
+  await tellAll(HINTED_ROWS.filter(({ story }) => story === 'exact')); // in this time, polls would find the others
   foundUnhinted = UNHINTED_ROWS.filter((row) => outcomes.has(row));
   goOn();
   await found;
 }, TOLD_WITHIN_MS);
 afterAll(() => opened.disposeAsync());
 
-/** Starts a gateway for each backend, which prefers this backend. */
+/** Starts one gateway per backend, which prefers that backend, and returns its URL by backend. */
 async function gatewaysBy(backends: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
   const opening = [...backends].map(async (name) => {
     const methods = CELLS.filter(({ backend }) => backend === name).map(({ method }) => [method, name]);
@@ -257,7 +257,7 @@ async function isAsItShould(row: Row): Promise<void> {
   expect(outcome.recorded).toBe(outcome.paid);
 }
 
-test('supports a sixth coin with data only', async () => {
+test('supports a coin that is not shipped, with data only', async () => {
   const { supported_methods } = (await world.get('/topup/payment-methods')).body;
   expect(supported_methods.map((each: { method: string }) => each.method)).toContain('doge');
   const asked = outcomes.get(ROWS.find(({ method, story }) => method === 'doge' && story === 'exact') as Row);
@@ -268,7 +268,7 @@ describe('the credit', () => {
   test.each(ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
 });
 
-describe('the credit after reports only', () => {
+describe('the credit while only reports trigger polls', () => {
   test.each(HINTED_ROWS)('$backend, $method, $story, reported $report: $credit USD', isAsItShould);
 });
 

@@ -76,7 +76,7 @@ describe('a paid top-up', () => {
     expect(await status(invoice)).toMatchObject({ status: 'Settled', amount_paid: 0.00002, amount_due: 0, amount: 2 });
   });
 
-  test('appends three events of the top-up, and a credit under the hash of the payment', async () => {
+  test('appends three events of the top-up, and a credit under the payment hash', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice);
     await settled(invoice);

@@ -21,7 +21,7 @@ async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gat
 }
 
 // A process caches a rate for a while. The process that credits payments has not requested one before this test.
-test('credits a payment that settles over a minute after the expiry of its invoice at the current rate', async () => {
+test('credits a payment at the current rate if it settles over a minute after the expiry of its invoice', async () => {
   const { body: invoice } = await topUp();
   await setRates({ btc_usd: '50000' });
   await world.payInvoice(invoice.lightning_invoice, { late: true, settled_at: invoice.expires_at + 90 });

@@ -1,6 +1,6 @@
 /**
- * Secrets of payment backends and wallets are seeded, and payments are received through the Lightning backends and a
- * wallet. Then the backends fail, and repeat in their errors what they received. No secret may appear in the log, the
+ * Secrets of payment backends and wallets are seeded, and payments are received through the Lightning backends and from
+ * a wallet. Then the backends fail, and repeat in their errors what they received. No secret may appear in the log, the
  * responses or the database.
  */
 import { createHmac, randomBytes } from 'node:crypto';

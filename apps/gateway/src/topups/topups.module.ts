@@ -22,7 +22,7 @@ import { PaymentWebhooksController } from './webhooks.controller.ts';
 })
 export class TopupsModule {}
 
-/** Makes top-ups due at once. The saga process finds them in the schedule, whichever process that is. */
+/** Makes top-ups due at once, in the schedule from which the sagas process takes them. */
 function createTopupPollTrigger({ pool, freshnessCheck }: ReadModelReader, clock: Clock): TopupPollTrigger {
   const schedule = new PostgresWorkflowSchedule(pool);
   const topups = new TopupFinder(pool, freshnessCheck);

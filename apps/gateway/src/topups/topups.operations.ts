@@ -79,7 +79,7 @@ export const receivePaymentWebhook: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Receives a webhook of a payment backend',
   description:
-    'For BTCPay Server and similar backends, signed with a shared secret. A webhook only triggers a check of the payments of an invoice.',
+    'For payment backends that sign webhooks with a shared secret, such as BTCPay Server. A webhook only triggers a check of the invoices that it names.',
   auth: 'public',
   raw: true,
   params: { backend: { description: 'The payment backend', example: 'btcpay' } },

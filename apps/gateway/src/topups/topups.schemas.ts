@@ -89,7 +89,7 @@ export const PaymentMethods = nameSchema(
     status: { const: 'success' },
     success: { const: true },
     supported_methods: array(METHOD),
-    data: { ...array(METHOD), description: 'The same list, where other clients expect it' },
+    data: { ...array(METHOD), description: 'The same list as in `supported_methods`' },
   }),
 );
 

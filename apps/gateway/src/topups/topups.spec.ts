@@ -34,7 +34,7 @@ async function withinOneSecond<T>(create: () => Promise<T>): Promise<{ readonly 
 }
 
 describe('a Lightning top-up', () => {
-  test('is a valid BOLT 11 invoice, with every field that clients expect', async () => {
+  test('has a valid BOLT 11 invoice, and every field that clients expect', async () => {
     const { before, created } = await withinOneSecond(() => create({ amount: 25, currency: 'USD' }));
     const { status, body } = created;
     expect(status).toBe(201);
@@ -168,12 +168,12 @@ describe('a Lightning top-up', () => {
       () => ({ headers: { 'api-key': account.apiKey }, body: { credit_id: account.creditId } }),
     ],
     [
-      'a key and the credit_id of another account',
+      'a key and another credit_id',
       400,
       () => ({ headers: { 'api-key': account.apiKey }, body: { credit_id: crypto.randomUUID() } }),
     ],
     [
-      'a key and the header of another account',
+      'a key and another x-credit-id header',
       400,
       () => ({ headers: { 'api-key': account.apiKey, 'x-credit-id': crypto.randomUUID() } }),
     ],
@@ -221,7 +221,7 @@ describe('the status of a top-up', () => {
   });
 });
 
-describe('while the projector is paused, the gateway', () => {
+describe('while the projector is paused, a top-up', () => {
   let lock: pg.Client;
   /** This connection locks the checkpoints, so that no read model advances. */
   const stand = () => lock.query('begin; lock table books.checkpoints in exclusive mode');
@@ -236,7 +236,7 @@ describe('while the projector is paused, the gateway', () => {
   });
   afterAll(() => lock.end());
 
-  test('creates, shows and credits a top-up', async () => {
+  test('is created, shown and credited', async () => {
     await stand();
     try {
       const { status: created, body } = await create({ amount: 1, currency: 'USD' });

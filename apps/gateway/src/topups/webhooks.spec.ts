@@ -31,7 +31,7 @@ async function pay(asked: RequestedTopup): Promise<void> {
   await wallet.mine(bitcoin);
 }
 
-/** Creates, pays and reports another top-up, and waits for its credit: polls triggered before have ended by then. */
+/** Creates, pays and reports another top-up, and waits for its credit: earlier polls have ended by then. */
 async function another(): Promise<void> {
   const later = await ask();
   await pay(later);

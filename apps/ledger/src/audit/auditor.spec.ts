@@ -108,9 +108,9 @@ describe('an auditor', () => {
     expect(differences).toEqual([]);
     expect(summary).toEqual([
       'trial balance: 18 lines, sum 0 USD',
-      '1 accounts, 1 holds open, 1 of them past their expiry',
+      '1 accounts with postings, 1 holds open, 1 of them past their expiry',
       '0 challenges paid, 0 USD of them held or owed',
-      '1 charges computed again, 0 of them estimates',
+      '1 charges audited, 0 of them estimates',
     ]);
   });
 
@@ -125,7 +125,7 @@ describe('an auditor', () => {
     expect(audit(facts).differences).toEqual([]);
   });
 
-  test('accepts the reversal of a credit that a hold uses, but no hold after it', () => {
+  test('accepts the reversal of a credit that a hold uses, but no hold after the reversal', () => {
     const spent = [credited, held('1'), reversed];
     expect(audit(spent).differences).toEqual([]);
     expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me is below zero at position 3']);
@@ -147,7 +147,7 @@ describe('an auditor', () => {
   test.each<[string, readonly Stored[], readonly string[]]>([
     ['a credit that was booked twice', [credited], ['credit lnd/topup was booked twice']],
     [
-      'a credit that was booked twice, under its old name and its new one',
+      'a credit that was booked twice, under its old id and its new one',
       [{ ...credited, version: 2, data: { ...(credited.data as object), creditId: 'lnd/topup' } }],
       ['credit lnd/topup was booked twice'],
     ],
@@ -286,7 +286,7 @@ describe('an auditor of events of version 1', () => {
       at,
     },
   };
-  /** Costs 10 × 1 + 2 × 2 + 2 × 3 pico-USD, plus a margin of 50 % and a search. */
+  /** Costs 10 × 1 + 2 × 2 + 2 × 3 + 3 pico-USD. The price adds 50 % of the first 20, and 1 for the search. */
   const charge = {
     ...{ cost: '23', price: '34', provider: 'a', priceList: 'v1', fees: [fee], calls: 2, estimated: true },
     ...{ usage: { input: 10, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 }, attempts: [] },
@@ -303,8 +303,8 @@ describe('an auditor of events of version 1', () => {
     const { differences, summary } = audit(history);
     expect(differences).toEqual([]);
     expect(summary.slice(3)).toEqual([
-      '2 charges computed again, 2 of them estimates',
-      '1 absorbed charges name no model and were not computed again: 2',
+      '2 charges audited, 2 of them estimates',
+      '1 absorbed charges name no model and were not recomputed: 2',
     ]);
   });
 

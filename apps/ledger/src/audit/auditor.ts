@@ -33,7 +33,7 @@ export class Auditor {
   private readonly credits = new Set<string>();
   private readonly fees = new Set<string>();
   private readonly openHolds = new Map<string, OpenHold>();
-  /** Charge by stream of each job that got a hold and has not ended; undefined while the hold is open. */
+  /** By stream of each running job with a transferred hold: what was charged, or undefined while the hold is open. */
   private readonly jobs = new Map<string, bigint | undefined>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, TariffReading>>();
   private readonly holdsWithoutModel: string[] = [];
@@ -71,16 +71,16 @@ export class Auditor {
     const { paid, amount } = this.challengeAuditor.owedTotals;
     const lines = [
       `trial balance: ${this.postingCount} lines, sum ${formatUsd(this.postingSum as PicoUsd)} USD`,
-      `${accounts} accounts, ${this.openHolds.size} holds open, ${overdue} of them past their expiry`,
+      `${accounts} accounts with postings, ${this.openHolds.size} holds open, ${overdue} of them past their expiry`,
       `${paid} challenges paid, ${formatUsd(amount as PicoUsd)} USD of them held or owed`,
-      `${this.chargeCount} charges computed again, ${this.estimateCount} of them estimates`,
+      `${this.chargeCount} charges audited, ${this.estimateCount} of them estimates`,
     ];
     if (this.holdsWithoutModel.length === 0) return lines;
     const ellipsis = this.holdsWithoutModel.length > MAX_LISTED_HOLDS ? ', …' : '';
     const holdIds = this.holdsWithoutModel.slice(0, MAX_LISTED_HOLDS).join(', ');
     return [
       ...lines,
-      `${this.holdsWithoutModel.length} absorbed charges name no model and were not computed again: ${holdIds}${ellipsis}`,
+      `${this.holdsWithoutModel.length} absorbed charges name no model and were not recomputed: ${holdIds}${ellipsis}`,
     ];
   }
 

@@ -123,7 +123,7 @@ describe('an auditor of challenges', () => {
     const { differences, summary } = audit([...facts, overpaid('1000', '850000000')]);
     expect(differences).toEqual([]);
     expect(summary[2]).toBe('1 challenges paid, 0.00235 USD of them held or owed');
-    expect(summary[1]).toMatch(/^0 accounts, 0 holds open/);
+    expect(summary[1]).toMatch(/^0 accounts with postings, 0 holds open/);
   });
 
   test.each<[string, readonly Stored[], string]>([

@@ -1,4 +1,4 @@
-/** Audits challenges: each pays for one request at a time, with at most the amount that was paid for it. */
+/** Audits challenges: each pays for one request at a time, and is charged at most what was paid. */
 
 import type { ChallengeOffer, EventReading } from './event-readings.ts';
 import { reduceFraction } from './fraction.ts';
@@ -90,7 +90,7 @@ function calculateRemaining({ paid, held, charged, forfeited }: Challenge): bigi
   return paid - held - charged - forfeited;
 }
 
-/** Checks that a challenge requires its price, rounded up to a satoshi, and states the value of that at its rate. */
+/** Checks that the units are the price rounded up to a satoshi, and that `worth` is their value at the rate. */
 function checkRounding({ coin, units, rate, worth, price }: ChallengeOffer, reportProblem: ReportProblem): void {
   const perCoin = UNITS_PER_COIN[coin];
   if (perCoin === undefined) {

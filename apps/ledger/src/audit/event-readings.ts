@@ -1,5 +1,5 @@
 /**
- * Reads the stored events that concern money or prices, each in its stored version. The readers share no code with the
+ * Reads the events that concern money or prices, with a reader for each version. The readers share no code with the
  * deciders, the postings and the upcasters of the service, so that a mistake there is found as a difference.
  */
 import type { StoredEvent } from '#kernel';
@@ -56,8 +56,8 @@ export type EventReading =
   | {
       readonly kind: 'rate';
       readonly method: string;
-      /** The credited amount, and the market value of the payment. */
       readonly credited: bigint;
+      /** The market value of what was credited or reversed. */
       readonly market: bigint;
     }
   | { readonly kind: 'fee'; readonly id: string; readonly method: string; readonly amount: bigint }
@@ -83,10 +83,9 @@ export type EventReading =
       readonly isOverpayment: boolean;
       readonly method: string;
       readonly units: bigint;
-      /**
-       * The value of the units at the rate of the challenge, and the amount owed to the payer for them, in pico-USD.
-       */
+      /** The value of the units at the rate of the challenge, in pico-USD. */
       readonly worth: bigint;
+      /** What the payer is owed for the units, in pico-USD. */
       readonly owed: bigint;
     }
   | { readonly kind: 'forfeit'; readonly amount: bigint; readonly at: string };
@@ -137,8 +136,8 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
 };
 
 /**
- * @returns undefined for events without an amount or a price to audit
- * @throws Error for an unknown version of an event type that has readers
+ * @returns undefined for events that have nothing to audit
+ * @throws Error for an event that its reader cannot read, or whose version has no reader
  */
 export function readStoredEvent({ type, data, metadata }: StoredEvent): EventReading | undefined {
   return readVersion(type, metadata.version ?? 1, data);
@@ -146,7 +145,7 @@ export function readStoredEvent({ type, data, metadata }: StoredEvent): EventRea
 
 /**
  * Reads the latest version of an event after upcasting.
- * @returns undefined if it was stored in that version, or has no amount or price to audit
+ * @returns undefined if it was stored in that version, or has nothing to audit
  */
 export function readUpcastEvent({ metadata }: StoredEvent, current: StoredEvent): EventReading | undefined {
   const latest = READERS[current.type]?.length ?? 1;
@@ -205,7 +204,7 @@ function readSettledHold({ holdId, held, charged, query }: StoredData, charge: C
   return { kind: 'end', holdId, held: BigInt(held), charged: BigInt(charged), surface: query.type, charge };
 }
 
-/** Returns one part for each fee, and, if the model was called, one for all its calls with the remaining amounts. */
+/** Returns one part for each fee. If the model was called, another part has all its calls and the remaining amounts. */
 function readChargeV1(charge: StoredData, of: string | null): ChargeReading {
   const { provider, usage, calls = 1, estimated, priceList, fees = [] } = charge;
   const [cost, price] = [BigInt(charge.cost), BigInt(charge.price)];

@@ -3,7 +3,7 @@
 import type { ChargedPart, TariffLine } from './event-readings.ts';
 import { type Fraction, roundUpToInteger, sumFractions } from './fraction.ts';
 
-/** Maps a unit to its fallback unit, whose cost or price applies if none applies to the first one. */
+/** Maps a unit to its fallback unit, whose cost or price applies if the unit itself has none that applies. */
 const FALLBACK_UNITS: Readonly<Record<string, string>> = {
   cacheRead: 'input',
   cacheWrite: 'input',

@@ -8,7 +8,7 @@ export interface AttestationBundle {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Maximum size of a bundle, which is about the length of its JSON. Real bundles have about 17,000 characters. */
+/** Maximum size of a bundle: roughly the length of its JSON. Real bundles have about 17,000 characters. */
 const MAX_BUNDLE_CHARACTERS = 1024 * 1024;
 const MAX_DEPTH = 32;
 
@@ -38,7 +38,7 @@ export function parseBundleText(value: unknown, name: string, maxLength = MAX_BU
 }
 
 /**
- * @throws AttestationError unless the value is canonical base64, not empty, and no longer than that of `maxBytes` bytes
+ * @throws AttestationError if the value is empty, not canonical base64, or longer than the base64 of `maxBytes` bytes
  */
 export function parseBase64(value: unknown, name: string, maxBytes: number): Buffer {
   const text = parseBundleText(value, name, Math.ceil(maxBytes / 3) * 4);

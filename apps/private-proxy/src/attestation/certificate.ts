@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { X509Certificate } from '@sigstore/core';
 import { AttestationError, withAttestationError } from './attestation-verifier.ts';
 
-/** Maximum length of a certificate. AMD's certificates have about 1,600 bytes. */
+/** Maximum length of a certificate. AMD's certificates have at most 1,700 bytes. */
 export const MAX_CERTIFICATE_BYTES = 8192;
 
 const SEQUENCE = 0x30;
 const BIT_STRING = 0x03;
 
 /**
- * @throws AttestationError unless `der` is exactly one X.509 certificate of at most MAX_CERTIFICATE_BYTES whose lengths
- * are encoded as in DER, and `assertCanonicalForm` accepts it. The values of primitive types are not checked against
- * DER.
+ * Requires lengths that are encoded as in DER. The values of primitive types are not checked against DER.
+ * @throws AttestationError unless `der` is exactly one certificate of at most MAX_CERTIFICATE_BYTES that
+ * `assertCanonicalForm` accepts
  */
 export function parseCertificate(der: Buffer, name: string): X509Certificate {
   if (der.length > MAX_CERTIFICATE_BYTES) throw new AttestationError(`${name} is too long`);

@@ -4,10 +4,10 @@ import { AttestationError, withAttestationError } from './attestation-verifier.t
 import { parseBundleObject, parseBundleText } from './bundle.ts';
 import { assertCanonicalForm } from './certificate.ts';
 
-/** A statement that a workflow of a GitHub repository signed, with the identity that Sigstore certified. */
+/** A signed statement, with the signer's identity that Sigstore certified. Releases are signed by GitHub workflows. */
 export interface SignedStatement {
   readonly statement: Readonly<Record<string, unknown>>;
-  /** The OpenID Connect issuer that identified the workflow. */
+  /** The OpenID Connect issuer that identified the signer. */
   readonly issuer: string | undefined;
   /** URL of the repository on whose source the workflow ran, such as `https://github.com/owner/name`. */
   readonly repository: string | undefined;
@@ -79,7 +79,7 @@ export function parseRelease(
 /**
  * Verifies a signature with Sigstore and returns the statement and its signer. The caller must check whether this
  * signer may sign releases.
- * @throws AttestationError if the bundle is malformed, or Sigstore does not confirm its signature
+ * @throws AttestationError if the bundle is invalid or unsupported, or Sigstore does not confirm its signature
  */
 export function verifySignedStatement(bundle: unknown, sigstore: TrustMaterial): SignedStatement {
   const { entity, payload } = parseSignedEntity(bundle);

@@ -120,7 +120,7 @@ async function collectMessage({ plaintext }: EnclaveResponse, draft: MessageBuil
   return JSON.stringify(draft.build(usage));
 }
 
-/** @throws ProxyError if the chat is interrupted: after the events so far, and without end events */
+/** @throws ProxyError if the completion is incomplete or invalid: after the events so far, and without end events */
 async function* streamMessage({ plaintext }: EnclaveResponse, draft: MessageBuilder): AsyncGenerator<string> {
   let usage: MessageUsage | undefined;
   let output = formatEvent(draft.createStartEvent());

@@ -1,7 +1,7 @@
 /**
- * OpenAI's protocol: sends a chat to the enclave unchanged, except that it names the enclave's model and always
- * requests a stream with usage. Forwards the enclave's events unchanged, except for a usage chunk that was not
- * requested, or collects them into a non-streaming completion.
+ * OpenAI's protocol: sends a chat to the enclave unchanged, except that the chat names the enclave's model and always
+ * requests a stream with usage. In a stream, the enclave's events are forwarded, except a usage chunk that was not
+ * requested. Otherwise the events are collected into one completion.
  */
 
 import { formatSseEvent } from '#application/messages';

@@ -10,14 +10,13 @@ import { type AnthropicModel, findModel } from './models.ts';
 import { assertModelSupports, assertParameters } from './parameters.ts';
 import { assertTurns, type MessageBlock, type MessageTurn, toBlocks } from './turns.ts';
 
-/**
- * Input tokens of each request, each turn, and each attachment: a block other than text, thinking, a tool call or the
- * result of one.
- */
+/** Input tokens that each request adds. */
 const TOKENS_PER_REQUEST = 3;
+/** Input tokens that each turn adds. */
 const TOKENS_PER_TURN = 4;
+/** Input tokens of a block that is not counted by its content, such as an image. */
 const TOKENS_PER_ATTACHMENT = 85;
-/** Maximum number of web searches per message, if the tool has no `max_uses`. */
+/** Maximum number of web searches per response, if the tool has no `max_uses`. */
 const MAX_SEARCHES = 10;
 
 export interface SandboxMessagesRequest extends ProtocolRequest<AnthropicModel> {
@@ -97,8 +96,8 @@ function parseToolbox({ tools, tool_choice, thinking }: JsonObject, turns: reado
 }
 
 /**
- * Returns the number of rounds of tool calls and results since the last user turn with text; 0 if the last turn is not
- * of the user. Each later user turn counts as one round: it has tool results and no text.
+ * Returns the number of rounds of tool calls and results since the last user turn with text: the number of user turns
+ * after that turn. Returns 0 if the last turn is not a user turn.
  */
 function countRounds(turns: readonly MessageTurn[]): number {
   const since = turns.slice(turns.findLastIndex((turn) => turn.role === 'user' && getText(turn.content) !== '') + 1);
@@ -189,7 +188,7 @@ function countBlock(block: MessageBlock): number {
   }
 }
 
-/** Returns the text of the last user turn that has text. Turns with only tool results have none. */
+/** Returns the text of the last user turn with text, or an empty string. Texts in tool results do not count. */
 function getLastUserText(turns: readonly MessageTurn[]): string {
   const userTexts = turns.filter(({ role }) => role === 'user').map(({ content }) => getText(content));
   return userTexts.findLast((text) => text !== '') ?? '';

@@ -70,7 +70,7 @@ const BY_SNAPSHOT: ReadonlyMap<string, AnthropicModel> = new Map(
   [...MODELS.values()].map((model) => [model.snapshot, model]),
 );
 
-/** The list requires a date, and nothing depends on it. */
+/** An arbitrary date: Anthropic's format requires one. */
 const CREATED = '2025-10-01T00:00:00Z';
 
 export function findModel(id: string): AnthropicModel {

@@ -1,4 +1,4 @@
-/** The conversation of a Messages request, validated as Anthropic does. */
+/** Validates the conversation of a Messages request as Anthropic does. */
 import { invalidRequestError } from './errors.ts';
 
 export interface MessageBlock {
@@ -33,7 +33,7 @@ const BLOCKS = [
 const SOURCES = ['base64', 'url', 'text', 'file'];
 const TOOL_ID = /^[a-zA-Z0-9_-]+$/;
 
-/** Returns content, such as that of a turn, as blocks. A string is one text block. */
+/** Returns content, such as that of a turn, as blocks: a string as one text block, missing content as none. */
 export function toBlocks(content: unknown): readonly MessageBlock[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return Array.isArray(content) ? content : [];
@@ -99,7 +99,7 @@ function assertBlock(block: MessageBlock | null, name: string): void {
 
 /**
  * Checks that each call has its result in the next turn, and each result its call in the previous turn. Consecutive
- * turns of one role count as one.
+ * turns of the same role count as one turn.
  */
 function assertCallsMatchResults(turns: readonly MessageTurn[]): void {
   const joined: { readonly role: string; readonly blocks: MessageBlock[] }[] = [];

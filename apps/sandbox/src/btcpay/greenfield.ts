@@ -1,7 +1,7 @@
 /**
  * The Greenfield API of a simulated BTCPay Server with one store. Sources: BTCPay Server's controllers,
  * `swagger.template.invoices.json` and `swagger.template.webhooks.json`. Amounts are decimal strings and times are Unix
- * seconds. A list of invoices leaves out invalid payments.
+ * seconds. Invalid payments appear only in the payment methods of an invoice, with `onlyAccountedPayments=false`.
  */
 import { money } from '#kernel';
 import type { Chains } from '../chains/chain.ts';

@@ -47,7 +47,7 @@ export interface BtcPayInvoice {
   readonly id: string;
   readonly terms: BtcPayInvoiceTerms;
   readonly destination: string;
-  /** Unix seconds. */
+  /** Unix seconds, like `expires` and `monitoringEnds`. */
   readonly created: number;
   readonly expires: number;
   readonly monitoringEnds: number;
@@ -56,7 +56,7 @@ export interface BtcPayInvoice {
   additionalStatus: AdditionalStatus;
 }
 
-/** An event of an invoice that webhooks report. */
+/** An event that webhooks report about an invoice. */
 export interface BtcPayInvoiceEvent {
   readonly type: string;
   readonly details: Readonly<Record<string, unknown>>;
@@ -65,7 +65,7 @@ export interface BtcPayInvoiceEvent {
 
 type Listener = (invoice: BtcPayInvoice, events: readonly BtcPayInvoiceEvent[], report: ReportMode) => void;
 
-/** A payment as the chain or the node reports it. */
+/** A payment as the chain or the Lightning node reports it. */
 interface ObservedPayment extends Omit<BtcPayPayment, 'status'> {
   readonly confirmations: number;
   readonly isDropped: boolean;
@@ -141,7 +141,7 @@ export class Invoices {
   /**
    * Updates an invoice from its payments and the clock. Before a new payment is added, the status advances to the time
    * at which this payment was received. Afterwards the status advances to the later of two times: the clock, and the
-   * time of the newest payment, which counts at most until the expiry of the invoice.
+   * time of the newest payment. The latter is capped at the expiry of the invoice.
    */
   private refresh(invoice: BtcPayInvoice, report: ReportMode): void {
     const events: BtcPayInvoiceEvent[] = [];
@@ -257,7 +257,7 @@ function advance(invoice: BtcPayInvoice, at: number, events: BtcPayInvoiceEvent[
   }
 }
 
-/** Sums all valid payments and the settled ones. `due` is the requested amount less the tolerance. */
+/** Sums the valid payments, and separately the settled ones. `due` is the requested amount less the tolerance. */
 export function calculateTotals({ terms, payments }: BtcPayInvoice) {
   const validPayments = [...payments.values()].filter(({ status }) => status !== 'Invalid');
   const sum = (selectedPayments: readonly BtcPayPayment[]) =>

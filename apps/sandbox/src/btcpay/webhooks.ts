@@ -59,9 +59,9 @@ export class BtcPayWebhooks {
   }
 
   /**
-   * Sends the events of an invoice that were held back, and then the new ones. With `reordered` all of them are held
-   * back until one has a type of FINAL_EVENT_TYPES, and then sent in reverse order. With `never` the new ones are
-   * dropped.
+   * Sends the events of an invoice that were held back, and then the new ones. With `reordered`, all are held back
+   * until a new one has a type of FINAL_EVENT_TYPES, and then sent in reverse order. With `never`, nothing is sent, and
+   * the new ones are dropped.
    */
   report(invoiceId: string, events: readonly { readonly type: string }[], report: ReportMode): void {
     if (report === 'never') return;

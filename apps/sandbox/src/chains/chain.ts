@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { ReportMode } from '../report.ts';
 import { getNetwork, type Network } from './network.ts';
 
-/** Height of the first block, which makes heights plausible. */
+/** Height of the first mined block, as if earlier blocks existed. */
 const FIRST_HEIGHT = 100;
 
 export interface Output {
@@ -73,7 +73,7 @@ export class Chain {
     return this.transactions.get(id);
   }
 
-  /** Returns all transactions to an address, oldest first, including dropped ones. */
+  /** Returns all transactions to an address in the order of sending, including dropped ones. */
   listTransactionsTo(address: string): readonly Transaction[] {
     return (this.byAddress.get(address) ?? []).flatMap((id) => this.transactions.get(id) ?? []);
   }
@@ -120,7 +120,7 @@ export class Chain {
       if (transaction.height !== undefined) this.notify(transaction);
   }
 
-  /** Calls the listener when a transaction is sent, dropped, or gains confirmations. */
+  /** Calls the listener when a transaction is sent or dropped, or gains confirmations. */
   subscribe(listener: Listener): void {
     this.listeners.add(listener);
   }

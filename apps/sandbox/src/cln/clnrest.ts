@@ -1,7 +1,7 @@
 /**
- * Core Lightning's REST plugin for the Lightning node. Sources: Core Lightning's documentation of its commands, and the
- * plugin's source code. Success has status 201, a failed command 500 with an error code, an unknown command 404, a
- * missing rune 403.
+ * Core Lightning's REST plugin for the simulated Lightning node. Sources: Core Lightning's documentation of its
+ * commands, and the plugin's source code. Success has status 201, a failed command 500 with an error code, an unknown
+ * command 404, a missing rune 403.
  */
 import type { LightningInvoice, LightningNode } from '../lightning/node.ts';
 import { type Call, HttpError, parseObject, type Routes } from '../router.ts';
@@ -66,8 +66,9 @@ class ClnPeer {
   }
 
   /**
-   * Returns the first payment whose index is above `lastpay_index`, and waits until there is one; if `timeout` is set,
-   * for at most this many seconds. Payments with the report mode `never` or `forged` are left out.
+   * Waits for a payment whose index is above `lastpay_index`, and returns the first such payment. Payments with the
+   * report mode `never` or `forged` are left out.
+   * @throws HttpError 500 for invalid parameters, or if there is no such payment within `timeout` seconds
    */
   private waitForPayment({ lastpay_index = 0, timeout, ...unknown }: Params, { response }: Call): Promise<object> {
     for (const name in unknown) fail(-32602, `Unknown parameter: '${name}'`);

@@ -1,4 +1,4 @@
-/** Contacts and profiles of members of a professional network in Clado's format: https://docs.clado.ai/api-reference */
+/** Contacts and profiles in a professional network, in Clado's format: https://docs.clado.ai/api-reference */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson } from './generated-data.ts';

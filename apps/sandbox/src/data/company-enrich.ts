@@ -1,5 +1,5 @@
 /**
- * A company by its domain, name or profiles in CompanyEnrich's format: https://docs.companyenrich.com. Errors are
+ * A company by its domain, name or profiles, in CompanyEnrich's format: https://docs.companyenrich.com. Errors are
  * problem details (RFC 9457).
  */
 import { STATUS_CODES } from 'node:http';

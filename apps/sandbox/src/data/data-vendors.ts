@@ -181,7 +181,7 @@ function createFaultError(vendor: DataVendor, fault: string): HttpError {
   return vendor.createError(fault === 'overloaded' ? 503 : Number(fault), FAULT_MESSAGE);
 }
 
-/** Returns the first nested text with a directive. */
+/** Returns the first text with a directive, at any depth. */
 function findDirectiveText(value: unknown): string | undefined {
   if (typeof value === 'string') return value.includes('[[sandbox') ? value : undefined;
   if (typeof value !== 'object' || value === null) return undefined;
@@ -224,7 +224,7 @@ async function send(
   return sendFile(call, file, fault === 'malformed' || fault === 'cut' ? fileFaults[fault] : fault);
 }
 
-/** Pads the file with spaces to at least `size` bytes. JSON stays valid, and image readers ignore the spaces. */
+/** Sends a file, padded with spaces to at least `size` bytes. JSON stays valid; image readers ignore the spaces. */
 async function sendPadded(response: ServerResponse, { type, bytes }: SandboxFile, size: number): Promise<void> {
   const length = Math.max(size, bytes.length);
   response.writeHead(200, { 'content-type': type, 'content-length': length });

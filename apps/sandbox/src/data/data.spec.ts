@@ -267,7 +267,7 @@ describe('a directive', () => {
     expect((await ask(named('x/tweets/search'), query)).status).toBe(500);
   });
 
-  test('applies to a provider that also serves searches of chats only if it names that provider', async () => {
+  test('must name its provider if the provider also serves the web searches of chats', async () => {
     const search = (directive: string) => ask(named('web/search'), { fields: { query: `[[sandbox ${directive}]]` } });
     expect([(await search('fault=500')).status, (await search('fault=500 at=exa')).status]).toEqual([200, 500]);
   });

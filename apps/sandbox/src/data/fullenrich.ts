@@ -1,4 +1,4 @@
-/** People and companies by filters in FullEnrich's format: https://docs.fullenrich.com/api/v2. Billed by result. */
+/** People and companies by filters, in FullEnrich's format: https://docs.fullenrich.com/api/v2. Billed by result. */
 import { HttpError } from '../router.ts';
 import { type Company, generateCompany, generatePerson, type Seed } from './generated-data.ts';
 import { type DataVendor, type DataVendorRequest, findNumber, generateResults } from './vendor.ts';

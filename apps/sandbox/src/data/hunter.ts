@@ -1,4 +1,4 @@
-/** Verification of email addresses in Hunter's format: https://hunter.io/api-documentation/v2 */
+/** Verification of email addresses, in Hunter's format: https://hunter.io/api-documentation/v2 */
 import { HttpError } from '../router.ts';
 import { type DataVendor, findText } from './vendor.ts';
 

@@ -1,4 +1,4 @@
-/** Records the recent requests to data providers, so that tests can check what must not be sent to them. */
+/** Records the recent requests to data providers, so that tests can check what is sent to them. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 const RETAINED_REQUESTS = 1_000;

@@ -1,4 +1,4 @@
-/** Public records of people and property in Whitepages' format: https://api.whitepages.com/docs. A 404 is billed. */
+/** Public records of people and property, in Whitepages' format: https://api.whitepages.com/docs. A 404 is billed. */
 import { type JsonObject } from '#kernel';
 import { HttpError } from '../router.ts';
 import { generatePerson, generatePlace, type Seed } from './generated-data.ts';

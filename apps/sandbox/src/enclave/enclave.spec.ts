@@ -267,7 +267,7 @@ describe('a fault of an enclave', () => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError);
   });
 
-  test('replayed: a response has the nonce and the bytes of an earlier one, and status 400 without one', async () => {
+  test('replayed: a response has the nonce and the bytes of an earlier one, or status 400 if none exists', async () => {
     const earlier = await ask('an earlier answer', { stream: true });
     const replayed = await ask(directive('replayed'), { stream: true });
     const { nonce } = await ask(directive('replayed_nonce'), { stream: true });

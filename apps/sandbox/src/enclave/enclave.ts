@@ -1,7 +1,7 @@
 /**
- * Simulated enclaves, each with one model. They decrypt requests to their key and encrypt their responses
- * ([EHBP](https://github.com/tinfoilsh/encrypted-http-body-protocol)). Their protocol is Tinfoil's, except for the
- * attestation, whose format is `simulated`.
+ * Simulated enclaves, each with one model. Each decrypts requests that are encrypted to its key, and encrypts its
+ * responses ([EHBP](https://github.com/tinfoilsh/encrypted-http-body-protocol)). The protocol is Tinfoil's, except for
+ * the attestation, whose format is `simulated`.
  */
 import {
   EhbpError,
@@ -44,8 +44,9 @@ class Enclave {
   private readonly provider: OpenAiProvider;
   private readonly model: string;
   private readonly handleChat: ReturnType<typeof createChatHandler>;
-  /** The actual keys, and the ones that the enclave attests to. */
+  /** The actual keys. */
   private keys = generateKeys();
+  /** The keys that the enclave attests to. */
   private attestedKeys = this.keys;
   private readonly replayBuffer: ReplayBuffer = { last: undefined };
 
@@ -105,7 +106,7 @@ class Enclave {
     await this.attest(call);
   }
 
-  /** @throws HttpError if the body cannot be decrypted. It is sent in plaintext: there is no key for the response. */
+  /** @throws HttpError in plaintext if the body cannot be decrypted, because there is no key for the response */
   private async decryptRequest(call: Call) {
     const encapsulatedKey = call.request.headers[ENCAPSULATED_KEY_HEADER];
     if (typeof encapsulatedKey !== 'string')

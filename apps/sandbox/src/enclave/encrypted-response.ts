@@ -1,4 +1,4 @@
-/** Writes the encrypted responses of an enclave. Each event of a stream is one frame and is sent immediately. */
+/** Writes the encrypted responses of an enclave. Each event of a stream is written as its own frame. */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RESPONSE_NONCE_HEADER, type ResponseSealer } from '#ehbp';
@@ -11,7 +11,7 @@ import { createCompleteScript, createStreamScript, type Script } from './script.
 const USAGE = 'X-Tinfoil-Usage-Metrics';
 const MAX_REPLAYED_BYTES = 1024 * 1024;
 
-/** The last complete response without a fault that was small enough to store, for replays. */
+/** For replays: the last complete response that had no fault and at most MAX_REPLAYED_BYTES. */
 export interface ReplayBuffer {
   last: { readonly nonce: string; readonly ciphertext: Buffer } | undefined;
 }
@@ -57,7 +57,7 @@ export function createEncryptedWriter(terms: EncryptedWriterOptions): OutputWrit
   };
 }
 
-/** Sends an error encrypted, like any other response. */
+/** Encrypts an error and sends it. */
 export function sendEncryptedError(
   { response }: Call,
   sealer: ResponseSealer,
@@ -80,7 +80,10 @@ class EncryptedResponseSender {
     this.delivery = delivery;
   }
 
-  /** Sends frames until the client disconnects, and bills their tokens: none with `malformed` and `plaintext_error`. */
+  /**
+   * Sends the frames, stops if the client disconnects, and bills the generated tokens. With `malformed` or
+   * `plaintext_error`, nothing is billed.
+   */
   async send(head: ResponseHead, { frames, incomplete }: Script): Promise<void> {
     const { fault, headers, charge, usage } = this.delivery;
     const { response, request } = this.call;

@@ -1,4 +1,4 @@
-/** Parses and validates a request for an image model as strictly as Google does. */
+/** Parses and validates a request for an image model as Google does. */
 import { type JsonObject } from '#kernel';
 import { isImage } from '../media/files/images.ts';
 import { parseObject } from '../router.ts';

@@ -72,8 +72,8 @@ describe('an invoice', () => {
     }
   });
 
-  test('from the examples in BOLT 11 has the signed bytes whose hash the specification states', () => {
-    // "Please make a donation of any amount": the specification states this hash as the one that is signed.
+  test('that is an example of BOLT 11 has signed bytes with the hash that BOLT 11 states', () => {
+    // The first example, "Please make a donation of any amount", states the hash of its signed bytes.
     const example =
       'lnbc1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqf' +
       'qypqdpl2pkx2ctnv5sxxmmwwd5kgetjypeh2ursdae8g6twvus8g6rfwvs8qun0dfjkxaq9qrsgq357wnc5r2ueh7ck6q93dj32dlqnls087fxdwk8qakdyaf' +
@@ -95,7 +95,7 @@ describe('an invoice', () => {
     expect(parsePaymentHash(invoiceOf().toUpperCase())).toBe('ab'.repeat(32));
   });
 
-  test('has no payment hash if its checksum, network or content is invalid', () => {
+  test('with an invalid checksum, network or content has no payment hash that can be parsed', () => {
     const invoice = invoiceOf();
     expect(parsePaymentHash(`${invoice.slice(0, -1)}${invoice.endsWith('q') ? 'p' : 'q'}`)).toBeUndefined();
     const { words } = bech32.decode(invoice as `${string}1${string}`, false);

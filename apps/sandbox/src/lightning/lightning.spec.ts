@@ -130,7 +130,7 @@ describe('the Lightning node', () => {
 });
 
 describe('the wallet', () => {
-  test('receives the preimage for its payment, which settles the invoice', async () => {
+  test('settles an invoice by a payment, and receives the preimage', async () => {
     const { hash, invoice } = await issue();
     const { status, body } = await pay(invoice);
     expect([status, body]).toEqual([
@@ -185,7 +185,7 @@ describe('the wallet', () => {
     });
   });
 
-  test('must set the amount of an invoice without one', async () => {
+  test('must specify the amount if the invoice has none', async () => {
     const { hash, invoice } = await issue({ memo: 'Any amount' });
     expect((await pay(invoice)).status).toBe(400);
     expect((await pay(invoice, { amount_msat: 5_000 })).status).toBe(200);
@@ -227,14 +227,14 @@ describe('a subscription', () => {
     expect(seen(await events(3, 'add_index=1', paid))).toEqual(['OPEN 2', 'OPEN 3', 'SETTLED 3']);
   });
 
-  test('replays what was settled after an index', async () => {
+  test('replays the invoices that were settled after an index', async () => {
     for (const _ of [1, 2, 3]) await paid();
     const replayed = await events(2, 'settle_index=1');
     expect(replayed.map(({ settle_index }) => settle_index)).toEqual(['2', '3']);
     expect(replayed[0]).toEqual(await stateOf(Buffer.from(String(replayed[0]?.r_hash), 'base64').toString('hex')));
   });
 
-  test('replays no settled invoice for settle_index 0, as LND does', async () => {
+  test('with settle_index 0 replays no settled invoice, like LND', async () => {
     await paid();
     await issue();
     expect(seen(await events(3, 'add_index=1&settle_index=0', paid))).toEqual(['OPEN 2', 'OPEN 3', 'SETTLED 3']);

@@ -39,7 +39,7 @@ describe('an image', () => {
 });
 
 describe('a recording', () => {
-  test.each([...AUDIO_FORMATS, 'ogg'] as const)('as %s has its actual length despite a shorter claim', (format) => {
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('is measured by its true, not its claimed length: %s', (format) => {
     for (const claims of [1, 0.1]) {
       const sound = measureAudio(createAudioFile(format, { seconds: 20, claims, directive: 'Whatever' }));
       expect(sound?.channels).toBe(1);

@@ -80,7 +80,7 @@ async function ask({ upstream, model }: Endpoint, chosen: MediaChoices): Promise
   } else await send(`/deepgram/v1/speak?model=${model}`, { text: TEXT }, { authorization: 'Token k' });
 }
 
-/** OpenAI bills a recording at one price for all languages. */
+/** Transcribes a recording without a language, because OpenAI bills all languages at one price. */
 async function transcribe(model: string): Promise<void> {
   const client = new OpenAI({ apiKey: 'k', baseURL: `${sandbox.url}/openai/v1` });
   const file = await toFile(createAudioFile('wav', { seconds: SECONDS }), 'a.wav');
@@ -95,12 +95,12 @@ function combinations({ choices = {} }: MediaModel): readonly MediaChoices[] {
   );
 }
 
-/** Google generates short videos in low resolution only. */
+/** Google generates videos of less than 8 seconds in 720p only. */
 function isMade({ upstream }: Endpoint, { quality, duration }: MediaChoices): boolean {
   return upstream !== 'google' || quality === '720p' || duration === '8';
 }
 
-/** Returns the cost that the catalogue expects. */
+/** Returns the cost at the prices of the catalogue. */
 function expected({ tariff }: Endpoint, chosen: MediaChoices): string {
   const used: Usage = {
     videoSecond: Number(chosen.duration),
@@ -130,7 +130,7 @@ const offers = media.flatMap((model) =>
     .map((endpoint) => [model.id, model, endpoint] as const),
 );
 
-describe('a media model without images is, except by Google, billed as the catalogue expects for every choice', () => {
+describe('outside Google, every combination of choices of a video or audio model is billed as in the catalogue', () => {
   test.each(offers)('%s', async (_, model, endpoint) => {
     await fetch(`${sandbox.url}/bill`, { method: 'DELETE' });
     const chosen = combinations(model).filter((each) => isMade(endpoint, each));

@@ -231,7 +231,7 @@ describe('a stream', () => {
   });
 });
 
-describe("OpenAI's request validation", () => {
+describe('request validation', () => {
   const hello = [{ role: 'user', content: 'Hello' }];
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } };
 
@@ -301,7 +301,7 @@ describe("OpenAI's request validation", () => {
       'reasoning_effort',
     ],
     ['a temperature for a model that reasons', { model: 'o3', messages: hello, temperature: 0.5 }, 'temperature'],
-    ['a stop for a model that reasons', { model: 'gpt-5', messages: hello, stop: 'x' }, 'stop'],
+    ['stop for a model that reasons', { model: 'gpt-5', messages: hello, stop: 'x' }, 'stop'],
     ['stream_options without stream', { model: 'flat', messages: hello, stream_options: {} }, 'stream_options'],
     ['an unknown argument', { model: 'flat', messages: hello, top_k: 5 }, null],
     ['too much input', { model: 'flat', messages: [{ role: 'user', content: 'a '.repeat(32_000) }] }, 'messages'],

@@ -1,4 +1,4 @@
-/** Tests structured output and parallel tool calls in all three protocols, through their own clients. */
+/** Tests structured output and parallel tool calls in all three protocols, with the clients of OpenAI and Anthropic. */
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -30,7 +30,7 @@ const schema = {
   additionalProperties: false,
 };
 
-/** Requests for structured output. */
+/** Requests structured output for a message, and returns the output as text. */
 type Ask = (content: string) => Promise<string>;
 const STRUCTURED: Readonly<Record<string, Ask>> = {
   async 'a chat'(content) {
@@ -160,7 +160,7 @@ describe('parallel tool calls', () => {
     }
   });
 
-  test('are reduced to one if the request allows one, or the token limit excludes the second', async () => {
+  test('are reduced to one if the request allows only one, or the token limit excludes the second', async () => {
     const asked = { model: GPT, messages: user(content), tools: [{ type: 'function' as const, function: FUNCTION }] };
     const one = await openai.chat.completions.create({ ...asked, parallel_tool_calls: false });
     expect(one.choices[0]).toMatchObject({ finish_reason: 'tool_calls', message: { tool_calls: [{}] } });

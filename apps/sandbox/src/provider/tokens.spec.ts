@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { countTokens, findTokenStarts, generateProse } from './tokens.ts';
 
-describe('token counting', () => {
+describe('the simulated tokenizer', () => {
   test.each([
     ['', 0],
     [' \n\t', 0],
@@ -22,7 +22,7 @@ describe('token counting', () => {
     for (const tokens of [0, 1, 16, 64, 1_000]) expect(countTokens(generateProse(tokens))).toBe(tokens);
   });
 
-  test('finds exactly one token between two starts', () => {
+  test('finds starts between which there is exactly one token', () => {
     const text = 'An answer, in 2 halves: 日本!';
     const starts = findTokenStarts(text);
     const tokens = starts.map((start, index) => text.slice(start, starts[index + 1]));

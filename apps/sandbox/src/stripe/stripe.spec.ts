@@ -73,7 +73,7 @@ describe('a session', () => {
     await expect(asked()).rejects.toMatchObject({ statusCode, rawType: 'invalid_request_error' });
   });
 
-  test('that is paid has a charge with its fee', async () => {
+  test('that is paid has a charge with a fee', async () => {
     const { id } = await create();
     await act(id, 'pay');
     const { session, intent, charge } = await looked(id);
@@ -182,13 +182,13 @@ describe('a webhook', () => {
     ['twice', 4, true],
     ['at once', 8, true],
     ['forged', 2, false],
-  ])('in report mode %s makes %i deliveries of two events (validly signed: %p)', async (report, count, valid) => {
+  ])('in report mode %s delivers two events %i times in total (validly signed: %p)', async (report, count, valid) => {
     await act((await create()).id, 'pay', { report });
     expect(await arrived(count)).toHaveLength(count);
     expect(new Set(came.map((each) => each.valid))).toEqual(new Set([valid]));
   });
 
-  test('for reordered events arrives after those for the next events, in reverse order', async () => {
+  test('for a reordered event arrives after those for the next events; several arrive in reverse order', async () => {
     const { id } = await create();
     await act(id, 'pay', { report: 'reordered' });
     await act(id, 'refund');

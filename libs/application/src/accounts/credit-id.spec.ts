@@ -4,7 +4,7 @@ import { generateCreditId, toAccountIds } from './credit-id.ts';
 
 const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 
-test('derives from a credit_id and a master key an account id that is a UUID and not a credential itself', () => {
+test('derives an account id from a credit_id and a master key; the id is a UUID that is not a credential', () => {
   const creditId = generateCreditId();
   const secrets = new Secrets(older);
   const [id, own, ...more] = toAccountIds(creditId, secrets);

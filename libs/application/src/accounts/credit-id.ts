@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Secrets } from '../secrets.ts';
 
-/** Version of random UUIDs. Only a UUID of this version can be both the credential and the id of an older account. */
+/** Version of random UUIDs. In older accounts such a UUID is both the credential and the id. */
 const RANDOM_VERSION = '4';
 const DERIVED_VERSION = '8';
 
@@ -12,9 +12,9 @@ export function generateCreditId(): string {
 }
 
 /**
- * Returns the ids that the account of a `credit_id` may have; the first is the id of a new account. The ids are keyed
- * hashes in the form of UUIDs of version 8, so they do not reveal credentials. In older accounts the id is the
- * credential itself.
+ * Returns the ids that the account of a `credit_id` may have; a new account gets the first. For each master key there
+ * is a keyed hash in the form of a UUID of version 8, which does not reveal the credential. In older accounts the id is
+ * the credential itself.
  * @param creditId a UUID in lower case
  */
 export function toAccountIds(creditId: string, secrets: Secrets): readonly [string, ...string[]] {

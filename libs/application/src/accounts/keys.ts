@@ -13,7 +13,7 @@ export interface KeyFields {
   readonly expireAt: string | null;
 }
 
-/** The key after the command, and the position from which the read models include the change. */
+/** The key after the command. A read model that has reached `position` includes the change. */
 interface ChangedKey {
   readonly key: ApiKeyRecord;
   readonly position: bigint;

@@ -1,6 +1,4 @@
-/**
- * Connects the wallet from which an account is topped up when its balance falls below a threshold, and disconnects it.
- */
+/** Connects and disconnects the wallet that pays the automatic top-ups of an account. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { DailyLimits } from '#domain';
 import { type Cause, formatUsd, money, type PicoUsd, parseUsd } from '#kernel';
@@ -22,7 +20,7 @@ export class AutoTopupLimits implements DailyLimits {
   ) {}
 }
 
-/** The position from which the read models include the change. */
+/** A read model that has reached `position` includes the change. */
 interface WalletCommandResult {
   readonly position: bigint;
 }
@@ -46,8 +44,8 @@ export class WalletConnector {
   ) {}
 
   /**
-   * @throws InvalidRequestError if an amount or the URL is invalid, Lightning payments are not available, or the wallet
-   *   is unreachable or cannot pay
+   * @throws InvalidRequestError if an amount is invalid or Lightning payments are not available; any error of
+   *   `Wallets.connect`
    */
   async connect({ url, threshold, amount }: ConnectWallet['params']): Promise<WalletConnection> {
     if (threshold < parseUsd(MIN_AUTO_TOPUP_THRESHOLD_USD)) {
@@ -84,7 +82,7 @@ export class ConnectWalletHandler implements ICommandHandler<ConnectWallet> {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws InvalidRequestError, see `WalletConnector.connect` */
+  /** @throws any error of `WalletConnector.connect` */
   async execute({ accountId, params, cause }: ConnectWallet): Promise<WalletCommandResult> {
     const { secret, ...wallet } = await this.connector.connect(params);
     const amounts = { threshold: money.toJsonAmount(params.threshold), amount: money.toJsonAmount(params.amount) };

@@ -17,7 +17,7 @@ export class InvoiceRejectedError extends Error {
   override readonly name = 'InvoiceRejectedError';
 }
 
-/** Invoices of automatic top-ups. These are ordinary top-ups whose ids are chosen by the caller. */
+/** Invoices of automatic top-ups, which are ordinary top-ups with ids that the workflow chooses. */
 export class AutoTopupInvoices {
   constructor(
     private readonly topups: Streams['topups'],
@@ -26,7 +26,7 @@ export class AutoTopupInvoices {
 
   /**
    * Returns the invoice of a top-up, and creates it if there is none. Idempotent.
-   * @throws InvoiceRejectedError; UpstreamError if the exchange rate or the invoice cannot be fetched
+   * @throws InvoiceRejectedError; UpstreamError if there is no exchange rate or no valid invoice
    */
   async getOrCreate(params: AutoTopupInvoiceParams, cause: Cause): Promise<InvoiceIssued['data']> {
     return (await this.find(params.topupId)) ?? this.create(params, cause);
@@ -45,7 +45,7 @@ export class AutoTopupInvoices {
     try {
       return (await this.createTopup.execute(command)).invoice;
     } catch (error) {
-      const existing = await this.find(topupId); // created by another process at the same time
+      const existing = await this.find(topupId); // perhaps created by another process
       if (existing) return existing;
       const isRejection = error instanceof InvalidRequestError || error instanceof Rejection;
       throw isRejection ? new InvoiceRejectedError(error.message) : error;

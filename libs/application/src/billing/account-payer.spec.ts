@@ -26,7 +26,7 @@ const request = {
   lifetimeMs: 1_000,
 };
 
-/** Returns the commands that the account receives when a process with this owner places a hold. */
+/** Returns the commands that the account receives when the process that `owner` names places a hold. */
 async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
   const commands: AccountCommand[] = [];
   const run: Accounts['run'] = async (_, command) => {
@@ -56,7 +56,7 @@ test('rejects a hold with StoreUnavailableError while other processes may consid
 
 /**
  * Places a hold of ten minutes whose append has an unknown outcome. `said` returns the outcome of each attempt to
- * release it. Returns the times of these attempts, in seconds since the hold failed.
+ * release the hold. Returns the times of these attempts, in seconds since the hold failed.
  */
 async function unconfirmed(said: (look: number) => Error | 'released'): Promise<readonly number[]> {
   const began = time.nowMs();
@@ -83,13 +83,13 @@ test('tries to release an unconfirmed hold after 0.5 s, and every 5 s while the 
   expect(looks).toEqual([0.5, 5.5, 10.5, 15.5]);
 });
 
-test('tries to release an unconfirmed hold until after its expiry, at intervals that grow to one minute', async () => {
+test('tries to release a missing hold until after its expiry, at intervals that grow to one minute', async () => {
   const looks = await unconfirmed(() => notThere);
   expect(looks.slice(0, 8)).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5, 195.5, 255.5]);
   expect(looks.at(-1)).toBe(615.5);
 });
 
-test('releases an unconfirmed hold that the store had reported as missing a minute before', async () => {
+test('releases an unconfirmed hold that appears within a minute after it was last reported missing', async () => {
   const looks = await unconfirmed((look) => (look <= 5 ? notThere : 'released'));
   expect(looks).toEqual([0.5, 5.5, 15.5, 35.5, 75.5, 135.5]);
 });
@@ -99,8 +99,8 @@ test('does not retry the release of an unconfirmed hold that has ended', async (
 });
 
 /**
- * Settles a hold of one minute while the store fails the first `times` commands with this error. Returns the result of
- * the settlement and the number of commands.
+ * Settles a hold of one minute while the first `times` commands fail with this error. Returns the result of the
+ * settlement and the number of commands.
  */
 async function settling(error: Error, times: number) {
   let asked = 0;
@@ -131,7 +131,7 @@ test.each([
   expect((await settling(error, 1_000)).became).toBe(error);
 });
 
-test('returns the charged amount if the confirmation of a settlement was lost, and zero if the hold had expired', async () => {
+test('returns the charged amount if the response to a settlement was lost, or zero if the hold expired', async () => {
   const told = async (ended: string, price: string) => {
     const one = PersistentMap.empty<string>().with('r', ended);
     const state = { ...accountDecider.getInitialState(), resolved: [one, PersistentMap.empty<string>()] as never };

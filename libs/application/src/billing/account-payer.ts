@@ -11,7 +11,7 @@ import {
 } from './payer.ts';
 import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
-/** Pays from the balance of an account, within the spending limit of the API key that was used. */
+/** Pays from the balance of an account, within the spending limit of the API key if one was used. */
 export class AccountPayer extends StreamPayer {
   constructor(
     dependencies: PayerDependencies,

@@ -13,7 +13,7 @@ import { Purchase } from './purchase.ts';
 const HOLD_MARGIN_MS = 60_000;
 
 /**
- * Failures that the caller causes. Usage up to that point is charged, such as a web search before the model was called.
+ * Failures that the caller causes. What was billed by then is charged, such as a web search before a model call.
  */
 const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request', 'client_disconnected']);
 
@@ -24,8 +24,8 @@ export abstract class CallLimits {
   /** Maximum time for which a response is still read after its client has disconnected. */
   abstract readonly drainTimeoutMs: number;
   /**
-   * An output limit of at most this many tokens is held in full. With a higher limit or none, only a part is held at
-   * first.
+   * Up to this output limit, in tokens, the maximum price is held in full. With a higher limit or none, only a part is
+   * held at first.
    */
   abstract readonly heldInFullTokens: number;
 }
@@ -45,7 +45,7 @@ export interface ClientConnection {
 export interface StreamWriter extends ClientConnection {
   /** Whether anything has been sent. Until then a failure gets its own HTTP status. */
   readonly hasStarted: boolean;
-  /** Sends the end, once the charge is durable. Without a receipt it is unknown what was charged. */
+  /** Sends the end of the response. What a receipt states is durable; without one the charge is unknown. */
   end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 }
 
@@ -97,7 +97,8 @@ export class BillingEngine {
    * interrupted the response if the client still owes what it received. `serve` throws any other failure, which is
    * handled as in `sell`. After a disconnect a response that is not stored is aborted if the provider then stops
    * billing. Any other response is still read, for the drain timeout at most.
-   * @throws any error of `Payer.hold`; UpstreamError if nothing was sent; any error that prevented a durable charge
+   * @throws any error of `Payer.hold`; UpstreamError if the response failed before anything was sent; any error that
+   *   prevented a durable charge
    */
   async sellStream<C extends StreamWriter>(
     payer: Payer,
@@ -127,15 +128,15 @@ export class BillingEngine {
   }
 
   /**
-   * Holds money for a job that may outlive this process and settles by itself. Until the hold is transferred to the job
-   * (`KeepHold`) it belongs to this process, and ends when the process dies.
-   * @throws Rejection if the payer cannot pay
+   * Holds money for a job that may outlive this process and that settles its hold itself. Until the hold is transferred
+   * to the job (`KeepHold`) it belongs to this process, and ends when the process dies.
+   * @throws any error of `Payer.hold`
    */
   holdForJob(payer: Payer, order: Order): Promise<Hold> {
     return this.hold(payer, order);
   }
 
-  /** Waits for all running requests. Those that take longer than `timeoutMs` are aborted and end as failed. */
+  /** Waits for all running requests. Those that still run after `timeoutMs` are aborted and end as failed. */
   drain(timeoutMs: number): Promise<void> {
     return this.running.drain(timeoutMs);
   }
@@ -199,8 +200,8 @@ export class BillingEngine {
   }
 
   /**
-   * Aborts the task after its client has disconnected: after the drain timeout at the latest, and earlier if that saves
-   * cost and the response is not stored.
+   * Creates the handler that aborts a task after its client has disconnected: after the drain timeout at the latest,
+   * and earlier if that saves cost and the response is not stored.
    */
   private createDisconnectHandler({ disconnected, storesResponse }: ClientConnection, task: RunningTask) {
     let drainTimer: NodeJS.Timeout | undefined;

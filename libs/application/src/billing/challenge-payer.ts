@@ -16,8 +16,8 @@ export interface PaidChallenge {
 /** Pays for the one request that the challenge was issued for, at most with the amount that was paid. */
 export class ChallengePayer extends StreamPayer {
   /**
-   * @param isRetry the request was served before and its response was lost when its gateway died; the operator absorbs
-   *   the cost of serving it again
+   * @param isRetry the request was served before and its response was lost; the operator absorbs the cost of serving
+   *   the request again
    */
   constructor(
     dependencies: PayerDependencies,
@@ -41,8 +41,8 @@ export class ChallengePayer extends StreamPayer {
   }
 
   /**
-   * @throws Rejection if the challenge does not pay for this request, can no longer be used, or is already serving the
-   *   request; HoldAlreadyExistsError if the request has a hold already
+   * @throws Rejection if the challenge does not pay for this request, can no longer be used, or has an open hold;
+   *   HoldAlreadyExistsError if that hold has the same id
    */
   async hold({ holdId, query, maxAmount, lifetimeMs }: HoldRequest): Promise<Hold> {
     const { challengeId, request } = this.challenge;

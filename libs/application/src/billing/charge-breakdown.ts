@@ -3,8 +3,9 @@ import { money, type PicoUsd, ZERO_USD } from '#kernel';
 
 /** The parts of a charge, which add up to it. */
 export interface ChargeBreakdown {
-  /** What covers the invoice of the model's provider for input, and for everything else. */
+  /** Covers what the model's providers invoice for input. */
   readonly input: PicoUsd;
+  /** Covers everything else that they invoice. */
   readonly output: PicoUsd;
   /** Fees for web searches. */
   readonly searches: PicoUsd;

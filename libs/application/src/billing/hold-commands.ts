@@ -7,7 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { Streams } from '../streams.ts';
 
 /**
- * An expired hold is ended at least this long after its expiry. Its charge may be late, and the operator absorbs a
+ * An expired hold is ended at least this long after its expiry, because its charge may be late. The operator absorbs a
  * charge that arrives after the hold has ended.
  */
 export const EXPIRY_MARGIN_MS = 30_000;
@@ -27,7 +27,7 @@ export class HoldCommandRouter {
 
   /**
    * @param payer name of the payer's stream, as in `Hold.payer`
-   * @throws Rejection, StoreUnavailableError
+   * @throws any error of `CommandRunner.run`; Error if the stream is not that of a payer
    */
   run(payer: string, command: HoldCommand, cause: Cause): Promise<HoldCommandResult> {
     const id = getStreamId({ stream: payer });

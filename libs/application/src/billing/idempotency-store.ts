@@ -78,6 +78,6 @@ export abstract class IdempotencyStore {
    */
   abstract end(claim: IdempotencyClaim, outcome: ClaimOutcome, maxBytes?: number): Promise<boolean>;
 
-  /** @throws Error if the response was sealed with a master key that is not in the key ring */
+  /** @throws Error if the response was sealed with a master key that is not in the key ring, or was changed */
   abstract open(sealedResponse: Buffer): Promise<SavedHttpResponse>;
 }

@@ -1,6 +1,7 @@
 /**
- * Charges a request with an `Idempotency-Key` at most once. Each repetition with the same key gets the saved response;
- * a request that was not charged is served again. A proof of payment is the key of the one request that it pays for.
+ * Charges a request with an `Idempotency-Key` at most once in 24 hours. A repetition gets the saved response, if there
+ * is one. A request that was not charged is served again. A proof of payment is the key of the request that it pays
+ * for.
  *
  * A key is claimed before money is held, with one insert and for a few seconds. Once money is held, the claim is
  * confirmed for the lifetime of the hold. Only then may a call be made that costs money. The response is saved before
@@ -35,7 +36,7 @@ import type { Payer } from './payer.ts';
 import type { PayerFactory } from './payer-factory.ts';
 
 const RETRY_AFTER_SECONDS = 2;
-/** Saved responses expire one by one, each 24 hours after its request. */
+/** Some saved responses may expire within this time: each does 24 hours after its request. */
 const QUOTA_RETRY_AFTER_SECONDS = 3_600;
 /**
  * The quota is checked before a request is served. Requests that run at the same time can exceed it, up to this
@@ -85,14 +86,13 @@ export interface IdempotentRequest {
    */
   assertCredentialValid(): Promise<unknown>;
   /**
-   * Returns the response of an earlier request that held money, if its job continues without the gateway that may have
-   * died.
+   * Returns the response of an earlier request whose job does not depend on its gateway, which may have died.
    * @returns undefined if there is no such job
    */
   recoverResponse?(requestId: string): Promise<SavedHttpResponse | undefined>;
   /**
-   * Creates the payer for a request that was charged and whose response was lost when its gateway died. Without it such
-   * a request is not served again.
+   * Creates the payer for a request that was charged and whose response was lost. If this method is omitted, such a
+   * request is not served again.
    */
   createRetryPayer?(): Payer;
 }
@@ -133,7 +133,7 @@ export class IdempotencyService {
    */
   async claim(request: IdempotentRequest, payer: Payer): Promise<ClaimedRequest | SavedHttpResponse> {
     const claim = await this.claimKey(request);
-    if (claim === undefined) return { payer, complete: async () => {} }; // no such payer: the hold rejects it
+    if (claim === undefined) return { payer, complete: async () => {} }; // unknown payer: its hold will be rejected
     if ('body' in claim) return claim;
     const retryPayer = claim.isRetry ? request.createRetryPayer?.() : undefined;
     return this.createClaimedRequest(claim, retryPayer ?? payer, request.source);
@@ -152,7 +152,7 @@ export class IdempotencyService {
     return { complete: (response) => this.end(claim, response && isCreated(response) ? response : 'unpaid') };
   }
 
-  /** Returns the claim of a request, or the response of an earlier one. @returns undefined if there is no such payer */
+  /** Returns the claim of a request, or the response of an earlier one; undefined if the payer has no stream. */
   private async claimKey(request: IdempotentRequest): Promise<OwnClaim | SavedHttpResponse | undefined> {
     const { events, store, secrets } = this.dependencies;
     const { payer } = request;
@@ -184,7 +184,7 @@ export class IdempotencyService {
     if (stored < quota.minBytes || !claim.payer.startsWith(ACCOUNTS)) return claim;
     if (stored < (await quota.loadMaxBytes(claim.payer.slice(ACCOUNTS.length)))) return claim;
     await mapStoreErrors(store.end(claim, 'unpaid'));
-    const message = `The saved responses of this account have used up its storage quota (${stored} bytes): send the request without an Idempotency-Key, or retry later`;
+    const message = `This account stores ${stored} bytes, which use up its storage quota: send the request without an Idempotency-Key, or retry later`;
     throw new TooManyRequestsError(message, QUOTA_RETRY_AFTER_SECONDS);
   }
 
@@ -199,19 +199,19 @@ export class IdempotencyService {
       if (accountId === undefined || typeof outcome === 'string') await store.end(claim, outcome);
       else await store.end(claim, outcome, QUOTA_OVERSHOOT_FACTOR * (await quota.loadMaxBytes(accountId)));
     } catch (error) {
-      this.dependencies.reportError('a response could not be saved', error);
+      this.dependencies.reportError('the claim of an idempotency key could not be ended', error);
     }
   }
 
   /**
    * Returns the response of an earlier request with the same key, or the claim if this request has taken over the key.
-   * @throws IdempotencyConflictError
+   * @throws IdempotencyConflictError, StoreUnavailableError
    */
   private async replayOrTakeOver(claim: OwnClaim, request: IdempotentRequest): Promise<SavedHttpResponse | OwnClaim> {
     const { store } = this.dependencies;
     const { source, recoverResponse, createRetryPayer } = request;
     const existing = await mapStoreErrors(store.find(claim));
-    if (!existing) throw inProgressError(source); // it has just ended without a charge
+    if (!existing) throw inProgressError(source); // the earlier request has just ended without a charge
     if (existing.request !== claim.request) throw keyReusedError(source);
     if (existing.sealedResponse) return store.open(existing.sealedResponse);
     const recovered = existing.hasHold ? await recoverResponse?.(existing.requestId) : undefined;
@@ -234,13 +234,16 @@ export class IdempotencyService {
     if (!existing.hasHold) return false;
     const holds = await payers.endOverdueHolds(existing.payer, createRootCause('gateway', existing.requestId));
     const ended = getHoldResolution(existing.requestId, holds);
-    // A job releases its hold long after the response to its request.
+    // A job that fails releases its hold, perhaps while the claim of its request still counts as running.
     const isFree = ended === 'expired' || ended === 'released';
     const isOver = isFree || (includesCharged && ended === 'settled' && (await this.wasChargedLongAgo(existing)));
     return isOver && mapStoreErrors(store.end(existing, 'unknown'));
   }
 
-  /** A response is saved right after its charge. If it is missing `RESPONSE_LOST_AFTER_MS` later, it counts as lost. */
+  /**
+   * Whether the charge is older than `RESPONSE_LOST_AFTER_MS`. A response is saved right after its charge, so one that
+   * is still missing counts as lost.
+   */
   private async wasChargedLongAgo(claim: IdempotencyClaim): Promise<boolean> {
     const { events, clock } = this.dependencies;
     const { at } = await loadHoldStatus(claim, events);
@@ -283,7 +286,7 @@ export class IdempotencyService {
 
 /** A claim that this process owns. */
 interface OwnClaim extends IdempotencyClaim {
-  /** The request was charged before, and its response was lost when its gateway died. */
+  /** The request was charged before, and its response was lost. */
   readonly isRetry: boolean;
 }
 

@@ -39,7 +39,7 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
 test.each([
   [true, true],
   [false, false],
-])('ends expired holds only if the clock of the gateway is reliable (%s): %s', async (isSure, isEnded) => {
+])('if the clock of the gateway is reliable (%s), ends expired holds (%s)', async (isSure, isEnded) => {
   const clock: SystemClock = Object.create(new SystemClock(), { isReliable: { value: () => isSure } });
   let before = '';
   const run: Accounts['run'] = async (_, command) => {
@@ -91,6 +91,6 @@ test('confirms the claim once the hold is placed, and not if the hold is rejecte
   expect(confirmed).toEqual(['r']);
 });
 
-test('throws HoldAlreadyExistsError if another request opened the hold, because the call would be free', async () => {
+test('throws HoldAlreadyExistsError if another request placed the hold, because the call would be free', async () => {
   await expect(payerOf([[]]).hold(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
 });

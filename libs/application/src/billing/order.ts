@@ -21,9 +21,9 @@ export interface Order {
   readonly partialHold?: PartialHold | undefined;
 }
 
-/** Ends a request that takes too long. */
+/** Ends a request that takes too long or must end early. */
 export interface Deadline {
-  /** Aborts when the request times out or must end early. The reason is an `UpstreamError`. */
+  /** Aborts when the request must end. The reason is an `UpstreamError`. */
   readonly signal: AbortSignal;
   abort(failure: UpstreamError): void;
 }
@@ -33,7 +33,7 @@ export interface Funds {
   readonly hold: Hold;
 }
 
-/** Receives the performance of endpoints and reports of unexpected events. */
+/** Receives the performance of endpoints and reports of errors. */
 export interface PurchaseObserver {
   readonly health: EndpointHealth;
   readonly reportError: (problem: string, error: unknown) => void;

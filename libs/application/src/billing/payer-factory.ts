@@ -12,8 +12,8 @@ export class PayerFactory {
   private readonly dependencies: PayerDependencies;
 
   /**
-   * @param lossLimit cost that the operator absorbs per account and hour, plus a share of what the account was charged;
-   *   unlimited if undefined
+   * @param lossLimit maximum cost that the operator absorbs per account and hour, in addition to a share of the
+   *   charges; unlimited if undefined
    */
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
@@ -29,16 +29,15 @@ export class PayerFactory {
   }
 
   /**
-   * @param isRetry the response was lost when its gateway died; the operator absorbs the cost of serving the request
-   *   again
+   * @param isRetry the response was lost; the operator absorbs the cost of serving the request again
    */
   forChallenge(challenge: PaidChallenge, isRetry = false): Payer {
     return new ChallengePayer(this.dependencies, this.streams.challenges, challenge, isRetry);
   }
 
   /**
-   * Ends the holds of a payer that are overdue, see `createExpireHoldsCommand`. The events of the payer then show how
-   * each of these holds ended. Returns the payer's holds.
+   * Ends the overdue holds of a payer, see `createExpireHoldsCommand`. The payer's events then show how each of them
+   * ended. Returns the state of all holds of the payer.
    * @param payer name of the payer's stream
    */
   async endOverdueHolds(payer: string, cause: Cause): Promise<Holds> {

@@ -3,7 +3,7 @@ import type { Attempt, Charge, PartialHold, Query } from '#domain';
 import type { PicoUsd } from '#kernel';
 import type { UpstreamError } from '../errors.ts';
 
-/** An account and the API key that the request was made with; null if the account itself made it. */
+/** An account and the API key that it used for a request; the key is null if it used the `credit_id`. */
 export interface Caller {
   readonly accountId: string;
   readonly keyId: string | null;
@@ -68,14 +68,15 @@ export interface Payer {
   readonly priceList?: string | undefined;
   /**
    * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set.
-   * @throws Rejection if less is available; HoldAlreadyExistsError if the request has a hold already
+   * @throws Rejection if the payer cannot pay; HoldAlreadyExistsError if the request has a hold already; any other
+   *   error if nothing may be held
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**
    * Extends the hold of a running request. Waits while the event store is unavailable, at most until the hold expires.
-   * @returns the extended hold. `retry_later`: other requests hold the rest and may release it. `exhausted`: there is
-   *   less than `minAmount`, or the key may not spend more; the hold stays as it is. `expired`: the hold has ended, and
-   *   nothing more may be served for it
+   * @returns the extended hold. `retry_later`: too little is available, but other requests may release what they hold.
+   *   `exhausted`: too little is available and no other request holds money, or the key is not valid. `expired`: the
+   *   hold has ended, and nothing more may be served for it
    */
   extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
   /**
@@ -114,7 +115,7 @@ export abstract class PayerDecorator implements Payer {
   }
 }
 
-/** Another request has the hold with this id, which is still open. Serving this request would be free. */
+/** A running request has a hold with this id. Serving this request as well would be free. */
 export class HoldAlreadyExistsError extends Error {
   override readonly name = 'HoldAlreadyExistsError';
 }

@@ -64,7 +64,7 @@ const made = (usage: Usage | undefined, vendorId?: string) => ({ usage, getDeliv
 
 describe('a purchase', () => {
   test.each([200, 5_000_000])(
-    'creates a charge of limited size after calls to many providers with ids of %i characters',
+    'creates a charge of limited size after many calls, with response ids of %i characters',
     async (length) => {
       const { purchase } = begin(Array.from({ length: 32 }, (_, i) => ({ ...endpoint, slug: `endpoint ${i}` })));
       const vendorId = 'x'.repeat(length);
@@ -138,7 +138,7 @@ describe('a purchase', () => {
     expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
   });
 
-  test('bills the fee per request once, and the cost of each search', async () => {
+  test('bills the fee of a request with web searches once, and the cost of each search', async () => {
     const { purchase } = begin();
     purchase.billSearches(search, 1);
     purchase.billSearches(search, 2);

@@ -80,8 +80,8 @@ export class Purchase {
   }
 
   /**
-   * Called when the client has disconnected. Aborts a response that is streaming if the provider then stops billing,
-   * after the delay given to `markStreaming`; any other response is still read.
+   * Called when the client has disconnected. Aborts a streaming response whose provider then stops billing, after the
+   * delay of `markStreaming`. Any other response is still read.
    */
   abandon(failure: UpstreamError): void {
     this.abandonedBy = failure;
@@ -97,7 +97,7 @@ export class Purchase {
 
   /**
    * Extends the hold, to at most the maximum price of the order.
-   * @throws UpstreamError `hold_ended` if the hold has ended
+   * @throws UpstreamError `hold_ended` if the hold has ended; any error of `Payer.extend`
    */
   async extendHold({
     minAmount,
@@ -281,15 +281,15 @@ export class Purchase {
     return { ...usage, reasoning: Math.min(reasoningTokens, Math.max(affordableTokens, 0)) };
   }
 
-  /** Bills units of the endpoint other than tokens: images, seconds, characters. */
+  /** Bills a usage of the endpoint that was called last, such as images, seconds or characters. */
   billUsage(use: CallUsage): void {
     this.bill((this.endpoint as Endpoint).tariff, use);
     if (use.absorbed === undefined) this.usage = addUsage(this.usage, use.usage);
   }
 
   /**
-   * Bills a number of web searches in addition to the model. Some providers charge per search, others per request with
-   * any searches.
+   * Bills a number of web searches in addition to the model. Some providers charge per search, others once for each
+   * request that searches.
    * @param vendorId the provider's id of the response for which the searches were made
    */
   billSearches(tariff: Tariff, search: number, vendorId?: string): void {

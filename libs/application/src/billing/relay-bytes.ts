@@ -16,7 +16,7 @@ export interface ProviderByteStream {
 export interface ByteWriter extends StreamWriter {
   /** Sends the head of the response; later calls have no effect. */
   begin(mediaType: string): void;
-  /** @returns a promise if the buffer is full; it resolves when more can be written */
+  /** @returns undefined or, if the buffer is full, a promise that resolves when more can be written */
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** Whether the client still receives what is written. */
   readonly isListening: boolean;

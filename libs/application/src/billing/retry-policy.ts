@@ -18,8 +18,8 @@ export function isRetryable({ code, status = 0, deliveredText, isInternal }: Ups
 
 /**
  * Whether another endpoint may serve the request: only while no part of a response has arrived, and not after an abort
- * or a violation of the content policy. An invalid request is sent to another endpoint only if the status is 404: this
- * endpoint then lacks what the request names.
+ * or a violation of the content policy. An invalid request is sent to another endpoint only if the status is 404: the
+ * endpoint that failed then lacks what the request names.
  */
 export function canFallBack({ code, status, deliveredText }: UpstreamError, signal: AbortSignal): boolean {
   if (signal.aborted || deliveredText !== undefined || code === 'content_policy_violation') return false;

@@ -44,7 +44,7 @@ export interface PayerDependencies {
   readonly clock: Clock;
   readonly getProcessId: GetProcessId;
   /**
-   * Cost that the operator absorbs per account and hour, plus a share of what the account was charged; unlimited if
+   * Maximum cost that the operator absorbs per account and hour, in addition to a share of the charges; unlimited if
    * undefined.
    */
   readonly lossLimit?: PicoUsd | undefined;
@@ -84,7 +84,7 @@ export abstract class StreamPayer implements Payer {
 
   /**
    * Places a hold. If the outcome is unknown, the caller gets the error, and the hold is released once the event store
-   * has it. Nothing else would end that hold before it expires.
+   * has it. Otherwise that hold would reserve the money until it expires.
    */
   protected async acquireHold<T>(hold: Pick<Hold, 'holdId' | 'expiresAt'>, acquire: () => Promise<T>): Promise<T> {
     try {
@@ -97,7 +97,7 @@ export abstract class StreamPayer implements Payer {
 
   /**
    * Tries to release a hold until that succeeds, is rejected for good, or was tried after the hold's expiry. A hold
-   * that is missing may still be stored. A server that was frozen stores the append when it resumes. A leader without a
+   * that is missing may be stored later. A server that was frozen stores the append when it resumes. A leader without a
    * quorum serves reads long before it has stored the append.
    */
   private async releaseUnconfirmed({ holdId, expiresAt }: Pick<Hold, 'holdId' | 'expiresAt'>): Promise<void> {

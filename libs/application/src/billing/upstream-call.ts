@@ -11,8 +11,8 @@ export interface UpstreamCall<A> {
   /** Estimates the usage from the request and the delivered text, if the provider did not report it. */
   estimateUsage(delivered: string): Promise<Usage>;
   /**
-   * Returns the usage that the provider invoices for a failed call, if the call is not billed by tokens alone. The
-   * operator absorbs the cost.
+   * Returns the usage that the provider invoices for a failed call; the operator absorbs its cost. Omitted if calls are
+   * billed by tokens alone.
    * @param usage as the provider reported it; undefined if the response is lost
    */
   getLostUsage?(endpoint: Endpoint, usage: Usage | undefined): Pick<CallUsage, 'usage' | 'terms'>;
@@ -22,8 +22,9 @@ export interface UpstreamCall<A> {
 export interface EndpointResponse<A> {
   readonly response: A;
   readonly endpoint: Endpoint;
-  /** When the call was sent and when its first byte arrived, in milliseconds of `performance.now()`. */
+  /** When the first attempt was sent, in milliseconds of `performance.now()`. */
   readonly sentAtMs: number;
+  /** When the response or, of a stream, its first part had arrived. */
   readonly firstByteAtMs: number;
 }
 

@@ -5,8 +5,9 @@
 import { createHmac } from 'node:crypto';
 import type { Secrets } from '../secrets.ts';
 
-/** How a challenge is paid and what its payment is for, as values of the `Payment` scheme. */
+/** How a challenge is paid: the `method` of the `Payment` scheme. */
 export const CHALLENGE_METHOD = 'lightning';
+/** What the payment is for: the `intent` of the `Payment` scheme. */
 export const CHALLENGE_INTENT = 'charge';
 
 /** 32 bytes in base64url. */
@@ -14,7 +15,7 @@ export const CHALLENGE_ID = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
 
 const UUID_BYTES = 16;
 
-/** The parameters that an id covers, each as in the header. */
+/** The parameters that an id covers, each as in the header `WWW-Authenticate`. */
 export interface ChallengeParameters {
   readonly realm: string;
   readonly method: string;
@@ -26,8 +27,8 @@ export interface ChallengeParameters {
 }
 
 /**
- * Returns the id that the specification of the `Payment` scheme recommends: base64url of HMAC-SHA256 over seven slots
- * that are joined by `|`. Missing values are empty.
+ * Returns the id that the specification of the `Payment` scheme recommends: base64url of HMAC-SHA256 over the seven
+ * parameters, joined by `|`. A missing one is empty.
  */
 export function toChallengeId(
   { realm, method, intent, request, expires = '', digest = '', opaque = '' }: ChallengeParameters,

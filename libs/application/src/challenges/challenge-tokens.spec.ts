@@ -12,7 +12,7 @@ const terms = {
 test.each([
   ['short', 'gateway.example'],
   ['long', 'a'.repeat(200)],
-])('creates a macaroon for a %s host that the library reads and exports unchanged', (_, host) => {
+])('for a %s host name creates a macaroon that the library reads and exports unchanged', (_, host) => {
   const bytes = Buffer.from(tokens.create(terms, host), 'base64');
   const read = macaroon.importMacaroon(bytes) as unknown as { exportBinary(): Uint8Array };
   expect(Buffer.from(read.exportBinary()).equals(bytes)).toBe(true);

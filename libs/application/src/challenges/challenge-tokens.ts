@@ -93,7 +93,7 @@ interface MacaroonParts {
 }
 
 /**
- * Serialises a macaroon. The library's own `exportBinary` doubles its buffer with each field, so a token would need a
+ * Serialises a macaroon. The library's own `exportBinary` doubles its buffer with each write, so a token would need a
  * hundred megabytes.
  */
 function serializeMacaroon({ location, identifier, conditions, signature }: MacaroonParts): Buffer {

@@ -41,7 +41,7 @@ export interface ChallengeParams {
 export interface PaymentChallenge {
   readonly id: string;
   readonly realm: string;
-  /** JSON in base64url. */
+  /** The request for the payment: JSON in base64url. */
   readonly request: string;
   readonly description: string;
   /** RFC 3339. */

@@ -61,7 +61,7 @@ export class ProofVerifier {
 
   /**
    * Verifies that a proof is valid and has not expired.
-   * @param realm the host of the challenge if the client does not send it back
+   * @param realm the expected realm of the challenge: the host
    */
   async verify(presented: PresentedProof, realm: string): Promise<VerifiedProof | InvalidProofReason> {
     const result = await this.findProof(presented, realm);

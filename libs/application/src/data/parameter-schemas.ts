@@ -13,7 +13,7 @@ const queryAjv = new Ajv2020({ ...AJV_OPTIONS, coerceTypes: true });
 /** By schema, for as long as the schema exists. */
 const validatorCache = new WeakMap<object, ValidateFunction>();
 
-/** @throws InvalidRequestError 400 that names the field */
+/** @throws InvalidRequestError 400, which names the field if there is one */
 export function assertParameters(fields: JsonObject, { method, parameters }: DataEndpoint): void {
   if (!parameters) return;
   const validate = validatorCache.get(parameters) ?? (method === 'GET' ? queryAjv : bodyAjv).compile(parameters);

@@ -58,7 +58,7 @@ describe('a body', () => {
     });
   });
 
-  test('gets the default number of results if it has none', () => {
+  test('gets the default number of results if it states no number', () => {
     expect(sent({})).toMatchObject({ numResults: 5 });
     expect(post({ query: 'x' }).maxResults).toBe(5);
     expect(sent({ contents: { text: true } })).toMatchObject({ contents: { text: true } });

@@ -13,7 +13,7 @@ import { assertParameters } from './parameter-schemas.ts';
 
 /** A lookup as the client sent it. */
 export interface RawDataLookup {
-  /** Values that occur several times are a list. */
+  /** The value of a parameter that occurs several times is a list. */
   readonly query: JsonObject;
   readonly body: unknown;
 }
@@ -31,11 +31,11 @@ const MAX_QUERY_LENGTH = 8_192;
 /** Allowed values of a field in a path. */
 const PATH_SEGMENT = /^(?!\.+$)[\w.-]{1,256}$/;
 
-/** @throws InvalidRequestError 400 that names the field */
+/** @throws InvalidRequestError 400, which names the field if there is one */
 export function parseDataLookup(input: RawDataLookup, entry: DataEndpoint): ParsedDataLookup {
   const { upstreamMethod: method = entry.method, headers = {}, always = {} } = entry;
   const requestFields = parseRequestFields(input, entry);
-  // A provider that assigns fields one by one would inherit the fields in `__proto__` and bypass every cap.
+  // If a provider assigns fields one by one, the fields in `__proto__` would be inherited and bypass every cap.
   if (Object.hasOwn(requestFields, '__proto__'))
     throw new InvalidRequestError(400, '__proto__ is not allowed', '__proto__');
   const fields = applyCaps(requestFields, entry);

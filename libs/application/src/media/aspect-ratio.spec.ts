@@ -23,6 +23,6 @@ test.each<[string, string | undefined]>([
   ['large', undefined],
   ['', undefined],
   ['1024x1024x3', undefined],
-])('converts %s to the ratio %s', (said, ratio) => {
+])('converts the size "%s" to the ratio %s', (said, ratio) => {
   expect(toNearestAspectRatio(said, RATIOS)).toBe(ratio);
 });

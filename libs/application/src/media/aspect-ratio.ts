@@ -1,16 +1,16 @@
-/** Sizes of images: they are sold by their aspect ratio, but clients also specify pixels. */
+/** Sizes of images and videos: models offer aspect ratios, but clients may also specify pixels. */
 
 /** Matches pixels or a ratio: `1024x1536`, `16:9`. */
 const SIZE = /^\s*(\d{1,5})\s*([x×*:])\s*(\d{1,5})\s*$/i;
 const RATIO = ':';
-/** Ratios that differ by less are equal, such as `16:9` and `32:18`. */
+/** Ratios whose logarithms differ by less are equal, such as `16:9` and `32:18`. */
 const EPSILON = 1e-9;
 
 /**
  * Returns the available ratio that matches a size.
  * @param size a ratio, or pixels, for which the nearest ratio is used
  * @param ratios the available ratios, such as `16:9`
- * @returns undefined if the size is invalid, or is a ratio that is not available
+ * @returns undefined if the size is invalid, or no available ratio matches it
  */
 export function toNearestAspectRatio(size: string, ratios: readonly string[]): string | undefined {
   const [, width, mark, height] = SIZE.exec(size) ?? [];

@@ -7,7 +7,7 @@ export interface DownloadLimits {
 }
 
 export interface Download {
-  /** Can be read once; throws a `DownloadError` if the download is interrupted or too long. */
+  /** Can be read once; throws a `DownloadError` if the download is interrupted or too large. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** As the server declares it; the content decides what the file is. */
   readonly declaredType: string | undefined;
@@ -16,8 +16,8 @@ export interface Download {
 }
 
 /**
- * A URL could not be downloaded, or a data URI could not be decoded. For a customer's http(s) URL there is one message
- * for every reason, so that it reveals nothing about our network.
+ * A URL could not be downloaded, or a data URI could not be decoded. For a customer's http(s) URL the message is
+ * the same for all reasons, so that it reveals nothing about our network.
  */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
@@ -37,14 +37,14 @@ export class DownloadError extends Error {
 
 export abstract class Downloader {
   /**
-   * Downloads from a customer's http(s) URL. Never connects to private, loopback, link-local or metadata addresses, not
-   * even after a redirect. The connection uses the IP address that was checked.
+   * Downloads from a customer's http(s) URL. Connects to private, loopback, link-local or metadata addresses
+   * only at origins that the operator allows. Elsewhere it uses the IP address that was checked.
    * @throws DownloadError
    */
   abstract fetchCustomerUrl(url: string, limits: DownloadLimits): Promise<Download>;
   /**
-   * Downloads a file that a provider has generated. The file may also be on the configured host of the provider.
-   * @param headers sent only to the configured host of the provider
+   * Downloads a file that a provider has generated. The configured origin of the provider may have a private address.
+   * @param headers sent only to the configured origin of the provider
    * @throws DownloadError
    */
   abstract fetchProviderFile(

@@ -71,7 +71,7 @@ export abstract class FileStore {
    * @throws FileStoreUnavailableError, or the error that reading its bytes threw
    */
   abstract save(file: FileToStore): Promise<number>;
-  /** @returns undefined if the file does not exist or was deleted */
+  /** @returns undefined if the file does not exist or was deleted @throws FileStoreUnavailableError */
   abstract find(name: FileName): Promise<StoredFile | undefined>;
   /** Deletes all files of an id, if there are any. */
   abstract remove(id: string): Promise<void>;

@@ -1,17 +1,17 @@
 /**
- * Limits how many prompts of an account providers may reject per hour: a rejected prompt costs the caller nothing, but
- * the provider may invoice it. The number of concurrent requests is limited too: to the same number, plus one for each
- * request that succeeded in that hour.
+ * Limits how many prompts of a payer providers may reject per hour: a rejected prompt costs the payer nothing, but the
+ * provider may invoice it. Concurrent requests are limited too: to the same number, plus one for each request that
+ * succeeded in that hour.
  */
 import type { Clock } from '../clock.ts';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 
 const HOUR_MS = 60 * 60_000;
 const RETRY_WHEN_BUSY_SECONDS = 5;
-/** Beyond this number of accounts, those whose hour has ended are evicted. */
+/** Beyond this number of payers, those whose hour has ended and that have no running request are evicted. */
 const EVICTION_THRESHOLD = 10_000;
 
-/** What an account did since its current hour started. */
+/** Counts of a payer since its hour started; `running` includes older requests. */
 interface HourlyCounts {
   since: number;
   rejected: number;
@@ -19,7 +19,7 @@ interface HourlyCounts {
   running: number;
 }
 
-/** Each gateway counts separately, so the effective limit is multiplied by the number of gateways. */
+/** Each gateway counts separately, so the total limit is up to this limit times the number of gateways. */
 export class RejectedPrompts {
   private readonly hours = new Map<string, HourlyCounts>();
 
@@ -29,6 +29,7 @@ export class RejectedPrompts {
   ) {}
 
   /**
+   * Calls `serve`, and counts its outcome.
    * @param payer id of the payer
    * @throws UpstreamError `rate_limited` if a limit is reached; any error that `serve` throws
    */

@@ -69,7 +69,7 @@ export class LinkSigner {
   }
 }
 
-/** Links below the base URL at which clients reach the API, never below the host that a request names. */
+/** Links start with the public base URL of the API, whatever host a request names. */
 export class SignedLinks extends MediaLinks {
   constructor(
     private readonly signer: LinkSigner,

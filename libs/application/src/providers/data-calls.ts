@@ -16,7 +16,7 @@ export interface DataCall {
   readonly signal: AbortSignal;
 }
 
-/** A response with a status from 200 to 299 that does not contain our credential. */
+/** A response with a status from 200 to 299, in which our credential is masked. */
 export type DataResponse = JsonDataResponse | FileDataResponse;
 
 interface DataResponseBase {
@@ -27,7 +27,7 @@ interface DataResponseBase {
 
 export interface JsonDataResponse extends DataResponseBase {
   readonly kind: 'data';
-  /** JSON as the provider sent it. */
+  /** The JSON that the provider sent. */
   readonly bytes: Uint8Array;
   /** The same JSON, parsed. */
   readonly value: unknown;

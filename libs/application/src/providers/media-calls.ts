@@ -21,7 +21,7 @@ export type GeneratedFile =
 export interface GenerationUsage {
   /** Units that the provider counts and reports, such as tokens; undefined if it reports nothing. */
   readonly usage: Usage | undefined;
-  /** What the price depended on, if the response reports it and it differs from the request. */
+  /** The terms that determined the price, if the response reports terms that differ from the request. */
   readonly terms?: PriceTerms;
   /** The provider's id of its response, which identifies the line of its invoice. */
   readonly vendorId: string | undefined;
@@ -37,7 +37,7 @@ export interface ImageCall {
   /** With media types that were detected from the content; possibly files on the disk of this host. */
   readonly images: readonly Blob[];
   readonly mask?: Blob | undefined;
-  /** Number of images requested with this call; at most what the model generates at once. */
+  /** Number of images requested with this call; at most the `imagesPerCall` of the endpoint. */
   readonly count: number;
   readonly parameters: MediaParameters;
   /** How the parameters are sent to the provider of this model. */
@@ -56,8 +56,8 @@ export interface GeneratedImages extends GenerationUsage {
 /** Calls to a provider of videos. Generating a video takes long, so its status is polled. */
 export interface VideoProvider {
   /**
-   * Submits a job. Only an `UpstreamError` with a `status`, or with `isUnsent`, proves that the provider did not accept
-   * it. After any other error the outcome is unknown, and the job must not be submitted again.
+   * Submits a job. Only an `UpstreamError` with `isUnsent` or certain values of `status` proves that the provider did
+   * not accept the job. After any other error the outcome is unknown, and the job must not be submitted again.
    */
   submit(order: VideoOrder): Promise<SubmittedVideo>;
   /** Has no side effects; may be repeated. @throws UpstreamError if the status is unknown */
@@ -122,7 +122,7 @@ export interface SpeechAudio {
   readonly mediaType: string;
   /** Can be read once; throws an UpstreamError if the stream is interrupted. */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Number of characters that the provider bills; undefined if it does not report it. */
+  /** Number of characters that the provider bills; undefined if not reported. */
   readonly characters: number | undefined;
   readonly vendorId: string | undefined;
 }
@@ -143,6 +143,7 @@ export interface SpokenWord {
   readonly end: number;
 }
 
+/** Times are in seconds from the start of the recording. */
 export interface SpokenSegment {
   readonly text: string;
   readonly start: number;
@@ -157,7 +158,7 @@ export interface Transcript {
   readonly words: readonly SpokenWord[];
   /** Duration of the recording in seconds; undefined if the provider does not report it. */
   readonly seconds: number | undefined;
-  /** Duration that the provider bills, in milliseconds; undefined if it does not report it. */
+  /** Duration that the provider bills, in milliseconds; undefined if not reported. */
   readonly milliseconds: number | undefined;
   readonly vendorId: string | undefined;
 }

@@ -38,7 +38,7 @@ export interface EncryptedResponse {
   readonly chunks: AsyncIterable<EncryptedChunk>;
   /** Usage that the enclave reported before the response, or after it once the response has ended. */
   usage(): Usage | undefined;
-  /** The usage as the enclave sent it after the response. */
+  /** The usage as the enclave sent it after the response, if it did. */
   getTrailer(): string | undefined;
   vendorId(): string | undefined;
 }

@@ -21,7 +21,7 @@ export type { Capability, ChatProtocol };
 /**
  * The calls that a provider supports. Each makes one call, and resolves with the first byte of a stream or else with
  * the complete response.
- * @throws UpstreamError if there is no response
+ * @throws UpstreamError if there is no successful response
  */
 export interface Provider {
   chat?(call: ChatCall): Promise<Completion | CompletionStream>;
@@ -47,13 +47,13 @@ export abstract class ProviderRegistry {
   /**
    * Returns one capability of a provider, for a caller with a hold.
    * @param upstream slug of the provider
-   * @throws UpstreamError if the provider is not available here
+   * @throws UpstreamError if the provider is not available here or lacks the capability
    */
   abstract get<C extends Capability>(hold: Hold, upstream: string, capability: C): NonNullable<Provider[C]>;
 
   /**
-   * Returns the call that fetches the attestation of a provider's enclaves, which costs nothing.
-   * @throws UpstreamError if the provider is not available here
+   * Returns the call that fetches the attestation of a provider's enclaves. The call costs nothing.
+   * @throws UpstreamError if the provider is not available here or has no enclaves
    */
   abstract getAttestation(upstream: string): NonNullable<Provider['attestation']>;
 }

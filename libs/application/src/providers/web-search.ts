@@ -27,7 +27,7 @@ export interface WebSearchResponse {
 /** Maximum characters of a page that are requested: results are part of the input that the caller pays for. */
 export const MAX_RESULT_CHARACTERS = 2_000;
 
-/** The state of a search: reported once when it starts, and once when it ends. */
+/** The state of a search. Streams report it when the search starts and when it ends. */
 export interface SearchStatus {
   /** Index of the search in the completion, from 0. */
   readonly at: number;

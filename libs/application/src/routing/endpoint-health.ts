@@ -55,8 +55,8 @@ interface Measurement {
 }
 
 /**
- * The performance of endpoints as observed by this process. Routing sorts by it and avoids endpoints that failed
- * recently.
+ * The performance of endpoints as observed by this process. Routing can sort by performance, and avoids endpoints that
+ * failed recently.
  */
 export class EndpointHealth {
   private readonly measurements = new Map<string, Measurement>();

@@ -35,13 +35,13 @@ function sent(name: string, provider: object | undefined, asked = API): unknown 
   const told = first && toUpstreamBody(body, first, undefined).provider;
   if (told === undefined) return undefined;
   const { max_price, ...wishes } = JSON.parse(JSON.stringify(told));
-  expect(max_price).toEqual({ prompt: 1, completion: 1 }); // always the price at which it is sold
+  expect(max_price).toEqual({ prompt: 1, completion: 1 }); // always the prices of the endpoint
   return Object.keys(wishes).length > 0 ? wishes : undefined;
 }
 
 describe('the provider object sent to a provider that supports it', () => {
   test.each<[string, string, object | undefined, unknown]>([
-    ['is absent if the caller specifies nothing', 'v/through', undefined, undefined],
+    ['has only maximum prices if the caller specifies nothing', 'v/through', undefined, undefined],
     [
       'has what the caller specifies',
       'v/through',

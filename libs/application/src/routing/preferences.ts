@@ -19,7 +19,7 @@ export type RoutingSort = (typeof SORTS)[number];
 export interface RoutingPreferences {
   /** Whether the caller stated any preference. A caller without one is charged no more than the listed price. */
   readonly isExplicit: boolean;
-  /** Slugs of providers. */
+  /** Slugs of providers, as in `only` and `ignore`. */
   readonly order: readonly string[];
   readonly only: readonly string[];
   readonly ignore: readonly string[];
@@ -111,7 +111,8 @@ function resolveVariant(
 }
 
 /**
- * Parses the `provider` object of a request; undefined and null are no preferences. A suffix overrides its sort.
+ * Parses the `provider` object of a request; undefined and null are no preferences. A suffix of the model name
+ * overrides the sort.
  * @throws InvalidRequestError 400 that names the field
  */
 export function parseRoutingPreferences(provider: unknown, suffix?: RoutingSort): RoutingPreferences {
@@ -216,7 +217,7 @@ function parseNumber(value: unknown, field: string): number {
 
 /**
  * Returns the body with the enforced routing in its `provider` object, so that a router does not undo what is enforced
- * here. The sort of a suffix is added as well. If there is nothing to add, returns the same body.
+ * here. The sort of a suffix is added as well. Returns the same body if nothing is enforced, or `provider` is invalid.
  */
 export function enforceRouting<B extends { readonly [field: string]: unknown }>(
   body: B,

@@ -104,7 +104,7 @@ const order = (given: Case) => route(given).endpoints.map(({ slug }) => slug);
 
 describe('routing', () => {
   test.each<[string, Case, string[]]>([
-    ['calls only the cheapest endpoint without preferences, so at the listed price', {}, ['beta']],
+    ['calls only the cheapest endpoint if the caller has no preferences', {}, ['beta']],
     ['calls the cheapest endpoint that can serve the request', { usesTools: true, model: 'v/handless' }, ['alpha']],
     [
       'calls only the cheapest endpoint, even if it does not support a field',
@@ -162,15 +162,11 @@ describe('routing', () => {
       { model: 'v/m:floor', provider: { sort: 'latency' } },
       ['beta', 'gamma-cloud', 'alpha'],
     ],
-    ['sorts by tool calls with :exacto', { model: 'v/m:exacto' }, ['beta', 'gamma-cloud', 'alpha']],
+    ['sorts by tool reliability with :exacto', { model: 'v/m:exacto' }, ['beta', 'gamma-cloud', 'alpha']],
     ['calls only endpoints that retain nothing', { provider: { zdr: true } }, ['alpha']],
-    [
-      'calls only endpoints that retain nothing for the web application, in the zdr tier',
-      { model: 'v/private', source: 'ui' },
-      ['alpha'],
-    ],
-    ['calls an endpoint that retains data for the web application outside the zdr tier', { source: 'ui' }, ['beta']],
-    ['calls an endpoint that retains data for the API, also in the zdr tier', { model: 'v/private' }, ['beta']],
+    ['requires zdr for the web application in the zdr tier', { model: 'v/private', source: 'ui' }, ['alpha']],
+    ['requires no zdr for the web application outside the zdr tier', { source: 'ui' }, ['beta']],
+    ['requires no zdr for the API, even in the zdr tier', { model: 'v/private' }, ['beta']],
     ['calls only endpoints that collect nothing', { provider: { data_collection: 'deny' } }, ['gamma-cloud', 'alpha']],
     ['calls only endpoints with a listed quantization', { provider: { quantizations: ['fp8', 'fp16'] } }, ['alpha']],
     [
@@ -195,7 +191,7 @@ describe('routing', () => {
       ['beta', 'alpha', 'gamma-cloud'],
     ],
     [
-      'calls the endpoints first that support most of the fields',
+      'calls endpoints that support more of the fields first',
       { fields: ['tools'], provider: { allow_fallbacks: true } },
       ['beta', 'alpha', 'gamma-cloud'],
     ],
@@ -215,7 +211,7 @@ describe('routing', () => {
       ['beta', 'gamma-cloud', 'alpha'],
     ],
     [
-      'calls an endpoint that failed recently last',
+      'calls a recently failed endpoint last',
       { provider: { allow_fallbacks: true }, health: { beta: { isCoolingDown: true } } },
       ['gamma-cloud', 'alpha', 'beta'],
     ],
@@ -244,7 +240,7 @@ describe('routing', () => {
       { model: 'v/routed', provider: { only: ['alpha'] } },
       ['alpha'],
     ],
-    ['sorts by tool calls if a name specifies it', { provider: { sort: 'exacto' } }, ['beta', 'gamma-cloud', 'alpha']],
+    ['sorts by tool reliability with sort exacto', { provider: { sort: 'exacto' } }, ['beta', 'gamma-cloud', 'alpha']],
     [
       'sorts by price with the partition model, as without a partition',
       { provider: { sort: { by: 'price', partition: 'model' } } },
@@ -350,7 +346,7 @@ describe('a request without a suitable endpoint', () => {
 });
 
 test.each([{ only: ['Delta'] }, { order: ['delta'], allow_fallbacks: false }])(
-  'lists a provider name that no endpoint has among the reasons (%j)',
+  'lists among the reasons a provider name that no endpoint has (%j)',
   (provider) => {
     expect(() => order({ provider })).toThrow(/; delta does not serve this model$/);
   },

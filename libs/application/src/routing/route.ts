@@ -21,7 +21,7 @@ export type RoutableModel = Pick<AnyModel, 'id' | 'endpoints' | 'excludedEndpoin
 interface EligibilityRequest {
   readonly model: RoutableModel;
   readonly preferences: RoutingPreferences;
-  /** Fields of the request that an endpoint may not support. */
+  /** Fields of the request for which it matters whether an endpoint supports them. */
   readonly fields: readonly string[];
   readonly usesTools: boolean;
   /** Number of requested choices; 1 if omitted. */
@@ -32,7 +32,7 @@ interface EligibilityRequest {
 }
 
 export interface RouteRequest extends EligibilityRequest {
-  /** A random number from 0 to below 1, which decides between endpoints of equal rank. */
+  /** A random number, at least 0 and below 1, which decides between endpoints of equal rank. */
   readonly randomValue: number;
   getPerformance(endpoint: Endpoint): EndpointPerformance;
 }
@@ -97,7 +97,7 @@ export function selectRoute(request: RouteRequest): SelectedRoute {
   const loadShares = calculateLoadShares(ranked, preferences, request.randomValue);
   const inOrder = ranked.map(({ endpoint }) => endpoint);
   const endpoints = loadShares ? moveChosenFirst(inOrder, loadShares) : inOrder;
-  // Without fallbacks, only the endpoints of the order may be called; without an order, only the first endpoint.
+  // Without fallbacks, only the endpoints of the order may be called or, without an order, the first endpoint.
   if (preferences.allowFallbacks || preferences.order.length > 0)
     return { endpoints, exclusionReasons, loadShares, zdr };
   for (const { slug } of endpoints.slice(1)) exclusionReasons[slug] = 'is a fallback, and fallbacks are not allowed';
@@ -145,7 +145,7 @@ interface Ranked {
 /**
  * Calculates the load shares of endpoints that rank equally and have similar prices. Each share is proportional to the
  * inverse square of the price, as at OpenRouter.
- * @returns undefined if there are no such endpoints, or an order or a sort decides
+ * @returns undefined if there are fewer than two such endpoints, or an order or a sort decides
  */
 function calculateLoadShares(
   ranked: readonly Ranked[],

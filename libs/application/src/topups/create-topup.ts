@@ -28,7 +28,7 @@ export function generateTopupId(): string {
   return generateBase62(TOPUP_ID_LENGTH);
 }
 
-/** The payer's wallet may display this text. */
+/** The customer's wallet may display this text. */
 const MEMO = 'Countinghouse top-up';
 
 export interface CreatedTopup {

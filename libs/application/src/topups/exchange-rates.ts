@@ -1,7 +1,7 @@
 import type { Coin } from '#domain';
 
 export interface Rate {
-  /** USD for one coin, as a decimal string. */
+  /** USD per coin, as a decimal string. */
   readonly value: string;
   readonly source: string;
   /** When the source reported the rate. ISO 8601. */

@@ -96,8 +96,7 @@ export interface BackendPayment {
 /** The payment backends that are configured here. */
 export class PaymentBackendRegistry {
   /**
-   * @param backendByMethod names of payment backends by method, if the operator prefers another one than the method
-   *   does
+   * @param backendByMethod names of the payment backends that the operator has chosen, by method
    */
   constructor(
     readonly backends: readonly PaymentBackend[],
@@ -109,8 +108,8 @@ export class PaymentBackendRegistry {
   }
 
   /**
-   * Returns the payment backend of a method: the one that the operator chose or, without a choice, the first of the
-   * method's that is configured. Returns undefined if the chosen one, or each one of the method, is not configured.
+   * Returns the payment backend of a method: the chosen one or, without a choice, the first one that is configured.
+   * @returns undefined if the chosen one or, without a choice, every one of the method is not configured
    */
   findForMethod({ method, backends }: PaymentMethod): PaymentBackend | undefined {
     const chosen = this.backendByMethod[method];

@@ -3,14 +3,14 @@ import type { PicoUsd } from '#kernel';
 import { UpstreamError } from '../errors.ts';
 import type { BackendPayment, CreatedPayment } from './payment-backend.ts';
 
-/** No coin has this many of its smallest unit. */
+/** No payment has this many of the smallest unit of its coin. */
 const MAX_UNITS = 10n ** 20n;
 /** 10^30 pico-USD. No payment is worth this much, and a million of them still fit in every read model. */
 const MAX_PICO_USD = 10n ** 30n;
-/** Id of a payment, a fee or a refund. All known ids are far shorter. */
+/** Reference of an invoice, or id of a payment, a fee or a reversal. All known ids are far shorter. */
 const ID = /^[\x20-\x7e]{1,300}$/;
 const MAX_REASON_LENGTH = 300;
-/** Maximum number of fees and refunds of one payment: each becomes an event. */
+/** Maximum number of fees and reversals of one payment: each becomes an event. */
 const MAX_CHANGES = 1_000;
 /** A dispute of a small payment costs a multiple of the payment. */
 const MAX_CHANGE_FACTOR = 10_000n;

@@ -20,7 +20,7 @@ export class TopupPayments {
   ) {}
 
   /**
-   * Returns the commands that record the result of a poll, including pending payments that have disappeared.
+   * Returns the commands that record the result of a poll. Pending payments that have disappeared are recorded as lost.
    * @throws UpstreamError if a late payment needs an exchange rate and there is none, or a report is implausible: retry
    *   later
    */
@@ -47,8 +47,10 @@ export class TopupPayments {
   }
 
   /**
-   * Returns the value at the market rate. A payment that arrives in time is worth the requested amount, so it does not
-   * wait for a rate: undefined if there is none, or the coin has a fixed rate.
+   * Returns the value at the market rate.
+   * @returns undefined for a payment that is credited at the rate of its invoice, if there is no market rate or a fixed
+   *   rate
+   * @throws UpstreamError if there is no rate for any other payment, or the value is implausible
    */
   private async getMarketValue(query: PaymentsQuery, payment: ReportedPayment) {
     const { coin: code } = query;

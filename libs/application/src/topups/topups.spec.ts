@@ -107,7 +107,7 @@ async function facts() {
   return [];
 }
 
-describe('a method', () => {
+describe('a payment method', () => {
   test('is not found if none of its payment backends is configured', async () => {
     await expect(request([])).rejects.toMatchObject({ name: 'InvalidRequestError', status: 404, param: 'method' });
     expect(await facts()).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { formatSseComment, formatSseEvent, parseSseData, parseSseEvents, SSE_DONE, SseParser } from './sse.ts';
 
-describe('the data of an event', () => {
+describe('the data of an SSE event', () => {
   test.each<[string, string, string | undefined]>([
     ['one line', 'data: {"a":1}', '{"a":1}'],
     ['without a space', 'data:{"a":1}', '{"a":1}'],
@@ -39,7 +39,7 @@ describe('a body', () => {
     'data: [DONE]',
   ];
 
-  test.each(['\n\n', '\r\n\r\n'])('has the same events if split at random places and events end with %j', (end) => {
+  test.each(['\n\n', '\r\n\r\n'])('has the same events wherever it is split, if events end with %j', (end) => {
     const body = events.map((event) => event.replaceAll('\n', end.slice(end.length / 2)) + end).join('');
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: body.length }), { maxLength: 12 }), (cuts) => {

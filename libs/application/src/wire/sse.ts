@@ -1,5 +1,5 @@
 /**
- * Server-sent events of all protocols, parsed and formatted only here:
+ * Parses and formats the server-sent events of all protocols:
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 import { type JsonObject } from '#kernel';
@@ -68,7 +68,7 @@ const END_BEFORE = 3;
  * Splits a body into events, wherever its chunks end. Each character is scanned a few times, however long an event is.
  */
 export class SseParser {
-  /** The incomplete event so far. */
+  /** The chunks of the incomplete event. */
   private pending: string[] = [];
   /** Length of the incomplete event. Callers compare it with `MAX_EVENT_CHARACTERS`. */
   pendingCharacters = 0;

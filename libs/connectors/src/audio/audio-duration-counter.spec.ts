@@ -53,7 +53,7 @@ describe.each(AUDIO_FORMATS)('a recording as %s', (format) => {
 
 describe('frames of MPEG audio', () => {
   const mp3 = createAudioFile('mp3', { seconds: 12 });
-  /** 44.1 kHz, 128 kbit/s. */
+  /** Bytes of a frame at 44.1 kHz and 128 kbit/s. */
   const FRAME = 417;
   const all = Array.from({ length: Math.floor(mp3.length / FRAME) }, (_, i) =>
     mp3.subarray(i * FRAME, (i + 1) * FRAME),
@@ -95,7 +95,7 @@ describe('frames of MPEG audio', () => {
     ['WebM', createAudioFile('webm', { seconds: 12 })],
     ['AAC', Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')],
     ['one frame and AAC', Buffer.concat([mp3.subarray(0, FRAME), Buffer.alloc(20_000, 'fff1508002fffc21', 'hex')])],
-  ])('are not detected if a tag is followed by %s', async (_, other) => {
+  ])('are not detected if an ID3 tag is followed by %s', async (_, other) => {
     const tags = ['49443304000000000003414141', '49443303000000000000', '49443304001000000000334449040000000000000000'];
     for (const tag of tags) expect(await counted(Buffer.concat([Buffer.from(tag, 'hex'), other]))).toBeUndefined();
   });
@@ -271,7 +271,7 @@ describe('an MP4 file', () => {
 });
 
 describe('a WebM file with one large block', () => {
-  /** An element with a size of four bytes. */
+  /** An element whose size is written in four bytes. */
   const element = (id: string, ...content: readonly Buffer[]) => {
     const body = Buffer.concat(content);
     const size = Buffer.alloc(4);

@@ -2,8 +2,9 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AudioDurationCounter, type AudioRecording, UpstreamError } from '#application';
 
-/** A file that takes more time or heap was probably crafted for that purpose and is not accepted as a recording. */
+/** A file that takes longer was probably crafted for that purpose, and is not accepted as a recording. */
 const MEASURE_TIMEOUT_MS = 20_000;
+/** A file that needs more heap is not accepted either. */
 const MAX_HEAP_MB = 256;
 const MAX_QUEUE_LENGTH = 100;
 const RETRY_AFTER_SECONDS = 5;

@@ -7,7 +7,7 @@ export interface SampleLength {
   readonly milliseconds: number;
   /** Size above which a sample may contain several samples of this duration; for PCM, the size of one sample. */
   readonly bytes: number;
-  /** Uncompressed: the number of samples is calculated from the size of the file, not read from its tables. */
+  /** The number of samples is calculated from the size of the file, not read from its tables. */
   readonly isPcm?: boolean;
 }
 
@@ -19,15 +19,15 @@ const AAC_SAMPLES = 1_024;
 const AAC_LOW_DELAY_SAMPLES = 512;
 /** xHE-AAC. */
 const USAC_SAMPLES = 4_096;
-/** A stereo stream of 256 kbit/s at 44.1 kHz has 372 bytes per channel and sample; the standard allows 768. */
+/** A stereo stream of 256 kbit/s at 44.1 kHz has 372 bytes per channel and packet; the standard allows 768. */
 const AAC_BYTES_PER_CHANNEL = 400;
-/** Audio object types of AAC and its variants. Other types have packets of different durations. */
+/** Audio object types of AAC and its variants. The packets of other types vary in duration. */
 const AAC_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 17, 19, 20, 22, 23, 29, 39, 42]);
 const AC3_SAMPLES = 1_536;
 const MIN_AC3_RATE = 32_000;
 const AC3_BYTES = 64;
 const ANY_SIZE = Number.POSITIVE_INFINITY;
-/** Bits per uncompressed sample (QuickTime File Format); 0 if the sample description specifies them. */
+/** Bits per PCM sample (QuickTime File Format); 0 if the sample description specifies them. */
 const PCM_BITS: Readonly<Record<string, number>> = {
   ...{ 'raw ': 0, NONE: 0, twos: 0, sowt: 0, ulaw: 8, alaw: 8 },
   ...{ in24: 24, in32: 32, fl32: 32, fl64: 64 },
@@ -92,8 +92,8 @@ function parseMp4aLength(entry: Buffer): SampleLength | 'mpeg' | undefined {
 
 /**
  * Returns the offset of the decoder descriptor's content (ISO/IEC 14496-1, 7.2.6.5).
- * @returns undefined unless there is exactly one `esds`, and the decoder descriptor directly follows a stream
- * descriptor without flags
+ * @returns undefined unless there is exactly one `esds`, and its decoder descriptor comes directly after the flags of
+ * the stream descriptor, which must be 0
  */
 function findDecoderConfig(entry: Buffer): number | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');

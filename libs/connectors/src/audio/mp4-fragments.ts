@@ -12,7 +12,7 @@ const FIELDS_BEFORE_SAMPLES: readonly (readonly [flag: number, bytes: number])[]
   [0x1, 4],
   [0x4, 4],
 ];
-/** Optional fields of each sample of a run, with 4 bytes each; the second is its size. */
+/** Optional fields of each sample of a run, with 4 bytes each; the second is the size of the sample. */
 const SAMPLE_FIELDS = [0x100, 0x200, 0x400, 0x800];
 const HAS_SAMPLE_SIZE = 0x200;
 const MAX_TRACKS = 128;

@@ -1,8 +1,8 @@
 /**
  * The maximum duration of the audio in an MP4 file: for most codecs the number of samples in its tables and fragments,
- * multiplied by the maximum duration that the codec allows. Times in the file are not trusted. Source: ISO/IEC
- * 14496-12, -14 and -3. No library is used: the evaluated one takes quadratic time in the samples of a chunk, 2.8 s for
- * 17 minutes in one chunk.
+ * multiplied by the maximum duration of a sample. Times in the file are not trusted. Source: ISO/IEC 14496-3, -12 and
+ * -14. No library is used: the time of the one that was evaluated grows with the square of the samples in a chunk. It
+ * needs 2.8 s for one chunk of 17 minutes.
  */
 import { parseSampleLength } from './mp4-codecs.ts';
 import { Fragments } from './mp4-fragments.ts';
@@ -12,9 +12,9 @@ import { MAX_PACKET_MS } from './opus.ts';
 const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf']);
 const MAX_DEPTH = 8;
 const MAX_TRACKS = 128;
-/** 8 kbit/s, for data of unknown codecs. */
+/** 8 kbit/s, for unknown codecs and for files with much data outside the samples. */
 const MIN_BYTES_PER_SECOND = 1_000;
-/** If samples are a smaller share of the file, it may have audio that is missing in its tables. */
+/** If samples are a smaller share of the file, the tables may lack some of the audio. */
 const MIN_COVERED_SHARE = 0.5;
 /** Tables and tags, which can be most of a short file. */
 const MAX_OVERHEAD_BYTES = 64 * 1024;
@@ -74,7 +74,7 @@ function calculateDurations(
     if (length === 'mpeg') return length;
     if (!length) return Math.max(total * MAX_PACKET_MS, (size / MIN_BYTES_PER_SECOND) * 1_000);
     if (length.isPcm) return (fileSize / length.bytes) * length.milliseconds;
-    // If the samples are larger than `length.bytes` on average, they may contain further samples.
+    // Samples that are larger than `length.bytes` on average may contain several samples each.
     return Math.max(total, Math.ceil(size / length.bytes)) * length.milliseconds;
   });
 }

@@ -23,7 +23,7 @@ const RATE_DIVISORS: readonly number[] = [4, 0, 2, 1];
 const MAX_FRAME_BYTES = 4 * 1_024;
 /** How far decoders search for the next frame after invalid data. */
 const MAX_GAP_BYTES = 8 * 1_024;
-/** 8 kbit/s, for data outside frames, which other decoders may play. */
+/** 8 kbit/s, for data outside frames, which may be audio in another codec. */
 const MIN_BYTES_PER_SECOND = 1_000;
 /** Tags and other metadata. */
 const MAX_OVERHEAD_BYTES = 16 * 1024;
@@ -86,8 +86,8 @@ export function measureMpegMs(bytes: Uint8Array): number {
 }
 
 /**
- * Returns the range of consecutive frames of one stream after the tags and zeros. The range is empty if it has fewer
- * than `LEADING_FRAMES` frames and more than a trailing tag follows.
+ * Returns the range of consecutive frames of one stream after the tags and zeros. The range is empty if there are fewer
+ * than `LEADING_FRAMES` frames, and more data than a trailing tag follows.
  */
 function findConsecutiveFrames(bytes: Uint8Array, tags: number): { from: number; to: number; duration: number } {
   const from = skipZeros(bytes, tags);

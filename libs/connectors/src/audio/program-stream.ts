@@ -4,7 +4,7 @@ import { measureMpegMs } from './mpeg-audio.ts';
 const START_CODE = Buffer.from([0, 0, 1]);
 const FIRST_AUDIO = 0xc0;
 const LAST_AUDIO = 0xdf;
-/** The stream in which DVDs have their audio, in codecs that are not decoded here. */
+/** The stream in which DVDs have audio of codecs whose packets are not parsed here. */
 const PRIVATE_STREAM = 0xbd;
 /** AC-3 at 32 kbit/s. */
 const MIN_BYTES_PER_SECOND = 4_000;

@@ -23,8 +23,8 @@ const ADPCM_BITS = 4;
 const GSM_BLOCK = { bytes: 65, samples: 320 };
 
 /**
- * Counts all bytes after the first possible start of the audio, in the slowest of all formats that the file may have.
- * Chunk sizes and byte rates are not trusted.
+ * Measures all bytes after the first possible start of the audio. If the file has several formats, the one with the
+ * longest duration applies. Chunk sizes and byte rates are not trusted.
  */
 export function measureWaveMs(bytes: Buffer): number {
   const start = bytes.indexOf('data', 12, 'latin1');

@@ -25,8 +25,9 @@ const MAX_PCM_RATE = 768_000;
 
 /** Opus at 6 kbit/s, for data that is not in packets and for packets of unknown codecs. */
 const MIN_BYTES_PER_SECOND = 750;
-/** Block headers, index and tags. */
+/** The header of a block. */
 const MAX_PACKET_OVERHEAD_BYTES = 32;
+/** Index and tags. */
 const MAX_FILE_OVERHEAD_BYTES = 64 * 1024;
 const VORBIS_RATE_AT = 12;
 const VORBIS_BLOCKS_AT = 28;
@@ -75,7 +76,7 @@ export function measureWebmMs(file: Buffer): number {
     (sum, { bytes, count }) => sum + bytes + count * MAX_PACKET_OVERHEAD_BYTES,
     0,
   );
-  // Data that is not in packets may be audio that other decoders find.
+  // Data that is not in packets may be audio that some decoders find.
   const unaccountedBytes = Math.max(0, file.length - MAX_FILE_OVERHEAD_BYTES - accountedBytes);
   return maxMs === 0 ? 0 : Math.ceil(maxMs + (unaccountedBytes / MIN_BYTES_PER_SECOND) * 1_000);
 }
@@ -95,8 +96,8 @@ function addBlock(block: Buffer, packets: Map<number, Packets>): void {
 
 /**
  * Each Vorbis packet may be a long block, half of which is new audio. A PCM packet has any number of samples, so its
- * bytes count. For other codecs, and without valid settings, the longer of two durations applies: that of as many
- * packets of the maximum duration, and that of as many bytes at the minimum rate.
+ * bytes count. For unknown codecs, and without valid settings, the longer of two durations applies: the packets at the
+ * maximum duration, or the bytes at the minimum rate.
  */
 function calculateMilliseconds(track: Track, packets: Packets | undefined): number {
   if (!packets) return 0;
@@ -113,8 +114,8 @@ function calculateMilliseconds(track: Track, packets: Packets | undefined): numb
 
 /** Returns the bytes per second of PCM; undefined if decoders may reject or replace the values of the track. */
 function calculatePcmRate({ rate, channels, bits }: Track): number | undefined {
-  const isUsual = rate >= 1 && rate <= MAX_PCM_RATE && channels >= 1 && channels <= 64 && bits >= 8 && bits <= 64;
-  return isUsual ? rate * channels * Math.floor(bits / 8) : undefined;
+  const isPlausible = rate >= 1 && rate <= MAX_PCM_RATE && channels >= 1 && channels <= 64 && bits >= 8 && bits <= 64;
+  return isPlausible ? rate * channels * Math.floor(bits / 8) : undefined;
 }
 
 interface Element {
@@ -156,7 +157,7 @@ function readFloat(content: Buffer): number | undefined {
   return content.length === 8 ? content.readDoubleBE() : undefined;
 }
 
-/** Returns the length of a variable-length integer in bytes. @returns 9 if its first byte is 0, which is invalid */
+/** Returns the length of a variable-length integer in bytes. @returns 9, which is invalid, if its first byte is 0 */
 function readVintLength(bytes: Buffer, at: number): number {
   return Math.clz32(bytes[at] ?? 0) - 23;
 }

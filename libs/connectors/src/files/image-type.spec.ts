@@ -94,6 +94,6 @@ test.each<[string, string | undefined]>([
   ['PK\x03\x04', undefined],
   ['MZ\x90', undefined],
   ['#!/bin/sh\n', undefined],
-])('a file is detected by its first bytes: %j is %s', async (bytes, mediaType) => {
+])('the media type of a file follows from its first bytes: %j is %s', async (bytes, mediaType) => {
   expect(await detectMediaType(Buffer.from(bytes, 'latin1'))).toBe(mediaType);
 });

@@ -51,7 +51,7 @@ test('a directory that is not writable is rejected at the start', async () => {
   await expect(LocalFiles.open('/proc/self')).rejects.toThrow(FileStoreUnavailableError);
 });
 
-test('a file outside the directories of hours is not removed', async () => {
+test('a file that is not in the directory of an hour is not removed', async () => {
   const root = newRoot();
   const store = await LocalFiles.open(root);
   await writeFile(path.join(root, 'notes.txt'), 'mine');

@@ -7,7 +7,7 @@ const HOUR_NAME = /^\d{4}-\d\d-\d\dT\d\d$/;
 const MEDIA_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,64}$/;
 const MAX_FILES = 1_000;
 
-/** Returns the name of the hour at which the files of an id expire. @returns undefined if the id is invalid */
+/** Returns the name of the hour at whose start the files of an id expire. @returns undefined if the id is invalid */
 export function toHourName(id: string): string | undefined {
   const read = parseFileId(id);
   return read && formatHour(read.hour);
@@ -21,7 +21,7 @@ export function isHourName(name: string): boolean {
   return HOUR_NAME.test(name);
 }
 
-/** Whether this is the name of an hour that has started by `now`, in Unix milliseconds. */
+/** Whether this is the name of an hour that has started by `now` (Unix milliseconds). */
 export function isHourExpired(hourName: string, now: number): boolean {
   return isHourName(hourName) && Date.parse(`${hourName}:00:00Z`) <= now;
 }

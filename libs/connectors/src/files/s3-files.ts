@@ -16,7 +16,7 @@ export interface S3Options {
   /** Undefined for the endpoint of AWS in the region. */
   readonly endpoint?: string | undefined;
   readonly region: string;
-  /** Undefined for the credentials of the host's role. */
+  /** Undefined for the default credentials of the AWS library, such as those of the role of the host. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
   /**
    * Files of at least this size are uploaded in parts of at least this size, except for the last part. Each part is in

@@ -142,7 +142,7 @@ describe('a URL of a customer', () => {
   ])('is rejected if it is %s, also as the target of a redirect unless it is relative', async (url) => {
     await expectRefused(url);
     expect(asked).toEqual([]);
-    if (url === '' || url === 'x' || url.startsWith('//')) return; // leads to the same host
+    if (url === '' || url === 'x' || url.startsWith('//')) return; // relative, so it leads to a public host
     answer = (_, response) => response.writeHead(307, { location: encodeURI(url) }).end();
     await expectRefused('http://pictures.example.com/');
     expect(asked).toHaveLength(1);
@@ -266,7 +266,7 @@ describe('a URL of a customer', () => {
     await closed.promise;
   });
 
-  test('fails only after the time step if its host is private, its file is missing, or it is invalid', async () => {
+  test('fails only after `failureStepMs` if its host is private, its file is missing, or it is invalid', async () => {
     const step = 40;
     answer = (_, response) => response.writeHead(404).end();
     for (const url of ['http://10.0.0.1/', 'http://pictures.example.com/', 'x']) {

@@ -1,6 +1,6 @@
 /**
- * Downloads files from URLs of third parties without connecting to hosts that only the gateway's network can reach,
- * except at allowed origins and at the provider's own.
+ * Downloads files from URLs of third parties without connecting to hosts that only the gateway's network can reach. Of
+ * these hosts, only allowed origins are accepted, and for a file of a provider the origin of its API.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';

@@ -18,7 +18,7 @@ export type FieldFilter = (value: unknown, at: string) => unknown;
 /** Sends the value unchanged: for content that the model reads, and for fields that do not affect billing. */
 export const allowAny: FieldFilter = (value) => value;
 
-/** Sends the listed fields. Returns the same object if nothing has to be dropped or changed. */
+/** Sends the listed fields of an object. Returns the same object if nothing has to be dropped or changed. */
 export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): FieldFilter => {
   const filtersByName = new Map(Object.entries(filters));
   return (value, at) => {
@@ -36,7 +36,7 @@ export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): Fie
   };
 };
 
-/** Filters every element with the same rule. Returns the same array if no element changes. */
+/** Filters every element of an array with the same rule. Returns the same array if no element changes. */
 export const allowEach =
   (rule: FieldFilter): FieldFilter =>
   (value, at) => {
@@ -52,7 +52,8 @@ export const allowEach =
   };
 
 /**
- * Filters an object by its `type`. Rejects types that are not listed, and arrays. A scalar is sent unchanged.
+ * Filters an object by its `type`, and rejects types that are not listed. An array counts as an object without fields.
+ * A scalar is sent unchanged.
  * @param subject names these objects in error messages, such as `Tools`
  * @param inferType returns the type of an object without `type`
  */
@@ -92,7 +93,7 @@ export function invalidRequest(message: string, param: string): UpstreamError {
   return new UpstreamError('invalid_request', message, { param });
 }
 
-/** Sends a scalar, which the provider validates. Drops objects and arrays. */
+/** For a value of an unexpected type: sends a scalar, which the provider validates, and drops an object or array. */
 function toScalar(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? undefined : value;
 }

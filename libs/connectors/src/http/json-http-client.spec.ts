@@ -104,7 +104,7 @@ test('the idle timeout aborts a stream that stops after its first output', async
   await expect(answer.pipeTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
 });
 
-test('an endless event is aborted, and the text before it counts as delivered', async () => {
+test('an endless SSE event is aborted, and the text before it counts as delivered', async () => {
   const endpoint = await endpointTo((_, response) => {
     response.write(`${chunk({ content: 'Well' })}data: `);
     const write = () => {

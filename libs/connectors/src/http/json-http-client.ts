@@ -74,9 +74,9 @@ export class JsonHttpClient {
 
   /**
    * Resolves when the first event can be forwarded, or at the end of the response. If the provider fails before that,
-   * the client can still get an error with its own status. A model may reason before the first event, so only `signal`
-   * limits that time.
-   * @throws UpstreamError if the provider fails before the first event, or the field filter rejects the body
+   * the client can still get an error status. A model may reason before the first event, so only `signal` limits that
+   * time.
+   * @throws UpstreamError if the request fails or is aborted before the first event, or the field filter rejects it
    */
   async stream(
     body: unknown,

@@ -19,7 +19,7 @@ export interface JsonBody {
   readonly length: number;
 }
 
-/** @param value any input of `JSON.stringify`, with any number of `Base64File` in it */
+/** @param value an object for `JSON.stringify`, with any number of `Base64File` in it */
 export function createJsonBody(value: object): JsonBody {
   const files: Blob[] = [];
   const mark = randomUUID();

@@ -1,6 +1,6 @@
 /** The delay that a provider requires before the next request. */
 
-/** Longer values are reduced to this: the endpoint is avoided for that long. */
+/** Longer values are reduced to this, because the endpoint is avoided until the delay has passed. */
 const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 /**

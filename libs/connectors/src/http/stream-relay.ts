@@ -54,7 +54,7 @@ export abstract class EventTranslator {
   abstract getDeliveredText(): string;
   /**
    * Returns an upper bound of the generated tokens: at least the number of bytes of the delivered text, because every
-   * token has at least one byte. It is called for every chunk of a metered response, so it must be fast.
+   * token has at least one byte. This method can be called for every chunk, so it must be fast.
    */
   abstract getMaxGeneratedTokens(): number;
   /** Whether any of the text was forwarded. */

@@ -19,7 +19,7 @@ export interface BackendRequest {
   readonly body?: string;
   /** Waits in a queue if the backend has a limit of requests per second. */
   readonly isRateLimited?: true;
-  /** Additional timeout of a long poll. */
+  /** Added to the timeout, for a long poll. */
   readonly extraTimeoutMs?: number;
   readonly signal?: AbortSignal;
 }

@@ -7,7 +7,7 @@ const terms = readPayments();
 const NOWHERE = 'http://127.0.0.1:1';
 const SETTINGS = { lndUrl: NOWHERE, lndMacaroon: '00', topupBackends: {} } as PaymentSettings;
 
-test('the configured payment backends have the names of their kinds', async () => {
+test('every configured payment backend is created', async () => {
   const small = { clnUrl: NOWHERE, clnRune: 'r', phoenixdUrl: NOWHERE, phoenixdPassword: 'p', moneroUrl: NOWHERE };
   const backends = createPaymentBackends({ ...SETTINGS, ...small, btcpayUrl: NOWHERE, btcpayStoreId: 's' }, terms);
   expect(backends.backends.map(({ name }) => name)).toEqual(['lnd', 'btcpay', 'cln', 'phoenixd', 'monero']);

@@ -28,9 +28,8 @@ export interface PaymentSettings
 
 /**
  * Creates the configured payment backends.
- * @throws Error if a setting or a payment method names a backend that does not exist or does not support the method, if
- * a setting names an unknown method or a backend that is not configured, or if a required number of confirmations is
- * not supported
+ * @throws Error for an unknown method or backend, a backend that does not support its method, a backend in
+ * `TOPUP_BACKENDS` that is not configured, or an unsupported number of confirmations
  */
 export function createPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
   const { topupBackends } = settings;

@@ -7,8 +7,8 @@ export function isHex32(value: unknown): value is string {
 }
 
 /**
- * Fetches one invoice after the other.
- * @param find returns undefined if the invoice is not paid
+ * Returns the payments of the paid invoices, looked up one after the other.
+ * @param find returns undefined if the invoice is unknown or not paid
  * @throws UpstreamError if the backend returns the payment of another invoice
  */
 export async function fetchInvoicesOneByOne(

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
 
-/**
- * The subscription of a payment backend that pushes no hints: payments are found by polling or reported by webhooks.
- */
+/** A subscription without references: payments are found by polling or reported by webhooks. It ends with `signal`. */
 export function createEmptySubscription(signal: AbortSignal): AsyncIterable<never> {
   const next = async () => {
     if (!signal.aborted) await once(signal, 'abort');

@@ -130,7 +130,7 @@ describe('an idempotency key', () => {
     expect(await kept.find(late)).toMatchObject({ owner: late.owner, hasHold: true });
   });
 
-  test('is like a new claim after it was taken over', async () => {
+  test('has the state of a new claim after it was taken over', async () => {
     const dead = await claimed();
     await kept.confirm(dead);
     const heir = claimOf({ payer: dead.payer, revision: 9 });

@@ -1,7 +1,7 @@
 /**
  * Responses to requests with an Idempotency-Key, and the claims of requests that are still running: one row for each
- * payer and key. The rows determine which response is repeated, never what may be charged. All times are those of the
- * database, because it is the same for all gateways.
+ * payer and key. The rows determine which response is repeated, never what may be charged. All times come from the
+ * clock of the database, which all gateways share.
  */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -170,7 +170,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
   }
 
   /**
-   * Changes a row only for its current owner. A process that was considered dead may have lost its row.
+   * Changes a row only for its current owner. Another request may take over the row after the lease ends.
    * @returns whether the row was changed
    */
   private async updateClaim(
@@ -187,7 +187,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
   }
 }
 
-/** Returns the id without its category. Ids are random, so a challenge never has the id of an account. */
+/** Returns the id in the name of the payer's stream. Ids are random, so a challenge never has the id of an account. */
 function getUuid(payer: string): string {
   return payer.slice(payer.indexOf('-') + 1);
 }

@@ -1,6 +1,6 @@
 /**
  * Limits of free operations, shared by all gateways. The counts are in an unlogged table, which is cheaper because it
- * has no write-ahead log; a crash of the database resets them. Keys are hashed, so a row does not reveal its owner.
+ * has no write-ahead log; a crash of the database resets them. Callers are hashed, so a row does not reveal its caller.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';

@@ -4,9 +4,11 @@ import { StoreClock } from '#connectors';
 const MINUTE = 60_000;
 const START = Date.parse('2026-11-22T12:00:00.000Z');
 
-/** Elapsed true time, the deviations of the two clocks, and the duration of a query, in milliseconds. */
+/** Elapsed true time, in milliseconds. */
 let passed: number;
+/** Deviations of the clocks from the true time, in milliseconds. */
 let wrong: { store: number; machine: number };
+/** Duration of a query, in milliseconds. */
 let roundTrip: number;
 let away: boolean;
 let alarms: string[];
@@ -73,7 +75,7 @@ describe('a difference between the clocks of host and store', () => {
   });
 });
 
-test('a slow response of the store does not change an offset within the bounds that the response gives', async () => {
+test('a slow response of the store does not change an offset that can still be correct', async () => {
   const clock = await open();
   for (roundTrip of [4_000, 300, 9_000]) await clock.synchronize();
   expect([sinceStart(clock), alarms]).toEqual([0, []]);
@@ -99,7 +101,7 @@ test('a process that is far ahead of the store is unreliable, and reliable once 
   expect(clock.isReliable()).toBe(true);
 });
 
-test('a jump of the store is reported, and the time does not go back', async () => {
+test("a jump of the store's clock is reported, and the time does not go back", async () => {
   const clock = await open();
   const before = clock.nowMs();
   wrong.store = -10_000;

@@ -26,9 +26,9 @@ export const createStoreTimeQuery = (pool: pg.Pool) => async (): Promise<number>
 };
 
 /**
- * The time of the event store, which all processes share. Decisions about money use it, because the clock of a
- * host may be set incorrectly. Between two polls the time advances by a monotonic clock. Within a process it never
- * goes back.
+ * The time of the store: the PostgreSQL database that all processes share. Decisions about money use this time, because
+ * the clock of a host may be set incorrectly. Between two polls the time advances by a monotonic clock. Within a
+ * process it never goes back.
  */
 export class StoreClock extends Clock {
   private readonly getMachineTime: () => number;

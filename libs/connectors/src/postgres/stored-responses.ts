@@ -71,8 +71,8 @@ const buildChainSql = (start: string, isSingle: boolean) => `
   select id, sealed_by, bytes, case when bytes <= ${READ_AT_ONCE_BYTES} then box end as box from sized order by part desc`;
 
 /**
- * Deletes up to 1,000 expired responses that meet `start` and that no response continues, and expired ones that only
- * those continued.
+ * Deletes up to 1,000 expired responses that meet `start` and that no response continues. Also deletes each expired
+ * response that only a deleted one continued.
  */
 const buildRemovalSql = (start: string) => `
   with recursive gone as (

@@ -97,7 +97,7 @@ describe('Deepgram', () => {
     });
   });
 
-  test('has no vendorId if its request id is too long for an event', async () => {
+  test('has its request id ignored if it is too long for an event', async () => {
     const { request_id: _, ...metadata } = HEARD.metadata;
     server.handler = respondWithJson({ ...HEARD, metadata: { ...metadata, request_id: 'x'.repeat(2_000_000) } });
     expect(await listen('deepgram')).toMatchObject({ vendorId: undefined });

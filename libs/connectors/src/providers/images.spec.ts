@@ -105,7 +105,7 @@ test('OpenAI, fal and Google receive the user agent', async () => {
 });
 
 describe("OpenAI's images", () => {
-  test('are billed by text and image tokens, for input and output, and have no usage if it is invalid', async () => {
+  test('are billed by text and image tokens, for input and output; an invalid usage is ignored', async () => {
     const input_tokens_details = { text_tokens: 4, image_tokens: 300 };
     const output_tokens_details = { text_tokens: 6, image_tokens: 1_000 };
     const usage = { input_tokens: 304, output_tokens: 1_006, input_tokens_details, output_tokens_details };
@@ -189,7 +189,7 @@ describe("fal's images", () => {
     expect(all).toMatchObject({ code: 'content_policy_violation', usage: { image: 1 }, vendorId: 'r1' });
   });
 
-  test('are not generated if fal returns URLs outside of the queue', async () => {
+  test('fail with the id of the request if fal returns URLs outside of the queue', async () => {
     const elsewhere = 'http://169.254.169.254/latest';
     const told = { request_id: 'r1', status_url: elsewhere, response_url: elsewhere, cancel_url: elsewhere };
     const signal = AbortSignal.timeout(300);

@@ -19,7 +19,7 @@ import { createGoogleProvider } from './google/index.ts';
 import { createOpenAiProvider } from './openai/index.ts';
 import type { CreateProvider, ProviderConfig } from './provider.ts';
 
-/** The code of each protocol. A provider with another protocol is listed but has no capabilities. */
+/** The code of each protocol. A provider whose protocol is missing here has no capabilities. */
 const PROTOCOLS: Readonly<Record<string, CreateProvider>> = {
   openai: createOpenAiProvider,
   anthropic: createAnthropicProvider,

@@ -4,7 +4,7 @@ import type { ProviderHttp } from '../http/provider-http.ts';
 import type { Dialect } from './openai/dialect.ts';
 
 export interface ProviderClient {
-  /** Connected to the provider's base URL. */
+  /** Sends requests to the provider's base URL. */
   readonly http: ProviderHttp;
   readonly credential: string;
 }

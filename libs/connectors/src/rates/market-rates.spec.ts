@@ -44,7 +44,7 @@ describe('with the protocols of all sources', () => {
   const TRUTH = { BTC: 100_000, LBTC: 100_000, LTC: 100, XMR: 200 };
   const COINS = Object.keys(TRUTH) as (keyof typeof TRUTH)[];
   const NAMES = ['kraken', 'coinbase', 'coingecko'] as const;
-  /** Deviations of a source from the true price. A rate that stands still is 10 % lower: the price before it rose. */
+  /** Deviations of a source from the true price. A rate that stands still is 10 % lower, as if the price had risen. */
   const CASES: Readonly<Record<string, (truth: number) => object | null>> = {
     'reports 10,000 times the price': () => ({ times: '10000' }),
     'reports 1/10,000 of the price': () => ({ times: '0.0001' }),
@@ -228,7 +228,7 @@ describe('a source', () => {
     expect(alarms).toHaveLength(3); // one for each source, one for the missing rate
   });
 
-  test('that has failed counts again after its first response', async () => {
+  test('that has failed counts as soon as it responds', async () => {
     const { say, value } = market({ a: '100', b: null });
     await expect(value()).rejects.toEqual(ALONE);
     say({ b: '100' });

@@ -14,7 +14,7 @@ import {
 import { formatUsd } from '#kernel';
 import type { RateSource } from './rate-sources.ts';
 
-/** A failed source is called again after this delay, which doubles with each failure, up to `MAX_RETRY_MS`. */
+/** Minimum delay until a failed source is called again. It doubles with each failure, up to `MAX_RETRY_MS`. */
 const MIN_RETRY_MS = 3_000;
 const MAX_RETRY_MS = 60_000;
 const MAX_RESPONSE_BYTES = 65_536;
@@ -29,7 +29,7 @@ export interface Market {
 }
 
 export interface ConsensusSettings extends RateLimits {
-  /** Coins for which a single source is sufficient, near the last consensus. */
+  /** Coins for which a single source is sufficient if its rate is near the last consensus. */
   readonly loneSourceCoins: readonly string[];
 }
 
@@ -66,8 +66,8 @@ export class MarketRates extends ExchangeRates {
   private readonly dispatcher = new Agent({ maxResponseSize: MAX_RESPONSE_BYTES, connect: { timeout: TIMEOUT_MS } });
 
   /**
-   * @param reportError called once for each failing, outdated or contradicting source and each rejected rate, until its
-   * cause changes or it is resolved
+   * @param reportError called once for each problem until its cause changes or it is resolved. Problems are failing,
+   * outdated and contradicting sources, and rejected rates.
    */
   constructor(
     private readonly market: Market,
@@ -199,7 +199,7 @@ export class MarketRates extends ExchangeRates {
   }
 }
 
-/** Formats quotes such as `kraken reports 100000, coinbase reports 150000`. */
+/** Formats quotes, for example as `kraken reports 100000, coinbase reports 150000`. */
 function formatQuotes(quotes: readonly RateQuote[]): string {
   return quotes.map(({ source, price }) => `${source} reports ${formatUsd(price)}`).join(', ');
 }

@@ -30,7 +30,7 @@ const json =
   (response) =>
     void response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
 
-/** Fetches the price of a source with this response. */
+/** Returns the price and its time from a source that sends this response. */
 async function price(source: RateSource, answers: StubHandler, timeoutMs = 3_000): Promise<readonly [string, string]> {
   server.handler = answers;
   const { price: each, at } = await source.fetchPrice(NAMES, { now: NOON, timeoutMs, dispatcher });
@@ -103,7 +103,7 @@ describe.each(SOURCES)('%s', (_, source, saying) => {
   test.each<[string, StubHandler]>([
     ['responds with status 503', json('', 503)],
     ['sends a redirect', json('', 302, { location: '/' })],
-    ['limits the rate', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
+    ['limits requests', json({ error: ['EAPI:Rate limit exceeded'] }, 429)],
     ['sends an error with status 200, like Kraken', json({ error: ['EQuery:Unknown asset pair'] })],
     ['sends an empty object', json({})],
     ['sends null', json('null')],

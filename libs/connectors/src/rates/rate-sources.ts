@@ -1,6 +1,6 @@
 /**
- * Sources of exchange rates, each with its own protocol. They validate the format of a price, and Kraken's also its
- * distance from the spread; whether a price is plausible is decided by `selectRate`. The names of a coin at a source
+ * Sources of exchange rates, each with its own protocol. They validate the format of a price. For Kraken, they also
+ * compare the price with the spread. `selectRate` decides whether a price is plausible. The names of a coin at a source
  * come from `payments.json`.
  */
 import { type Dispatcher, request } from 'undici';
@@ -96,9 +96,9 @@ const coinbaseProtocol: Protocol<string> = {
 };
 
 /**
- * CoinGecko: `GET /api/v3/simple/price`. The response has, by id, the price as a JSON number and the second of its last
- * update. The public API updates prices every minute and rejects more than a few calls per minute. A key of the free
- * plan allows 30 calls per minute and 10,000 per month.
+ * CoinGecko: `GET /api/v3/simple/price`. The response has, by id, the price as a JSON number and the time of its last
+ * update in seconds. The public API updates prices every minute and rejects more than a few calls per minute. A key of
+ * the free plan allows 30 calls per minute and 10,000 per month.
  */
 const coinGeckoProtocol: Protocol<string> = {
   ...{ name: 'coingecko', cacheMs: 60_000, freshMs: 180_000 },
@@ -116,7 +116,7 @@ export const createKrakenSource = (url: string): RateSource => createSource(krak
 
 export const createCoinbaseSource = (url: string): RateSource => createSource(coinbaseProtocol, url);
 
-/** @param key API key, if any. Keys of paid plans use another host and another header. */
+/** @param key API key, if any. Paid plans have their own host and header. */
 export function createCoinGeckoSource(url: string, key?: string): RateSource {
   const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
   return createSource(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key });

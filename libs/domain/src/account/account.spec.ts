@@ -251,7 +251,7 @@ describe('a hold', () => {
         .thenRefused('insufficient_balance');
       expect(details).toEqual({ required: '1', affordable: '0.5', held: '4.5' });
     });
-    test('takes what is available, at least minAmount, if the end of all holds would not free the minimum part', () => {
+    test('takes what is available, at least minAmount, if available plus held amount is below the minimum part', () => {
       expect(amountOf([credited('0.5')], hold('20', part('1')))).toBe('0.5');
       expect(amountOf([credited('0.5'), held('h0', '0.2')], hold('20', part('1')))).toBe('0.3');
       given(opened, keyed(), credited('0.05'))
@@ -363,7 +363,7 @@ describe('transferring a hold to a job', () => {
     type: 'HoldKept',
     data: { holdId: 'h1', owner: 'video-1', expiresAt: '9999-12-31T23:59:59.999Z', at },
   };
-  test('happens once; then the hold neither expires the next day nor ends with another owner', () => {
+  test('happens once; then the hold neither expires the next day nor ends when another owner dies', () => {
     given(...past)
       .when(keep())
       .then(kept);
@@ -483,7 +483,7 @@ describe('expiry', () => {
   });
 });
 
-describe('a hold whose owner has died', () => {
+describe('a hold whose owner dies', () => {
   const owned = (holdId: string, owner: string): AccountEvent => {
     const fact = held(holdId, '1', at, tomorrow);
     return { ...fact, data: { ...fact.data, owner } } as AccountEvent;
@@ -559,7 +559,7 @@ describe('an API key', () => {
       .when(hold('2.1'))
       .thenRefused('key_limit_exceeded');
   });
-  test('has its complete limit again in the next reset window, by the time of the request', () => {
+  test('has its complete limit again for a request in the next reset window', () => {
     const past = [
       opened,
       keyed({ limit: pico('3'), resetPeriod: 'daily' }),

@@ -44,7 +44,7 @@ class Story {
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 
-  /** Extends a hold up to a total of `to`. Returns the total after it. */
+  /** Extends a hold up to a total of `to`. Returns what is held afterwards. */
   extend(holdId: string, to: PicoUsd): bigint {
     this.send({ type: 'ExtendHold', data: { holdId, minAmount: parseUsd('0'), targetAmount: to, at: this.at() } });
     return this.account.holds.get(holdId)?.amount ?? 0n;
@@ -89,7 +89,7 @@ class Story {
   }
 }
 
-describe('the limit of a key whose reset period changes while requests run', () => {
+describe('the limit of a key whose reset window changes while requests run', () => {
   test.each([
     [null, 'daily'],
     ['daily', 'weekly'],

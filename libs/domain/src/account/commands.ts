@@ -53,7 +53,7 @@ export interface HoldLimits {
   readonly maxAmount: PicoUsd;
   /** If omitted, `maxAmount` is held as far as it is available. */
   readonly partialHold?: PartialHold | undefined;
-  /** The process that serves the request. The hold ends when this process dies. */
+  /** The process that serves the request. The hold expires after this process has died. */
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;

@@ -1,6 +1,6 @@
 /**
- * The decisions of an account. A command that is already fulfilled produces no events, except that a second revocation
- * of a key is rejected.
+ * The decisions of an account. Most commands that are already fulfilled produce no events. A second revocation of a key
+ * is rejected.
  */
 import { type Decider, money, type PicoUsd } from '#kernel';
 import { ACCOUNT, type AccountEvent, type Instant } from '../events.ts';

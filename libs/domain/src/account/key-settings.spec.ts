@@ -65,7 +65,7 @@ describe('the settings of an API key', () => {
       .when(change({ limit: null, resetPeriod: 'weekly' }))
       .thenRefused('invalid_key_settings');
   });
-  test('include the revocation of the key, which is rejected the second time', () => {
+  test('allow one revocation of the key; a second one is rejected', () => {
     const revoke: AccountCommand = { type: 'RevokeKey', data: { keyId: 'k1', at } };
     given(opened, keyed())
       .when(revoke)

@@ -35,7 +35,7 @@ export interface AccountState extends Holds {
   readonly credits: PersistentMap<string>;
   /** Amounts by reversal id, in pico-USD; negative if a credit was reversed, positive if it was restored. */
   readonly reversals: PersistentMap<string>;
-  /** Undefined before the first loss, and after a charge without a loss that follows the end of the hour. */
+  /** Undefined before the first loss. A charge without a loss clears this if the hour has ended. */
   readonly losses?: AbsorbedLosses | undefined;
 }
 
@@ -69,7 +69,7 @@ export function calculateSpendable({ available, keys }: AccountState, keyId: str
   return money.max(money.min(available, allowed ?? available));
 }
 
-/** Returns what can be spent at most once all running requests have ended: they may release all that they hold. */
+/** Returns the maximum that can be spent after all running requests have ended: they may release all that they hold. */
 export function calculateMaxSpendable(
   { available, held, keys }: AccountState,
   keyId: string | null,
@@ -149,7 +149,7 @@ function applyHold(account: AccountState, data: Extract<AccountEvent, { type: 'F
   };
 }
 
-/** In a later reset window of its key, the complete hold counts in that window, and no longer in the earlier one. */
+/** An extension in a later reset window of the key moves the complete hold to the counters of that window. */
 function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExtended['data']): AccountState {
   const hold = account.holds.get(holdId);
   if (!hold) return account;

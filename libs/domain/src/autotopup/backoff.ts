@@ -1,6 +1,6 @@
 /**
- * How long an automatic top-up waits before the next request to a wallet, depending on the response of the wallet, and
- * before the next attempt.
+ * What the responses of a wallet mean for an automatic top-up, and how long to wait before the next request to the
+ * wallet or the next attempt.
  */
 import type { Instant } from '../value-types.ts';
 
@@ -17,8 +17,8 @@ const PAUSING_CODES: ReadonlySet<string> = new Set([
   'UNSUPPORTED_ENCRYPTION',
 ]);
 /**
- * NIP-47 error codes: the wallet has not paid and will not pay later. With any other error code, the payment can still
- * be in progress: the wallet may only have stopped waiting for it.
+ * NIP-47 error codes: the wallet has not paid, and the same request cannot make it pay later. With any other error
+ * code, the payment can still be in progress: perhaps the wallet has merely stopped waiting for it.
  */
 const DEFINITELY_UNPAID_CODES: ReadonlySet<string> = new Set([
   ...PAUSING_CODES,

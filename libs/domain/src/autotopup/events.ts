@@ -1,5 +1,5 @@
 /**
- * The events of an account's automatic top-up. An attempt has one invoice, whose payment is requested from the
+ * The events of an account's automatic top-up. An attempt has at most one invoice, whose payment is requested from the
  * customer's wallet. The request may be repeated, because an invoice can be paid only once.
  */
 import type { Message } from '#kernel';
@@ -104,8 +104,8 @@ export type AutoTopupEnded = Message<
 >;
 
 /**
- * No attempt starts and no payment is requested before `until`, unless a wallet is connected or the open attempt is
- * paid earlier.
+ * No attempt starts and no payment is requested before `until`. The pause ends earlier if the customer connects a
+ * wallet, or if the open attempt is paid.
  */
 export type AutoTopupPaused = Message<
   'AutoTopupPaused',

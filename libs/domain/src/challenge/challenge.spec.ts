@@ -141,12 +141,12 @@ describe('a challenge', () => {
       .thenRefused('challenge_exhausted');
   });
 
-  test('leaves the part of its price that was not charged available', () => {
+  test('has the uncharged part of its price available after its hold is settled', () => {
     const { challenge } = lived([issue, claim('h1'), settle('h1', parseUsd('0.01'))]);
     expect([challenge.available, challenge.charged]).toEqual([parseUsd('0.0015'), parseUsd('0.01')]);
   });
 
-  test('is served up to three times, at the cost of the operator, if a gateway died before it responded', () => {
+  test('is served again up to two times, at the cost of the operator, if a gateway died before it responded', () => {
     const [held] = facts(issue, claim('h1'), settle('h1'), claim('h2', { isRetry: true })).slice(-1);
     expect(held).toMatchObject({ type: 'FundsHeld', data: { holdId: 'h2', amount: '0' } });
     const served = ['h1', 'h2', 'h3'].flatMap((id) => [claim(id, { isRetry: true }), settle(id)]);

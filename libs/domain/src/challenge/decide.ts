@@ -41,7 +41,7 @@ export type ChallengeCommand =
   | Command<'ClaimChallenge', ChallengeProofClaim>
   /** `units`: the total that the payment backend has received. `fees`: what the backend has deducted from it. */
   | Command<'RecordChallengePayment', { units: bigint; fees?: readonly PaymentAdjustment[] }>
-  /** By the operator's rule. Applies to challenges whose `usableUntil` is before `usableBefore`. */
+  /** Forfeits the remaining amount of a challenge whose `usableUntil` is before `usableBefore` and has passed. */
   | Command<'ForfeitChallenge', { usableBefore: Instant }>
   | HoldCommand;
 

@@ -49,7 +49,8 @@ interface ReceivedPayment {
 }
 
 /**
- * The challenge is paid: a client presented the preimage, which only the payment reveals, or the backend reported it.
+ * The challenge is paid: a client presented the preimage, which only a payment reveals, or the payment backend reported
+ * the payment.
  */
 export type ChallengePaid = Message<
   'ChallengePaid',
@@ -69,7 +70,7 @@ export type ChallengeOverpaid = Message<
   ReceivedPayment & { readonly amount: Amount; readonly at: Instant }
 >;
 
-/** The rest of the payment can no longer be used and becomes income by the operator's rule. */
+/** The rest of the payment can no longer be used and becomes income of the operator. */
 export type ChallengeForfeited = Message<'ChallengeForfeited', { readonly amount: Amount; readonly at: Instant }>;
 
 export type ChallengeLifecycleEvent = ChallengeIssued | ChallengePaid | ChallengeOverpaid | ChallengeForfeited;

@@ -44,7 +44,7 @@ export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, Chall
   name: 'challenges',
   category: CHALLENGE,
   decider: challengeDecider,
-  // The first check is always due later, so no event needs an immediate wake-up.
+  // No event makes a check due at once, so no event needs an immediate wake-up.
   lowPriorityEvents: new Set<ChallengeEvent['type']>([
     ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'PaymentFeeCharged', 'ChallengeForfeited'] as const),
     ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),

@@ -7,7 +7,7 @@ import { createHistoryArbitrary } from '../../../testing/src/scenarios/histories
 const sum = (all: Iterable<bigint>) => [...all].reduce((total, each) => total + each, 0n);
 const unitsOf = (lines: readonly CoinPosting[]) => sum(lines.map(({ units }) => units));
 
-/** Returns the units of a top-up's payments that were not reversed, minus fees. */
+/** Returns the units that a top-up received, minus its reversals and fees. */
 function holds({ payments, fees }: TopupState): bigint {
   const left = [...payments.values()].map(({ remainingUnits }) => remainingUnits);
   return sum(left) - sum([...fees.values()].map(BigInt));
@@ -19,7 +19,7 @@ function feesOfChallenges(facts: readonly StoredEvent<DomainEvent>[]): bigint {
   return sum(ofChallenges.map((fact) => (fact.type === 'PaymentFeeCharged' ? BigInt(fact.data.units) : 0n)));
 }
 
-test('coin postings of any history sum to zero, and the wallet has the payments minus reversals and fees', () => {
+test('coin postings of any event sum to zero, and the wallet has the payments minus reversals and fees', () => {
   let booked = 0;
   fc.assert(
     fc.property(createHistoryArbitrary(60), ({ events: facts, topups, challenges }) => {

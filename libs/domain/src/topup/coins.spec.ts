@@ -21,7 +21,7 @@ describe('an amount', () => {
     [1_000n, 'LBTC', '67516.00', '0.67516'],
     [2_500_000n, 'LTC', '80', '2'],
     [1n, 'XMR', '300.5', '0.0000000003'], // rounded down
-  ])('of %s units of %s is converted to USD at a rate', (units, coin, rate, value) => {
+  ])('of %s units of %s is converted to USD, rounded down', (units, coin, rate, value) => {
     expect(formatUsd(convertToUsd(units, coinOf(coin), rate))).toBe(value);
   });
 
@@ -52,12 +52,12 @@ describe('an amount', () => {
   });
 });
 
-test.each(coins)('$code is one of its own currencies', ({ code, currencies, decimals, step }) => {
+test.each(coins)('$code is its own currency, and a multiple of its step', ({ code, currencies, decimals, step }) => {
   expect(currencies[code]).toBe(decimals);
   expect(10n ** BigInt(decimals) % BigInt(step)).toBe(0n);
 });
 
-test.each(methods)('$method has limits in USD and in currencies of its coin', ({ coin, limits, confirmations }) => {
+test.each(methods)('$method has USD limits, and minimums are below maximums', ({ coin, limits, confirmations }) => {
   expect(Object.keys(limits)).toContain('USD');
   for (const [currency, { min, max }] of Object.entries(limits)) {
     const read = (amount: string) =>

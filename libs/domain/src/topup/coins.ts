@@ -12,7 +12,7 @@ export interface CoinTerms {
   readonly decimals: number;
   /** Requested amounts are multiples of this number of units: a satoshi is 1,000 millisatoshis. */
   readonly step: number;
-  /** Currencies for amounts of the coin, such as `SATS`. A currency with the value n is 10^n of the smallest unit. */
+  /** Currencies for amounts of the coin, such as `SATS`. With the value n, one of them is 10^n of the smallest unit. */
   readonly currencies: Readonly<Record<string, number>>;
   /** The unit of the coin's wallets in financial reports: 10^`decimals` of the smallest unit. */
   readonly unit?: { readonly name: string; readonly decimals: number };

@@ -18,14 +18,14 @@ import type {
   TopupEvent,
 } from './events.ts';
 
-/** A payment in time to an address gets the rate of its invoice if it is final at most this long after the expiry. */
+/** A timely payment to an address gets the rate of its invoice if it is final at most this long after the expiry. */
 const MAX_CONFIRMATION_DELAY_MS = 2 * 3_600_000;
 
 // state -------------------------------------------------------------------------------------------------------------
 
 export interface TopupState {
   readonly invoice: InvoiceIssued['data'] | undefined;
-  /** Payments that are not final yet, by `toPaymentKey`, and their units. */
+  /** Units of the payments that are not final yet, by `toPaymentKey`. */
   readonly pendingPayments: PersistentMap<string>;
   /** By `toPaymentKey`. */
   readonly payments: PersistentMap<ReceivedPayment>;
@@ -47,7 +47,7 @@ interface ReceivedPayment {
   readonly lostUnits: bigint;
 }
 
-/** Returns the id of a payment outside its top-up, which is also its credit id. */
+/** Returns the id of a payment that is unique across all top-ups. It is also the id of the credit. */
 export function toPaymentKey({ backend, id }: PaymentId): string {
   return `${backend}/${id}`;
 }
@@ -138,20 +138,20 @@ export interface ReportedPayment {
   readonly payment: PaymentId;
   readonly units: bigint;
   /**
-   * The number of confirmations by the network. `pending`: the payment can still fail. `final`: the network can no
-   * longer reverse it. `lost`: the network has dropped it or rolled it back.
+   * The number of confirmations by the network. `pending`: the payment can still fail. `final`: the payment backend
+   * guarantees it. `lost`: the network or the payment backend has dropped or reversed it.
    */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
   /** When the payment backend first observed it. */
   readonly receivedAt: Instant;
-  /** Its market value now. Required for a payment that is credited at the market rate. */
+  /** The current market value of the payment. Required for a payment that is credited at the market rate. */
   readonly market?: { readonly rate: RateUsed; readonly amount: PicoUsd };
   readonly fees?: readonly PaymentAdjustment[];
   readonly reversals?: readonly PaymentAdjustment[];
   readonly at: Instant;
 }
 
-/** A later fee or reversal of a payment. Each id is recorded once; units are signed. */
+/** A fee or a reversal of a payment, recorded once by its id. A refunded fee and a reversed amount are negative. */
 export interface PaymentAdjustment {
   readonly id: string;
   readonly units: bigint;
@@ -322,7 +322,7 @@ function createReversalEvents(
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
     return reject('payment_conflict', `Reversal ${id} is too large for payment ${toPaymentKey(data.payment)}`);
   }
-  // Each part is the difference of the rounded remainders after and before it: a full reversal sums to the total.
+  // Rounded remainders are subtracted, so that the parts of a full reversal sum to exactly the total.
   const calculatePart = (total: string) =>
     (calculateShare(total, after, data.units) - calculateShare(total, remainingUnits, data.units)).toString();
   const { accountId, method, coin, payment: paymentId, amount, bonus, market } = data;

@@ -120,7 +120,7 @@ export type PaymentReversed = Message<
   }
 >;
 
-/** The payment backend has charged a fee for a payment, which the operator pays. A refunded fee is negative. */
+/** The payment backend has charged the operator a fee for a payment. A refunded fee is negative. */
 export type PaymentFeeCharged = Message<
   'PaymentFeeCharged',
   {

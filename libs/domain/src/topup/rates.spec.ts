@@ -108,7 +108,7 @@ describe('a jump of the rate', () => {
     expect(price).toBeGreaterThan(money.parseUsd('150'));
   });
 
-  test('is not compared with a consensus that is an hour older than the newest one', () => {
+  test('is not measured from a consensus that is an hour older than the newest one', () => {
     const known = addToHistory([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
     expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
   });
@@ -143,7 +143,7 @@ describe('a manipulated source', () => {
     );
   });
 
-  test('is rejected or moves the rate by at most 2 % if one other source is honest', () => {
+  test('is rejected or moves the rate by at most 2 % if the only other source is honest', () => {
     let refused = 0;
     let believed = 0;
     fc.assert(

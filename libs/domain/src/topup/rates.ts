@@ -21,7 +21,7 @@ export interface ConsensusRate {
 export interface RateLimits {
   /** Maximum difference between sources, in percent. */
   readonly maxSpreadPercent: number;
-  /** Maximum difference from an earlier consensus, in percent. It grows by the same amount every `JUMP_WINDOW_MS`. */
+  /** Maximum difference from an earlier consensus, in percent. Doubled after one `JUMP_WINDOW_MS`, tripled after 2. */
   readonly maxJumpPercent: number;
 }
 

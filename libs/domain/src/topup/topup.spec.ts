@@ -103,7 +103,7 @@ describe('a payment', () => {
   });
 });
 
-describe('a payment that requires confirmations', () => {
+describe('a payment that is not final yet', () => {
   const onChain: TopupEvent = { type: 'InvoiceIssued', data: { ...invoice, confirmations: 2 } };
   const seen: PaymentSeen = {
     type: 'PaymentSeen',
@@ -121,7 +121,7 @@ describe('a payment that requires confirmations', () => {
       .then(seen);
     given(issued, seen).when(record()).then(received());
   });
-  test('is recorded as seen only once', () => {
+  test('is not recorded again while its confirmations do not suffice', () => {
     given(onChain, seen)
       .when(record({ confirmations: 1 }))
       .thenAlreadySo();
@@ -200,7 +200,7 @@ describe('a reversed payment', () => {
       .when(reverse(-1n, { id: 'third' }))
       .thenRefused('payment_conflict');
   });
-  test('has a proportional part of its market value reversed', () => {
+  test('loses the same part of its market value as of its amount', () => {
     const rated = received({ market: { rate: market.rate, amount: parseUsd('0.5').toString() } });
     const [event] = given(issued, rated).when(reverse(-500_000n)).events();
     expect(event).toMatchObject({
@@ -259,7 +259,7 @@ describe('a fee of the payment backend', () => {
   test('is paid by the operator: the customer is credited in full', () => {
     given(issued).when(fee(4_000n)).then(received(), charged);
   });
-  test('is recorded once for each id, even if it is reported after the payment', () => {
+  test('can be reported after the payment, and is recorded once by its id', () => {
     given(issued, received()).when(fee(4_000n)).then(charged);
     given(issued, received(), charged).when(fee(4_000n)).thenAlreadySo();
     given(issued, received(), charged).when(fee(1n)).thenRefused('payment_conflict');

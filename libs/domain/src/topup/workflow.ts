@@ -121,7 +121,7 @@ function createReversalCommand(reversed: PaymentReversed['data'], at: Instant): 
 export const topupWorkflow: Workflow<TopupCommand, TopupState, TopupEvent, TopupStep> = {
   name: 'topups',
   category: TOPUP,
-  // A new invoice is not paid yet. The first checks of thousands of new invoices would delay those that are paid.
+  // A new invoice is not paid yet. The first checks of thousands of new invoices would delay the checks of paid ones.
   lowPriorityEvents: new Set<TopupEvent['type']>(['InvoiceIssued']),
   decider: topupDecider,
   plan,

@@ -1,7 +1,8 @@
 /**
  * Snapshots have state that was folded from events as the upcasters of that time returned them. If an upcaster changes,
- * the schema fingerprint must change too. A new version of a type changes it automatically. For a correction of an
- * upcaster, increase `revision` in `index.ts`. Then copy the values that this test reports into its constants.
+ * the schema fingerprint must change too. A new version of an event type changes the fingerprint automatically. After
+ * the correction of an upcaster, increase `revision` in `index.ts`. In both cases, copy the values that this test
+ * reports into its constants.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -24,7 +24,7 @@ import { evolveVideo, getSubmittedEndpoint, INITIAL_VIDEO, type VideoPhase, type
 
 /** Maximum number of submissions to the last endpoint while it is temporarily unavailable. */
 const MAX_ENDPOINT_ATTEMPTS = 3;
-/** Maximum number of fetches if the last one failed with an error that is probably permanent. */
+/** From this number of fetches on, an error that is probably permanent fails the video. */
 const MAX_FINAL_FETCHES = 3;
 /** Maximum number of fetches while the video is unreachable. */
 const MAX_FETCHES = 20;

@@ -12,7 +12,7 @@ const MIN_POLL_INTERVAL_MS = 2_000;
 /** The interval is this fraction of the time since the submission. */
 const POLL_INTERVAL_FACTOR = 0.5;
 const MAX_POLL_INTERVAL_MS = 60_000;
-/** If the provider calls a webhook, polls are only needed for lost webhooks. */
+/** If the provider calls a webhook, polls are only needed in case a call is lost. */
 const MIN_WEBHOOK_POLL_INTERVAL_MS = 30_000;
 const MAX_WEBHOOK_POLL_INTERVAL_MS = 120_000;
 /**

@@ -36,7 +36,7 @@ export interface VideoState {
   readonly request: VideoRequested['data'] | undefined;
   /** The last submission. */
   readonly submission: Submission | undefined;
-  /** Index of the endpoint of the next submission or, if there is none, of the last submission. */
+  /** Index of the current endpoint. After a submission that was not accepted, the index of the next one, if any. */
   readonly endpoint: number;
   /** Number of submissions to this endpoint. */
   readonly endpointAttempts: number;
@@ -160,7 +160,7 @@ function createAttempt(state: VideoState, at: Instant): Omit<Attempt, 'outcome'>
 }
 
 /**
- * Returns the endpoint of the next submission or, if there is none, of the last submission.
+ * Returns the current endpoint; of an accepted job, the endpoint that accepted it.
  * @throws Error before the video is requested
  */
 export function getSubmittedEndpoint({ request, endpoint }: VideoState): VideoEndpoint {

@@ -107,7 +107,7 @@ const continued = (past: readonly VideoEvent[], ...commands: readonly VideoComma
 };
 
 describe('a submission', () => {
-  test('starts once its hold belongs to the job, one at a time and before the deadline', () => {
+  test('starts after the transfer of the hold, before the deadline, and only if no other one is open', () => {
     expect(types(open, begin())).toEqual(['VideoSubmissionBegun']);
     given(requested()).when(begin()).thenAlreadySo();
     given(...open, begun())
@@ -131,7 +131,7 @@ describe('a submission', () => {
     expect(types([...open, begun()], end(wrong))).toEqual(['VideoSubmissionFailed', 'VideoFailed']);
   });
 
-  test('is repeated at the next endpoint if a provider is unavailable, and at the last one up to three times', () => {
+  test('is repeated at the next endpoint if a provider is unavailable; the last endpoint gets at most three', () => {
     const facts = continued([...open, begun()], end(busy), begin(2), end(busy, 2));
     const endpoints = facts.flatMap(({ type, data }) => (type === 'VideoSubmissionBegun' ? [data.endpoint] : []));
     expect(endpoints).toEqual([0, 1]);
@@ -170,14 +170,14 @@ describe('a submission', () => {
 });
 
 describe('a video', () => {
-  test('is requested once', () => {
+  test('is requested once, before any other command', () => {
     given(requested())
       .when({ type: 'RequestVideo', data: requested([google]).data as never })
       .thenAlreadySo();
     given().when(recordMade).thenRefused('video_not_found');
   });
 
-  test('is charged as ordered once it is stored, at most the held amount', () => {
+  test('is charged for the ordered usage when it is stored, at most the held amount', () => {
     const past = [...atVendor, made];
     const [stored] = given(...past)
       .when(store)
@@ -252,7 +252,7 @@ describe('a video', () => {
 });
 
 describe('at its deadline, a video', () => {
-  test('fails without an open cost if it was not submitted', () => {
+  test('fails without an open cost if no submission has started', () => {
     for (const past of [[requested()], open]) {
       const [failed] = given(...past)
         .when(timeOut)

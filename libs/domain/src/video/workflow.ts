@@ -27,7 +27,7 @@ export type VideoSendCommand =
 
 interface ProviderJob {
   readonly hold: Hold;
-  /** The slug of the provider. */
+  /** The provider that is called. */
   readonly upstream: string;
   readonly reference: string;
 }
@@ -60,7 +60,7 @@ function plan(video: VideoState, now: Instant): WorkflowPlan<VideoStep> {
       return planSend(isPastDeadline ? { type: 'time_out' } : { type: 'keep', hold }, now);
     case 'held':
       return isPastDeadline ? planSend({ type: 'time_out' }, now) : planSubmission(video, request, now);
-    case 'submitting': // a submission has started; before the runner plans again, it records an unfinished one as unknown
+    case 'submitting': // before it plans, the runner records an unfinished submission as unknown
       return { steps: [], dueAt: addMilliseconds(now, RETRY_DELAY_MS) };
     case 'unknown':
       return isPastDeadline ? planSend({ type: 'time_out' }, now) : { steps: [], dueAt: deadline };

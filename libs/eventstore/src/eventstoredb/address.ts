@@ -7,8 +7,8 @@ export interface EventStoreDbAddress {
 
 /**
  * Parses a connection string with the parser of the client, because a list of hosts is not a valid URL.
- * @returns the end of an error sentence, without secrets, if the client cannot parse the string or would ignore a part
- *   of it
+ * @returns the address; the end of an error sentence, without secrets, if the string is invalid or the client would
+ *   ignore a part of it
  */
 export function parseEventStoreDbAddress(connectionString: string): EventStoreDbAddress | string {
   try {

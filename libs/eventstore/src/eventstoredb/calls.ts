@@ -10,9 +10,10 @@ const MAX_CALLS_IN_FLIGHT = 64;
 const QUEUE_TIMEOUT_MS = 4_000;
 /**
  * A connection that is not established within this time is abandoned: the node may be down, and another one may be the
- * leader now. The node may also be slow, so each further attempt has twice the time, up to the maximum.
+ * leader now.
  */
 const CONNECT_TIMEOUT_MS = 2_000;
+/** The node may also be slow, so each further attempt has twice the time of the previous one, up to this maximum. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 const POLL_INTERVAL_MS = 500;
 /** `connectivityState.READY` of @grpc/grpc-js. */
@@ -46,7 +47,10 @@ export class ClientCallQueue {
     this.client = client as unknown as ClientInternals;
   }
 
-  /** Makes a call as soon as a slot is free. @throws StoreUnavailableError if the call waits too long in the queue */
+  /**
+   * Makes a call as soon as a slot is free.
+   * @throws StoreUnavailableError if the call waits too long in the queue; any error of the call
+   */
   async run<Result>(call: () => Promise<Result>): Promise<Result> {
     if (this.freeSlots > 0) this.freeSlots--;
     else await this.waitForSlot();

@@ -1,7 +1,7 @@
 /**
  * Parses entries of the log from the bytes of the server's responses (`ReadResp` in streams.proto of EventStoreDB).
  * This module exists for speed, because subscribers read the complete log. The client takes twice as long: it creates
- * objects for all messages and fields, also for entries of other streams.
+ * objects for all messages and fields, also for entries that this adapter drops.
  */
 import jspb from 'google-protobuf';
 import { type Metadata, START_POSITION, type StoredEvent } from '#kernel';
@@ -10,7 +10,7 @@ type Reader = InstanceType<typeof jspb.BinaryReader>;
 
 export interface LogEntry {
   readonly position: bigint;
-  /** Undefined for entries of other streams. */
+  /** Undefined if the response has no event, or its stream is not included. */
   readonly event: StoredEvent | undefined;
 }
 
@@ -31,7 +31,7 @@ const TICKS_PER_MS = 10_000n;
 
 /**
  * Parses one response of a read.
- * @param isIncluded selects the streams whose events are parsed
+ * @param isIncluded selects the streams whose events are returned
  * @returns an entry at START_POSITION if the response has no event
  */
 export function parseLogEntry(bytes: Buffer, isIncluded: (stream: string) => boolean): LogEntry {

@@ -7,7 +7,7 @@ export function toEventData({ id, type, data, metadata }: NewEvent): EventData {
 
 /**
  * Converts an event of the client. Its position is the commit position. An append by gRPC commits every event by
- * itself, so commit and prepare position are always equal; they differ only for transactions of the legacy TCP
+ * itself, so its commit position equals its prepare position. They differ only for transactions of the legacy TCP
  * protocol.
  * @throws Error if the server does not return positions
  */

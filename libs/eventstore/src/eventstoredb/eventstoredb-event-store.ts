@@ -30,8 +30,9 @@ import { toEventData, toStoredEvents } from './events.ts';
 import { readLog } from './log-pages.ts';
 import { PollInterval } from './poll-interval.ts';
 
-/** Events per call, of one stream and of the log. */
+/** Maximum number of events per read of a stream. */
 const STREAM_PAGE_SIZE = 2_000;
+/** A page of the log with at least this number of entries is full. */
 const LOG_PAGE_SIZE = 4_000;
 /** Entries per call when the log is searched backwards for the last event of this installation. */
 const END_PAGE_SIZE = 100;
@@ -157,8 +158,8 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * All subscribers of a process share one reader that polls for pages. Live subscriptions would be dropped: the server
-   * buffers 32 messages for each, including progress messages, and ends it if they are too many ("Consumer too slow").
+   * All subscribers of a process share one reader that polls for pages. A live subscription is not used: the server
+   * buffers only 32 of its messages, including progress messages, and then ends it ("Consumer too slow").
    */
   async *subscribe(after: bigint, signal: AbortSignal): AsyncGenerator<EventBatch> {
     yield* this.log.subscribe(after, AbortSignal.any([signal, this.closeController.signal]));
@@ -199,8 +200,8 @@ export class EventStoreDbEventStore implements EventStore {
   }
 
   /**
-   * Makes a call, and retries it once unless the server rejected it: the client notices a lost connection only when a
-   * call fails, and then reconnects.
+   * Makes a call, and retries it once if its connection may be lost: the client notices this only when a call fails,
+   * and then reconnects.
    * @throws StoreUnavailableError, also if this store was closed during the call: the client then ends a read as if it
    *   were complete; a permanent rejection of the server, see `toStoreError`
    */

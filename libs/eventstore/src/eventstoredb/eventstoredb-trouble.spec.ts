@@ -74,12 +74,12 @@ describe('the EventStoreDB event store', () => {
     ['credentials', 'rejects the credentials in EVENTSTORE_URL'],
     ['reading $all', 'does not allow its user to read $all: give it one of the readRoles ("$r") in the ACL of $all'],
     ['appending', 'does not allow its user to append to streams such as account-start'],
-  ] as const)('rejects a user that is denied %s at the start', async (what, sentence) => {
+  ] as const)('fails its check at the start if the server rejects %s', async (what, sentence) => {
     double.deny(what);
     await expect(store.check()).rejects.toMatchObject({ name: 'EventStoreAccessError', message: sentence });
   });
 
-  test('stores nothing at the start, and reports a server that is not ready as unavailable', async () => {
+  test('stores nothing in its check at the start, and reports a server that is not ready as unavailable', async () => {
     await store.check();
     expect([await store.readHead('account-start'), await store.readLastPosition()]).toEqual([
       undefined,
@@ -236,7 +236,7 @@ describe('the EventStoreDB event store', () => {
     const last = (batch: EventBatch) => batch.events.at(-1)?.id === events.at(-1)?.id;
     const all = await Promise.all(Array.from({ length: 6 }, () => follow(START_POSITION, last)));
     for (const batches of all) expect(batches.flatMap((batch) => batch.events)).toHaveLength(600);
-    expect(double.stats.entries - before).toBe(601); // one is the server's own
+    expect(double.stats.entries - before).toBe(601); // one entry is the server's own
     expect(double.stats.subscribe).toBe(0);
   });
 

@@ -85,7 +85,7 @@ describe('a node that is suspended or disconnected', () => {
     ['esdb://a?', 'esdb://a?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://u:p?x=y@a:1', 'esdb://u:p?x=y@a:1?keepAliveInterval=2000&keepAliveTimeout=2000&gossipTimeout=2'],
     ['esdb://a?KEEPALIVEINTERVAL=9', 'esdb://a?KEEPALIVEINTERVAL=9&keepAliveTimeout=2000&gossipTimeout=2'],
-  ])('has the parameters for its detection added to %s', (given, whole) => {
+  ])('is detected through parameters that are added to %s, unless they are set', (given, whole) => {
     expect(applyConnectionDefaults(given)).toBe(whole);
   });
 });

@@ -72,7 +72,7 @@ describe('a server with TLS and users', () => {
     expect(await metadata()).toEqual([data, granted]);
   });
 
-  test('rejects an administrator with an invalid password or without the required rights', async () => {
+  test('grants nothing if the administrator is invalid, lacks rights or is the user, or without a server', async () => {
     double.users.passwords.set('other', 'known');
     const address = addressFor('countinghouse:secret');
     const [wrong, other] = [

@@ -3,13 +3,14 @@ import type { LogPage } from '../pages.ts';
 
 /** Interval between polls if no caller waits. A call costs this process and the server more than many events. */
 const POLL_INTERVAL_MS = 100;
-/** Interval between polls if a caller waits. It is not zero, so that events of the same time are read together. */
+/** Interval between polls if a caller waits. It is not zero, so that successive events are read together. */
 const FAST_POLL_INTERVAL_MS = 15;
 
 /** Limits how often a server is polled for events after the last known position of its log. */
 export class PollInterval {
-  /** The highest position that was read, and whether more events probably follow. */
+  /** The highest position that was read. */
   private lastPosition = START_POSITION;
+  /** Whether more events probably follow `lastPosition`. */
   private hasMore = true;
   private polledAt = Number.NEGATIVE_INFINITY;
   private isUrgent = false;

@@ -22,7 +22,7 @@ interface PendingAppend {
   reject(error: unknown): void;
 }
 
-/** Batches the appends of many streams that are ready together into one transaction and one round trip. */
+/** Sends appends that are ready together in one transaction and one round trip. */
 export class AppendBatcher {
   private readonly pool: pg.Pool;
   private readonly onAppend: () => void;
@@ -38,7 +38,7 @@ export class AppendBatcher {
   /**
    * Checks the events first, so that invalid events do not fail a batch.
    * @throws TypeError if an event cannot be converted to JSON; AppendTooLargeError if the events exceed
-   *   `MAX_APPEND_BYTES`
+   *   `MAX_APPEND_BYTES`; DatabaseError if the database rejects the append; StoreUnavailableError for other failures
    */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     const { events: rows, bytes } = serializeEvents(stream, events, MAX_APPEND_BYTES);

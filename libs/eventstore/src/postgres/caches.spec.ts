@@ -63,7 +63,7 @@ describe('a snapshot', () => {
   });
 });
 
-describe('a snapshot that this installation did not write', () => {
+describe('a snapshot of uncertain origin', () => {
   const others = Buffer.alloc(32, 2);
 
   test.each([
@@ -82,7 +82,7 @@ describe('a snapshot that this installation did not write', () => {
     expect(await snapshots.load('account-a', '1')).toBeUndefined();
   });
 
-  test('is rejected if an unknown key signed it, and used if that key is in the key ring', async () => {
+  test('is used only if its MAC was made with a key of the key ring', async () => {
     await new PostgresSnapshots(pool, [others]).save('account-a', '1', at(7));
     expect(await new PostgresSnapshots(pool, [KEY, others]).load('account-a', '1')).toEqual(at(7));
     await expect(new PostgresSnapshots(pool, [KEY]).load('account-a', '1')).rejects.toThrow('was not written by');

@@ -19,7 +19,7 @@ interface SnapshotRow {
 
 /**
  * Snapshots in PostgreSQL, for every event store. An earlier snapshot never replaces a later one of the same version.
- * Every snapshot has a MAC: anyone who can only write to the database cannot forge one, change it, or move it to
+ * Every snapshot has a MAC: anyone who can only write to the database cannot forge or change a snapshot, or move it to
  * another stream.
  */
 export class PostgresSnapshots implements SnapshotStore {

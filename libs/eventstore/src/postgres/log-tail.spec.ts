@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { getBatchDelayMs, LogTail, MAX_BATCH_DELAY_MS } from './log-tail.ts';
 
-test('batches for longer after a notification about more events, up to a maximum, and only briefly after one or two', () => {
+test('batches longer after a notification about more events, up to a maximum, and briefly after one or two', () => {
   expect([0, 1, 2].map(getBatchDelayMs)).toEqual([0, 5, 10]);
   expect([5, 100, 1_000_000].map(getBatchDelayMs)).toEqual([
     MAX_BATCH_DELAY_MS,
@@ -17,7 +17,7 @@ test('does not conclude from a delayed poll that the appends which a later poll 
   const tail = new LogTail({ query } as unknown as pg.Pool, () => {});
   const answer = async (look: number, head: string, appending: string[] | null) => {
     while (looks.length <= look) await new Promise(setImmediate);
-    looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // 10 is always running
+    looks[look]?.({ rows: [{ head, oldest: '10', next: '20', appending }] }); // transaction 10 never ends
     await new Promise(setImmediate);
   };
   const ends = [tail.readEndPosition(), tail.readEndPosition()];

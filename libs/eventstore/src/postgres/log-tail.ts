@@ -40,13 +40,15 @@ export function getBatchDelayMs(eventCount: number): number {
 /** The result of one poll. */
 interface TailObservation {
   readonly head: bigint;
-  /** The oldest running transaction, and the first that had not started. */
+  /** The oldest running transaction. */
   readonly oldest: bigint;
+  /** The first transaction that had not started. */
   readonly next: bigint;
   /** Transactions that were appending; undefined if the poll did not check locks. */
   readonly appending: readonly string[] | undefined;
-  /** Polls are numbered in the order of their start: this poll, and the first one that started after its result. */
+  /** Polls are numbered in the order of their start. */
   readonly pollNumber: number;
+  /** Number of the first poll that starts after the result of this one. */
   readonly nextPollNumber: number;
 }
 
@@ -64,9 +66,9 @@ const INITIAL_OBSERVATION: TailObservation = {
  *
  * Positions are assigned before transactions commit, so a smaller one can become visible after a larger one. The
  * highest position is safe once all transactions that were appending when it was read have ended. Transactions that
- * start later get higher positions. The first check is whether all transactions of that time have ended. It takes no
- * longer than an append if nothing else writes on this PostgreSQL server. If other transactions run for longer, those
- * that append are identified by the lock that they hold (`APPEND_LOCK_ID`), and only these are waited for.
+ * start later get higher positions. The first check is whether all transactions of that time have ended. Waiting for
+ * them takes no longer than an append if nothing else writes on this PostgreSQL server. If other transactions run for
+ * longer, those that append are identified by the lock that they hold (`APPEND_LOCK_ID`), and only they are waited for.
  */
 export class LogTail {
   private readonly pool: pg.Pool;
@@ -98,7 +100,10 @@ export class LogTail {
     return this.safePosition;
   }
 
-  /** Called after an append by any process, and every `IDLE_POLL_INTERVAL_MS`: polls as soon as a subscriber waits. */
+  /**
+   * Called after an append by any process, and every `IDLE_POLL_INTERVAL_MS`. Polls once a subscriber waits and the
+   * batch delay has ended.
+   */
   wake(): void {
     this.isPollDue = true;
     this.schedulePoll();

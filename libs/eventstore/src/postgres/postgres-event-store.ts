@@ -17,8 +17,9 @@ import { AppendBatcher, MAX_APPEND_BYTES } from './append-batcher.ts';
 import { LogTail } from './log-tail.ts';
 
 const CHANNEL = 'countinghouse_events';
-/** Events per round trip, of one stream and of the log. */
+/** Maximum number of events per read of a stream. */
 const STREAM_PAGE_SIZE = 2_000;
+/** Maximum number of events per page of the log. */
 const LOG_PAGE_SIZE = 4_000;
 /** Minimum interval between notifications to other processes. */
 const NOTIFY_INTERVAL_MS = 10;

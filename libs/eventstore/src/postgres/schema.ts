@@ -136,8 +136,8 @@ export const eventStoreMigrations = [
         add column mac bytea`,
   },
   {
-    // Readers can wait for every transaction that has taken a position, because it takes its transaction id and the
-    // lock `APPEND_LOCK_ID` before. Creating the trigger waits for transactions that are already inserting.
+    // Readers can wait for every transaction that has taken a position, because each first takes a transaction id and
+    // the lock `APPEND_LOCK_ID`. Creating the trigger waits for transactions that are already inserting.
     id: 'event-store-3',
     sql: `
       create function es.show_append() returns trigger language plpgsql as $$

@@ -24,7 +24,7 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     return rows.map(({ woken, ...row }) => ({ ...row, woken: Number(woken) }));
   }
 
-  /** Returns for every workflow with due streams how long its oldest one has been due. */
+  /** Returns for every workflow with due streams the longest time for which one of them has been due. */
   async loadOverdueMs(): Promise<Readonly<Record<string, number>>> {
     const { rows } = await this.pool.query<{ workflow: string; late: number }>({
       name: 'due-overdue',

@@ -11,7 +11,10 @@ export interface OsUser {
   readonly gid?: number;
 }
 
-/** PostgreSQL does not run as root. Returns an existing unprivileged user if this process is root, else no user. */
+/**
+ * PostgreSQL does not run as root. Returns an existing unprivileged user if this process is root, else no user.
+ * @throws StartError if this process is root and there is no such user
+ */
 export function findUnprivilegedUser(): OsUser {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')
@@ -44,7 +47,7 @@ export async function locateBinaries(user: OsUser): Promise<PostgresBinaries> {
   return { postgres: path.join(native, 'bin/postgres'), initdb: path.join(native, 'bin/initdb') };
 }
 
-/** npm packages contain no symbolic links, and the install script of the package that creates them may not have run. */
+/** npm packages contain no symbolic links. The package's install script, which creates them, may not have run. */
 async function restoreLinks(native: string): Promise<void> {
   const links: { source: string; target: string }[] = JSON.parse(
     await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),

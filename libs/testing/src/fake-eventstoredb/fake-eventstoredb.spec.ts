@@ -43,7 +43,7 @@ describe('FakeEventStoreDb', () => {
     expect(double.stats.dropped).toBe(1);
   });
 
-  test('rejects the repetition of an append that is in flight with a timeout, and accepts a later one', async () => {
+  test('rejects a repeated append with a timeout while the first is in flight, and accepts a later one', async () => {
     const events = facts(2);
     const append = () => client.appendToStream('account-1', events, { expectedRevision: NO_STREAM });
     const answers = await Promise.allSettled([append(), append()]);

@@ -104,7 +104,7 @@ export function createKeyedRequests(apiKey: string, creditId: string): readonly 
   ];
 }
 
-/** Returns the body for an image that is sold without an account. */
+/** Returns the body of a request for an image, which an account or an anonymous caller can pay. */
 export function formatImageBody(prompt: string, form = 'b64_json'): string {
   return `{"model":"google/nano-banana-2","prompt":"${prompt}","response_format":"${form}","provider":{"only":["fal"]}}`;
 }
@@ -121,7 +121,7 @@ function formatImageForm(): string {
   ].join('');
 }
 
-/** Creates one request for each kind of counter. Some requests count for several. */
+/** Creates requests that together increase every counter of the rate limits. Some requests increase several. */
 export function createRateLimitedRequests(apiKey: string, creditId: string): readonly RequestSpec[] {
   const free = `{"model":"openai/gpt-oss-20b:free","messages":${HELLO}}`;
   return [

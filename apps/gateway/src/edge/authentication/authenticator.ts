@@ -1,6 +1,6 @@
 /**
- * Identifies the caller before the request body is read, unless the body may contain the credential: the caller
- * determines how large the body may be. A Nest guard runs too late for that. A hook of the Fastify instance would run
+ * Identifies the caller before the body is read, because the caller determines how large the body may be. Only a body
+ * that may contain the credential is read first. A Nest guard runs too late. A hook of the Fastify instance would run
  * before the CORS plugin, and browsers would hide most headers of its responses.
  */
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
@@ -21,10 +21,9 @@ import { getMaxUploadBytes } from '../uploads/multipart.ts';
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /** Limit of the body of a free operation that requires a credential outside the body. */
 const MAX_UNPAID_BODY_BYTES = 64 * 1024;
-/**
- * Limits of an anonymous request without and with files: the body is read to quote the price, before anything is paid.
- */
+/** Limit of an anonymous request without files: its body is read to quote the price, before anything is paid. */
 export const MAX_ANONYMOUS_BODY_BYTES = 64 * 1024;
+/** Limit of an anonymous request with files. */
 export const MAX_ANONYMOUS_UPLOAD_BYTES = 26 * 1024 * 1024;
 const MAX_WEBHOOK_BYTES = 256 * 1024;
 /** Limit of a body that may contain the credential, or whose operation requires none. */
@@ -64,8 +63,8 @@ export const RequestCause = createParamDecorator((_: unknown, context: Execution
 });
 
 /**
- * Sets up every route with an operation that is declared after this call: limits the body, identifies the caller as the
- * operation requires, and enforces the rate limits of free operations.
+ * Sets up each route that is declared after this call and has an operation: limits the body, identifies the caller as
+ * the operation requires, and enforces the rate limits of free operations.
  */
 export function registerAuthentication(
   fastify: FastifyInstance,
@@ -171,7 +170,7 @@ export class Authenticator {
    * limits of all keys, so it pays only if the operator allows this. If it is sent with a key, both must belong to the
    * same account, and the key pays.
    * @throws UnauthorizedError for a missing or invalid credential, or for a credit id alone if it may not pay;
-   * BadRequestError if key and credit id belong to different accounts; errors of `CredentialLookups.run`
+   * BadRequestError if the credit id is not that of the key's account; errors of `CredentialLookups.run`
    */
   async authenticatePayer(request: FastifyRequest, missingMessage: string): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -195,8 +194,8 @@ export class Authenticator {
 
   /**
    * Returns the caller of an operation with optional authentication; undefined without a credential.
-   * @throws UnauthorizedError for an invalid credential; BadRequestError if key and credit id belong to different
-   * accounts; errors of `CredentialLookups.run`
+   * @throws UnauthorizedError for an invalid credential; BadRequestError if the credit id is not that of the key's
+   * account; errors of `CredentialLookups.run`
    */
   async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
     const isAnonymous = parseApiKey(request) === undefined && request.headers['x-credit-id'] === undefined;
@@ -206,8 +205,8 @@ export class Authenticator {
   /**
    * Returns the caller of a free operation: by an active key, or by the credit id in `creditId` or x-credit-id. With
    * both, the caller is the account itself and not the key.
-   * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if key and credit id belong to
-   * different accounts; errors of `CredentialLookups.run`
+   * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if the credit id is not that of the
+   * key's account; errors of `CredentialLookups.run`
    */
   async authenticateReader(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
     const apiKey = parseApiKey(request);

@@ -29,7 +29,7 @@ interface ErrorObject {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Writes an error as the body of a response, and as an event of a stream. */
+/** Writes an error as the body of a response, and as an SSE event. */
 interface ErrorFormat {
   /** Response headers, for a format that is not JSON. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ export function toAnthropicErrorType({ status, type }: Pick<ErrorResponse, 'stat
   return getMessageErrorType(status);
 }
 
-/** Body and stream event have the same format. `details.error_code` has the gateway's more specific code. */
+/** Body and SSE event have the same format. `details.error_code` has the gateway's more specific code. */
 function toAnthropicError(error: ErrorResponse, request_id: string | null = null) {
   const { message, code, param, details: extraDetails } = error;
   const details = { error_code: code, ...(param ? { param } : {}), ...extraDetails };
@@ -82,7 +82,7 @@ export function selectErrorFormat({ headers, routeOptions }: FastifyRequest): Er
   return OPENROUTER_SDK.test(headers['user-agent'] ?? '') ? OPENROUTER : DEFAULT_ERROR_FORMAT;
 }
 
-/** Adds the fields that the API specifies to the error object, which clients read. */
+/** Adds the fields that the API specifies in addition to the error object. */
 function createErrorBody(status: number, error: ErrorObject) {
   return { status: 'error', statusCode: status, message: error.message, error };
 }

@@ -28,7 +28,7 @@ export function rejectMalformedRequest({ code = '' }: Error & { readonly code?: 
   sendRejection(PARSER_ERRORS[code] ?? INVALID_HTTP, socket);
 }
 
-/** Handles requests that Node would not respond to, or reject without a body: CONNECT, and unknown expectations. */
+/** Rejects CONNECT and unknown expectations with a message, which Node's own rejections do not have. */
 export function registerUnsupportedRequestHandlers(server: Server): void {
   server.on('connect', (_request, socket) => sendRejection(PROXY_NOT_SUPPORTED, socket as Socket));
   server.on('checkExpectation', ({ socket }) => sendRejection(UNSUPPORTED_EXPECTATION, socket));

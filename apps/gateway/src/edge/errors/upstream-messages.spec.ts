@@ -1,7 +1,7 @@
 /**
  * All providers here return errors that contain the operator's account and key, the provider's hosts and the request.
  * None of that reaches an event, the database or the log. A customer receives nothing about the operator or the hosts,
- * and a message of a provider only if the caller can correct the error.
+ * and a message of a provider only if the customer can correct the error.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

@@ -195,7 +195,7 @@ describe('a running gateway', () => {
     });
   const lapsed = () => requests.updateClaims('leased_until = now()', [], pool);
 
-  test('that is considered dead while it places its hold releases it, and leaves the request to another', async () => {
+  test('that is considered dead while placing a hold releases the hold and leaves the request to another', async () => {
     let first: Promise<TestResponse> | undefined;
     let second: Promise<TestResponse> | undefined;
     await locked(async () => {

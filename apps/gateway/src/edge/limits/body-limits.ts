@@ -1,6 +1,6 @@
 /**
- * Limits of everything in a request except its content: names, ids, roles, tags. They are checked before the request is
- * interpreted, so that no name of 24 MB is looked up. Only the size of the body limits the length of model input.
+ * Limits of names, ids, roles and tags: of everything in a request except its content. They are checked before the
+ * request is interpreted, so that no name of 24 MB is looked up. Only the size of the body limits texts of content.
  */
 import { isWithinJsonLimits, MAX_JSON_PARTS } from '#application';
 import { BadRequestError } from '../errors/errors.ts';
@@ -73,7 +73,8 @@ const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 const NESTED_CONTENT_FIELDS: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
 /**
- * @throws BadRequestError for JSON with more objects, arrays and fields than a body may have. Checked before parsing.
+ * Counts objects, arrays and fields before parsing, by characters that may also occur inside strings.
+ * @throws BadRequestError if they are too many
  */
 export function assertJsonWithinLimits(json: string): void {
   if (!isWithinJsonLimits(json)) throw createTooManyError('objects, arrays and fields', MAX_JSON_PARTS);

@@ -1,4 +1,4 @@
-/** Large requests without a credential are rejected before their body is sent, others before it is interpreted. */
+/** Large requests without a credential, or for an unknown path, are rejected before their body is sent. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

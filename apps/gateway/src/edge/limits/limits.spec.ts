@@ -98,7 +98,7 @@ describe('a limit', () => {
     ['101', 100],
     ['1000000', 100],
     ['0', 1],
-  ])('of a page treats %s as %i records', async (asked, size) => {
+  ])('of the records of a page treats %s as %i', async (asked, size) => {
     const { status, body } = await world.get(`/queries/history?page_count=${asked}`, account);
     expect([status, body.pagination.page_count]).toEqual([200, size]);
   });

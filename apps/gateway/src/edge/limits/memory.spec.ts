@@ -66,7 +66,7 @@ async function held(bytes: number): Promise<void> {
 }
 
 test.each(['poor', 'nobody'])(
-  'lets %s use an eighth of the memory, and all callers who have not paid a quarter together',
+  'lets a caller who has not paid (%s) use an eighth of the memory, and all such callers together a quarter',
   async (from) => {
     const many = [from, `${from} too`].map((each) => asked(each, MAX));
     for (const each of many) each.write(bodyOf(MAX / 8));

@@ -75,7 +75,7 @@ test('limits changes of keys by account, but not reads of keys', async () => {
   expect(await statuses(3, () => send('GET', '/keys', '192.0.2.5', headers))).toEqual([200, 200, 200]);
 });
 
-test('limits wallets by address as well, because each waits for its relays and may create an invoice', async () => {
+test('limits connections of wallets by address, because each waits for relays and may create an invoice', async () => {
   const connect = async () => {
     const { creditId } = await world.createAccount();
     return send('POST', '/nwc-auto-topup/connect', '192.0.2.11', { 'x-credit-id': creditId }, { nwc_url: 'none' });
@@ -83,7 +83,7 @@ test('limits wallets by address as well, because each waits for its relays and m
   expect(await statuses(5, connect)).toEqual([400, 400, 400, 400, 429]);
 });
 
-test('limits free models by address as well', async () => {
+test('limits requests to free models by address', async () => {
   const [one, other] = [await world.createAccount(), await world.createAccount()];
   const answers = [await chat('192.0.2.6', one.apiKey, FREE), await chat('192.0.2.6', other.apiKey, FREE)];
   answers.push(await chat('192.0.2.6', other.apiKey, FREE), await chat('192.0.2.7', other.apiKey, FREE));

@@ -31,8 +31,8 @@ function expandGroups(address: string): readonly string[] {
 }
 
 /**
- * Returns a function that maps the address of a connection to the one it is counted under; undefined for trusted
- * proxies, which forward many clients.
+ * Returns a function that maps the address of a connection to the network for which the connection is counted. The
+ * function returns undefined for a trusted proxy, which forwards many clients.
  * @param proxies addresses and networks in CIDR notation
  */
 export function createClientAddressResolver(

@@ -1,4 +1,4 @@
-/** Common style and headers of the pages for customers. A browser loads no resources for them from anywhere else. */
+/** Common style and headers of the pages for customers. The pages load no resources from other sites. */
 import { createHash } from 'node:crypto';
 import { Html, html } from './html.ts';
 

@@ -54,9 +54,7 @@ function paymentLine({ id, realm, request, description, expires, invoice }: Paym
   return `Payment ${parameters(charge)}`;
 }
 
-/**
- * Sends the macaroon under both names that clients know: `macaroon` (bLIP-26) and `token` (the later specification).
- */
+/** Sends the macaroon under both names that clients know: `macaroon` (bLIP-26) and `token` (the later L402 format). */
 function l402Line({ token, invoice }: PaymentChallenge): string {
   return `L402 ${parameters({ macaroon: token, invoice, version: '0', token })}`;
 }

@@ -72,8 +72,8 @@ const typesOf = async (id: string) => (await factsOf(id)).map(({ type }) => type
 /** The wallet of the clients below: the sandbox pays the invoices. */
 const wallet = { payInvoice: async ({ invoice }: { invoice: string }) => (await world.payInvoice(invoice)).body };
 
-describe('a request without a credential', () => {
-  test('gets a challenge of both schemes, and no provider is called', async () => {
+describe('an unpaid request', () => {
+  test('without a credential gets a challenge of both schemes, and no provider is called', async () => {
     const before = (await world.listEvents()).length;
     await world.bill.clear();
     const lines = await new Promise<readonly string[]>((resolve, reject) => {
@@ -136,12 +136,12 @@ describe('a request without a credential', () => {
     ['an empty x-api-key', { 'x-api-key': '' }],
     ['an empty api-key and a proof', { 'api-key': '', authorization: `L402 ${'A'.repeat(43)}:${'0'.repeat(64)}` }],
     ['a credit id', { 'x-credit-id': '00000000-0000-4000-8000-000000000000' }],
-  ])('but with %s gets no challenge', async (_, headers) => {
+  ])('with %s gets status 401 and no challenge', async (_, headers) => {
     const { status, headers: answered } = await ask(coin(), headers);
     expect([status, answered.has('www-authenticate')]).toEqual([401, false]);
   });
 
-  test('but with the key of an account without money gets 402 without a challenge', async () => {
+  test('with the key of an account without money gets 402 without a challenge', async () => {
     const answer = await world.post(PATH, coin(), await world.createAccount());
     expect([answer.status, answer.headers.has('www-authenticate')]).toEqual([402, false]);
     expect(answer.body.error.code).toBe('insufficient_quota');
@@ -378,7 +378,7 @@ describe('a proof that does not pay for its request gets a new challenge and con
     expect(await typesOf(given.challenge.id)).toEqual(['ChallengeIssued']);
   });
 
-  /** Base64url with bits after the last byte. */
+  /** Returns a credential whose base64url has bits after the last byte. */
   function lax(value: object): string {
     const text = [JSON.stringify(value), `${JSON.stringify(value)} `, `${JSON.stringify(value)}  `].find(
       (each) => Buffer.from(each).length % 3 === 1,
@@ -525,7 +525,7 @@ describe('a gateway', () => {
     return answer.status;
   };
 
-  test('counts unpaid requests by the address that its trusted proxies report, and IPv6 by its network', async () => {
+  test('counts unpaid requests by the address that trusted proxies report, and for IPv6 by network', async () => {
     const api = await world.addGateway({ challengesPerMinute: 2, trustedProxies: ['127.0.0.0/8', '192.0.2.7'] });
     const inTurn = async (...all: string[]) => {
       const statuses: number[] = [];
@@ -563,7 +563,7 @@ describe('a gateway', () => {
     expect([status, headers.has('retry-after')]).toEqual([429, true]);
   });
 
-  test('issues no challenge while it cannot count', async () => {
+  test('issues no challenge while the counters are unavailable', async () => {
     const rename = (from: string, to: string) =>
       world.getService(pg.Pool).query(`alter table limits.${from} rename to ${to}`);
     await rename('counted', 'gone');
@@ -590,7 +590,7 @@ describe('a gateway', () => {
     ]);
   });
 
-  test('limits the size of the files of anonymous callers, and accepts a small file after a rejection', async () => {
+  test('limits the disk space of files of anonymous callers, and accepts a small file after a rejection', async () => {
     const api = await world.addGateway({ uploadsMaxBytes: 1024 * 1024 });
     const edit = (bytes: Uint8Array) => {
       const body = new FormData();

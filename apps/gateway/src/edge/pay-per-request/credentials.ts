@@ -10,7 +10,7 @@ import type { PresentedProof } from '#application';
 
 /** Headers that name an account or one of its keys, whatever their value. */
 const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
-/** Separates several credentials in one line, as a proxy may combine two headers. */
+/** Separates several credentials in one line, because a proxy may combine two headers. */
 const CREDENTIAL_SEPARATOR = /,\s*(?=(?:payment|l402|lsat)\s)/i;
 const CREDENTIAL_PATTERN = /^(payment|l402|lsat) +(\S.*)$/is;
 const L402_PATTERN = /^(?<tokens>[^:\s]+):(?<preimage>[0-9a-f]{64})$/i;
@@ -29,8 +29,8 @@ const CHALLENGE_FIELDS = [
 ] as const;
 
 /**
- * A proof; the credential of an account, valid or not, which takes precedence over any proof; no credential; or a proof
- * that cannot be parsed.
+ * A proof; `account` for the credential of an account, valid or not; `none` without a credential; or `malformed` for a
+ * proof that cannot be parsed. The credential of an account takes precedence over any proof.
  */
 export type PresentedCredential = PresentedProof | 'account' | 'none' | 'malformed';
 

@@ -1,6 +1,6 @@
 /**
  * The edge for callers without an account, who pay for single requests to operations with `payPerRequest`. Their proof
- * is verified before the body is read. A challenge has the price at which the same request is quoted to anyone.
+ * is verified before the body is read. A challenge has the price that every caller is quoted for the same request.
  */
 import type { CommandBus } from '@nestjs/cqrs';
 import canonicalize from 'canonicalize';
@@ -69,7 +69,7 @@ export class PayPerRequestGate {
   /**
    * Identifies an anonymous caller by the headers alone. Returns undefined for a request with the credential of an
    * account, or, without a valid proof, if challenges cannot be issued here.
-   * @throws TooManyRequestsError if the address sent too many requests without payment or invalid proofs;
+   * @throws TooManyRequestsError if the address sent too many unpaid requests or too many invalid proofs;
    * StoreUnavailableError if the lookup or the counting failed
    */
   async identify(request: FastifyRequest): Promise<AnonymousCaller | undefined> {

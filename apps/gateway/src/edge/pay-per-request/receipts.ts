@@ -1,9 +1,8 @@
 import type { FastifyReply } from 'fastify';
 
 /**
- * Adds the receipt to the successful response of a request that was paid for by a challenge, even if the response is
- * replayed, and marks the response as private for caches. The receipt names the payment by its hash, never by its
- * preimage.
+ * Adds the `payment-receipt` header to a successful response that was paid for by a challenge, even to a replayed one.
+ * Also marks the response as private for caches. The header names the payment by its hash, never by its preimage.
  */
 export function addReceipt(reply: FastifyReply): void {
   const { anonymousCaller, routeOptions } = reply.request;

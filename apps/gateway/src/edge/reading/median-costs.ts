@@ -4,7 +4,7 @@ import type { ReadModelReader } from './read-model-reader.ts';
 /** Medians change slowly, and the list of models is requested often. */
 const CACHE_TTL_MS = 30_000;
 
-/** The median price of a query for each model, from the newest queries of all accounts. */
+/** The median price of a query for each model, from the charged ones among the newest queries of all accounts. */
 export class MedianCosts {
   private cachedCosts: Promise<ReadonlyMap<string, MedianPrice>> | undefined;
   private readAt = 0;

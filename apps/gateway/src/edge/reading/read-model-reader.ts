@@ -23,7 +23,7 @@ import { ReadModelIncompleteError, ReadModelLaggingError } from '../errors/error
 
 /**
  * How long a response waits for the read model that it needs. After that the response has the data that is available,
- * and a header reports that it may be outdated. If an object may be missing, the response is 503 instead.
+ * and a header reports that it may be outdated. If the requested object may be missing, the response is 503 instead.
  */
 export const READ_MODEL_WAIT_MS = 2_000;
 
@@ -33,8 +33,8 @@ const LAGGING_HEADER = 'x-books-behind';
 type StreamEnd = readonly [stream: string, position: bigint];
 
 /**
- * Reads that include earlier writes: they wait until a read model has applied the events that must be visible, up to
- * `READ_MODEL_WAIT_MS`.
+ * Reads that include earlier writes. They wait until a read model has applied the events that must be visible, for at
+ * most `READ_MODEL_WAIT_MS`, or read the events themselves.
  */
 export class ReadModelReader {
   private readonly progress: ProjectionProgress;
@@ -131,7 +131,10 @@ export class ReadModelReader {
     return head === undefined || this.waitAndReportLag([[stream, head.position]], reply, ...projections);
   }
 
-  /** Waits like `waitForAccount` for the query history, also for the requests rejected today for lack of money. */
+  /**
+   * Waits like `waitForAccount` for the query history, including the requests that were rejected today for lack of
+   * money.
+   */
   async waitForHistory(accountId: string, reply: FastifyReply): Promise<void> {
     const refusedRequestsStream = toStreamName(
       REFUSED_REQUESTS,

@@ -92,7 +92,8 @@ export class HttpClientConnection implements ClientConnection {
 }
 
 /**
- * Implements Fastify's `onSend`: adds the receipt of the payment, and sends a recorded response only after it is saved.
+ * Implements Fastify's `onSend`: adds the `payment-receipt` header. If possible, a recorded response is saved before
+ * it is sent.
  */
 export function handleOnSend(
   _: unknown,

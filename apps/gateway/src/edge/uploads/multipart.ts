@@ -23,7 +23,7 @@ export interface MultipartRequest<File> {
   /** Limit of the entire body after decompression. */
   readonly maxBytes: number;
   readonly options: UploadOptions;
-  /** Stores a file as it arrives. After a failure, the caller of `parseMultipart` removes incomplete files as well. */
+  /** Stores a file as it arrives. After a failure, the caller of `parseMultipart` removes all files. */
   storeFile(part: FilePart): Promise<File | undefined>;
   readonly maxIdleMs?: number;
 }

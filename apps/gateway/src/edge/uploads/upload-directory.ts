@@ -22,7 +22,7 @@ export class UploadDirectory {
   /**
    * Creates a directory for this process below `root`. Now and every minute, removes the directories of processes that
    * have ended.
-   * @throws StartError if the directory cannot be created
+   * @throws StartError if the directory cannot be created; file system errors of the first removal
    */
   static async open(root: string, reportError: (problem: string, error: unknown) => void): Promise<UploadDirectory> {
     const name = `${hostname()}.${process.pid}.${randomUUID()}`;
@@ -38,7 +38,7 @@ export class UploadDirectory {
       await removeLeftovers(root, now.getTime());
     };
     const heartbeat = setInterval(
-      () => void refresh().catch((error) => reportError('leftover uploads could not be removed; retrying', error)),
+      () => void refresh().catch((error) => reportError('upload directories could not be maintained; retrying', error)),
       HEARTBEAT_MS,
     ).unref();
     return new UploadDirectory(directory, heartbeat);

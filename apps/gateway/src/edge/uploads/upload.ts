@@ -10,7 +10,7 @@ export interface UploadOptions {
   readonly files: readonly string[];
   /** Fields whose files may be missing. */
   readonly optional?: readonly string[];
-  /** Maximum number of files in total; one for each field by default. */
+  /** Maximum number of files in total; by default the length of `files`. */
   readonly maxFiles?: number;
 }
 
@@ -18,9 +18,9 @@ export interface UploadOptions {
 export interface UploadedFile {
   /** Without `[]`. */
   readonly field: string;
-  /** The name that the client gave it, without directories; empty without one. Untrusted: nothing may depend on it. */
+  /** The name that the client sent, without directories; empty if none. Untrusted: nothing may depend on it. */
   readonly filename: string;
-  /** Detected from the content; undefined for an unknown type. */
+  /** Detected from the content; undefined for an unsupported type and for an image that is not safe to decode. */
   readonly mediaType: string | undefined;
   readonly path: string;
   readonly size: number;
@@ -28,7 +28,7 @@ export interface UploadedFile {
   readonly sha256: string;
 }
 
-/** The text of a field, or the texts of a field whose name ends with `[]`, which is removed here. */
+/** The text of each field; an array of texts if the client appended `[]` to the name. The keys have no `[]`. */
 export type UploadFields = Readonly<Record<string, string | readonly string[]>>;
 
 /** The body of an upload. Its files are deleted when the request has ended and no work with them is left. */
@@ -59,7 +59,7 @@ export class Upload {
     this.discardIfUnused();
   }
 
-  /** Identifies the request for idempotency: by its fields and the content of its files. */
+  /** Identifies the request, for idempotency and payments, by its fields and the content of its files. */
   toJSON(): object {
     return { fields: this.fields, files: this.files.map(({ field, sha256 }) => ({ field, sha256 })) };
   }
@@ -69,7 +69,7 @@ export class Upload {
   }
 }
 
-/** Injects the files of an upload into a controller method; its `@Body()` are the fields. */
+/** Injects the files of an upload into a controller method. The `@Body()` of the method has the fields. */
 export const Uploaded = createParamDecorator((_: unknown, context: ExecutionContext): readonly UploadedFile[] => {
   const { body } = context.switchToHttp().getRequest<FastifyRequest>();
   return body instanceof Upload ? body.files : [];

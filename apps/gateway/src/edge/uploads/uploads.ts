@@ -1,4 +1,4 @@
-/** Bodies with files: parsed once the caller is known. The files are on disk until no work with them is left. */
+/** Parses bodies with files after the caller is identified. The files are on disk until no work with them is left. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -42,7 +42,7 @@ export class Uploads {
     this.budget = new MemoryBudget(options.maxBytes, OVERLOADED_MESSAGE);
   }
 
-  /** @throws StartError if the directory cannot be created */
+  /** @throws the errors of `UploadDirectory.open` */
   static async open(options: UploadServiceOptions): Promise<Uploads> {
     return new Uploads(await UploadDirectory.open(options.directory, options.reportError), options);
   }
@@ -58,7 +58,7 @@ export class Uploads {
 
   /**
    * Adds the parser and a hook for operations with `upload` that are declared after this call. The hook follows those
-   * that identify the caller and decompress the body. Other operations reject multipart/form-data.
+   * that identify the caller and decompress the body. Operations with JSON bodies reject multipart/form-data.
    */
   registerParser(fastify: FastifyInstance): void {
     fastify.addContentTypeParser(MULTIPART, (request: FastifyRequest, payload: Readable) =>

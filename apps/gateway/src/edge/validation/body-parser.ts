@@ -15,7 +15,7 @@ const MAX_COMPRESSION_RATIO = 100;
 
 /**
  * Bodies with a content-length up to this size, and neither transfer nor content encoding, do not count towards the
- * memory budget. Their number is limited by the number of connections.
+ * memory budget. `ConnectionGuard` limits their number.
  */
 const MAX_SMALL_BODY_BYTES = 16 * 1024;
 /** Delay before closing the connection of a client that is still sending, so that the client reads the response. */
@@ -86,7 +86,7 @@ export class BodyParser {
   }
 
   /**
-   * Reserves memory of the same budget for data that is read for a request, until the response has been sent.
+   * Reserves memory of the budget for data that is read for a request, until the response has been sent.
    * @throws OverloadedError if the budget, or the fraction of the caller, has less than `bytes` left
    */
   async reserveMemory(reply: FastifyReply, bytes: number): Promise<void> {
@@ -125,8 +125,9 @@ export class BodyParser {
   }
 }
 
-/** Internal media types of bodies that are not parsed, whatever type the client sent: buffered, and streamed. */
+/** Internal media type of a buffered body that is not parsed, whatever type the client sent. */
 const RAW_MEDIA_TYPE = 'application/octet-stream';
+/** Internal media type of a streamed body, whatever type the client sent. */
 const STREAM_MEDIA_TYPE = 'application/x-stream';
 
 type Done = (error: Error | null, payload?: Readable) => void;
@@ -163,7 +164,7 @@ function decodeBody(request: FastifyRequest, reply: FastifyReply, payload: Reada
   throw new UnsupportedMediaTypeError('The body must be uncompressed or compressed with gzip');
 }
 
-/** If the body has not arrived entirely, closes the connection only after its rest was discarded for a while. */
+/** Closes the connection if the body has still not arrived entirely `CLOSE_DELAY_MS` after the response. */
 function delayClose(
   { raw }: FastifyRequest,
   reply: FastifyReply,
@@ -178,7 +179,7 @@ function delayClose(
   done(null, payload);
 }
 
-/** Buffers a body up to its limit, and counts it towards the memory budget. */
+/** Buffers a body up to its limit. Counts it towards the memory budget unless it is small. */
 function collectBody(
   request: FastifyRequest,
   payload: Readable,

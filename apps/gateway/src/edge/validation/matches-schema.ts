@@ -1,8 +1,8 @@
 /**
  * Validates the content of a body by the JSON Schema that the documentation publishes. All code after the edge can rely
- * on its format, for every model alike. Supported keywords: `type`, `properties`, `required`, `items`, `minItems`,
- * `minLength`, `enum`, `const`, and `if` with `then` and `else`, which may contain `required` and another `if`. Content
- * that a schema does not mention is accepted.
+ * on the format of the content, for every model alike. Supported keywords: `type`, `properties`, `required`, `items`,
+ * `minItems`, `minLength`, `enum`, `const`, and `if` with `then` and `else`, which may contain `required` and another
+ * `if`. Content that a schema does not mention is accepted.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { JsonSchema } from '../../openapi/operation.ts';
@@ -28,7 +28,7 @@ const TYPES: Readonly<Record<string, { readonly description: string; matches(val
   null: { description: 'null', matches: (value) => value === null },
 };
 
-/** Compiles a schema once, because it is checked with every request. */
+/** Compiles a schema once, because every request is checked against it. */
 function compileCheck(schema: JsonSchema): Check {
   const { type, enum: values, const: constant, minLength = 0 } = schema;
   const types = getTypes(schema).map((typeName) => TYPES[typeName]?.matches ?? (() => false));

@@ -18,8 +18,8 @@ export class AudioServer {
   private readonly received = new WeakSet<IncomingMessage>();
 
   /**
-   * Rejects other paths on the audio port, and closes this port together with the main listener. The rejection applies
-   * to routes that are declared after this call.
+   * Rejects paths outside `AUDIO_PATH_PREFIX` on the audio port, for routes that are declared after this call. Closes
+   * the port together with the main listener.
    */
   restrictPaths(fastify: FastifyInstance): void {
     fastify.addHook('onRequest', ({ raw, url }, _, done) => {
@@ -30,7 +30,7 @@ export class AudioServer {
           : undefined,
       );
     });
-    // Closes with the main listener. Requests in progress continue until they end or are aborted.
+    // `close` only ends listening: requests in progress continue until they end or are aborted.
     fastify.addHook('preClose', (done) => {
       this.server?.close();
       done();

@@ -12,7 +12,7 @@ import { listAvailableAudioModels, toAudioModelJson, toVoicesJson } from './audi
 import { AudioStreamWriter } from './audio-stream-writer.ts';
 import { formatTranscript } from './transcript-wire.ts';
 
-/** Returns the paths of a route. The last path is the one that the separate audio port serves. */
+/** Returns the paths of a route. The audio port serves only the last one. */
 const toAudioPaths = (path: string) => [`v1/audio/${path}`, `audio/${path}`, `api/v1/audio/${path}`];
 
 @Controller()

@@ -9,7 +9,7 @@ export const transcribe: OperationOptions = {
   tag: 'Inference',
   summary: 'Transcribes speech',
   description:
-    'Supports MP3, MP4, MPEG, MPGA, M4A, WAV and WebM, detected from the content. The hold is for the duration of the frames or packets of the file; the duration that the provider bills is charged.',
+    'Supports MP3, MP4, MPEG, MPGA, M4A, WAV and WebM, detected from the content. The hold covers the duration of the frames or packets of the file; the duration that the provider bills is charged.',
   auth: 'key',
   paid: true,
   upload: { maxBytes: MAX_RECORDING_BYTES, files: ['file'] },
@@ -24,7 +24,7 @@ export const speak: OperationOptions = {
   tag: 'Inference',
   summary: 'Generates speech from a text',
   description:
-    'Audio is streamed while it is generated, in the requested format if the model supports it, else as MP3; `Content-Type` has the format. A voice that does not speak the requested language is rejected with 422.',
+    'Audio is streamed as it arrives from the provider. It has the requested format if the model supports that, else it is MP3; `Content-Type` has the format. A voice that does not speak the requested language is rejected with 422.',
   auth: 'key',
   paid: true,
   body: SpeechRequest,

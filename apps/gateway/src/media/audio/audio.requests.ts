@@ -42,7 +42,7 @@ export class TranscriptionRequest implements TranscriptionBody {
   temperature?: number | null;
 
   @Field({
-    description: 'Accepted, but without effect: `verbose_json` always has words and segments',
+    description: 'Without effect: `verbose_json` always has segments, and words if the provider sends them',
     oneOf: [STRING, { type: 'array', items: STRING }],
   })
   @IsOptional()
@@ -62,15 +62,15 @@ export class SpeechRequest implements SpeechBody {
 
   @Field({
     description:
-      'The id or the name of a voice. Models of other providers use their default voice for the names of OpenAI’s voices.',
+      'The id or the name of a voice. A model uses its default voice instead of an OpenAI voice that it lacks.',
     oneOf: [STRING, { type: 'object', properties: { id: STRING }, required: ['id'] }],
   })
   @IsOptional()
-  @Satisfies(isVoice, 'voice must be the id of a voice, as a string')
+  @Satisfies(isVoice, 'voice must be a string, or an object whose id is a string')
   voice?: string | { readonly id: string } | null;
 
   @Field(
-    text('An ISO 639-1 code such as `en`. Selects a voice that speaks the language; a requested voice must speak it.'),
+    text('A language code such as `en`. Selects a voice that speaks the language; a requested voice must speak it.'),
   )
   @IsOptional()
   @MaxLength(MAX_LANGUAGE, { message: 'language must be a code such as en' })
@@ -93,7 +93,7 @@ export class SpeechRequest implements SpeechBody {
 }
 
 export class VoicesQuery {
-  @Field(text('Lists only voices that speak this language, such as `en`'))
+  @Field(text('Lists only voices that speak this language; a code such as `en`'))
   @IsOptional()
   @MaxLength(MAX_LANGUAGE, { message: 'language must be a code such as en' })
   @IsString({ message: 'language must be a string' })

@@ -78,13 +78,13 @@ export const AudioModelList = nameSchema(
         unit: text('The unit of the prices', { enum: ['minute', '1k_characters'] }),
         base_price: usd('The price of a unit at the provider'),
         api_price: usd('The charged price of a unit'),
-        ui_price: usd('The charged price of a unit in the web application'),
+        ui_price: usd('The same as `api_price`'),
         variants: array(
           object({
             language: STRING,
             base_price: usd('The price of a unit at the provider'),
             api_price: usd('The charged price of a unit'),
-            ui_price: usd('The charged price of a unit in the web application'),
+            ui_price: usd('The same as `api_price`'),
           }),
         ),
         languages: array(STRING),

@@ -14,8 +14,8 @@ const LANGUAGES_WITHOUT_SPACES: ReadonlySet<string> = new Set(['ja', 'zh', 'th',
 const SENTENCE_END_PATTERN = /[.!?…。！？]["'”’)\]]*$/;
 
 /**
- * Returns the segments of the provider, sorted and without empty ones, if it sent any; else lines that are joined from
- * its words; else the text as one segment. A blank text becomes no segment.
+ * Returns the provider's segments if it sent any, else lines joined from its words, else the text as one segment.
+ * Segments are sorted, and empty ones are dropped.
  * @param seconds the length of the recording, at which the segment of a text without times ends
  */
 export function toSegments(

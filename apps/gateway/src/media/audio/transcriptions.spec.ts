@@ -114,7 +114,7 @@ describe('the charge for a transcription', () => {
   const perSecond = (4_536_500_000n * 1_000n) / 60_000n;
 
   test.each(AUDIO_FORMATS)(
-    'is held for the full duration of %s audio that claims a tenth of it, and the bill has its cost to 8 decimals',
+    'is held for the full duration of %s audio that claims a tenth; cost and bill are equal to 8 decimals',
     async (format) => {
       const before = await factCount();
       expect((await transcribe({ format, seconds: 40, claims: 0.1 })).status).toBe(200);
@@ -133,7 +133,7 @@ describe('the charge for a transcription', () => {
     },
   );
 
-  test('is for full seconds with a model that bills full seconds', async () => {
+  test('is for full seconds with a model that is billed by full seconds', async () => {
     const before = await factCount();
     await transcribe({ seconds: 19.5, claims: 0.1 }, { model: 'whisper-1' });
     const [charge] = listCharges(await since(before));
@@ -141,7 +141,7 @@ describe('the charge for a transcription', () => {
     expect((await world.bill.fetchTotal()).total_usd).toBe('0.002');
   });
 
-  test('is made for a request with an empty language', async () => {
+  test('can be calculated for a request with an empty language', async () => {
     expect((await transcribe({ seconds: 1 }, { language: '' })).status).toBe(200);
   });
 

@@ -20,10 +20,7 @@ afterAll(() => world.close());
 
 const NOTHING = '0.000000000000';
 
-/**
- * Sends one request of a new account. Returns the response, the types of the account's events after the hold, its
- * charges, its newest history record, and the amounts that were spent, recorded as cost and invoiced.
- */
+/** Sends one request of a new account, and returns the response and its outcome. */
 async function exchange(directive: string, more: object = {}) {
   const by = await world.createAccount(1.05);
   await world.bill.clear();
@@ -32,6 +29,7 @@ async function exchange(directive: string, more: object = {}) {
   return { answer, ...(await outcomeFor(by)) };
 }
 
+/** Returns what happened after the hold of an account: `owed` is the recorded cost, `invoiced` the bill. */
 async function outcomeFor(by: Awaited<ReturnType<TestWorld['createAccount']>>) {
   const facts = await world.listEvents(by);
   const held = facts.findIndex(({ type }) => type === 'FundsHeld');

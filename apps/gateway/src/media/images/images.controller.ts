@@ -119,7 +119,7 @@ function toImageJson(image: DeliveredImage) {
     : { b64_json: Buffer.from(image.bytes).toString('base64'), content_type };
 }
 
-/** Returns OpenAI's SSE event of a completed image for each image. Partial images are not requested from providers. */
+/** Returns an SSE event in OpenAI's format for each image. Partial images are not requested from providers. */
 function formatImageEvents(
   { model, images, charged }: GenerateImagesResult,
   eventPrefix: 'image_generation' | 'image_edit',

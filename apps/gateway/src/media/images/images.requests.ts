@@ -39,7 +39,7 @@ class ImageFields implements ImageBody {
   size?: string | null;
 
   @IsOptional()
-  @Field({ description: 'The same as `size`; takes precedence' })
+  @Field({ description: 'The same as `size`, over which it takes precedence' })
   @IsString({ message: 'aspect_ratio must be a string' })
   aspect_ratio?: string | null;
 

@@ -14,7 +14,7 @@ interface LinkContext {
 
 type VideoRequestData = VideoRequested['data'];
 
-/** Returns the response to a request for a video. It has only stored data, so a repeated request gets the same one. */
+/** Returns the response to a request for a video, from stored data only: a repeated request gets the same response. */
 export function toSubmittedVideoJson(id: string, request: VideoRequestData, links: MediaLinks) {
   const until = Date.parse(request.at) + MAX_LINK_LIFETIME_MS;
   return {

@@ -60,7 +60,7 @@ function listedPrice({ pricing }: Listed, chosen: MediaChoices): number {
   return Number((pricing.unit === 'clip' ? each : each * Number(chosen.duration)).toFixed(12));
 }
 
-test('holds and charges the listed price of a video, and records the cost that the provider bills', async () => {
+test('estimates and charges the listed price of a video, and records the cost that the provider bills', async () => {
   const { body: list } = await world.get('/v1/models?type=video');
   const asked = await Promise.all(
     orders.map(async ({ model, vendor, choices: { size, ...choices } }) => {

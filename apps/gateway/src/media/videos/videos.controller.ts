@@ -28,7 +28,7 @@ const VIDEO_NOT_FOUND = 'Video not found';
 const NO_CREDENTIAL =
   'Missing credential: send "Authorization: Bearer <API key>" or x-api-key, or use the status_url of the video';
 
-/** Checks whether the caller is the account of the video, or presents the proof of the payment for it. */
+/** Checks whether the caller acts for the account of the video, or presents the proof of payment for the video. */
 function isPayer(
   { accountId, hold }: VideoRequested['data'],
   caller?: Caller,

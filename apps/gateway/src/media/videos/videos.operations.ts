@@ -9,7 +9,7 @@ export const createVideo: OperationOptions = {
   tag: 'Inference',
   summary: 'Generates a video',
   description:
-    'The price is held, and the video is generated after the response. Poll it by its id or by `status_url`, every five seconds. A request with an unsupported value is rejected with a message that lists the supported values of the model.',
+    'The price is held, and the video is generated after the response. Poll the video every five seconds, by its id or by `status_url`. A request with an unsupported value is rejected with a message that lists the supported values of the model.',
   auth: 'key',
   paid: true,
   payPerRequest: true,
@@ -24,7 +24,7 @@ export const getVideo: OperationOptions = {
   tag: 'Media',
   summary: 'Returns the status of a video',
   description:
-    'Requires a credential of the account that requested the video, the proof of the payment for it, or the signed `status_url`. The status is 202 while the video is being generated, and 200 once it is completed or has failed.',
+    'Requires a credential of the account that requested the video, the proof of payment for the video, or the signed `status_url`. The HTTP status is 202 while the video is being generated, and 200 once it is completed or has failed.',
   auth: 'optional',
   acceptsProof: true,
   params: { id: ID },

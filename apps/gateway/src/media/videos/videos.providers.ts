@@ -95,7 +95,7 @@ export const videoProviders: readonly Provider[] = [
   },
 ];
 
-/** Returns a trigger that makes a video job due now, in the schedule that the process with the workflows reads. */
+/** Returns a trigger that makes a video job due at once, in the schedule that the sagas process reads. */
 function createVideoPollTrigger(pool: pg.Pool, clock: Clock): VideoPollTrigger {
   const schedule = new PostgresWorkflowSchedule(pool);
   return { wake: (jobId) => schedule.wake(videoWorkflow.name, [jobId], clock.now()) };

@@ -59,7 +59,7 @@ export class VideoRequest implements VideoBody {
   resolution?: string | null;
 
   @Field({
-    description: 'The image that models with `-i2v` animate: an http(s) URL, or a data URI in base64',
+    description: 'The image to animate, for models whose id ends with `-i2v`: an http(s) URL, or a data URI in base64',
   })
   @IsOptional()
   @IsString({ message: 'image_url must be a string' })

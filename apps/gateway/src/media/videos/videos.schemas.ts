@@ -26,7 +26,7 @@ export const VideoSchema = nameSchema(
       status: { enum: ['pending', 'completed', 'failed'] },
       created: CREATED,
       data: {
-        description: 'The file of a completed video, until it is deleted, at the earliest a day after the completion',
+        description: 'The file of a completed video; missing once deleted, at the earliest a day after completion',
         ...object({
           url: text('A signed URL that needs no credential and expires after at most 24 hours'),
           content_type: text('The media type, detected from the content', { examples: ['video/mp4'] }),

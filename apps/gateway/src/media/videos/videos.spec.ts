@@ -17,7 +17,7 @@ pictures.handler = (response) => void response.writeHead(200, { 'content-type': 
 let at: string;
 let world: TestWorld;
 let account: TestAccount;
-/** Videos that will fail. They are requested at the start, because they take longer. */
+/** Videos that will fail. They are requested at the start, because they take a while. */
 let bad: Record<'policy' | 'html' | 'expired' | 'error', Promise<TestResponse>>;
 beforeAll(async () => {
   world = await TestWorld.open(async () => {
@@ -59,7 +59,7 @@ async function ended(id: string, by = account): Promise<TestResponse> {
 
 const made = async (body: object, by = account) => ended((await ask(body, by)).body.id, by);
 
-/** Returns the types of the events about the hold of a video, after its creation and its transfer to the job. */
+/** Returns the types of the events that follow the transfer of a video's hold to the job. */
 async function endOf(id: string): Promise<readonly string[]> {
   const facts = await world.listEvents();
   const asked = facts.find(({ type, stream }) => type === 'VideoRequested' && stream === `video-${id}`);
@@ -113,7 +113,7 @@ describe('a video', () => {
     expect(await (await fetch(status_url)).json()).toMatchObject({ status: 'completed' });
   });
 
-  test('costs nothing if it fails, and has a message and a code', async () => {
+  test('costs nothing if it fails, and has an error message and an error code', async () => {
     const { status, body } = await bad.policy;
     expect(status).toBe(200);
     expect(body).toMatchObject({ status: 'failed', error_code: 'content_policy_violation' });
@@ -194,7 +194,7 @@ describe('a request for a video', () => {
     expect((await ask({}, { ...poor, apiKey: 'sk-wrong' })).status).toBe(401);
   });
 
-  test('returns the same video when it is repeated with the same Idempotency-Key', async () => {
+  test('gets its first response again when it is repeated with the same Idempotency-Key', async () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': `videos ${Date.now()}` };
     const body = { model: KLING, prompt: 'A lighthouse' };
     const first = await world.send('POST', '/v1/videos', { headers, body });

@@ -5,8 +5,8 @@ import { assertValidAt, parseCertificate } from '../certificate.ts';
 import type { Tcb } from './report.ts';
 
 /**
- * AMD's certificates for one product line, as base64 of DER: the root (`ARK`), and the intermediate certificate that
- * signs the keys of chips (`ASK`).
+ * AMD's certificates for one product line, as base64 of DER: the root (`ARK`), and the intermediate one (`ASK`), whose
+ * key signs the certificates of chips.
  */
 export interface AmdRoot {
   readonly product: string;
@@ -41,7 +41,7 @@ const PRODUCT_NAME_OID = `${AMD_EXTENSION_OID}.2`;
 const HARDWARE_ID_OID = `${AMD_EXTENSION_OID}.4`;
 const CLOUD_ID_OID = `${AMD_EXTENSION_OID}.5`; // only in certificates of a cloud provider's key (VLEK)
 const LEVEL_NUMBERS = { fmc: 9, bootloader: 1, tee: 2, snp: 3, microcode: 8 } as const;
-/** Levels that AMD has reserved. A chip that uses one has a component that reports do not contain. */
+/** Levels that AMD has reserved. A chip that uses one has a component whose level is not in reports. */
 const RESERVED_LEVEL_NUMBERS = [4, 5, 6, 7];
 
 const IA5_STRING = 0x16;
@@ -50,8 +50,8 @@ const OCTET_STRING = 0x04;
 /**
  * Verifies a chip's certificate up to a pinned root of AMD and returns the key of the chip.
  * @param der the certificate that the enclave presents (VCEK)
- * @throws AttestationError unless the root signed the issuer, the issuer signed the certificate, all three are valid at
- * `now`, and the certificate is for a chip of the issuer's product
+ * @throws AttestationError unless the root signed the issuer, and the issuer the certificate. All three must be valid
+ * at `now`. The certificate must be complete, and for a chip of the issuer's product.
  */
 export function parseChipKey(der: Buffer, roots: readonly AmdRoot[], now: Date): ChipKey {
   const certificate = parseCertificate(der, CHIP_CERTIFICATE_NAME);
@@ -110,7 +110,7 @@ function assertSignature(certificate: X509Certificate, issuer: X509Certificate, 
   }
 }
 
-/** Returns the product name, such as `Genoa`, without the stepping that Milan chips have, as in `Milan-B0`. */
+/** Returns the product name, such as `Milan`, without a stepping as in `Milan-B0`; undefined if it is missing. */
 function parseProductName(certificate: X509Certificate): string | undefined {
   const value = certificate.extension(PRODUCT_NAME_OID)?.value;
   if (value?.[0] !== IA5_STRING || value[1] !== value.length - 2) return undefined;

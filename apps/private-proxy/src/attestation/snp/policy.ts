@@ -20,8 +20,9 @@ const CXL = 1n << 21n;
 const ALIAS_CHECK_COMPLETE = 1n << 5n;
 
 /**
- * Requires that only the guest can see its memory and computation, as far as an authentic report shows.
- * @returns the firmware floor of its processor
+ * Requires that an authentic report rules out debugging, migration, CXL memory, a less privileged requester and
+ * untrusted firmware.
+ * @returns the firmware floor of the report's processor
  * @throws AttestationError
  */
 export function assertPolicy(report: SnpReport, floors: readonly FirmwareFloor[]): FirmwareFloor {
@@ -50,9 +51,10 @@ function selectFloor(processor: ProcessorId | undefined, floors: readonly Firmwa
 }
 
 /**
- * Requires floor ≤ reported ≤ committed ≤ current, and floor ≤ launch ≤ current; and of the firmware version, floor ≤
- * committed ≤ current. The chip signed with a key for the reported levels. Its firmware cannot be rolled back below the
- * committed levels. The current levels are running now, and may be newer than those at the launch of the guest.
+ * Requires levels with floor ≤ reported ≤ committed ≤ current, and floor ≤ launch ≤ current. For firmware versions,
+ * requires floor ≤ committed ≤ current. The chip signed with a key for the reported levels. Its firmware cannot be
+ * rolled back below the committed levels. The current levels are running now, and may be newer than those at the launch
+ * of the guest.
  */
 function assertFirmwareLevels(report: SnpReport, floor: FirmwareFloor): void {
   const { reportedTcb, committedTcb, currentTcb, launchTcb, committedFirmware, currentFirmware } = report;

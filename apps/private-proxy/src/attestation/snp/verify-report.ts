@@ -9,7 +9,7 @@ const TURIN_ID_BYTES = 8; // of the 64 bytes in a report; the rest are 0
 /**
  * Verifies that a genuine AMD processor signed the report. The caller must still check its content with `assertPolicy`.
  * @param chipCertificate the certificate of the chip's key, DER
- * @throws AttestationError if the report or the certificate is malformed or not genuine, or is of another chip
+ * @throws AttestationError if the report or the certificate is malformed or not genuine, or they are of different chips
  */
 export function verifyReport(
   report: Buffer,

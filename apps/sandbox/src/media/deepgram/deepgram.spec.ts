@@ -36,7 +36,7 @@ async function listen(file: Buffer, options: object = {}): Promise<Heard> {
 }
 
 describe("Deepgram's transcription through its own client", () => {
-  test('returns words with their times, billed by the length of the audio', async () => {
+  test('returns words with their times, and is billed by the length of the audio', async () => {
     const { metadata, results } = await listen(spoken, { smart_format: true, utterances: true });
     expect(metadata).toMatchObject({ duration: 3, channels: 1 });
     expect(results.channels[0]?.alternatives[0]).toMatchObject({
@@ -68,14 +68,14 @@ describe("Deepgram's transcription through its own client", () => {
     expect(await bill()).toEqual({ total_usd: '0.00069', lines: 3 }); // multi is more expensive
   });
 
-  test('transcribes each channel separately on request and bills each', async () => {
+  test('on request, transcribes and bills each channel separately', async () => {
     const stereo = createAudioFile('wav', { seconds: 3, channels: 2 });
     expect((await listen(stereo)).results.channels).toHaveLength(1);
     expect((await listen(stereo, { multichannel: true })).results.channels).toHaveLength(2);
     expect(await bill()).toEqual({ total_usd: '0.000645', lines: 2 });
   });
 
-  test.each([...AUDIO_FORMATS, 'ogg'] as const)('measures %s by its actual length, not its claim', async (format) => {
+  test.each([...AUDIO_FORMATS, 'ogg'] as const)('measures the true, not the claimed length: %s', async (format) => {
     const { metadata } = await listen(createAudioFile(format, { seconds: 20, claims: 0.1 }));
     expect(Math.abs(metadata.duration - 20)).toBeLessThan(0.03);
   });

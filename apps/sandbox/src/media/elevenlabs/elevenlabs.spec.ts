@@ -18,7 +18,7 @@ const say = (text: string, more: Partial<ElevenLabs.BodyTextToSpeechFull> = {}, 
   client.textToSpeech.convert(voice, { text, modelId: 'eleven_flash_v2_5', ...more });
 
 describe("ElevenLabs' speech through its own client", () => {
-  test('is streamed in chunks and costs half a credit per character with the cheaper model', async () => {
+  test('is streamed in chunks and costs half a credit per character with Flash v2.5', async () => {
     const text = 'Grüezi 👋 [[sandbox chunk_delay=5 chunks=3]]';
     const { data, rawResponse } = await client.textToSpeech
       .stream(VOICE, { text, modelId: 'eleven_flash_v2_5', languageCode: 'de' })
@@ -78,7 +78,7 @@ test.each([
   ['?output_format=mp3', { text: 'a' }, ['query', 'output_format']],
   ['/stream?output_format=wav_24000', { text: 'a' }, ['query', 'output_format']], // a WAV header contains the length
   ['', {}, ['body', 'text']],
-])('ElevenLabs reports an invalid field by its location: %s', async (rest, body, loc) => {
+])('ElevenLabs responds to an invalid field with its location: "%s" with %j, at %j', async (rest, body, loc) => {
   const url = `${sandbox.url}/elevenlabs/v1/text-to-speech/${VOICE}${rest}`;
   const answer = await fetch(url, { method: 'POST', headers: { 'xi-api-key': 'k' }, body: JSON.stringify(body) });
   expect([answer.status, await answer.json()]).toEqual([422, { detail: [expect.objectContaining({ loc })] }]);

@@ -64,7 +64,7 @@ async function submit(prompt: string): Promise<string> {
   return ((await answer.json()) as { request_id: string }).request_id;
 }
 
-test('a webhook reports the result of a request, signed', async () => {
+test('a signed webhook reports the result of a request', async () => {
   const id = await submit('A coin');
   const payload = expect.objectContaining({ images: [expect.objectContaining({ content_type: 'image/png' })] });
   expect(await hooks(1)).toEqual([expect.objectContaining({ isSigned: true, status: 'OK', request_id: id, payload })]);
@@ -77,7 +77,7 @@ test('a webhook reports a failed request', async () => {
   expect(await hooks(1)).toEqual([expect.objectContaining(told)]);
 });
 
-test('with the fault duplicate, a forged webhook and an empty one arrive before three with the result', async () => {
+test('with the fault duplicate, a forged webhook and one without payload precede three with the result', async () => {
   const id = await submit('[[sandbox fault=duplicate latency=10]]');
   const all = await hooks(5);
   expect(new Set(all.map((each) => each.request_id))).toEqual(new Set([id]));

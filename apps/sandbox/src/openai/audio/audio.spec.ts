@@ -96,7 +96,7 @@ describe("OpenAI's transcriptions", () => {
     expect(String(await as('vtt')).startsWith('WEBVTT\n\n00:00:00.000 --> 00:00:02.00')).toBe(true);
   });
 
-  test.each(AUDIO_FORMATS)('of %s are billed by the actual length, even if the header claims less', async (format) => {
+  test.each(AUDIO_FORMATS)('of %s are billed by the actual length, even if the file suggests less', async (format) => {
     await client.audio.transcriptions.create({ model: 'whisper-1', file: await file(format, 19.5, '', 0.1) });
     expect(await bill()).toEqual({ total_usd: '0.002', lines: 1 });
   });

@@ -46,7 +46,7 @@ describe("OpenAI's images", () => {
     expect(await bill()).toEqual({ total_usd: '0.101396', lines: 1 }); // 4 × 5 and 3,168 × 32 USD per million tokens
   });
 
-  test('are edited with a mask and several images, whose tokens are counted', async () => {
+  test('are edited with a mask and several images; the tokens of the images are counted', async () => {
     const file = () => toFile(createImage({ seed: 'a', width: 8, height: 8 }), 'a.png', { type: 'image/png' });
     const image = [await file(), await file()];
     const asked = { model, prompt: 'Two coins', quality: 'low' as const, mask: await file() };
@@ -57,7 +57,7 @@ describe("OpenAI's images", () => {
     expect(closely.usage?.input_tokens_details?.image_tokens).toBe(4_290);
   });
 
-  test('may have other sizes with newer models', async () => {
+  test('may have sizes with gpt-image-2 that gpt-image-1.5 rejects', async () => {
     const made = await client.images.generate({
       model: 'gpt-image-2',
       prompt: 'A coin',
@@ -65,7 +65,7 @@ describe("OpenAI's images", () => {
       quality: 'low',
     });
     expect(await openedFrom(made)).toMatchObject({ width: 2_048, height: 1_152 });
-    expect(made.usage?.output_tokens).toBe(612); // 272 for a square of 1024 pixels
+    expect(made.usage?.output_tokens).toBe(612); // 272 for 1024 × 1024 pixels
     for (const size of ['1000x1000', '4096x2160', '3200x1024', '0x0'] as const)
       await expect(client.images.generate({ model: 'gpt-image-2', prompt: 'a', size })).rejects.toMatchObject({
         param: 'size',
@@ -113,7 +113,7 @@ describe("OpenAI's images", () => {
     expect(await bill()).toMatchObject({ lines });
   });
 
-  test('may be another type of file', async () => {
+  test('may be files of another type than requested', async () => {
     const { data } = await client.images.generate({ model, prompt: '[[sandbox fault=svg]]' });
     expect(Buffer.from(data?.[0]?.b64_json ?? '', 'base64').toString()).toMatch(/^<svg/);
   });

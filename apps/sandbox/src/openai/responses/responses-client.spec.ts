@@ -117,7 +117,7 @@ describe("OpenAI's own client", () => {
     expect(parsed.output_parsed).toEqual({ a: 1 });
   });
 
-  test('reads a response that reached its limit', async () => {
+  test('reads a response that reached the output limit', async () => {
     for (const response of await both(prompt('[[sandbox tokens=40]]', { max_output_tokens: 16 }))) {
       expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
       expect(response.usage?.output_tokens).toBe(16);
@@ -142,7 +142,7 @@ describe("OpenAI's own client", () => {
     expect(numbers).toEqual([...numbers.keys()]);
   });
 
-  test('reads images and files', async () => {
+  test('sends images and files, which count as input tokens', async () => {
     const content = [
       { type: 'input_text' as const, text: 'Hi' },
       { type: 'input_image' as const, image_url: 'https://x.example/i.png', detail: 'auto' as const },

@@ -72,7 +72,7 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
 
   /**
    * Calls `startHeartbeat` if the result takes longer than `firstCommentMs`, because proxies close idle connections.
-   * This has no effect on a stream that has started.
+   * The call has no effect once the stream has started.
    */
   private async runWithFirstComment<A>(client: CompletionWriter, result: Promise<A>): Promise<A> {
     const timer = setTimeout(() => client.startHeartbeat?.(), this.settings.firstCommentMs);

@@ -6,11 +6,11 @@ import { LRUCache } from 'lru-cache';
 
 /** Minimum tokens of an initial hold. Most completions are shorter, so their hold need not be extended. */
 export const MIN_INITIAL_TOKENS = 512;
-/** Number of samples per model, and per model and payer. */
+/** Maximum number of samples per model, and per pair of a model and a payer. */
 const MAX_SAMPLES = 128;
 /** From this number of samples on, a payer's own statistics are used instead of those of all payers. */
 const MIN_PAYER_SAMPLES = 20;
-/** Percentage of completions that the initial hold covers. */
+/** Percentile of the output lengths that the initial hold covers. */
 const PERCENTILE = 75;
 /** After the first samples, the percentile is recalculated only once per this many samples, because sorting is slow. */
 const RECALCULATION_INTERVAL = 16;

@@ -32,13 +32,13 @@ import type { OutputLengthStats } from './output-length-stats.ts';
 export interface QuotedChat {
   readonly resolved: ResolvedModel;
   readonly priceList: PriceList;
-  /** The request without the web search tool. */
+  /** The request without the web search tool, and with the enforced routing in its `provider` object. */
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
   readonly reasoning: Reasoning | undefined;
   /**
-   * Whether the web is searched in any case. False if the model gets a search tool; the charge then shows whether it
-   * searched.
+   * Whether the web is searched in any case. False if the model gets a search tool; the charge then shows whether the
+   * web was searched.
    */
   readonly online: boolean;
   readonly quote: ChatQuote;
@@ -58,7 +58,7 @@ export interface ChatOrder extends QuotedChat {
   readonly lengths: OutputLengthStats;
   /** Returns the typical output speed of an endpoint; undefined if it is unknown. */
   getTokensPerSecond(endpoint: Endpoint): number | undefined;
-  /** The request for endpoints with the Responses API. Without it, no endpoint is called through that API. */
+  /** The original request, for endpoints with the Responses API. Without it, every endpoint gets `body`. */
   readonly responses?: NativeRequest | undefined;
 }
 

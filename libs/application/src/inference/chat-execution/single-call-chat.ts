@@ -35,11 +35,13 @@ import { StreamCollector } from './stream-collector.ts';
 import { UsageMeter } from './usage-meter.ts';
 
 export interface SingleCallOrder extends ChatOrder {
-  /** Results and reported states of a search before the call. */
+  /** Results of a search before the call. */
   readonly searchResults?: readonly SearchResult[];
+  /** The states of that search as they are reported to the client. */
   readonly searches?: readonly SearchStatus[];
-  /** The searches that the provider makes itself, and the fee for each search that it invoices. */
+  /** The searches that the provider may make itself. */
   readonly native?: NativeSearch;
+  /** The fee for each search that the provider invoices. */
   readonly searchFee?: Tariff;
 }
 
@@ -108,7 +110,7 @@ export class SingleCallChat implements ChatExecutor {
       createCompletionIdentity(this.order, this.purchase.hold)(served.endpoint),
     );
     const failure = await this.forwardStream(served, collector).catch(toUpstreamError);
-    // An interrupted completion fails the request, except after a disconnect: the client owes what was generated.
+    // An interrupted completion fails the request, except after a disconnect: the payer owes what was generated.
     if (failure && failure.code !== 'client_disconnected') throw this.purchase.markLastAttemptFailed(failure);
     this.purchase.endedBy = failure;
     return { ...source, body: collector.body, searches: collector.searches };
@@ -137,7 +139,7 @@ export class SingleCallChat implements ChatExecutor {
     this.recordOutputLength(failure);
     meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(response, response.countInvoicedSearches?.());
-    // A disconnected client owes what was generated for it. After any other failure, the payer owes nothing unless
+    // After a disconnect, the payer owes what was generated. After any other failure, the payer owes nothing unless
     // output was forwarded.
     const owes = response.usage() !== undefined || response.getDeliveredText() !== '' || Boolean(usage.reasoning);
     const owesAfterDisconnect = failure?.code === 'client_disconnected' && owes;
@@ -146,8 +148,8 @@ export class SingleCallChat implements ChatExecutor {
   }
 
   /**
-   * Called when the hold is used up: ends the completion as if it had reached its output limit. All that the hold
-   * covers has been sent and is billed.
+   * Called when the hold is used up: ends the completion as if it had reached its output limit. Bills the estimated
+   * input, and at most the output that the hold covers.
    */
   private async endAtHoldLimit(
     { response, endpoint }: EndpointResponse<CompletionStream>,
@@ -206,7 +208,7 @@ export class SingleCallChat implements ChatExecutor {
       order.lengths.recordLength(order.resolved.model.id, purchase.payerId, getQuantity('output', purchase.usage));
   }
 
-  /** Sends the states and sources of a search before the call. */
+  /** Sends the states and sources of a search that was made before the call. */
   private async sendSearches({ endpoint }: EndpointResponse<CompletionStream>, client: CompletionSink): Promise<void> {
     const { order, purchase } = this;
     const { searchResults = [], searches = [] } = order;
@@ -236,10 +238,7 @@ function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number
   return quote.requestedMaxTokens !== undefined || limit < maxOutput ? limit : undefined;
 }
 
-/**
- * Calls one endpoint, through its Responses API if the endpoint and the request allow it, else through its Chat
- * Completions API.
- */
+/** Calls one endpoint, with a Responses request if the endpoint and the request allow it, else with a chat request. */
 export type CallUpstream = (endpoint: Endpoint, params: UpstreamCallParams) => Promise<Completion | CompletionStream>;
 
 export interface UpstreamCallParams {
@@ -249,7 +248,7 @@ export interface UpstreamCallParams {
   readonly stream: boolean;
 }
 
-/** @param search the searches that the provider makes itself */
+/** @param search the searches that the provider may make itself */
 export function createUpstreamCall(
   order: ChatOrder,
   { hold, signal }: Purchase,

@@ -21,7 +21,7 @@ export class StreamCollector implements CompletionSink {
     this.native = protocol === 'responses' ? new NativeOutput(true) : undefined;
   }
 
-  /** @throws UpstreamError if an event cannot be parsed */
+  /** @throws UpstreamError if an event is not JSON or has an invalid choice */
   write(events: Uint8Array): undefined {
     const target = this.native ?? this.chat;
     for (const data of parseSseEvents(events)) target.accept(parseEventJson(data));

@@ -3,7 +3,7 @@ import type { TokenPricedModel } from '#catalogue';
 import { type ChatBody, getRequestedMaxTokens } from '../chat/chat-body.ts';
 import { countInputTokens, countMaxChatInputTokens } from '../chat/count-tokens.ts';
 
-/** Share of the available tokens that is used: other tokenizers count up to a quarter more tokens than the gateway. */
+/** Share of the available tokens that is used, as other tokenizers may count a quarter more tokens than the gateway. */
 const MAX_FILL_SHARE = 0.8;
 /** Maximum share of the context that is reserved for the output. */
 const MAX_OUTPUT_SHARE = 0.5;

@@ -18,15 +18,16 @@ import type { OutputLengthStats } from './output-length-stats.ts';
 /**
  * The hold is extended when it covers only this many further tokens. An earlier extension would often take money from
  * other requests for a completion that is about to end. If the hold is used up before its extension is stored, the
- * completion pauses for the rest of that append, which takes milliseconds.
+ * completion pauses until then, usually for milliseconds.
  */
 const EXTENSION_LEAD_TOKENS = 8;
 /** An extension requests money for at least this many tokens beyond the current usage, up to the maximum price. */
 const MIN_EXTENSION_TOKENS = 64;
 /** Hidden reasoning is assumed to be this many times as fast as the typical output of the endpoint. */
 const HIDDEN_SPEED_FACTOR = 2;
-/** How long a completion pauses for money that other requests hold, and how often it retries its extension. */
+/** Maximum time for which a completion pauses for money that other requests hold. */
 const MAX_EXTENSION_WAIT_MS = 5_000;
+/** Time between two attempts to extend the hold during such a pause. */
 const EXTENSION_RETRY_MS = 100;
 /** How often hidden usage is estimated until the first output arrives. */
 const HIDDEN_CHECK_INTERVAL_MS = 250;
@@ -44,15 +45,14 @@ export interface MeterParams {
 export class UsageMeter {
   /** Output tokens of all choices together that the hold pays for. */
   private heldTokens: number;
-  /**
-   * State of the last count: the tokens of the complete text, the final count of its first `countedCharacters`
-   * characters, and the stream's upper bound of tokens at that time.
-   */
+  /** Tokens of the complete text at the last count. */
   private countedTokens = 0;
+  /** Tokens of the first `countedCharacters` characters, which are not counted again. */
   private tokensBeforeGap = 0;
   private countedCharacters = 0;
+  /** The stream's upper bound of tokens at the last count. */
   private maxTokensAtCount = 0;
-  /** Estimated maximum of the tokens that the model has generated before the first output arrived. */
+  /** Estimated maximum of the tokens that the model generated before the first output arrived. */
   private hiddenTokens = 0;
   private readonly startedAtMs = performance.now();
   private pendingExtension: Promise<unknown> | undefined;
@@ -179,7 +179,7 @@ export class UsageMeter {
     return hold.amount >= order.maxPrice;
   }
 
-  /** Upper bound of the usage: text after the last count has at most one token per byte, and is not counted yet. */
+  /** Upper bound of the usage. The text since the last count is not counted yet and has at most one token per byte. */
   private get maxUsedTokens(): number {
     return (
       (this.countedTokens + this.completion.getMaxGeneratedTokens() - this.maxTokensAtCount) * this.ratio +

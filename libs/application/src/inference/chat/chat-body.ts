@@ -7,7 +7,7 @@ import { toProviderPreferences } from '../../routing/preferences.ts';
 
 type ReasoningFields = Readonly<Record<string, unknown>>;
 
-/** A chat request in OpenAI's format. Only the fields that the gateway reads are typed; other fields are not parsed. */
+/** A chat request in OpenAI's format. Any other field is parsed where it is used, or only forwarded. */
 export interface ChatBody {
   readonly model: string;
   readonly messages: readonly Readonly<Record<string, unknown>>[];
@@ -20,7 +20,7 @@ export interface ChatBody {
   readonly [field: string]: unknown;
 }
 
-/** Fields that are sent under one normalised name, because clients use several names for them. */
+/** Alternative names of the output limit and of reasoning options, which are sent under one name each. */
 const RENAMED_FIELDS: ReadonlySet<string> = new Set([
   'max_tokens',
   'max_completion_tokens',
@@ -66,8 +66,8 @@ export function toUpstreamBody(
 const ROUTING = 'provider';
 
 /**
- * Combines the caller's preferences with the highest price that the router may pay, which is our own price. Prices of a
- * router's providers differ by several times, and the caller may select a provider by name, speed or quantisation.
+ * Combines the caller's preferences with the highest price that the router may pay, which is our list price. Prices of
+ * a router's providers differ by several times, and the caller may select a provider by name, speed or quantisation.
  * https://openrouter.ai/docs/features/provider-routing
  */
 function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, provider: unknown): object {
@@ -79,7 +79,7 @@ function createRouting(endpoint: Pick<Endpoint, 'routes' | 'slug' | 'tariff'>, p
 
 const MAX_PRICES = new WeakMap<Tariff, object>();
 
-/** Returns the prices at which the model is sold, in USD per million tokens. Its cost must not exceed them. */
+/** Returns our list prices in USD per million tokens. The prices that the router pays must not exceed them. */
 function getMaxPrices(tariff: Tariff): object {
   const cached = MAX_PRICES.get(tariff);
   if (cached) return cached;

@@ -131,8 +131,8 @@ export function countAffordableOutputTokens(amount: PicoUsd, input: number, { pr
 }
 
 /**
- * Adds to a rejection for lack of money how many output tokens are affordable and how much running requests hold. Other
- * errors are returned unchanged.
+ * Adds to a rejection for lack of money the number of affordable output tokens, and the amount that is held for running
+ * requests. Other errors are returned unchanged.
  */
 export function explainInsufficientBalance(error: unknown, quote: ChatQuote): unknown {
   if (!(error instanceof Rejection) || error.details.affordable === undefined) return error;

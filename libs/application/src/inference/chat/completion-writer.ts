@@ -14,7 +14,7 @@ import type {
 import type { SearchStatus } from '../../providers/web-search.ts';
 import { formatSseEvent } from '../../wire/sse.ts';
 
-/** The endpoint that generates a completion, and its protocol. */
+/** The model and the endpoint that generate a completion, and the protocol in which the completion arrives. */
 export interface CompletionSource {
   /** The model id, even if the request used an alias. */
   readonly model: string;

@@ -1,6 +1,6 @@
 /**
- * Validates the content parts of messages. A part is accepted only if the model supports it and its tokens have an
- * upper bound. A provider would fetch, store or convert any other part and invoice usage that no quote covers.
+ * Validates the content parts of messages. A part is accepted only if the model supports it and a quote can cover its
+ * usage. A provider could fetch, store or convert other parts and invoice more.
  */
 
 import type { TokenPricedModel } from '#catalogue';
@@ -58,7 +58,7 @@ function assertFile(file: JsonObject, path: string): void {
     throw invalidContent(`${path}.file_data must be a data URL`, `${path}.file_data`);
 }
 
-/** A data URL must have an image type: a document in place of an image could have many times its tokens. */
+/** A data URL must have an image type: a document in place of an image could have many times the tokens. */
 function assertImage(url: unknown, path: string): void {
   if (typeof url === 'string' && (/^https?:\/\//i.test(url) || /^data:image\//i.test(url))) return;
   throw invalidContent(`${path}.url must be an HTTP(S) URL or a data URL of an image`, `${path}.url`);

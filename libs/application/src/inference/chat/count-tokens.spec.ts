@@ -143,7 +143,7 @@ describe('the upper bound of the input tokens', () => {
     expect(countMaxChatInputTokens({ ...request('hi'), ...fields })).toBeGreaterThanOrEqual(await countTokens(LONG));
   });
 
-  test('counts the digits of numbers and nested lists', async () => {
+  test('counts nested lists and the digits of numbers', async () => {
     const list = Array.from({ length: 1_000 }, (_, i) => [12_345_678_901_234 + i, []]);
     const tools = [{ type: 'function', function: { name: 'f', parameters: { enum: list } } }];
     const json = JSON.stringify(tools);

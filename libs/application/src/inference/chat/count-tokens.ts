@@ -11,21 +11,21 @@ import { countMaxTextTokens, splitForTokenizer, splitForTokenizerAsync } from '.
 import type { ChatBody } from './chat-body.ts';
 import { countMaxAudioTokens } from './max-audio-tokens.ts';
 
-/** Tokens that chat formats add per message and per request. */
+/** Maximum tokens that chat formats add per message and per request. */
 const TOKENS_PER_MESSAGE = 8;
 const TOKENS_PER_REQUEST = 16;
 /** Upper bound for an image at full detail. The catalogue has the bounds of models that count more. */
 const MAX_TOKENS_PER_IMAGE = 5_000;
 /** Typical count of an image at full detail. */
 const TYPICAL_TOKENS_PER_IMAGE = 2_000;
-/** Attached files and audio are counted by size: no provider counts more than one token per four base64 characters. */
+/** Attachments other than images are counted by size, unless their format can have more tokens. */
 const BASE64_CHARACTERS_PER_TOKEN = 4;
 /**
  * A PDF is read as text and as images of its pages, and a page may have only a few bytes. Providers accept at most 100
  * pages and state 3,000 tokens for a dense page.
  */
 const MAX_TOKENS_PER_PDF = 300_000;
-/** Types of attachments whose size indicates their tokens. */
+/** Types of attachments that are counted by size. */
 const ATTACHMENT_TYPES: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
 /** Length of the start of a file in which the signature of its format is expected. */
@@ -40,7 +40,7 @@ const MAX_DEPTH = 100;
  * Returns an upper bound of the input tokens of a request, from the number of characters and of the additional bytes of
  * characters outside ASCII. Specs compare the bound with a tokenizer.
  * @param model with `imageTokens` if it counts an image as more than 5,000 tokens
- * @returns infinity if a part has no bound, such as a file to be fetched: it may fill the context
+ * @returns infinity if a part has no bound, such as a video: it may fill the context
  * @throws InvalidRequestError (400) if the request is nested too deeply
  */
 export function countMaxChatInputTokens(
@@ -101,8 +101,8 @@ function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
 }
 
 /**
- * Only a PDF has a bound, and text or JSON that is declared as such and not disguised. Other files may be source code
- * with one token per character, or compressed spreadsheets.
+ * Only PDFs have a bound, and files that are declared as text or JSON and are not in another format. Other files may be
+ * source code with one token per character, or compressed spreadsheets.
  */
 function countMaxFileTokens(data: unknown): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
@@ -149,7 +149,7 @@ function countPart(part: string): number {
   return tokenizer.countTokens(part, { allowedSpecial: 'all' });
 }
 
-/** Counts the input tokens of a request with a tokenizer. An image counts 2,000, another attachment by its size. */
+/** Counts the input tokens of a request with a tokenizer. An image counts as 2,000, other attachments by their size. */
 export async function countInputTokens(body: ChatBody): Promise<number> {
   const { text, otherTokens } = collectInput(body);
   return otherTokens + (await countTokens(text));

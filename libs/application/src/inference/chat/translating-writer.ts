@@ -36,7 +36,7 @@ export interface SseOutput {
   finish(events: string): void;
 }
 
-/** Translates the events of a chat into those of the other protocol, while the completion is generated. */
+/** Translates the events of a chat into those of another protocol, while the completion is generated. */
 export interface EventTranslation {
   setSource(source: CompletionSource): void;
   /** Returns the events for a chunk of the completion. */
@@ -44,7 +44,7 @@ export interface EventTranslation {
   recordSearch(search: SearchStatus): readonly TypedEvent[];
 }
 
-/** Receives the events of a chat, and immediately sends the corresponding events of the other protocol. */
+/** Receives the events of a chat, and sends the events that its translation returns for them. */
 export abstract class TranslatingWriter<Output extends SseOutput, Draft extends EventTranslation>
   implements CompletionWriter
 {
@@ -91,7 +91,7 @@ export abstract class TranslatingWriter<Output extends SseOutput, Draft extends 
 
   abstract end(receipt: Receipt | undefined, failure?: unknown): Promise<void> | void;
 
-  /** Sends the first events of every response. */
+  /** Sends the events with which every response starts. */
   protected abstract announce(): void;
 
   protected abstract formatEvent(event: TypedEvent): string;

@@ -17,7 +17,8 @@ export interface TranslatedRequest<B> {
 }
 
 /**
- * Translates the data of each SSE event, which must be JSON, so not `[DONE]`. Omits comments and event types.
+ * Translates the data of each SSE event. `[DONE]` is not accepted, because it is not JSON. Omits comments and event
+ * types.
  * @throws UpstreamError if the data of an event is not JSON
  */
 export function translateEvents(events: Uint8Array, translate: TranslateChunk): Uint8Array {

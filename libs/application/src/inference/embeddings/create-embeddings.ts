@@ -28,7 +28,7 @@ import {
   parseEmbeddingInputs,
 } from './inputs.ts';
 
-/** A request in OpenAI's format. Only the fields that the gateway reads are typed. */
+/** A request in OpenAI's format. Any other field is parsed where it is used, or only forwarded. */
 export interface EmbeddingRequestBody {
   readonly model: string;
   readonly input: unknown;
@@ -162,7 +162,7 @@ function resolveEmbeddingModel(body: EmbeddingRequestBody, catalogue: Catalogue)
   return resolved as ResolvedModel;
 }
 
-/** Includes only supported fields, and the caller's encoding format, because the vectors are forwarded unchanged. */
+/** Includes only supported fields. The encoding format is always sent, because the vectors are forwarded unchanged. */
 function toUpstreamBody(body: EmbeddingRequestBody, { parameters }: Endpoint, model: string): Record<string, unknown> {
   const sent: Record<string, unknown> = { model, input: body.input, encoding_format: body.encoding_format ?? 'float' };
   for (const field of parameters) {

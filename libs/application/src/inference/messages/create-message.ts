@@ -17,7 +17,7 @@ export interface CreateMessageParams {
   readonly body: MessagesBody;
 }
 
-/** Creates a message. Returns its JSON; with an output the message is streamed to it and the result is undefined. */
+/** Creates a message and returns its JSON. With an output, streams the message instead and returns undefined. */
 export class CreateMessage extends Command<string | undefined> {
   constructor(
     readonly payer: Payer,

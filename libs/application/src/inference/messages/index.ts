@@ -1,6 +1,6 @@
 /**
  * `#application/messages`: translates between Anthropic's Messages API and chats, and collects streamed chats into
- * non-streaming completions. For processes without billing: importing it loads no framework, catalogue or ledger.
+ * non-streaming completions. For processes without billing: importing this loads no framework, catalogue or ledger.
  */
 
 export { ByteAccumulator } from '../../byte-accumulator.ts';

@@ -19,7 +19,7 @@ const base64 = (type: string, media_type: string) => ({ type, source: { type: 'b
 const image = base64('image', 'image/png');
 const shown = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
 
-describe('converting a message to a chat', () => {
+describe('converting a Messages request to a chat', () => {
   test.each<[string, Partial<MessagesBody>, object]>([
     ['the output limit', {}, { model: 'm', max_completion_tokens: 2_000, messages: [user] }],
     ['sampling parameters', { temperature: 0.5, top_p: 0.9, top_k: 4 }, { temperature: 0.5, top_p: 0.9, top_k: 4 }],
@@ -194,7 +194,7 @@ describe('converting a message to a chat', () => {
   });
 });
 
-describe('an invalid message', () => {
+describe('an invalid Messages request', () => {
   const assistant = (...content: unknown[]) => ({ messages: [{ role: 'assistant', content }] });
   const from = (...content: unknown[]) => ({ messages: [{ role: 'user', content }] });
 

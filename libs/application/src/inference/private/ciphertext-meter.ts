@@ -9,8 +9,9 @@ import { calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat
 import type { CiphertextUsageLimits, ClampedUsage } from './ciphertext-usage.ts';
 import type { PrivateOrder } from './private-order.ts';
 
-/** How long a chat pauses for money that other requests hold, and how often it retries its extension. */
+/** Maximum time for which a chat pauses for money that other requests hold. */
 const MAX_EXTENSION_WAIT_MS = 5_000;
+/** Time between two attempts to extend the hold during such a pause. */
 const EXTENSION_RETRY_MS = 100;
 
 export class CiphertextMeter {
@@ -45,8 +46,8 @@ export class CiphertextMeter {
    * Resolves when the hold covers a chunk of the response. For an order that is not metered, money for the longest
    * non-streaming response is already held.
    * @returns undefined if the chunk need not wait
-   * @throws UpstreamError `hold_used_up` if the hold cannot be extended, `answer_too_long` if it would exceed the
-   *   maximum price, or the reason of an abort during the wait
+   * @throws UpstreamError `hold_used_up` if the payer cannot pay for more, `answer_too_long` beyond the maximum price,
+   *   `hold_ended`, or the reason of an abort during the wait
    */
   meterChunk({ frameSizes, missingBytes }: EncryptedChunk, isStream: boolean): Promise<void> | undefined {
     this.usageLimits.recordReceived(frameSizes, isStream, missingBytes);

@@ -27,17 +27,17 @@ describe('the usage of an encrypted chat', () => {
     expect(used(50_000, []).maxUsage.input).toBe(10_000);
   });
 
-  test('has at most the maximum output tokens per event of a stream', () => {
+  test('has at most `eventTokens` output tokens for each event of a stream', () => {
     expect(used(0, [262, 262, 14]).maxUsage.output).toBe(3);
     expect(used(0, [262, 262, 14], true, { ...TERMS, eventTokens: 4 }).maxUsage.output).toBe(12);
   });
 
-  test('has at most as many output tokens as bytes of text or as events, if the maximum per event is unknown', () => {
+  test('without `eventTokens` has at most one output token per byte of text, or per event if that is more', () => {
     expect(used(0, [260, 260], true, OPEN).maxUsage.output).toBe(200);
     expect(used(0, [14, 14], true, OPEN).maxUsage.output).toBe(2);
   });
 
-  test('has at most the bytes of a non-streaming response minus the overhead of one event, not of each frame', () => {
+  test('has at most one output token per byte of a non-streaming response, minus the overhead of one event', () => {
     expect(used(0, [1_000, 1_000, 500], false).maxUsage.output).toBe(840 + 1_000 + 500);
   });
 

@@ -5,7 +5,7 @@
  */
 import { getQuantity, type Usage } from '#domain';
 
-/** Bytes and tokens that an enclave adds to the text of a request and its response, and the context of its model. */
+/** Properties of an enclave from which bounds of the usage are calculated. */
 export interface EnclaveOverhead {
   /** Minimum bytes of an event of a response that are not text. */
   readonly eventBytes: number;
@@ -22,8 +22,9 @@ const BYTES_PER_TOKEN = 3;
 /** A report with more bytes per token is implausible. Even log probabilities and ignored fields take fewer bytes. */
 const MAX_BYTES_PER_INPUT_TOKEN = 64;
 const MAX_BYTES_PER_OUTPUT_TOKEN = 4_096;
-/** Maximum number of events without tokens in a stream; of the other events, at least one in four has a token. */
+/** In a plausible stream, this many events need not have tokens. */
 const MAX_EMPTY_EVENTS = 8;
+/** Of the remaining events, at least one in this many has a token. */
 const MAX_EVENTS_PER_TOKEN = 4;
 
 /** The reported usage within its bounds, or an estimate. */
@@ -38,8 +39,9 @@ export interface ClampedUsage {
 export class CiphertextUsageLimits {
   private sentBytes = 0;
   private frameCount = 0;
-  /** Announced bytes of all frames, and the bytes of the last frame that have not arrived. */
+  /** Announced bytes of all frames. */
   private announcedBytes = 0;
+  /** Bytes of the last frame that have not arrived. */
   private missingBytes = 0;
   private isStream = false;
 
@@ -74,7 +76,7 @@ export class CiphertextUsageLimits {
     return Math.max(this.announcedBytes - this.missingBytes, 0);
   }
 
-  /** Maximum bytes of text in the response, at least one per frame. A token has at least one of them. */
+  /** Maximum bytes of text in the response, at least one per frame. The response has at most as many tokens. */
   private get maxTextBytes(): number {
     const { isStream, frameCount, receivedBytes, overhead } = this;
     const overheadBytes = overhead.eventBytes * (isStream ? frameCount : Math.min(frameCount, 1));

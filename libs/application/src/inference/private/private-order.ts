@@ -1,4 +1,4 @@
-/** Resolves the enclave of a private chat and quotes its price. */
+/** Resolves the enclave of a private chat, and quotes the chat. */
 import { type Catalogue, type Endpoint, isPrivate, type TokenPricedModel } from '#catalogue';
 import { money } from '#kernel';
 import type { Order } from '../../billing/order.ts';
@@ -10,13 +10,13 @@ import type { EnclaveOverhead } from './ciphertext-usage.ts';
 
 /** Assumed length of a metered request body without `content-length`, until more bytes arrive. */
 const INITIAL_INPUT_BYTES = 16 * 1024;
-/** Maximum text of a response; it determines the maximum price. */
+/** Maximum bytes of text in a response. The maximum price assumes one token per byte. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const TYPICAL_BYTES_PER_TOKEN = 4;
 
 export interface PrivateOrder {
   readonly endpoint: Endpoint;
-  /** The hold is extended during the response. Otherwise money for the longest response is held before the call. */
+  /** The hold is extended during the response. Otherwise money for the longest output is held before the call. */
   readonly isMetered: boolean;
   readonly overhead: EnclaveOverhead;
   readonly billingOrder: Order;

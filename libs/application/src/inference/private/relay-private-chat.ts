@@ -1,4 +1,4 @@
-/** Sells one private chat: quote → hold → relay → settle. The chat is encrypted: only its size limits its usage. */
+/** Sells one private chat: quote → hold → relay → settle. The chat is encrypted; only its size bounds its usage. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '#catalogue';
@@ -21,7 +21,7 @@ import { CiphertextUsageLimits } from './ciphertext-usage.ts';
 import { type PrivateOrder, quotePrivateChat } from './private-order.ts';
 
 /**
- * How long a response is still read after its client has disconnected. Then the enclave is stopped. Data in transit,
+ * How long a stream is still read after its client has disconnected. Then the enclave is stopped. Data in transit,
  * including the usage report, can arrive and be counted in this time.
  */
 const ABANDON_DELAY_MS = 500;
@@ -53,8 +53,7 @@ export interface CiphertextWriter extends StreamWriter {
 
 /**
  * Relays an encrypted chat to its enclave and the encrypted response to the client.
- * @throws EncryptedErrorResponse if the enclave rejects the chat; only the client can decrypt the error, and nothing is
- * charged
+ * @throws EncryptedErrorResponse if the enclave rejects the chat; nothing is charged
  */
 export class RelayPrivateChat extends Command<void> {
   constructor(
@@ -183,7 +182,7 @@ function isEventStream({ head }: EncryptedResponse): boolean {
   return head.mediaType === 'text/event-stream';
 }
 
-/** A client that disconnects owes what was generated for it, even if it received nothing. */
+/** After a disconnect, the payer owes what was generated, even if the client received nothing. */
 function hasDisconnected({ code }: UpstreamError): boolean {
   return code === 'client_disconnected';
 }

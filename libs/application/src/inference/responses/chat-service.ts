@@ -1,4 +1,4 @@
-/** Completes chats for the other protocols: Anthropic's Messages API and OpenAI's Responses API. */
+/** Completes chats for all protocols, such as Anthropic's Messages API and OpenAI's Responses API. */
 import type { QueryType } from '#domain';
 import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -19,7 +19,7 @@ export interface ChatParams {
   readonly isLimitRequired?: boolean;
   /** The connection of the client that waits for a non-streaming completion. */
   readonly connection: ClientConnection;
-  /** The request for endpoints with the Responses API. Without it, no endpoint is called through that API. */
+  /** The original request, for endpoints with the Responses API. Without it, every endpoint gets `body`. */
   readonly responses?: NativeRequest;
 }
 

@@ -21,8 +21,8 @@ const MAX_COPIED_CHARACTERS = 1024 * 1024;
 /** How long a paid response waits to be stored. After that it is returned as not stored. */
 const STORE_TIMEOUT_MS = 2_000;
 /**
- * Maximum lookups per request; further references count as not found. A lookup finds all items up to the referenced
- * one.
+ * Maximum lookups per request; further references count as not found. A lookup finds all items of the conversation up
+ * to the response with the referenced item.
  */
 const MAX_LOOKUPS = 32;
 /** Maximum length of an item id. The ids of all providers are shorter. */
@@ -183,8 +183,8 @@ export class ConversationService {
    * Replaces item references with the stored items. Clients send references if they do not retain items themselves. The
    * last reference is resolved first, because its conversation usually contains the other items too.
    * @param continued the conversation of `previous_response_id`, if any
-   * @throws InvalidRequestError 404 if an item does not exist, has expired or takes too many lookups; 400 if an item is
-   *   referenced twice, or the conversations are too large together
+   * @throws InvalidRequestError 404 if an item does not exist, has expired or exceeds the maximum lookups; 400 if an
+   *   item is referenced twice, or the conversations are too large together
    */
   async resolveReferences(
     reader: StoredResponseReader,
@@ -241,8 +241,8 @@ export class ConversationService {
 }
 
 /**
- * Serialises the new items of a conversation with references to the continued one. Serialises all items if the
- * conversation would have too many parts or characters.
+ * Serialises the new items of a conversation, and ranges of the continued items. Serialises all items if no
+ * conversation is continued, or if the parts would be too many or too long.
  * @returns undefined if the conversation, or what it copies from other conversations, is too long to be stored
  */
 function serializeConversation(

@@ -1,4 +1,4 @@
-/** Creates a response: loads the conversation that it continues, completes the chat, and stores the response. */
+/** Creates a response: loads the conversation that it continues, completes the chat, and may store the response. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
@@ -14,7 +14,7 @@ export interface CreateResponseParams {
   readonly requestId: string;
   /** The origin of the request, as displayed in the query history. */
   readonly source: string;
-  /** Reads the conversations of the account, which the request may continue. */
+  /** The account whose stored conversations the request may continue. */
   readonly reader: StoredResponseReader;
   readonly connection: ClientConnection;
   readonly body: ResponsesBody;

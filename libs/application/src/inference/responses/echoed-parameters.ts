@@ -1,6 +1,6 @@
 /**
- * Request parameters that a response repeats, with the values that were used. A parameter that the endpoint does not
- * support is null, omitted, or has its default.
+ * Request parameters that a response repeats, with the values that were used. A generation parameter that the endpoint
+ * does not support is null, omitted, or has its default.
  */
 
 import { type JsonObject } from '#kernel';

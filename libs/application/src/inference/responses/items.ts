@@ -8,12 +8,12 @@ import { decodeReasoning } from './reasoning.ts';
 import { type ToolName, type Toolset, toFunctionArguments } from './toolset.ts';
 
 /**
- * Items that clients send back and that chats do not support. The text after a search contains its outcome. Reasoning
- * is usable only by the provider that generated it; reasoning of chats is handled in `reasoning.ts`.
+ * Types of items that chats do not support. A search can be omitted, because the text after it contains its outcome.
+ * Only the provider that generated reasoning can use it. Reasoning of chats is an exception: see `reasoning.ts`.
  */
 export const OMITTED_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 const CALL_OUTPUT_TYPES: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output']);
-/** Items without content that change settings for the rest of the conversation. */
+/** Types of items that have no content and change settings for the rest of the conversation. */
 export const SETTING_ITEM_TYPES: ReadonlySet<unknown> = new Set(['additional_tools', 'configuration_update']);
 
 /** Converts the input to items. They are validated when they are converted to messages. */
@@ -24,7 +24,7 @@ export function toItems(input: string | readonly unknown[]): readonly unknown[] 
 /**
  * @param earlier items of the continued conversation
  * @param tools provides the names of called tools
- * @throws InvalidRequestError (400) naming the item
+ * @throws InvalidRequestError (400) naming the invalid field
  */
 export function toChatMessages(
   input: readonly unknown[],

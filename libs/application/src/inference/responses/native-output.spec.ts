@@ -33,8 +33,8 @@ describe('events of the Responses API', () => {
   });
 
   test.each<[string, JsonObject]>([
-    ['an item', added(MESSAGE, 4_294_967_294)],
-    ['a part', event('content_part.added', { content_index: 1e9, part: PART })],
+    ['too high for an item', added(MESSAGE, 4_294_967_294)],
+    ['too high for a part', event('content_part.added', { content_index: 1e9, part: PART })],
     ['a string', event('content_part.added', { content_index: 'length', part: PART })],
     ['a property of all objects', { ...added(MESSAGE), output_index: 'constructor' }],
   ])('are rejected if an index is invalid: %s', (_, odd) => {
@@ -83,7 +83,7 @@ describe('events of the Responses API', () => {
     expect([output.items, output.incompleteReason]).toEqual([[{ ...MESSAGE, id: 'x' }], 'content_filter']);
   });
 
-  test.each([false, true])('show encrypted reasoning only if requested (%p), but retain it in both cases', (shows) => {
+  test.each([false, true])('show encrypted reasoning only if requested (%p); it is retained in both cases', (shows) => {
     const { output, passed } = folded([added(REASONING), event('output_item.done', { item: REASONING })], shows);
     const { encrypted_content: _, ...hidden } = REASONING;
     const shown = shows ? REASONING : hidden;

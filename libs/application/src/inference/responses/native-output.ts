@@ -1,6 +1,6 @@
 /**
  * The output of a provider with the Responses API. Its items and their events are forwarded unchanged, apart from
- * sequence numbers, names of tools and hidden reasoning. The events are also folded, so that an interrupted response
+ * sequence numbers, names of tools and encrypted reasoning. The events are also folded, so that an interrupted response
  * contains its output so far.
  */
 
@@ -24,7 +24,7 @@ const CALL_TYPES: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_
 /** Types of items that only the provider that generated them can use. */
 const PROVIDER_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call']);
 
-/** Maximum number of items in a response, and of parts in an item. */
+/** Maximum number of streamed items in a response, and of parts in an item. */
 const MAX_LIST_LENGTH = 10_000;
 
 type MutableItem = Record<string, unknown>;

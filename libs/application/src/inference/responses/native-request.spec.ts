@@ -158,7 +158,7 @@ describe('the input of a request for the Responses API', () => {
     expect(inputOf('Hi', earlier)).toEqual([HI, REASONING, SAID, HI, SAID, HI]);
   });
 
-  test('contains only searches of the same provider, after the reasoning that led to them', () => {
+  test('contains searches only if its provider made them, after the reasoning that led to them', () => {
     const search = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } };
     const own = { made_by: 'openai' };
     expect(inputOf('Hi', [HI, { ...REASONING, ...own }, { ...search, ...own }, SAID])).toEqual([
@@ -171,7 +171,7 @@ describe('the input of a request for the Responses API', () => {
     expect(inputOf('Hi', [HI, REASONING, search, SAID])).toEqual([HI, SAID, HI]);
   });
 
-  test('may have additional tokens for reasoning, summaries and searches', () => {
+  test('may have more tokens than that of a chat: reasoning, summaries and searches', () => {
     expect(countMaxCarriedTokens(native({ input: [HI, SAID] }))).toBe(0);
     const bound = (item: object) => countMaxCarriedTokens(native({ input: [HI, item, SAID] }));
     const long = 'x'.repeat(4_000);
@@ -193,7 +193,7 @@ test.each<[object, number | undefined, boolean]>([
   [{ frequency_penalty: -1 }, undefined, false],
   [{ input: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, undefined, false],
 ])(
-  'an endpoint with both APIs is called through its Responses API unless the request requires a chat: %j, limit %p',
+  'an endpoint with both APIs is called through Responses unless the request requires the chat API: %j, limit %p',
   (more, limit, natively) => {
     expect(usesNativeResponses({ speaks: ['chat', 'responses'] } as never, native(more), limit)).toBe(natively);
     expect(usesNativeResponses({ speaks: ['responses'] } as never, native(more), limit)).toBe(true);

@@ -30,7 +30,7 @@ export interface ReasoningItem {
   readonly id: string;
   status: ItemStatus;
   readonly summary: { readonly type: 'summary_text'; text: string }[];
-  /** Only the provider that generated the reasoning can continue from it. */
+  /** The reasoning with its signatures, in the encoding of `encodeReasoning`. */
   encrypted_content?: string;
 }
 

@@ -30,7 +30,7 @@ const args = (index: number, text: string) => call(index, { function: { argument
 describe('reasoning that its provider requires in later requests', () => {
   const detail = (text: string, more: object = {}) => ({ type: 'reasoning.text', text, index: 0, ...more });
 
-  test('is joined from its chunks and retained, but hidden from the client', () => {
+  test('is joined from its chunks and retained, but the client gets no encrypted content', () => {
     const pieces = [
       { reasoning: 'So', reasoning_details: [detail('So', { signature: null })] },
       { reasoning: ' be it', reasoning_details: [detail(' be it')] },
@@ -114,7 +114,7 @@ describe('searches of a response', () => {
     ]);
   });
 
-  test('have all events even if they are reported only at their end', () => {
+  test('have all events even if only the end of the search is reported', () => {
     const output = new ResponseOutput('1');
     const types = output.recordSearch(note(0, 'completed')).map(({ type }) => type.replace('response.', ''));
     expect(types).toEqual([

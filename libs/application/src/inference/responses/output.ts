@@ -84,8 +84,8 @@ export class ResponseOutput {
   }
 
   /**
-   * Adds the state of a web search, which ends the open message or reasoning. A search that is reported only at its end
-   * also starts then.
+   * Adds the state of a web search. Its start ends the open message or reasoning. A search that is reported only at its
+   * end also starts then.
    */
   recordSearch({ at, query, state }: SearchStatus): readonly TypedEvent[] {
     const item = this.searches.get(at) ?? this.openSearch(at, query);

@@ -32,8 +32,8 @@ function toAssistantContent(content: unknown, param: string): JsonObject {
 const ENCRYPTED_PREFIX = 'gAAAA';
 
 /**
- * Converts plain text that is marked as encrypted to a text part. Agents mark content like this because their own
- * provider would have encrypted it; no provider here does. Encrypted content is returned unchanged, and rejected later.
+ * Converts plain text that is marked as encrypted to a text part. Agents set the mark because their own provider would
+ * encrypt the text; no provider here does. Encrypted content is returned unchanged, and rejected later.
  */
 export function toReadablePart(part: JsonObject): JsonObject {
   const { type, encrypted_content: text } = part;

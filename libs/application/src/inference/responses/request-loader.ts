@@ -16,7 +16,7 @@ export class ResponseRequestLoader {
   ) {}
 
   /**
-   * @param reader reads the conversations of the account, which the request may continue
+   * @param reader the account whose stored conversations the request may continue
    * @throws InvalidRequestError if the request is invalid, or the model, a conversation or an item does not exist
    */
   async load(reader: StoredResponseReader, body: ResponsesBody): Promise<LoadedResponseRequest> {

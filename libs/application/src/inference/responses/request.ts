@@ -34,7 +34,7 @@ const SHARED_FIELDS = [
   'provider',
   'plugins',
 ] as const;
-/** Fields that are rejected rather than ignored, because they change the output. */
+/** Fields that are rejected rather than ignored, because they change the response. */
 const UNSUPPORTED_FIELDS = ['background', 'conversation', 'prompt'] as const;
 const TEXT_FORMAT = { type: 'text' };
 /** Type of an item that changes settings for the rest of the conversation. */
@@ -125,7 +125,7 @@ function isChatOnly({ presence_penalty, frequency_penalty }: ResponsesBody, mess
   return Boolean(presence_penalty || frequency_penalty) || parts.some(({ type }) => type === 'input_audio');
 }
 
-/** A caller that requires providers without data retention does not expect the gateway to store its responses. */
+/** A caller that excludes providers by their data policy does not expect the gateway to store its responses. */
 function forbidsRetention({ provider }: ResponsesBody): boolean {
   return isJsonObject(provider) && (provider.zdr === true || provider.data_collection === 'deny');
 }

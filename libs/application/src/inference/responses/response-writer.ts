@@ -4,7 +4,7 @@ import type { CompletionSource } from '../chat/completion-writer.ts';
 import { type SseOutput, TranslatingWriter, type TypedEvent } from '../chat/translating-writer.ts';
 import type { ResponseBuilder, ResponseError, ResponseJson } from './response-builder.ts';
 
-/** The HTTP response that the events of a Responses API response are written to. */
+/** The HTTP response to which the events of a streamed response are written. */
 export interface ResponseEventOutput extends SseOutput {
   /** Converts an error to the `error` object of the failed response. */
   toResponseError(error: unknown): ResponseError;
@@ -36,7 +36,7 @@ export class ResponseWriter extends TranslatingWriter<ResponseEventOutput, Respo
       return this.finish(draft.build(receipt, output.toResponseError(failure)));
     }
     void this.send(draft.end());
-    // A response is not stored if its client has disconnected and cannot fetch it later, and so never gets all of it.
+    // After a disconnect, a response is stored only if the client sent `store: true` or can repeat the request.
     if (this.isListening) this.finish(await this.storeResponse(draft.build(receipt), this.provider));
   }
 

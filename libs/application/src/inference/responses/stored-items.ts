@@ -15,7 +15,10 @@ export interface ItemPage {
   readonly showsEncrypted: boolean;
 }
 
-/** Returns all items that a response was generated from: those of the conversation that it continues, and its input. */
+/**
+ * Returns the items of the conversation that a response continues, and its input. A compaction has replaced all items
+ * but the user messages.
+ */
 export function getFullInput({ items, response }: Conversation): readonly JsonObject[] {
   const { id, output } = JSON.parse(response) as { readonly id: string; readonly output: readonly unknown[] };
   return items
@@ -44,7 +47,7 @@ export function paginateItems(
 /** Types of items that have a status, in addition to messages. */
 const CALL_TYPE = /_call(_output)?$/;
 
-/** @param id part of the id of an item that has none */
+/** @param id part of the new id of an item without an id */
 export function toListedItem({ made_by, ...item }: JsonObject, id: string): JsonObject {
   const { type = 'message', role, content, status = 'completed' } = item;
   if (type !== 'message')

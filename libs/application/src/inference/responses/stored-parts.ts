@@ -1,6 +1,6 @@
 /**
- * The storage format of conversations. Each response stores its new items, and ranges of the items that it continues.
- * So the items of a growing conversation need not be stored again with each response.
+ * The storage format of conversations. Each response stores its new items, and refers to earlier items by ranges. So
+ * the items of a growing conversation need not be stored again with each response.
  */
 import { type JsonObject } from '#kernel';
 
@@ -8,7 +8,7 @@ import { type JsonObject } from '#kernel';
 export interface Conversation {
   /** All inputs and outputs, from any endpoint. For endpoints without the Responses API they become a chat. */
   readonly items: readonly JsonObject[];
-  /** The JSON text of the response as it was returned, because parsing its numbers could change them. */
+  /** The response as it was returned, as JSON text: parsing could change its numbers. */
   readonly response: string;
 }
 

@@ -50,7 +50,7 @@ const INPUT_ARGUMENT = 'input';
 const CHOICE_MODES: readonly unknown[] = ['auto', 'none', 'required'];
 
 export class Toolset {
-  /** The tools of the field `tools`, in its order and with all their fields, as the response repeats them. */
+  /** The tools of the field `tools` in its order, in the format in which the response repeats them. */
   readonly tools: readonly JsonObject[];
   readonly choice: ToolChoice;
   private readonly clientTools = new Map<string, ClientTool>();

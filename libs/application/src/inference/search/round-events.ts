@@ -42,7 +42,7 @@ export class RoundEvents {
   hasDelivered = false;
   private hasRole = false;
   private hasText = false;
-  /** Output of the current round. */
+  /** Text of the current round. */
   private content = '';
   private reasoningDetails: unknown[] = [];
   private calls = new Map<number, { id: string; arguments: string }>();

@@ -16,7 +16,7 @@ const call = (index: number, name: string, args: string, id = `call_${name}`) =>
 const more = (index: number, args: string) => ({ index, function: { arguments: args } });
 const role = { role: 'assistant', content: '' };
 
-/** Combines rounds, each a list of chunks, and returns what the client gets. */
+/** Combines rounds, each a list of chunks. The client gets the `deltas`; `said` has the output of each round. */
 function streamed(...rounds: readonly (readonly string[])[]) {
   const events = new RoundEvents(identity, 'web_search');
   const passed: Uint8Array[] = [];
@@ -63,7 +63,7 @@ describe('the combined stream of several rounds', () => {
     expect(said[0]?.content).toBe('Let me see');
   });
 
-  test('forwards the client’s tool calls with indexes that skip the search calls', () => {
+  test('forwards the client’s tool calls with consecutive indexes, as if there were no search calls', () => {
     const { deltas, said } = streamed([
       chunk({ ...role, tool_calls: [call(0, 'web_search', '{}'), call(1, 'book', '')] }),
       chunk({ tool_calls: [more(1, '{"a":')] }),

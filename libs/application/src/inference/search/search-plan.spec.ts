@@ -63,7 +63,7 @@ describe('planning a search', () => {
     ['lets the model decide for :online with a tool', 'plain', { tools: [tool] }, true, 'tool'],
     ['plans no search for a disabled plugin', 'plain', { plugins: [{ id: 'web', enabled: false }] }, true, undefined],
     ['plans no search for tool choice none', 'plain', { tools: [tool], tool_choice: 'none' }, false, undefined],
-    ['plans a search before the call without tool support', 'toolless', { tools: [tool] }, false, 'pre_search'],
+    ['searches before the call if the model supports no tools', 'toolless', { tools: [tool] }, false, 'pre_search'],
     ['plans a search before the call for several choices', 'plain', { tools: [tool], n: 2 }, false, 'pre_search'],
     [
       'plans no search for a blank text',
@@ -128,7 +128,7 @@ describe('a search with zero data retention', () => {
     ['by the gateway for a tool', 'plain', { tools: [tool] }],
     ['by the provider', 'native', asked],
     ['by the provider for engine native', 'native', { plugins: [{ id: 'web', engine: 'native' }] }],
-  ])('is rejected if it would be made %s, which retains the query', (_, id, more) => {
+  ])('is rejected if the query would be retained: a search %s', (_, id, more) => {
     expect(() => planned(id, more, false, true)).toThrow(expect.objectContaining({ status: 404, param: 'provider' }));
   });
 
@@ -245,8 +245,8 @@ describe('the quote of a search', () => {
     const quotes = [1, 2, 3].map((max_uses) => planned(id, { tools: [{ ...tool, max_uses }] }).quote?.maxPrice ?? 0n);
     const more = quotes.map((quote, i) => quote - (quotes[i - 1] ?? plain?.maxPrice ?? 0n));
     for (const [i, each] of more.entries()) expect(each).toBeGreaterThan(fees[i] as bigint);
-    // Each search costs more than the one before, because all earlier results are read again. Only a fee per request
-    // makes the first search more expensive than the second.
+    // Each search adds more tokens than the one before, because all earlier results are read again. So the first
+    // search costs more than the second only with a fee per request.
     const [first = 0n, second = 0n] = more;
     expect(first > second).toBe(id === 'plain');
   });

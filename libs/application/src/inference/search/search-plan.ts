@@ -67,8 +67,8 @@ export interface PlannedSearch {
 }
 
 /**
- * Plans the search of a request. A model that always searches does so itself, unless the request selects the engine
- * `exa`. For other models, without an engine in the request, the provider searches if the first endpoint supports this
+ * Plans the search of a request. With the engine `exa` the gateway searches. Otherwise a model that always searches
+ * does so itself. For other models, with the engine `auto`, the provider searches if the first endpoint supports this
  * for the request, else the gateway. The gateway gives the model a search tool if the request lets the model decide,
  * all endpoints support tools and `n` is 1. Otherwise the gateway searches before the call.
  * @returns an undefined `plan` if the catalogue has no fee for the search, or there is no text to search for

@@ -8,11 +8,9 @@ import { countMaxChatInputTokens } from '../chat/count-tokens.ts';
 import { countMaxPreSearchTokens, countMaxResultTokens } from './results.ts';
 import type { NativeSearchPlan, SearchPlan, ToolSearchPlan } from './search-plan.ts';
 
-/**
- * Output tokens that are reserved for the tool call, and for a response that uses the results, within the output limit.
- * If the hold does not pay for them, no search is made.
- */
+/** Output tokens of a search call. No search is made if the hold does not pay for the call and a response. */
 const CALL_TOKENS = 128;
+/** Output tokens of a response that uses the results of a search. */
 const RESPONSE_TOKENS = 256;
 /** Maximum tokens of the declaration of the search tool, whether the gateway or the provider adds it. */
 const TOOL_TOKENS = 512;

@@ -46,7 +46,7 @@ type SearchOptions = Readonly<Record<string, unknown>>;
 /**
  * Parses the search that a request contains. A plugin takes precedence over the option, and the option over the tool.
  * Without a plugin and a tool, `:online` counts as a plugin. A disabled plugin also disables `:online` and the option.
- * @returns undefined without a search; free models never search
+ * @returns undefined if no search is requested, or the model is free
  * @throws InvalidRequestError (400) naming the invalid field
  */
 export function parseSearchRequest(
@@ -94,7 +94,7 @@ export function isFreeModel({ endpoints }: TokenPricedModel): boolean {
 }
 
 /**
- * Rejects tools that the provider would run and bill: only the caller's own tools and web searches have prices.
+ * Rejects tools that the provider would run and bill, because no such tool except a web search has a price.
  * Connectors do not send such tools either, but here the request is rejected before money is held.
  * @throws InvalidRequestError (400) naming the tool
  */

@@ -82,7 +82,7 @@ export class SearchRounds {
   /**
    * Extends a partial hold if it does not pay for another search and a response. Called before the next round is
    * created. If the extension fails, that round has no search tool.
-   * @throws UpstreamError if the hold has expired
+   * @throws UpstreamError if the hold has ended
    */
   async reserveSearch(endpoint: Endpoint): Promise<void> {
     const { purchase } = this;
@@ -104,8 +104,8 @@ export class SearchRounds {
   }
 
   /**
-   * Makes the searches that the model called for, as many as the plan allows and the hold pays for, and adds the
-   * results to the next round.
+   * Makes the searches that the model requested, as many as the plan allows and the hold pays for, and adds the results
+   * to the next round.
    * @throws UpstreamError if the request was aborted
    */
   async search(
@@ -141,7 +141,7 @@ export class SearchRounds {
     return results ? formatResults(results) : SEARCH_FAILED;
   }
 
-  /** Makes and bills one search; undefined if it failed, which costs nothing. @throws UpstreamError after an abort */
+  /** Makes and bills one search; undefined if it failed and was not billed. @throws UpstreamError after an abort */
   private async fetchResults(query: string): Promise<readonly SearchResult[] | undefined> {
     const { plan } = this.request;
     const { signal } = this.purchase;

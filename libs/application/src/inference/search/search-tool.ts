@@ -20,7 +20,7 @@ export interface RoundOutput {
   /** Reasoning with its signatures, which some providers require together with the results of tools. */
   readonly reasoningDetails: readonly unknown[];
   readonly calls: readonly SearchCall[];
-  /** Whether the model also called tools of the client. The next round then needs the results of these calls. */
+  /** Whether the model also called tools of the client. Then no search is made: the client has to run its tools. */
   readonly hasClientCalls: boolean;
   readonly finishReason: string | undefined;
 }

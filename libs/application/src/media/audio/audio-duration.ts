@@ -12,6 +12,9 @@ export interface AudioRecording {
 }
 
 export abstract class AudioDurationCounter {
-  /** @returns undefined if a file is not MP3, MP4, M4A, MPEG, MPGA, WAV or WebM, or has no audio */
+  /**
+   * @returns undefined if a file cannot be measured: it is not MP3, MP4, M4A, MPEG, MPGA, WAV or WebM, or has no audio
+   * @throws UpstreamError if too many recordings are being measured
+   */
   abstract measure(path: string): Promise<AudioRecording | undefined>;
 }

@@ -22,9 +22,9 @@ export function resolveAudioModel(
 }
 
 /**
- * Returns the endpoints that may be called, in order.
- * @param provider the preferences of a request in OpenRouter's format; only those about data and providers apply
- * @throws InvalidRequestError 404 with the reasons if there is no endpoint
+ * Returns the endpoints that may be called, in the order of the model.
+ * @param provider preferences in OpenRouter's format; only `only`, `ignore`, `zdr` and `data_collection` apply
+ * @throws InvalidRequestError 400 if a preference is invalid; 404 with the reasons if there is no endpoint
  */
 export function selectAudioEndpoints(
   { id, endpoints, excludedEndpoints = {} }: MediaModel,
@@ -64,7 +64,7 @@ export function toPrimaryLanguage(language: string): string {
   return (language.split(/[-_]/)[0] as string).toLowerCase();
 }
 
-/** Parses the value of a form field, which is text. Invalid JSON is returned unchanged, and rejected like elsewhere. */
+/** Parses the text of a form field. Invalid JSON is returned unchanged, and rejected with the other preferences. */
 function parseIfJson(provider: unknown): unknown {
   if (typeof provider !== 'string') return provider;
   try {

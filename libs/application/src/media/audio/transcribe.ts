@@ -22,8 +22,9 @@ import {
 
 export const DEFAULT_TRANSCRIPTION_MODEL = 'nova-3';
 
-/** Providers round up to full seconds, and decoders add the end of one or two frames. */
+/** Providers round up to full seconds. */
 const ROUNDING_STEP_MS = 1_000;
+/** Decoders may add the end of one or two frames. */
 const MAX_DECODER_PADDING_MS = 100;
 /** A longer duration that a provider reports is implausible. */
 const MAX_REPORTED_MS = 30 * 24 * 3_600_000;

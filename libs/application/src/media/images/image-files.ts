@@ -1,4 +1,4 @@
-/** Images in requests, and generated images: fetched within limits, and identified by their content. */
+/** Images in requests, and generated images: fetched within limits. Their types are detected from the content. */
 import { openAsBlob } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
@@ -66,7 +66,7 @@ export class ImageFiles {
 
   /**
    * Prepares the images of a request: an `image_url`, or uploaded files.
-   * @throws InvalidRequestError 400 if they are not images
+   * @throws InvalidRequestError 400 if a file or data URI is not an image, or `image_url` is not a supported URL
    */
   async prepareInputs(imageInput: string | UploadedImages | undefined): Promise<LoadImageInputs> {
     if (typeof imageInput === 'object') return toImageInputs(imageInput);
@@ -78,8 +78,8 @@ export class ImageFiles {
   }
 
   /**
-   * Prepares an `image_url`. A URL is downloaded after money is held; a data URI is decoded, or rejected, at once.
-   * @throws InvalidRequestError 400
+   * Prepares an `image_url`. An http(s) URL is downloaded after money is held. A data URI is decoded at once.
+   * @throws InvalidRequestError 400 unless it is an http(s) URL, or the data URI of an image
    */
   async prepareSources(imageUrl: string | undefined): Promise<LoadImageSource> {
     if (imageUrl === undefined) return async () => ({});

@@ -33,7 +33,7 @@ const TAKES = { parameters: ['prompt', 'quality'], wire: {} };
 
 type Answer = Partial<GeneratedImages> | UpstreamError;
 
-/** Generates `count` images with a provider that returns these responses, one call after the other. */
+/** Generates `count` images with a provider that sends these responses or errors in the order of the calls. */
 async function made(count: number, prices: readonly Price[], answers: Answer[], perCall = 1) {
   const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'maker', prices };
   const endpoint = { ...TAKES, slug: 'maker', upstream: 'maker', model: 'm', imagesPerCall: perCall, tariff };
@@ -115,7 +115,7 @@ describe('images', () => {
     expect(none).toMatchObject({ delivered: 'upstream_error', cost: '100', price: '0' });
   });
 
-  test('cost the price of their tokens and are sold per image if the provider bills by tokens', async () => {
+  test('have the cost of their tokens and a price per image if the provider bills by tokens', async () => {
     const usage = { input: 5, imageOutput: 7 };
     expect(await made(2, BY_TOKENS, [{ usage }, { usage }])).toMatchObject({ cost: '150', price: '230' });
     const unread = await made(1, BY_TOKENS, [{ usage, files: [{ kind: 'bytes', bytes: BAD }] }]);

@@ -51,8 +51,8 @@ function isBilledByTokens({ prices }: Tariff): boolean {
 }
 
 /**
- * Estimates tokens that the provider did not report: as many as cost what the images are sold for. This is more likely
- * too many than too few.
+ * Estimates tokens that the provider did not report: their cost equals the price of the images. This is more likely too
+ * many than too few.
  */
 function estimateTokens(images: number, { prices }: Tariff, choices: MediaChoices): Usage {
   const costPerMillion = calculateCost({ imageOutput: SCALE }, prices, choices);

@@ -41,7 +41,7 @@ const FORWARDED_FIELDS = [
   'user',
 ] as const;
 
-/** @throws InvalidRequestError 400 that names the field and its allowed values */
+/** @throws InvalidRequestError 400 that names the field */
 export function parseImageRequest(body: ImageBody, model: MediaModel): ImageParams {
   const choices = parseChoices(body, model, CHOICE_FIELDS);
   return {

@@ -13,8 +13,8 @@ const hold: Hold = {
 const quote = { order: { priceList: { version: 'p' } }, deadlineMs: 1_000 };
 
 /**
- * Requests a video while appending its event fails with this error. Returns the holds whose release was started before
- * the response.
+ * Requests a video whose event cannot be appended because of this error. Returns the ids of the holds whose release
+ * started before the response.
  */
 async function releasedAfter(error: Error): Promise<readonly string[]> {
   const released: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Requests a video: quote → hold → store the request → append its event. The workflow continues from there, in any
- * process.
+ * Requests a video: quote → hold → store the request → append `VideoRequested`. The workflow continues from there, in
+ * any process.
  */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type VideoRequested, type VideoState } from '#domain';
@@ -17,9 +17,9 @@ import { type VideoBody, type VideoQuote, VideoQuoter } from './video-quoter.ts'
 import type { VideoRequestStore } from './video-request-store.ts';
 
 const HOUR_MS = 60 * 60_000;
-/** A request is stored for a day after the deadline of its video. */
+/** A request is stored for at least a day after the deadline of its video. */
 const REQUEST_RETENTION_MS = 24 * HOUR_MS;
-/** A video is available for a day, even if it was fetched hours after its deadline. */
+/** A video is available for at least a day, even if it was fetched three hours after its deadline. */
 const RESULT_RETENTION_MS = 27 * HOUR_MS;
 /** Time limit for downloading the input image. */
 const FETCH_TIMEOUT_MS = 60_000;
@@ -36,7 +36,7 @@ export function toVideoId(requestId: string, secrets: Secrets): string {
  * the provider may invoice what it generated before the check.
  */
 export abstract class RejectedVideoLimit {
-  /** @throws UpstreamError `rate_limited` if there were too many recently */
+  /** @throws UpstreamError `rate_limited` if too many were rejected in the last hour */
   abstract assertWithinLimit(accountId: string): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ import {
 } from '../parse-media-request.ts';
 import type { StoredVideoRequest } from './video-request-store.ts';
 
-/** A request in the format of the API with the aliases that clients use, as far as the gateway reads it. */
+/** A request in the format of the API, with the field aliases that clients use. */
 export interface VideoBody {
   readonly model: string;
   readonly prompt?: string | null;
@@ -39,7 +39,7 @@ export interface VideoQuote {
   readonly choices: MediaChoices;
   readonly prompt: string;
   readonly orders: StoredVideoRequest['orders'];
-  /** The input image, for models that generate a video from an image. */
+  /** URL of the input image, for models that generate a video from an image. */
   readonly imageUrl: string | undefined;
   readonly deadlineMs: number;
 }
@@ -51,9 +51,9 @@ const CHOICE_FIELDS: ChoiceFields = {
   quality: ['quality', 'resolution'],
   resolution: ['resolution', 'quality'],
 };
-/** Fields in addition to choices. A model receives those that it supports. */
+/** Fields in addition to choices. An endpoint receives those that it supports. */
 const FORWARDED_FIELDS = ['negative_prompt', 'seed'] as const;
-/** Fields of the request itself, which no model needs to support. */
+/** Fields that no endpoint needs to support. */
 const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
   ...['model', 'prompt', 'provider', 'aspect_ratio', 'resolution', 'image_url', 'n'],
 ]);

@@ -1,6 +1,6 @@
 /**
- * Stores the request of a video until its provider has it. It is sealed in the file store, because it is too large and
- * too private for events.
+ * Stores the requests of videos for their providers. Requests are sealed in the file store, because they are too large
+ * and too private for events.
  */
 import { createHash } from 'node:crypto';
 import type { VideoRequested } from '#domain';
@@ -20,7 +20,7 @@ type StoredRequestRef = VideoRequested['data']['request'];
 const SEALED = 'application/octet-stream';
 const LENGTH_BYTES = 4;
 
-/** The stored request was deleted, was changed, or was sealed with another master key. */
+/** The stored request was deleted, was changed, or its master key is missing here. */
 export class StoredRequestLostError extends Error {
   override readonly name = 'StoredRequestLostError';
 }
@@ -31,7 +31,7 @@ export class VideoRequestStore {
     private readonly secrets: Secrets,
   ) {}
 
-  /** @param until milliseconds since 1970; the request is deleted in the hour after */
+  /** @param until milliseconds since 1970; the request is deleted after the next full hour */
   async save({ image, ...texts }: StoredVideoRequest, until: number): Promise<StoredRequestRef> {
     const header = Buffer.from(JSON.stringify({ ...texts, mediaType: image?.mediaType }));
     const length = Buffer.alloc(LENGTH_BYTES);

@@ -1,6 +1,6 @@
 /**
- * Webhook URLs at which providers report that a video is ready. Each identifies one submission of one video, and is
- * known only to its provider.
+ * Webhook URLs at which providers report that a video is ready. Each identifies one submission of one video, and only
+ * the provider of the submission receives it.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { getSubmittedEndpoint, type SubmissionResult, type VideoRequested, type VideoState } from '#domain';
@@ -75,7 +75,8 @@ export class VideoWebhookReceiver {
 
   /**
    * @returns `unknown` for a URL that was not issued for the current submission; `unsigned` if the provider's signature
-   *   is missing or the webhook reports nothing
+   *   is missing or invalid, or the webhook reports nothing
+   * @throws UpstreamError if the provider is not available here
    */
   async receive(
     upstream: string,

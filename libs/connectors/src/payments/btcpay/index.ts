@@ -38,7 +38,7 @@ import {
   parseMatchingInvoiceId,
 } from './responses.ts';
 
-/** A list is requested with all order ids in its URL, and Kestrel limits the request line to 8 KiB. */
+/** A list is requested with all order ids in its URL. BTCPay's web server limits the request line to 8 KiB. */
 const MAX_BATCH_SIZE = 100;
 /** How long BTCPay waits for confirmations of a payment after the expiry of its invoice. */
 const MONITORING_MINUTES = 7 * 24 * 60;
@@ -138,7 +138,7 @@ export class BtcPayBackend implements PaymentBackend {
     return [...result, ...(missing.size > 0 ? await this.fetchUnlisted(missing, listedReferences, summaries) : [])];
   }
 
-  /** BTCPay reports payments only by webhooks. */
+  /** BTCPay announces payments only by webhooks. */
   subscribe(signal: AbortSignal): AsyncIterable<string> {
     return createEmptySubscription(signal);
   }

@@ -34,7 +34,7 @@ export function parseMatchingInvoiceId(
   throw new ImplausibleBtcPayResponseError('is an invoice with other terms than requested');
 }
 
-/** Returns the destination of a new invoice. @throws ImplausibleBtcPayResponseError unless it is as requested */
+/** Returns the destination of a new invoice. @throws ImplausibleBtcPayResponseError unless valid and as requested */
 export function parseDestination(
   response: unknown,
   kind: Destination['kind'],
@@ -64,7 +64,7 @@ export interface PolledInvoice {
 export interface BtcPayInvoiceSummary {
   /** Whether its status shows that it may have payments. */
   readonly hasActivity: boolean;
-  /** Returns its payments; undefined if the list does not report them completely, so the invoice must be fetched. */
+  /** Returns its payments; undefined if the list does not report them as expected, so the invoice must be fetched. */
   parsePayments(invoice: PolledInvoice): readonly BackendPayment[] | undefined;
 }
 

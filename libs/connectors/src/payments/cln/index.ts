@@ -21,8 +21,9 @@ import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 
 /** How long the node waits for a payment before it responds that there was none. */
 const WAIT_SECONDS = 60;
-/** Error codes. `invoice`: an invoice with this label exists. `waitanyinvoice`: no invoice was paid in time. */
+/** Error code of `invoice`: an invoice with this label exists. */
 const LABEL_EXISTS = 900;
+/** Error code of `waitanyinvoice`: no invoice was paid in time. */
 const NONE_PAID = 904;
 
 export interface ClnSettings {

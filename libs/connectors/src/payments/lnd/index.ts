@@ -45,7 +45,7 @@ interface LndInvoice {
 
 export class LndBackend implements PaymentBackend {
   readonly name = lnd.name;
-  /** LND's API returns one invoice at a time, by hash. */
+  /** LND's lookup by hash returns one invoice. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   private readonly headers: Readonly<Record<string, string>>;

@@ -166,7 +166,7 @@ describe('looking up a payment', () => {
 
   test.each([
     ['of another invoice', { r_hash: Buffer.from('00'.repeat(32), 'hex').toString('base64') }],
-    ['without an invoice', { r_hash: undefined }],
+    ['without a hash', { r_hash: undefined }],
     ['without an amount', { amt_paid_msat: undefined }],
     ['with an invalid amount', { amt_paid_msat: 'all' }],
     ['with a negative amount', { amt_paid_msat: '-1' }],

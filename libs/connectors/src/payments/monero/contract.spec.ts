@@ -5,7 +5,8 @@ import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
 import { WalletRpc } from './wallet-rpc.ts';
 
 /**
- * Without `reversed`: a lost payment has no amount and is reported only after ten blocks; `monero.spec.ts` tests that.
+ * The capability `reversed` is missing, because a lost payment is reported only after ten blocks and without an amount.
+ * `monero.spec.ts` tests such payments.
  */
 const monero: PaymentCase = {
   coin: getCoin(readPayments(), 'XMR'),

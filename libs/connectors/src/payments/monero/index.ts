@@ -1,11 +1,11 @@
 /**
  * A Monero wallet through `monero-wallet-rpc`. Each top-up has its own subaddress. The wallet needs no spend key. A
- * payment is the sum of all outputs of one transaction to one subaddress; its id is `txid/major/minor`.
+ * payment is the sum of all outputs of one transaction to one subaddress. The id of a payment is `txid/major/minor`.
  *
  * Unexpected behaviour, observed with Monero 0.18:
  * - A new address is lost, and issued again, if the wallet server dies before it has stored the address.
  * - A transaction that a reorganisation rolls back disappears without a trace.
- * - The time of a transaction becomes that of its block once it is in one.
+ * - As soon as a transaction is in a block, its time is that of the block.
  * - An empty list of subaddresses selects all of them.
  */
 import {
@@ -49,11 +49,11 @@ const SUFFIX_LENGTH = 12;
 interface ReceivingAddress {
   readonly reference: string;
   readonly minor: number;
-  /** When it was issued, in Unix seconds. Earlier payments belong to an earlier address with the same number. */
+  /** When the address was issued, in Unix seconds. Payments long before that belong to another top-up. */
   readonly createdAtSeconds: number;
-  /** Height of the chain at that time, as the wallet knew it. A wallet below this height does not know all payments. */
+  /** Height of the wallet when it issued the address. A wallet below this height may not know all payments. */
   readonly height: number;
-  /** The top-up, which is the label of the address. A restored wallet may give the number to another top-up. */
+  /** Id of the top-up: the label of the address. A restored wallet may issue the address for another top-up. */
   readonly topupId: string;
   /** The end of the address. Another wallet has another address with the same number. */
   readonly addressSuffix: string;
@@ -152,8 +152,8 @@ export class MoneroBackend implements PaymentBackend {
   }
 
   /**
-   * @throws UpstreamError if the wallet is more than `LOST_AFTER_BLOCKS` below the highest known height. While it
-   * rescans the chain, it has not found all payments yet, but they are not lost.
+   * @throws UpstreamError if the wallet is more than `LOST_AFTER_BLOCKS` below the highest known height. Payments that
+   * a wallet has not found yet while it rescans the chain are not lost.
    */
   private async assertUpToDate(addresses: readonly ReceivingAddress[]): Promise<void> {
     const height = await this.fetchHeight();

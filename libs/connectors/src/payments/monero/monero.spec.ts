@@ -68,12 +68,12 @@ describe('a Monero wallet', () => {
     ]);
   });
 
-  test('returns no payments for an empty list of references, which Monero would take for all', async () => {
+  test('returns no payments for an empty list of references, for which Monero would return all transfers', async () => {
     const { wallet } = await start();
     expect(await wallet.fetchPayments([])).toEqual([]);
   });
 
-  test('reports a payment that the payer has locked only once it can be spent', async () => {
+  test('does not report a payment that the payer has locked until it can be spent', async () => {
     const { wallet, pay, mine } = await start();
     const made = await request(wallet);
     await pay(made.destination.value, '1', { unlock_height: 150 });
@@ -150,7 +150,7 @@ describe('a Monero wallet with prepared responses', () => {
     return connect(await server.listen(), 'user:hush', () => NOW);
   }
 
-  test('issues an address only after the wallet has stored it', async () => {
+  test('must have stored an address before the address is issued', async () => {
     const made = { address: ADDRESS, address_index: 7 };
     const wallet = await start({ create_address: made, store: { error: { code: -7, message: 'no' } } });
     await expect(request(wallet)).rejects.toThrow('it was started with --restricted-rpc');
@@ -243,7 +243,7 @@ describe('a Monero wallet with prepared responses', () => {
   });
 
   test.each([
-    ['another wallet has the address', { address: ADDRESS.replace(/.$/, 'i'), address_index: 7, label: '' }],
+    ['another wallet has issued the address', { address: ADDRESS.replace(/.$/, 'i'), address_index: 7, label: '' }],
     ['another top-up has the address', { address: ADDRESS, address_index: 7, label: 'other' }],
   ])('reports no lost payment if %s', async (_, address) => {
     const wallet = await start({ get_transfers: {}, get_address: { addresses: [address] } });

@@ -14,8 +14,9 @@ export interface Transfer {
   readonly seconds: number;
   readonly receivedAt: string;
   /**
-   * Whether the payment is safe. A payer can lock an output until any block or time, even years from now: the wallet
-   * then cannot spend it. A transaction without a block may compete with another one that spends the same outputs.
+   * Whether the payment is safe. A payer can lock an output until any block or time, even years from now. The wallet
+   * cannot spend a locked output. A transaction without a block may compete with another one that spends the same
+   * outputs.
    */
   readonly isTrusted: boolean;
 }
@@ -23,7 +24,7 @@ export interface Transfer {
 /**
  * Returns the transfers of a response, each transaction to each subaddress once. A transfer that is in a block may
  * still be in the list of those without a block.
- * @throws UpstreamError if an entry is unreadable, or two entries for a transaction and subaddress differ in their
+ * @throws UpstreamError if the response is unreadable, or two entries for a transaction and subaddress differ in their
  * amount
  */
 export function parseTransfers(

@@ -64,7 +64,7 @@ export class WalletRpc {
   }
 
   /**
-   * Repeats the request once with the new nonce after a 401, because it may have been sent without a nonce, or with
+   * After a 401, sends the request once more with the nonce of that response. The first one may have had no nonce, or
    * that of another connection.
    */
   private async post(body: string): Promise<BackendResponse> {

@@ -2,8 +2,8 @@
  * The operator's own Lightning wallet through Nostr Wallet Connect, the simplest way to receive payments. An invoice is
  * paid once, so the payment hash is both the reference and the id of the payment.
  *
- * Amounts are millisatoshis. A transaction is settled by its `state`, or by its `settled_at` in wallets without a
- * state. An unknown invoice has the error NOT_FOUND.
+ * Amounts are millisatoshis. `state` reports whether a transaction is settled, or `settled_at` if the wallet sends
+ * no `state`. The wallet responds with NOT_FOUND for an unknown invoice.
  *
  * Source: NIP-47.
  */

@@ -3,8 +3,8 @@
  * hash is both the reference and the id of the payment.
  *
  * An invoice accepts its amount or more. `receivedSat` is the rest after phoenixd has bought liquidity with the
- * payment, and can be negative. `fees` is not used, because it also includes fees of that purchase which earlier
- * payments have paid.
+ * payment, and can be negative. `fees` is not used, because it includes what earlier payments have paid for that
+ * purchase.
  *
  * Sources: phoenixd's API documentation and source (`Api.kt`, `JsonSerializers.kt`), and lightning-kmp.
  */
@@ -27,9 +27,9 @@ const MSAT_PER_SAT = 1_000n;
 
 export interface PhoenixdSettings {
   readonly phoenixdUrl: string | undefined;
-  /** `http-password-limited-access` of its configuration is sufficient. */
+  /** `http-password-limited-access` of phoenixd's configuration is sufficient. */
   readonly phoenixdPassword: string | undefined;
-  /** `webhook-secret` of its configuration. Undefined: all webhooks are rejected, and payments are found by polling. */
+  /** `webhook-secret` of phoenixd's configuration. Undefined: all webhooks are rejected. */
   readonly phoenixdWebhookSecret: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export const phoenixd: BackendKind<PhoenixdSettings> = {
 
 export class PhoenixdBackend implements PaymentBackend {
   readonly name = phoenixd.name;
-  /** phoenixd's API returns one payment at a time, by hash. */
+  /** phoenixd's lookup by hash returns one payment. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
   private readonly authorization: string;
@@ -111,8 +111,8 @@ export class PhoenixdBackend implements PaymentBackend {
 }
 
 /**
- * Returns the payment of the customer, with bought liquidity as a fee. Of an overpayment, only the received part is
- * credited.
+ * Returns a payment of the requested amount, or of the received amount if that is higher. What is missing from the
+ * requested amount is the fee for liquidity.
  */
 function toPayment(reference: string, payment: Readonly<Record<string, unknown>>): BackendPayment {
   const { requestedSat, receivedSat, completedAt } = payment;

@@ -179,7 +179,7 @@ describe('a phoenixd node with prepared responses', () => {
     ['the requested amount', {}, PAYMENT],
     ['a larger amount', { receivedSat: 2000 }, { ...PAYMENT, units: 2_000_000n }],
     ['a negative amount after a purchase of liquidity', { receivedSat: -500, fees: 9_000_000 }, PAYMENT],
-    ['a smaller amount, with fees paid before', { receivedSat: 1400, fees: 9_000_000 }, PAYMENT],
+    ['a smaller amount, with fees of earlier payments', { receivedSat: 1400, fees: 9_000_000 }, PAYMENT],
   ])('reports payment and fees so that their difference is the received amount: %s', async (_, more, payment) => {
     const found = await (await start(paid(more))).fetchPayments([HASH]);
     expect(found).toMatchObject([payment]);
@@ -201,7 +201,7 @@ describe('a phoenixd node with prepared responses', () => {
 
   test.each([
     ['of another invoice', { paymentHash: '00'.repeat(32) }],
-    ['without an invoice', { paymentHash: undefined }],
+    ['without a hash', { paymentHash: undefined }],
     ['without an amount', { receivedSat: undefined }],
     ['with a fractional amount', { receivedSat: 1.5 }],
     ['without a requested amount', { requestedSat: undefined }],

@@ -30,7 +30,7 @@ paymentBackendContract('Stripe', CARD, async () => {
   };
 });
 
-/** The key of a Stripe test account. With it, only tests that need no payment run. */
+/** The key of a Stripe test account, for which only the tests without payments run. */
 const { STRIPE_TEST_KEY: stripeKey } = process.env;
 if (stripeKey) {
   const stripeUrl = 'https://api.stripe.com';

@@ -1,7 +1,7 @@
 /** Finds the subject of Stripe events. No other content of an event is trusted. */
 import type { Stripe } from 'stripe';
 
-/** The types of events after which something may have to be credited, reversed or restored. */
+/** The types of events after which a session, its payment or its fee may have changed. */
 export const EVENT_TYPES: readonly string[] = [
   'checkout.session.completed',
   'checkout.session.async_payment_succeeded',
@@ -20,7 +20,7 @@ export const EVENT_TYPES: readonly string[] = [
   'charge.dispute.funds_reinstated',
 ];
 
-/** The id of a session, or of the payment intent of one. Empty for other events. */
+/** The id of a session, or of its payment intent. Empty for other events. */
 export interface StripeEventSubject {
   readonly session?: string;
   readonly intent?: string;

@@ -29,7 +29,7 @@ import { StripeHttpClient } from './stripe-http-client.ts';
 const TIMEOUT_MS = 10_000;
 /**
  * Stripe accepts session lifetimes from 30 minutes to 24 hours; these limits have a margin of one minute. A session may
- * outlive its top-up and is still credited.
+ * outlive its top-up; its payment is still credited.
  */
 const MIN_SESSION_SECONDS = 31 * 60;
 const MAX_SESSION_SECONDS = 24 * 3600 - 60;
@@ -39,7 +39,8 @@ const EVENT_LOOKBACK_SECONDS = 3_600;
 const EVENT_PAGE_SIZE = 100;
 const MAX_EVENTS = 1_000;
 /**
- * How long a subscription waits for the first call, so that the slow loading of the library does not delay the start.
+ * Maximum time that a subscription waits for the first call. Otherwise it would load the library at once, and the
+ * process would start more slowly.
  */
 const IDLE_MS = 30_000;
 const EXPANDED_FIELDS = ['payment_intent.latest_charge.balance_transaction', 'payment_intent.latest_charge.refunds'];
@@ -145,7 +146,7 @@ export class StripeBackend implements PaymentBackend {
   }
 
   /**
-   * Fetches up to `MAX_EVENTS` refunds with their balance transactions. The session itself has only the first few
+   * Fetches up to `MAX_EVENTS` refunds with their balance transactions. The session itself has only a few of its
    * refunds.
    */
   private async fetchRefunds({ intent, hasRefunds }: PaidSession): Promise<readonly Stripe.Refund[]> {
@@ -168,7 +169,7 @@ export class StripeBackend implements PaymentBackend {
     return last === undefined ? events : events.toReversed(); // the library reverses backward pages
   }
 
-  /** Returns the ids of the sessions of events, each once. The session of a charge is found by its payment intent. */
+  /** Returns the ids of the sessions of events, each once. The session of a payment intent is looked up. */
   private async findSessions(reported: readonly StripeEventSubject[]): Promise<readonly string[]> {
     const sessions = new Set(reported.flatMap(({ session }) => (session === undefined ? [] : [session])));
     const intents = new Set(reported.flatMap(({ intent }) => (intent === undefined ? [] : [intent])));

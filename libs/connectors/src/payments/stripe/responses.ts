@@ -1,7 +1,7 @@
 /**
  * Parses Stripe's sessions: payments, fees, refunds and disputes. Amounts are in cents. A session that was paid with
- * other terms than requested (a discount, a tax, another currency) is rejected unless it was refunded completely:
- * someone has changed the session or the settings of the Stripe account, and the operator must check it.
+ * other terms than requested (a discount, a tax, another currency) is rejected unless it was refunded completely. The
+ * operator must check a rejected session: someone has changed it or the settings of the Stripe account.
  */
 import type { Stripe } from 'stripe';
 import type { BackendPayment } from '#application';

@@ -51,7 +51,7 @@ function toResponse({ status, headers, text }: BackendResponse): Response {
 
 /**
  * Returns only objects, because the library assigns fields to the result outside of any `try` block.
- * @throws SyntaxError for other values, which the library catches
+ * @throws SyntaxError, which the library catches, for other values
  */
 function parseObject(text: string): object {
   const read: unknown = JSON.parse(text);

@@ -282,7 +282,7 @@ describe('an implausible response of Stripe', () => {
   const told = (more: object) => answering(200, JSON.stringify({ ...truth, ...more }));
   const asked = asking({ topupId: 'mine' });
 
-  test('is accepted once its contradiction is removed', async () => {
+  test('would be accepted without its contradiction', async () => {
     expect((await (await told({})).createPayment(asked)).reference).toBe('cs_1');
     expect(await (await told({})).fetchPayments(['cs_1'])).toMatchObject([
       { id: 'cs_1', units: 2_500n, confirmations: 'final' },
@@ -304,7 +304,7 @@ describe('an implausible response of Stripe', () => {
 
   test.each([
     ['of another session', { id: 'cs_2' }],
-    ['without an amount', { payment_status: 'no_payment_required', payment_intent: null }],
+    ['that was not required', { payment_status: 'no_payment_required', payment_intent: null }],
     ['of a smaller amount', { payment_intent: { ...intent, amount_received: 2_499 } }],
     ['with a smaller capture', { payment_intent: { ...intent, latest_charge: { ...charge, amount_captured: 1 } } }],
     ['in another currency', { payment_intent: { ...intent, latest_charge: { ...charge, currency: 'eur' } } }],

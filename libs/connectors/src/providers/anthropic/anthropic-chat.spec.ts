@@ -73,7 +73,7 @@ const usage = (input: number, output: number, more: object = {}) => {
   return { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0, ...more };
 };
 
-describe('a response (non-streaming by default)', () => {
+describe('a response (non-streaming unless stated)', () => {
   test('is a chat completion with the identity of the call', async () => {
     const { body, usage: used, getDeliveredText: deliveredText } = await whole('[[sandbox text=Yes]]');
     expect(body).toEqual({

@@ -9,7 +9,7 @@ export type AnthropicContentBlock =
   | { readonly type: 'server_tool_use'; readonly id: string; readonly name: string; readonly input: unknown }
   | SearchResultBlock;
 
-/** The result of a search: `content` is a list of pages, or an error, which is not invoiced. */
+/** The result of a search: `content` is a list of pages, or an error. Failed searches are not invoiced. */
 export interface SearchResultBlock {
   readonly type: 'web_search_tool_result';
   readonly tool_use_id: string;

@@ -27,8 +27,8 @@ export function unsupportedError(message: string): UpstreamError {
 }
 
 /**
- * Returns Anthropic's `cache_control` for one that OpenRouter's clients set. The lifetime is always the short one,
- * because a long one costs more than the gateway charges for a cache write.
+ * Returns the field `cache_control` if the client has set it, as in OpenRouter's API; else no field. The lifetime is
+ * always the short one, because a long one costs more than the gateway charges for a cache write.
  */
 export function toCacheControl(mark: unknown): JsonObject {
   return typeof mark === 'object' && mark !== null ? { cache_control: { type: 'ephemeral' } } : {};

@@ -234,7 +234,7 @@ describe('thinking', () => {
   test.each<[string, JsonObject, unknown]>([
     ['is off by default', limit, undefined],
     [
-      'has a budget that is the share of the limit for the effort',
+      'has a share of the limit as its budget, depending on the effort',
       { ...limit, reasoning: { effort: 'medium' } },
       enabled(5_000),
     ],

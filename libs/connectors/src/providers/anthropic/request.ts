@@ -45,7 +45,8 @@ export function toMessagesRequest(
 }
 
 /**
- * Anthropic's maximum temperature is 1. Newer models reject temperature and top_p together, so top_p is left out then.
+ * Anthropic's maximum temperature is 1. Some models reject temperature and top_p together, so top_p is left out
+ * if both are set.
  * With thinking, and to models with adaptive thinking, no sampling parameter is sent.
  */
 function toSampling({ temperature, top_p, top_k }: ChatRequestBody, isSamplingFixed: boolean): JsonObject {

@@ -68,7 +68,7 @@ function streamed(reported: object | undefined): string {
   );
 }
 
-/** Returns deltas, finish reasons and searches in the order in which they are forwarded. */
+/** `translated` has the deltas, finish reasons and searches in the order in which they are forwarded. */
 function translate(body: string, size: number) {
   const events = new AnthropicSearchTranslator(identity);
   const translated: unknown[] = [];

@@ -66,7 +66,7 @@ describe('Anthropic’s usage is converted to disjoint units', () => {
   });
 });
 
-describe('the usage of a stream', () => {
+describe('the usage of a stream is merged from its start and its end:', () => {
   const start = { input_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 5, output_tokens: 1 };
 
   test.each<[string, unknown, unknown, TokenCounts]>([

@@ -156,7 +156,7 @@ describe('a response', () => {
     ],
     ['a closed connection', (response) => void response.destroy(), {}],
     ['a closed connection after a GET', (response) => void response.destroy(), get],
-  ])('fails as a request that may be invoiced: %s', async (_, answer, more) => {
+  ])('counts as a failure that may be invoiced: %s', async (_, answer, more) => {
     expect(await failing(answer, more)).toMatchObject({ deliveredText: '' });
   });
 });

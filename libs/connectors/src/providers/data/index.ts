@@ -7,7 +7,7 @@ import type { CredentialRedactor } from '../../http/redaction.ts';
 import type { CredentialLocation, ProviderClient, ProviderConfig } from '../provider.ts';
 import { toDataError } from './error-message.ts';
 
-/** Responses are parsed and may be stored. A hundred pages of text are smaller than this. */
+/** Limit of JSON responses, which are parsed and may be stored. A hundred pages of text are smaller. */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 /** Media types that a browser does not display as a page of the gateway's origin. */
 const FILE_MEDIA_TYPES = /^(image\/(?!svg)[\w.+-]+|video\/[\w.+-]+|application\/octet-stream)\s*(;|$)/i;

@@ -10,9 +10,7 @@ import {
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { getRequestId, toDeepgramError } from './errors.ts';
 
-/**
- * Every option that affects the price is sent, so that no default of Deepgram or of the account can change the price.
- */
+/** Every option that affects the price is sent, so that no default at Deepgram can change the price. */
 const PRICED_OPTIONS = { multichannel: 'false', diarize: 'false', mip_opt_out: 'false' };
 
 export async function transcribe(

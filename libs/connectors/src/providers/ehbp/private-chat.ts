@@ -1,6 +1,6 @@
 /**
- * Sends an encrypted chat. Text that an enclave sends outside of an encrypted body may repeat the user's prompt. It is
- * forwarded only if it has one of a few fixed formats.
+ * Sends an encrypted chat. Text that an enclave sends outside an encrypted body may repeat the user's prompt. Such
+ * text is forwarded only in one of a few fixed formats.
  */
 import {
   type EncryptedChunk,
@@ -79,7 +79,7 @@ export async function sendPrivateChat(
   };
 }
 
-/** @throws UpstreamError, also if the body ends within a frame; EhbpError if a frame is too long */
+/** @throws UpstreamError, also if the body ends within a frame; EhbpError for an invalid frame length */
 async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncIterable<EncryptedChunk> {
   const sizes = new FrameSizeReader();
   for await (const bytes of chunks) {
@@ -91,8 +91,8 @@ async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncItera
 }
 
 /**
- * Marks a failure without a response as delivered if the complete request may have been sent. Otherwise the enclave
- * cannot have started to process and bill the request.
+ * Sets `deliveredText` of a failure without a response only if the complete request may have been sent. An enclave
+ * cannot process and bill an incomplete request.
  */
 function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamError {
   if (failure.status !== undefined || failure.isUnsent) return failure;
@@ -102,7 +102,7 @@ function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamErr
 function mapErrorResponse(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {
   const nonce = getHeader(headers, RESPONSE_NONCE_HEADER);
   const isError = status >= 400 && status <= 599;
-  // The enclave's 404 does not concern models of the catalogue, and its 401 does not concern the client's key.
+  // The enclave's 404 does not concern a model of the catalogue.
   const failure =
     status === 404
       ? new UpstreamError('upstream_error', MESSAGE_REQUEST_REJECTED, { status })

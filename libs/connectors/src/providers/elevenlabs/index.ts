@@ -8,7 +8,7 @@ import { getRequestId, toElevenLabsError } from './errors.ts';
 
 /** The header of a WAV file contains the length of the audio, so this format is not streamed. */
 const WAV = 'wav_24000';
-/** By OpenAI's name of the format; others are generated as MP3. */
+/** By OpenAI's name of the format. Any other format is generated as MP3. */
 const FORMATS: Readonly<Record<string, string>> = {
   mp3: 'mp3_44100_128',
   opus: 'opus_48000_128',

@@ -59,7 +59,7 @@ async function fails(searching: Promise<unknown>, code: string, message: RegExp)
 
 describe('a search that fails', () => {
   test.each<[string, RequestListener, string, RegExp]>([
-    ['a rejection as a gateway error', sends(400, { error: 'query' }), 'upstream_error', /web search rejected/],
+    ['a rejection as a provider error', sends(400, { error: 'query' }), 'upstream_error', /web search rejected/],
     ['too many requests', sends(429, {}), 'rate_limited', /limiting/],
     ['a server error', sends(500, {}), 'upstream_error', /status 500/],
     ['overload', sends(503, {}), 'upstream_unavailable', /unavailable/],

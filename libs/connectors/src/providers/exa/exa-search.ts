@@ -70,7 +70,7 @@ function parseResponse(text: string): ExaResponse {
     response = JSON.parse(text);
   } catch {} // reported below, like any other unexpected response
   if (Array.isArray(response?.results)) return response as ExaResponse;
-  throw new UpstreamError('upstream_error', 'The web search returned no results', {
+  throw new UpstreamError('upstream_error', 'The web search sent an invalid response', {
     vendorId: parseProviderRequestId({ id: response?.requestId }),
   });
 }

@@ -59,7 +59,7 @@ test.each([
   expect(await fateOf(`fault=${fault}`)).toMatchObject({ state: 'failed', code, invoiced });
 });
 
-test('a rejected submission has a status or was not sent; a lost response has neither', async () => {
+test('a rejected submission has a status, an unsent one `isUnsent`, and a lost response has neither', async () => {
   await expect(videos.submit(order('fault=429'))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
   await expect(videos.submit(order('fault=lost'))).rejects.toMatchObject({ status: undefined, isUnsent: false });
   const nobody = at('http://127.0.0.1:9/fal');
@@ -104,7 +104,7 @@ async function hookOf(directive: string) {
   return { hook, ...submitted };
 }
 
-test('a webhook that fal has signed returns its video; a forged, changed or mistimed webhook does not', async () => {
+test('a webhook that fal has signed names its video; a forged, changed or mistimed webhook is rejected', async () => {
   const { hook, vendorId, reference } = await hookOf('latency=1');
   const told = await videos.parseWebhook?.(hook, MODEL);
   expect(told?.vendorId).toBe(vendorId);

@@ -61,7 +61,7 @@ export class FalVideos implements VideoProvider {
     }
   }
 
-  /** The queue's URLs contain only the application, which is the first two segments of the model's name. */
+  /** Of the model's name, the queue's URLs contain only the first two segments: the application. */
   async parseWebhook(webhook: ProviderWebhook, model: string): Promise<SubmittedVideo | undefined> {
     if (!(await this.webhooks.verifySignature(webhook))) return undefined;
     const requestId = parseRequestId(webhook.body);

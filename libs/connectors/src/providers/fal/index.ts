@@ -6,7 +6,7 @@ import { FalQueue } from './queue.ts';
 import { FalWebhookVerifier } from './webhooks.ts';
 
 const KEYS_PATH = '/.well-known/jwks.json';
-/** fal's public keys for webhook signatures. A queue with another base URL has its keys below that URL. */
+/** fal's keys for webhook signatures. With a base URL other than the catalogue's, the keys are below that URL. */
 const FAL_KEYS_URL = `https://rest.fal.ai${KEYS_PATH}`;
 
 /** fal. The base URL is that of its queue. */

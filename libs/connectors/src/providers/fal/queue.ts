@@ -18,7 +18,7 @@ const POLL_BACKOFF_FACTOR = 1.5;
 const JITTER = 0.25;
 const CANCEL_TIMEOUT_MS = 10_000;
 
-/** A submitted request, with the URLs of the queue that fal returned for it. */
+/** A submitted request, and the URLs that fal returned for it. */
 export interface QueuedRequest {
   readonly requestId: string;
   readonly statusUrl: string;

@@ -90,8 +90,8 @@ interface GeminiUsage {
 }
 
 /**
- * Reasoning tokens are not included in the candidates' count, and are billed as text output. Gemini omits a candidates'
- * count of zero.
+ * `candidatesTokenCount` does not include reasoning tokens, which are billed as text output. Gemini omits the count if
+ * it is zero.
  */
 function parseUsage(usage: GeminiUsage | null | undefined): Usage | undefined {
   const prompt = parseTokenCount(usage?.promptTokenCount);

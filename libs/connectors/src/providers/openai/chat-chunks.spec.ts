@@ -55,7 +55,7 @@ test.each([
   ['with a null among them', '"usage":null,"created":NOW,"model":"theirs","id":"up-1",', ''],
   ['after its choices', '', ',"created": NOW,"id":"up-1","model":"theirs","usage":null'],
 ])(
-  'a chunk with its id, model and time %s gets the identity of the call and no nulls, even if its start is new',
+  'a chunk with its id, model and time %s gets the identity of the call and no nulls, however it starts',
   (_, before, behind) => {
     const chunks = new ChatChunkTranslator(identity);
     let out = '';

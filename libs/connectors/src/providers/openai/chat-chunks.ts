@@ -1,7 +1,7 @@
 /**
- * Relays OpenAI's server-sent events: complete events are forwarded as bytes with the identity of the call, and the
- * gateway collects what it needs to know. Only the first chunk, and chunks with usage, an error or hidden reasoning,
- * are parsed before they are forwarded. The id, the model and the time are replaced in the text of a chunk.
+ * Relays OpenAI's server-sent events with the identity of the call, and collects their usage and text. Only the first
+ * chunk, and chunks with usage, an error or hidden reasoning, are parsed before they are forwarded. The id, the model
+ * and the time are replaced in the text of a chunk.
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
@@ -9,10 +9,10 @@ import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Characters of forwarded chunks that are buffered, for counting tokens if no usage is reported. */
+/** Maximum characters of buffered chunks. Their tokens are counted if no usage is reported. */
 const MAX_BUFFERED_CHARACTERS = 256 * 1024;
 
-/** Fields that OpenAI sends as null in every chunk, and that strict clients reject. */
+/** Fields that providers send as null, which strict clients reject. */
 const NULLS = /"(?:usage|system_fingerprint)":\s*null\s*,\s*|,\s*"(?:usage|system_fingerprint)":\s*null/g;
 /** Searched in every chunk. `\s*` makes the search several times as fast as for a plain string. */
 const ERROR = /"error"\s*:/;
@@ -25,15 +25,16 @@ const REASONING = /"reasoning(?:_content|_details)?":/;
 const TEXTS = /"(?:content|reasoning|reasoning_content|refusal|name|arguments)":\s*"((?:[^"\\]|\\.)*)"/g;
 /** Longer chunks are not matched, because the pattern could exhaust the stack of the regex engine. */
 const MAX_MATCHED_CHARACTERS = 64 * 1024;
-/** The name that some providers use for the reasoning, and the name that all clients of the gateway support. */
+/** The name that some providers use for the reasoning. */
 const REASONING_CONTENT = '"reasoning_content":';
+/** The name that all clients of the gateway support. */
 const REASONING_NAME = '"reasoning":';
 const ID = /"id":\s*"(?:[^"\\]|\\.)*"/;
 const MODEL = /"model":\s*"(?:[^"\\]|\\.)*"/;
 /** Some providers increase this time while they generate. */
 const CREATED = /"created":\s*[^\s,}]+/;
 
-/** OpenAI reports an error next to the choices, a router in the choice that failed. */
+/** OpenAI reports an error next to the choices. A router reports it in the choice that failed. */
 export interface ErrorHolder {
   readonly error?: unknown;
 }
@@ -74,11 +75,9 @@ export class ChatChunkTranslator extends EventTranslator {
   private readonly idJson: string;
   private readonly modelJson: string;
   private readonly createdJson: string;
-  /**
-   * `genericPrefix` fits any chunk, `firstChunkPrefix` only chunks that start like the first one. Nearly all do, and
-   * then only the rest of the chunk has to be searched.
-   */
+  /** Its prefix is empty, so it fits any chunk. */
   private genericPrefix: ChunkPrefix | undefined;
+  /** Fits chunks that start like the first one. Nearly all do. Then only the rest of the chunk is searched. */
   private firstChunkPrefix: ChunkPrefix | undefined;
   private reportedUsage: Usage | undefined;
   private upstreamId: string | undefined;

@@ -33,7 +33,7 @@ describe('tool results', () => {
     expect(sent(messages)).toBe(messages);
   });
 
-  test('have their other parts in a user message after all consecutive results', () => {
+  test('have parts other than text in a user message after all consecutive results', () => {
     const text = { type: 'text', text: 'Look' };
     const rest = 'The rest of this result follows.';
     const shown = [{ type: 'text', text: 'Of the result of the tool:' }, image];

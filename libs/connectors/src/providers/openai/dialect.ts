@@ -2,7 +2,7 @@
 import type { Reasoning } from '#application';
 import { resolveEffort } from '../chat/effort.ts';
 
-/** How a provider names some parameters. Most OpenAI-compatible providers support OpenAI's former names. */
+/** The parameter names and message fields of a provider. Most OpenAI-compatible providers support the defaults. */
 export interface Dialect {
   /**
    * The output limit: OpenAI's former name or its current one. OpenAI's reasoning models reject the former
@@ -27,8 +27,8 @@ export const OPENAI_DIALECT: Dialect = { limit: 'max_completion_tokens' };
 type Body = Readonly<Record<string, unknown>>;
 
 /**
- * Translates a request with OpenAI's current name of the output limit and OpenRouter's reasoning object to a provider's
- * dialect. Returns the same object if nothing changes.
+ * Translates a request to a provider's dialect. The request has OpenAI's current name of the output limit, and
+ * OpenRouter's reasoning object. Returns the same object if nothing changes.
  */
 export function toDialect(
   request: Body,

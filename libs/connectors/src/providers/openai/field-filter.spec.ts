@@ -68,7 +68,7 @@ describe('a chat request', () => {
 });
 
 describe('a Responses request', () => {
-  test('has no field that makes the provider store it, and no tool or item type that is not listed', () => {
+  test('has no field for storage at the provider, and is rejected with an unlisted type of tool or item', () => {
     const sent = (body: object) => responsesFilter({ model: 'm', input: 'Hi', ...body }, '');
     expect(sent({ store: true, background: true, conversation: 'c', prompt: { id: 'p' } })).toEqual({
       model: 'm',

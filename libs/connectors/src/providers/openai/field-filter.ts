@@ -35,7 +35,7 @@ const model: FieldFilter = (value, at) => {
   throw invalidRequest(`The model "${value}" cannot be requested: ":online" is not sent to providers`, at);
 };
 
-/** Routing preferences for a router. They always include a maximum price (`max_price`). */
+/** Routing preferences for a router, such as a maximum price (`max_price`). */
 const routing = allowFields(
   allowNames([
     'order',

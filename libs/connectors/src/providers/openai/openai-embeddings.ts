@@ -3,7 +3,7 @@ import type { JsonHttpClient } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
-/** Matches the brackets and the strings of a JSON text. */
+/** Matches the brackets, braces and strings of a JSON text. */
 const MARKS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/g;
 
 /** Embeddings with OpenAI's protocol. */

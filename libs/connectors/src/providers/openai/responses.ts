@@ -56,7 +56,10 @@ export class ResponsesEventTranslator extends EventTranslator {
     return this.invoicedSearches.size;
   }
 
-  /** Translates events with output and the final event, and drops all others. @throws UpstreamError for a failure */
+  /**
+   * Translates the final event and those with output, and drops all others.
+   * @throws UpstreamError for a failure or invalid JSON
+   */
   protected translateEvent(json: string): string {
     const parsed = parse(json);
     const { type, response, output_index, delta } = parsed;
@@ -162,7 +165,7 @@ function parse(json: string): JsonObject {
   }
 }
 
-/** @param details the received part of a non-streaming response */
+/** @param details the text and the id of a non-streaming response */
 function toResponseError(error: unknown, details?: Pick<UpstreamError, 'deliveredText' | 'vendorId'>): UpstreamError {
   const { code } = (error ?? {}) as JsonObject;
   if (code === 'rate_limit_exceeded') return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, details);

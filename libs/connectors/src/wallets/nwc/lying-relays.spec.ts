@@ -183,7 +183,7 @@ describe('only events signed by the wallet are accepted:', () => {
     expect(await heardFrom((send, name, event) => send('EVENT', name, forged(event.id)))).toEqual(PAID);
   });
 
-  test('a valid event is accepted after the same id with an invalid signature', async () => {
+  test('a valid event is accepted after an event with the same id and an invalid signature', async () => {
     const real = info();
     lies.info = (send, name) => {
       send('EVENT', name, { ...real, sig: '00'.repeat(64) });

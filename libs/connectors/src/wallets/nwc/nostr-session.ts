@@ -16,7 +16,7 @@ const REQUEST_KIND = 23_194;
 const RESPONSE_KIND = 23_195;
 /** Maximum time until the first relay is connected. */
 const CONNECT_TIMEOUT_MS = 6_000;
-/** How long the other relays are waited for after that: the wallet may be connected to only one of them. */
+/** How long the other relays are then waited for. The wallet may be connected to only one relay. */
 const OTHER_RELAYS_TIMEOUT_MS = 1_500;
 /** Maximum time until a relay has accepted an event. */
 const ACCEPT_TIMEOUT_MS = 6_000;
@@ -78,7 +78,7 @@ export class NostrSession {
   }
 
   /**
-   * Sends a request once to each connected relay. Resolves when a relay has accepted it or the wallet has responded.
+   * Sends a request to each connected relay. Resolves when a relay has accepted it or the wallet has responded.
    * @param onResponse called for each response that the wallet has signed and that can be decrypted, once per relay
    * that delivers it, until the session is closed
    * @throws WalletUnreachableError if the request was not sent; Error if it may have been sent
@@ -112,7 +112,7 @@ export class NostrSession {
     for (const relay of this.relays) relay.close();
   }
 
-  /** Lost connections are not restored: callers repeat their requests, and a response is only a hint. */
+  /** Lost connections are not restored, because callers can repeat their requests. */
   private get openRelays(): readonly NostrRelay[] {
     return this.relays.filter((relay) => relay.isOpen);
   }
@@ -133,7 +133,7 @@ export class NostrSession {
     });
   }
 
-  /** Records only the gateway's own rejections. The third party that named a host must not learn how it responded. */
+  /** Records only the gateway's own rejections. Third parties must not learn how a host that they named responded. */
   private recordFailure(error: unknown): void {
     if (error instanceof PrivateAddressError) this.rejections.add(error.message);
   }

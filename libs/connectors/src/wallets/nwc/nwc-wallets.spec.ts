@@ -39,7 +39,7 @@ async function answerTo(options: object): Promise<{ answer: WalletResponse; id: 
   return { answer, id };
 }
 
-describe('a connected wallet', () => {
+describe('a wallet', () => {
   test.each(['nip44_v2', 'nip04'])(
     'is used with the encryption that it supports (%s), and pays',
     async (encryption) => {

@@ -19,7 +19,7 @@ import type { RelayConnectOptions } from './relay-connect.ts';
 
 /** How long a response to a payment request is waited for. A wallet can take this long to find a route. */
 const RESPONSE_WAIT_MS = 120_000;
-/** Maximum number of sessions that wait for a response. Beyond it the oldest is closed: a response is only a hint. */
+/** Maximum number of sessions that wait for a response. Beyond it the oldest is closed. */
 const MAX_WAITING_SESSIONS = 256;
 /** Maximum number of concurrent `connect` calls, because each can use connections for seconds. */
 const MAX_CONCURRENT_CONNECTS = 256;

@@ -6,7 +6,7 @@ export interface RelayConnectOptions {
   readonly allowedRelays: readonly string[];
 }
 
-/** Whether the list has exactly this address, with or without a slash at the end. */
+/** Whether the list has this address, with or without a slash at the end. */
 export function isAllowedRelay(url: string, allowedRelays: readonly string[]): boolean {
   const normalize = (address: string) => new URL(address).href.replace(/\/$/, '');
   return allowedRelays.some((relay) => normalize(relay) === normalize(url));

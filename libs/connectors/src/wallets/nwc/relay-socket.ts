@@ -19,9 +19,9 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const MAX_INTERIM_RESPONSES = 5;
 
 /**
- * A socket that closes itself when its limits are exceeded. Unless the relay is allowed, its hostname is resolved and
- * checked once for each connection, and only these addresses are used. A second lookup after the check could have
- * another result (DNS rebinding).
+ * A socket that closes itself when its limits are exceeded. Unless the relay is allowed, its hostname is resolved once
+ * for each connection, and only the checked addresses are used. A second lookup after the check could have another
+ * result (DNS rebinding).
  */
 export class RelaySocket {
   private readonly socket: WebSocket;
