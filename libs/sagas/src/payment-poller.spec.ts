@@ -58,8 +58,8 @@ describe('a payment poller', () => {
     void looks.poll('paid', true);
     await time.advance(1_000);
     const place = asked.findIndex(({ references }) => references[0] === 'paid');
+    expect(place).toBeGreaterThanOrEqual(0);
     expect(place).toBeLessThan(30);
-    expect(asked.length).toBeGreaterThanOrEqual(place);
   });
 
   test('combines polls of the same tick into requests of the maximum batch size', async () => {
