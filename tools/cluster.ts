@@ -5,7 +5,7 @@ import path from 'node:path';
 import { root, type StartedProcess, startApp } from './processes.ts';
 import { getStoreSettings } from './stores.ts';
 
-/** Limits per IP address and account do not apply: all customers of a proof call from one address. */
+/** Raises limits that proofs could reach: their customers call often, and all from one IP address. */
 const UNLIMITED = {
   ACCOUNTS_PER_HOUR: '1000000',
   INVOICES_PER_HOUR_OF_ADDRESS: '1000000',
@@ -29,8 +29,8 @@ export interface Customer {
 }
 
 /**
- * Gateways, projector and sagas on the embedded stores of one data directory, and the sandbox that simulates all
- * external services for them. If `EVENTSTORE_URL` is set, events are stored on that server.
+ * Gateways, projector and sagas on the embedded stores of one data directory. The sandbox simulates the external
+ * services that are not configured. If `EVENTSTORE_URL` is set, events are stored on that server.
  */
 export class ProofCluster {
   readonly processes = new Map<string, StartedProcess>();
@@ -76,9 +76,7 @@ export class ProofCluster {
     return this.env;
   }
 
-  /**
-   * Roles and ledger commands that are started later run from another build: the directory that contains its `dist`.
-   */
+  /** Runs later roles and ledger commands from another build. @param build the directory that contains its `dist` */
   useBuild(build: string): this {
     this.build = build;
     return this;
@@ -108,7 +106,7 @@ export class ProofCluster {
     return started;
   }
 
-  /** Waits until all gateways are ready. The read models then include all earlier events, also of earlier runs. */
+  /** Waits until all gateways are ready. The read models then include the events from before the gateways started. */
   async waitUntilReady(): Promise<void> {
     const deadline = performance.now() + READY_WITHIN_MS;
     for (const api of this.gateways)

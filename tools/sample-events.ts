@@ -8,7 +8,7 @@ import { type EventAppender, parseUsd } from '#kernel';
 export const HOLD_AMOUNT = parseUsd('0.0001');
 export const HOLD_MS = 600_000;
 const CREDIT = parseUsd('1000').toString();
-/** Pairs of a hold and its settlement that are appended together. */
+/** The number of pairs of a hold and its settlement that are appended together. */
 const PAIRS_PER_APPEND = 20;
 const APPENDS_AT_ONCE = 64;
 

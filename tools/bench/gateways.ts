@@ -20,7 +20,7 @@ const CONCURRENCIES = [1, 16, 64];
 const WARMUP_SECONDS = 4;
 /**
  * Sixteen tokens: in a buffered response, as a stream without delays, and as a stream with a millisecond between
- * tokens, which a gateway that does not buffer forwards in sixteen chunks.
+ * tokens. A gateway that does not buffer forwards the last stream token by token.
  */
 const MODES = {
   buffered: '[[sandbox tokens=16]]',
@@ -48,7 +48,7 @@ export interface GatewayMetric extends LoadMetric {
   readonly mode: GatewayBenchMode;
   readonly concurrency: number;
   readonly cpuMsPerRequest: number;
-  /** CPU time per request by process, including the upstream. */
+  /** Milliseconds of CPU time per request by process, including the upstream. */
   readonly cpuMsByProcess: Readonly<Record<string, number>>;
   readonly cores: number;
   readonly megabytes: number;

@@ -75,7 +75,7 @@ export async function benchLedger(
   };
 }
 
-/** Publishes the price list of the charges. `npm run ledger -- verify` requires it if the events stay on a server. */
+/** Publishes the price list of the charges. A later `npm run ledger -- verify` of the event store requires it. */
 async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Promise<void> {
   const { version, lines } = readCatalogue().priceList;
   const command = { type: 'PublishPriceList', data: { version, lines, at: clock.now() } } as const;
@@ -85,7 +85,7 @@ async function publishPriceLists(priceLists: PriceLists, clock: SystemClock): Pr
 interface Opening {
   readonly clock: SystemClock;
   /**
-   * The id of the master key. If the events stay on a server, roles check there that they have the keys of all secrets.
+   * The id of the master key. Roles that start later on the event store check that they have the keys of all secrets.
    */
   readonly sealedUnder: string;
 }

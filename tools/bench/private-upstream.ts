@@ -1,6 +1,6 @@
 /**
- * An enclave for benchmarks, which responds immediately with the requested number of events. Responses to encrypted
- * requests are encrypted; others are not. It also replaces the gateway when the proxy is measured alone.
+ * An enclave for benchmarks, which responds immediately with the requested output. Responses to encrypted requests are
+ * encrypted; others are not. It also replaces the gateway when the proxy is measured alone.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,7 +1,7 @@
 /**
- * Compares private models through the gateway, which forwards ciphertext, and through the proxy, which encrypts and
- * decrypts, with a bare pass-through and the upstream alone, in one run. Then measures memory with 64 concurrent
- * responses of 10 MB to slow clients.
+ * Compares two ways to private models with a bare pass-through and the upstream alone, in one run. The gateway forwards
+ * ciphertext; the proxy encrypts and decrypts. Then measures memory with 64 concurrent responses of 10 MB, whose
+ * clients pause before they read.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -33,7 +33,7 @@ const MODES = {
 } as const;
 
 export type PrivateMode = keyof typeof MODES;
-/** Requests to the gateway are encrypted; requests to the proxy are not. */
+/** The candidates of the gateway's side get encrypted requests, those of the proxy's side plain ones. */
 export type Side = 'gateway' | 'proxy';
 
 const AT_ONCE: Readonly<Record<PrivateMode, readonly number[]>> = {
@@ -50,7 +50,7 @@ export interface PrivateMetric {
   readonly perSecond: number;
   readonly megabytesPerSecond: number;
   readonly p50Ms: number;
-  /** The time until the first byte of the body. */
+  /** The median time until the first byte of the body. */
   readonly firstMs: number;
   readonly failures: number;
 }
@@ -167,7 +167,7 @@ async function measureCandidates(
   return metrics;
 }
 
-/** Encrypts one request of each mode in advance, so that only forwarding is measured. */
+/** Encrypts one request of each mode in advance, so that the client's encryption is not measured. */
 async function createSealedTargetFactory(upstream: string): Promise<(base: string, apiKey: string) => Target> {
   const { enclaveAttestationReport } = (await (await fetch(`${upstream}/attestation`)).json()) as {
     readonly enclaveAttestationReport: { readonly body: string };

@@ -7,14 +7,14 @@ import type { Target } from './load.ts';
 
 const CONCURRENCIES = [1, 16];
 const WARMUP_SECONDS = 2;
-/** About the longest input that the provider accepts: four and a half minutes of MP3, 4.4 MB. */
+/** About the longest input that the provider accepts. The sandbox returns one minute of MP3 for it: 0.96 MB. */
 const INPUT = 'Every coin that comes in is written down. '.repeat(97);
 
 export interface SpeechMetric {
   readonly candidate: string;
   readonly concurrency: number;
   readonly megabytesPerSecond: number;
-  /** The time until the first byte of audio. */
+  /** The median time until the first byte of audio. */
   readonly firstMs: number;
   readonly failures: number;
 }

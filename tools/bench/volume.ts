@@ -1,4 +1,4 @@
-/** Measures a store of millions of events: how fast they are projected and replayed, and their effect on requests. */
+/** Measures how fast millions of events are projected, replayed and verified, and their effect on requests. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';

@@ -40,7 +40,7 @@ function isReachable(page: string, target: string): boolean {
   return anchor === undefined || listAnchors(readFileSync(absolute, 'utf8')).includes(anchor);
 }
 
-/** Returns the anchors that GitHub generates for headings. */
+/** Returns the anchors that GitHub generates for ASCII headings that differ from each other. */
 function listAnchors(text: string): string[] {
   return [...removeCodeBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading

@@ -1,10 +1,10 @@
 /**
  * `npm run prove:attestation [-- BUNDLE.json [TIME [owner/name]]]`: attestation evidence is accepted unchanged, and
  * rejected after changes. One at a time, the proof changes each bit of a real AMD report and its certificates up to
- * AMD's root, each byte of a real Sigstore bundle, and each byte of a complete bundle with test keys. Then it changes
- * that bundle at random. Changes outside of unverified locations are rejected; a random change may also have no effect.
- * Only `AttestationError` is thrown. With a file, the proof instead checks whether that bundle is accepted at the given
- * time (now by default) with the pinned trust anchors, then changes it in the same ways.
+ * AMD's root. In the strings of a real Sigstore bundle, and of a complete bundle with test keys, it changes each byte.
+ * Then it changes the complete bundle at random. Changes outside of unverified locations are rejected; a random change
+ * may also have no effect. Only `AttestationError` is thrown. With a file, the proof instead checks whether that bundle
+ * is accepted at the given time (now by default) with the pinned trust anchors, then changes it in the same ways.
  */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';

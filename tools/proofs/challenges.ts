@@ -2,7 +2,7 @@
  * `npm run prove:challenges [-- ROUNDS]`: payments for single requests (HTTP 402). One proof of payment is presented
  * 500 times at once, to one gateway and to three: one request is served. Gateways are killed with SIGKILL at different
  * times while proofs are presented; every payer gets the response by retrying. The three clients of
- * `@getalby/lightning-tools` and `mppx`, which is installed for the proof, pay for data lookups, images, edits and
+ * `@getalby/lightning-tools`, and `mppx`, which is installed for the proof, pay for data lookups, images, edits and
  * videos. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,8 +18,9 @@ import { runCommand } from './clients/run.ts';
 const PRESENTATIONS = 500;
 const ROUNDS = Number(process.argv[2] ?? 12);
 const PAYERS = 6;
-/** The latency of the provider, and the maximum time from the first request of a round until a gateway is killed. */
+/** The latency of the provider. */
 const LATENCY_MS = 250;
+/** Maximum time from the first request of a round until a gateway is killed. */
 const KILLED_WITHIN_MS = 600;
 /** Includes the ten seconds for which a killed process must be stale before its holds are released. */
 const RESPONSE_TIMEOUT_MS = 40_000;
@@ -110,7 +111,7 @@ async function proveKills(): Promise<boolean> {
       );
       const proofs = await Promise.all(calls.map((call) => payForCall(other, cluster.sandbox, call)));
       const first = proofs.map(async ({ call, credential }, i) => {
-        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that the kill hits each request at another step
+        await sleep((i * KILLED_WITHIN_MS) / (2 * PAYERS)); // so that the kill hits the requests at different steps
         return presentProof(api, call, credential).catch(() => undefined);
       });
       await sleep((KILLED_WITHIN_MS * (round + 0.5)) / ROUNDS);
@@ -138,7 +139,7 @@ async function proveKills(): Promise<boolean> {
     }
     const bill = (await (await fetch(`${cluster.sandbox}/bill`)).json()) as { lines: number };
     print(
-      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers got their response, the slowest after ${(slowest / 1_000).toFixed(1)} s of retries; providers were called ${bill.lines} times`,
+      `${ROUNDS} gateways killed: ${completedCount} of ${ROUNDS * PAYERS} payers got their response, the slowest after ${(slowest / 1_000).toFixed(1)} s of retries; providers invoiced ${bill.lines} calls`,
     );
     for (const problem of new Set(problems)) print(`    ${problem}`);
     return completedCount === ROUNDS * PAYERS && problems.length === 0;
@@ -165,7 +166,7 @@ async function waitForResponse(api: string, { call, credential }: PaymentProof) 
   }
 }
 
-/** Waits until the payment of a proof has been charged. A video is charged when it has been generated. */
+/** Waits until a payment has been charged, but at most 40 s. A video is charged when it has been generated. */
 async function waitUntilCharged(api: string, { credential }: PaymentProof) {
   const deadline = performance.now() + RESPONSE_TIMEOUT_MS;
   for (;;) {
@@ -222,7 +223,7 @@ async function proveLightningTools(name: keyof typeof CLIENTS): Promise<boolean>
   });
 }
 
-/** @returns whether every request was served for one payment */
+/** @returns whether every request was served for one payment and with a receipt */
 async function proveMppx(): Promise<boolean> {
   const packages = await install({ npm: PACKAGES });
   return withCluster(1, async (cluster) => {

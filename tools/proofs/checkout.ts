@@ -2,8 +2,8 @@
  * `npm run prove:checkout`: tests the payment page of a top-up in a real browser (Chromium): on a phone-sized screen,
  * in both colour schemes, without scripts, with the keyboard only, and with an accessibility checker. The copied text
  * and the QR code are the invoice, and the page follows the status of the API within a second. A card payment is made,
- * from the form to the page of the paid top-up. Browser, driver and checker are installed for the proof. Screenshots
- * are saved in `.proofs/checkout`.
+ * from the form to the page of the paid top-up. Browser, driver and checker are installed if missing. Screenshots are
+ * saved in `.proofs/checkout`.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -22,7 +22,7 @@ const AGENT_MODEL_ALIASES: Readonly<Record<string, readonly string[]>> = { 'open
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** The environment of a client: of the user's settings only the `PATH`, and a setting that turns off telemetry. */
+/** The environment of a client. Only the `PATH` is inherited. Telemetry is turned off. */
 function createEnv(homeDir: string): Record<string, string> {
   return {
     PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
@@ -83,12 +83,12 @@ async function runOnce(cluster: ProofCluster, client: Client, folder: string): P
     return { outcome, exchanges, charged: await waitForCharges(cluster, customer, balance, completedCount) };
   } finally {
     await recorder.close();
-    // A process that the client has left may still write for a moment.
+    // A process that outlives the client may still write for a moment.
     await rm(homeDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 }
 
-/** Copies the catalogue and adds aliases for the models that agents request by default. @returns the directory */
+/** Copies the catalogue, and adds as aliases the names that agents request by default. @returns the directory */
 async function prepareCatalogue(dataDir: string): Promise<string> {
   const directory = path.join(dataDir, 'catalogue');
   await cp(path.join(root, 'libs/catalogue/data'), directory, { recursive: true });

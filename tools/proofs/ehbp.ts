@@ -130,7 +130,7 @@ async function checkGoServer({ go, cluster, customer }: Scene, directory: string
     const completion = await client.chat.completions.create({ model: `private/${MODEL}`, messages });
     check(
       completion.choices[0]?.message.content === `Echo: ${text}`,
-      `the Go server returns ${text.length} bytes to the proxy without streaming`,
+      `the Go server returns the echo of ${text.length} bytes to the proxy without streaming`,
     );
     let streamed = '';
     for await (const chunk of await client.chat.completions.create({

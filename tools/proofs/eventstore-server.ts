@@ -101,7 +101,7 @@ export class EventStoreServer {
     await this.start(pid);
   }
 
-  /** Pauses one process of the server with SIGSTOP, which closes no connection. Resolves when the store responds. */
+  /** Pauses one server process with SIGSTOP, which closes no connection. Resolves when the store responds again. */
   async freeze(): Promise<void> {
     const pid = this.one();
     const frozen = { from: performance.now(), until: Number.POSITIVE_INFINITY };
@@ -125,7 +125,10 @@ export class EventStoreServer {
     }
   }
 
-  /** Prints how long requests waited for a frozen server. @returns whether that was short enough */
+  /**
+   * Prints how long requests waited for a frozen server.
+   * @returns whether they waited briefly enough, apart from waits for the charge of a complete response
+   */
   isInTime(print: (line: string) => void): boolean {
     const { waiting, served } = this.waited;
     const formatWaits = ({ requests, maxWaitMs }: typeof waiting) =>
@@ -172,7 +175,7 @@ export class EventStoreServer {
       if (code === 0) return new Promise<never>(() => {}); // the command has started the server and is not needed
       throw new Error(`PROVE_EVENTSTORE_START ended with ${code}: ${readFileSync(output, 'utf8').trim()}`);
     });
-    failed.catch(() => {}); // a command that has become the server exits when it is killed later
+    failed.catch(() => {}); // a command that has become the server exits when the server is killed
     await Promise.race([failed, this.waitUntilBack(killed)]);
   }
 

@@ -1,7 +1,7 @@
 /**
  * `node dist/tools/proofs/fake-eventstoredb.js --port 2113 --journal FILE --pid-file FILE`: runs the fake EventStoreDB
- * as a process that proofs can kill and freeze without a real server. It listens only on loopback. After a restart it
- * restores from the journal every append that it has acknowledged.
+ * as a process that proofs can kill and freeze without a real server. The process listens only on loopback. After a
+ * restart it restores from the journal every append that it has acknowledged.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 /**
  * `npm run prove:files`: runs the contract of file stores against an independent S3 server (versitygw, which is built
- * with modules of the Go module proxy), serves files of a complete installation from it, and fills up a disk (as root).
+ * with modules of the Go module proxy), serves an image of an installation from there, and fills up a disk (as root).
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';

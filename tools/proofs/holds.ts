@@ -1,8 +1,8 @@
 /**
- * `npm run prove:holds`: 64 concurrent responses of an expensive model, without an output limit, with money for 70 or
- * for 40 of them, streaming or not, with one gateway and with three. They are paid from a balance, those of equal
- * length also within the limit of an API key. With equal lengths, all 64 complete with money for 70, and at least 38
- * with money for 40. With varying lengths and money for 40, at most 10 % of what is spent pays for truncated responses.
+ * `npm run prove:holds`: 64 concurrent responses of expensive models, without an output limit, with money for 70 or
+ * for 40 responses, streaming or not, with one gateway and with three. The responses are paid from a balance. Those of
+ * equal length are also paid within the limit of an API key: all 64 complete with money for 70, and at least 38 with
+ * money for 40. With varying lengths and money for 40, at most 10 % of what is spent pays for truncated responses.
  * At the end nothing is held and no balance is negative.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import path from 'node:path';
 import { type Customer, ProofCluster } from '../cluster.ts';
 
 const MODEL = 'anthropic/claude-opus-4.7';
-/** Has the same prices as MODEL. The first part of the proof does not affect its statistics of response lengths. */
+/** Has the same prices as MODEL, but its own statistics of response lengths. */
 const OTHER_MODEL = 'anthropic/claude-opus-4.6';
 /** Price of an output token, including the margin. */
 const USD_PER_TOKEN = 25e-6 * 1.055;
@@ -20,7 +20,7 @@ const AT_ONCE = 64;
 /** 16 tokens every 20 ms: 800 tokens per second. */
 const CHUNK_TOKENS = 16;
 const CHUNK_DELAY_MS = 20;
-/** Lengths of responses in tokens: log-normal, between two bounds. */
+/** The median of the response lengths, in tokens. Varying lengths are log-normal, between the bounds below. */
 const MEDIAN = 400;
 const MIN_LENGTH = 50;
 const MAX_LENGTH = 8_000;
@@ -143,7 +143,7 @@ async function prove(gateways: number): Promise<void> {
     const part = forTruncated / forAll;
     check(
       part <= MAX_TRUNCATED_SHARE,
-      `with money for 40, ${(part * 100).toFixed(1)} % of it paid for truncated responses`,
+      `with money for 40, ${(part * 100).toFixed(1)} % of what was spent paid for truncated responses`,
     );
     await checkSingleRequests(cluster);
     const verified = await cluster.runLedger('verify');

@@ -15,14 +15,15 @@ const OPEN = Number(process.env.OPEN ?? 10_000);
 const PER_SECOND = Number(process.env.TOPUP_LOOKS_PER_SECOND ?? 50);
 const ACCOUNTS = 20;
 const CREATED_AT_ONCE = 32;
-/** Numbers of payments that each payment backend reports, and that it does not report. */
+/** The number of payments that each payment backend reports. */
 const HINTED = Math.min(300, OPEN / 2);
+/** The number of further payments per payment backend, which are not reported. */
 const UNHINTED = Math.min(50, OPEN / 4);
 /** The confirmations that BTCPay waits for with the default terms of the payment method. */
 const CONFIRMATIONS = 6;
 const PAID_EVERY_MS = 50;
 const HINTED_WITHIN_MS = 3_000;
-/** Added to a polling cycle: for a cycle that has already started, and for the credit. */
+/** Added to a polling cycle, for delayed polls and the credit. */
 const MARGIN_MS = 5_000;
 const POLL_INTERVAL_MS = 25;
 /** The number of requests that may run at once. One second may have this many polls more than the rate allows. */
@@ -39,7 +40,7 @@ interface Invoice {
   readonly due: string;
 }
 
-/** A proxy of the sandbox that records when each payment backend is polled. */
+/** A proxy in front of the sandbox that records when each payment backend is polled. */
 class PollCounter {
   readonly polls: Readonly<Record<Invoice['method'], number[]>> = { 'btc-lightning': [], btc: [] };
 
@@ -103,7 +104,7 @@ async function createInvoices(api: string, customers: readonly Customer[]): Prom
   return invoices;
 }
 
-/** @returns milliseconds from the payment until its status is Settled; infinity after more than 3 × `maxMs` */
+/** @returns milliseconds from before the payment until the invoice is Settled; infinity after 3 × `maxMs` */
 async function payAndWait(
   cluster: ProofCluster,
   invoice: Invoice,
@@ -164,7 +165,7 @@ function report(what: string, waits: readonly number[], maxMs: number): boolean 
   return holds;
 }
 
-/** Registers a webhook at BTCPay, as an operator does, or removes it, so that BTCPay does not report payments. */
+/** Removes all webhooks of BTCPay. If `isEnabled`, registers one, as an operator does, which reports payments. */
 async function setWebhook(cluster: ProofCluster, isEnabled: boolean): Promise<void> {
   const store = `${cluster.sandbox}/btcpay/api/v1/stores/sandbox/webhooks`;
   const headers = { authorization: 'token sandbox', 'content-type': 'application/json' };

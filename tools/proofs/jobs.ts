@@ -1,9 +1,9 @@
 /**
- * `npm run prove:jobs`: while videos of every kind are generated, the sagas or a gateway are killed (SIGKILL), or the
+ * `npm run prove:jobs`: while videos with and without faults are generated, the sagas or a gateway are killed, or the
  * sagas are paused for longer than a lease, at different times. Every video ends, and is paid once or not at all. Lines
- * of the provider's bill that are missing in the ledger are listed as open costs by `ledger -- jobs`; once these costs
- * are closed, ledger and bill agree. Then 1,000 pending videos use at most 1 % of a core over 60 s, and after a restart
- * with 10,000, all that are due are resumed within 5 s, and all are listed within 5 s.
+ * of the provider's bill that are missing in the ledger are listed as open costs by `ledger -- jobs`. Once these costs
+ * are closed, ledger and bill agree. Then 1,000 pending videos use at most 1 % of a core over 60 s. After a restart
+ * with 10,000 pending videos, those that are due are resumed within 5 s, and all are listed within 5 s.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,11 +1,11 @@
 /**
  * `npm run prove:kills [-- SECONDS]`: under load, processes are killed at random times with SIGKILL and started again,
  * including the database. Every request with a complete response is charged exactly once. The holds of a killed gateway
- * are released within seconds, although they would expire only after minutes. The ledger verifies with a drift of 0.
+ * are released within 15 s, although they would expire only after minutes. The ledger verifies with a drift of 0.
  *
  * With `EVENTSTORE_URL`, events are stored on that server. With `PROVE_EVENTSTORE_START` and
- * `PROVE_EVENTSTORE_PID_FILE`, the server is also killed and frozen. Then no request waits much longer than five
- * seconds, and no role ends by itself.
+ * `PROVE_EVENTSTORE_PID_FILE`, the server is also killed and frozen. No request that is sent during a freeze waits much
+ * longer than five seconds, and no role ends by itself.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ const CUSTOMERS = 3;
 const CREDIT_USD = 900;
 /** Responses that are in progress when their gateway is killed. */
 const RUNNING_RESPONSES = 8;
-/** The holds of a process are released after it has been stale for ten seconds. */
+/** The holds of a killed process are released ten seconds after its database connection has ended. */
 const FREED_WITHIN_MS = 15_000;
 const GIVEN_UP_AFTER_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
@@ -73,7 +73,7 @@ async function runWorker(cluster: ProofCluster, load: Load, shift: { readonly is
 
 const KINDS = ['complete', 'stream', 'image'] as const;
 
-/** @returns the id of the request if its response was complete */
+/** @returns the id of the request; undefined if its response was incomplete */
 async function sendRequest(
   api: string,
   { apiKey }: Customer,
@@ -107,7 +107,7 @@ async function killVictim(cluster: ProofCluster, victim: string, load: Load): Pr
   for (const [name] of roles) await restartRole(cluster, name);
 }
 
-/** Sends more requests while the event store is frozen: earlier workers wait until their responses are charged. */
+/** Freezes the event store, and starts more workers: the others wait until their responses are charged. */
 async function freeze(cluster: ProofCluster, load: Load): Promise<void> {
   const frozen = load.server?.freeze();
   await sleep(FREEZE_DELAY_MS);

@@ -1,9 +1,8 @@
 /**
  * `npm run prove:leases`: the leading projector and sagas are paused with SIGSTOP, which closes no connection. Standby
- * processes take over within 15 s. The paused processes continue and change nothing. Then the new leaders are killed,
- * and the first leaders take over again. The holds of a paused gateway are released within 25 s. When the gateway
- * continues, it ends the responses without a charge and serves new requests. Afterwards the ledger verifies with a
- * drift of 0.
+ * processes take over within 15 s, and work on after the paused ones continue. Then the new leaders are killed, and the
+ * first leaders take over again. The hold of a paused gateway is released within 25 s. When the gateway continues, it
+ * ends the response without a charge and serves new requests. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +14,7 @@ const TAKEN_OVER_WITHIN_MS = 15_000;
 /** Gives a process that continues time for the work that it was about to do. */
 const AWAKE_DELAY_MS = 2_000;
 const CREDIT_USD = 1;
-/** The presence of a gateway expires after ten seconds. Its holds are released after it has been stale for ten more. */
+/** The presence of a paused gateway expires after ten seconds. Ten seconds later, its holds are released. */
 const FREED_WITHIN_MS = 25_000;
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));

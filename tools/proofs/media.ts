@@ -1,9 +1,9 @@
 /**
  * `npm run prove:media`: real decoders (Debian's ffmpeg) open the output, and real encoders create the input. OpenAI's
  * client for Python generates images in every format, edits images, generates speech and transcribes recordings in all
- * formats; videos are generated as well. Every file is decoded to its end and subtitles are parsed. Recordings are
- * charged for their true length, no price exceeds its hold, and the ledger verifies with a drift of 0. The client
- * and ffmpeg are installed for the proof.
+ * formats. Videos are generated without that client. Every file is decoded to its end and subtitles are parsed.
+ * Recordings are charged for their length, give or take a second. No price exceeds its hold, and the ledger verifies
+ * with a drift of 0. The client and ffmpeg are installed for the proof.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -116,7 +116,7 @@ async function prove(directory: string): Promise<boolean> {
   }
 }
 
-/** Checks that each transcription, of recordings in all encodings, was charged for 61 seconds, give or take one. */
+/** Checks that there are two transcriptions per encoding, each charged for 61 seconds, give or take one. */
 async function proveLengths({ gateways: [api] }: ProofCluster, apiKey: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${apiKey}` };
   const response = await fetch(`${api}/queries/history?query_type=speech_to_text&page_count=100`, { headers });

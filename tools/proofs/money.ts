@@ -1,10 +1,10 @@
 /**
  * `npm run prove:money [-- monero] [lightning]`: receives payments with real software on private test networks.
  * Monero's node (`monerod --regtest`) and wallet server come from Debian's package, LND and btcd from their Go modules.
- * First the contract of payment backends runs against each network. Then the proof makes payments that are exact, too
- * low, too high, in parts, late, never confirmed, locked by their payer, or reversed by a reorganisation. It also pays
- * while the wallet server or the sagas are down. Each invoice ends with the expected status, and its account with the
- * expected balance. The ledger verifies with a drift of 0.
+ * On each network, the contract of payment backends runs first. Then the proof makes payments, such as exact, too low,
+ * too high, late, never confirmed, or reversed by a reorganisation. It also pays while the wallet server or the sagas
+ * are down. Each invoice ends with the expected status, and its account with the expected balance. The ledger verifies
+ * with a drift of 0.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
  * `npm run prove:pages`: a web page in a browser on the same host cannot spend money through the private proxy. In
- * Chromium, pages of another site, of another port, and of a name that is rebound to the proxy's port (DNS rebinding)
+ * Chromium, pages of another site, of another port, and of a name that is rebound to the proxy (DNS rebinding)
  * send the requests of pages/attacks.ts, from images to preflighted requests. All attacks run with the headers of
  * Chromium, and also without the headers in which newer browsers report the origin of a request. No request reaches the
  * gateway's paid route. The same pages spend money through an unprotected proxy, and the user's own client spends money
@@ -28,8 +28,9 @@ const ATTACKER_HOST = 'evil.test';
 /** The address to which the host name leads before it is rebound: another loopback address of this host. */
 const ATTACKER_ADDRESS = '127.0.0.2';
 const LOADED_WITHIN_MS = 5_000;
-/** Maximum time until the first request arrives, and the idle time after which no more are expected. */
+/** Maximum time until the first request arrives. */
 const ARRIVES_WITHIN_MS = 2_500;
+/** The idle time after which no more requests are expected. */
 const IDLE_MS = 80;
 const POLL_INTERVAL_MS = 10;
 const CREDIT_USD = 5;
@@ -97,7 +98,7 @@ async function runAttacks(scene: Scene, relay: PortRelay): Promise<AttackOutcome
   return { responses, paid };
 }
 
-/** Loads all pages into the browser's cache while the name still leads to the attacker, with the port of the relay. */
+/** Loads all pages, under the port of the relay, into the browser's cache. The name still leads to the attacker. */
 async function cachePages({ packages }: Scene, profile: string, port: number): Promise<void> {
   const attacker = await startAttacker(ATTACKER_ADDRESS, port);
   const browser = await launchBrowser(packages, profile, `MAP ${ATTACKER_HOST} ${ATTACKER_ADDRESS}`);
@@ -183,7 +184,7 @@ async function provePrivateProxy(scene: Scene, cluster: ProofCluster, customer: 
   }
 }
 
-/** Counts requests by method and status. Requests without a 4xx status are also listed by path. */
+/** Counts requests by method and status. Requests without a 4xx status are also counted by path. */
 function tally(sent: readonly string[]): readonly string[] {
   const counts = Map.groupBy(sent, (line) => (/ 4\d\d$/.test(line) ? line.replace(/ \S+ /, ' ') : line));
   return [...counts].map(([what, lines]) => `${lines.length} × ${what}`).sort();

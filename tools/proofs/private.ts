@@ -1,11 +1,11 @@
 /**
  * `npm run prove:private [-- REQUESTS]`: only the client and the enclave know the prompts and completions of a private
- * model. The proof sends 1,000 requests with unique phrases, in both protocols, with and without streaming: with tools,
- * errors, enclave faults, disconnecting clients, key changes, and killed gateways and proxies. Then it searches for
- * these phrases in many encodings: in network traffic, the gateways' memory and heaps, all logs, the rows and files of
- * the database, and the output of the ledger. Phrases in requests to ordinary models are found. Every complete response
- * is charged once, apart from a few whose gateway was killed before it charged them. Before any fault the ledger agrees
- * with the enclaves' bill, and at the end it verifies with a drift of 0.
+ * model. The proof sends at least 1,000 requests with unique phrases, in the protocols of OpenAI and Anthropic. They
+ * include tools, errors, enclave faults, disconnecting clients, key changes, and kills of gateways and proxies. Then
+ * these phrases are searched for, in many encodings: in network traffic, the gateways' memory and heaps, all logs, the
+ * database, and the output of the ledger. As a test of the search, phrases of ordinary requests are found.
+ * Every complete response is charged once, apart from a few whose gateway was killed before it charged them. Before any
+ * fault the ledger agrees with the providers' bill, and at the end it verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -170,7 +170,7 @@ class Proof {
     const different = Object.values(rest).flat();
     check(
       different.length === 0 && lines === before + results.length && ledgerUsd === billUsd,
-      `${charged} charges for ${lines} lines of the enclave's bill: ${ledgerUsd} USD in the ledger, ${billUsd} USD billed${formatList(different)}`,
+      `${charged} charges for ${lines} lines of the providers' bill: ${ledgerUsd} USD in the ledger, ${billUsd} USD billed${formatList(different)}`,
     );
   }
 
@@ -254,7 +254,10 @@ class Proof {
           ([name, formFinds]) =>
             `${name} as ${formFinds.map(({ form, context }) => `${form} (${context})`).join(', ')}`,
         );
-      check(leaks.length === 0, `no phrase is in ${location}, ${formatMegabytes(bytes)}${formatList(leaks)}`);
+      check(
+        leaks.length === 0,
+        `no unexpected phrase is in ${location}, ${formatMegabytes(bytes)}${formatList(leaks)}`,
+      );
     }
   }
 
@@ -275,7 +278,7 @@ class Proof {
       `${undisturbed.length} complete responses are charged once each, and ${killed.length - lost} of ${killed.length} during kills; no request and no call of an enclave is charged twice${formatList(not)}`,
     );
     print(
-      `               ${ledgerUsd} USD in the ledger, ${billUsd} USD billed, including costs that the operator absorbs`,
+      `               ${ledgerUsd} USD in the ledger, including costs that the operator absorbs, ${billUsd} USD billed`,
     );
     const { code, output } = await cluster.runLedger('verify');
     check(code === 0, output.trim().split('\n').at(-1) ?? '');

@@ -1,8 +1,8 @@
 /**
- * `npm run prove:schema`: Schemathesis generates valid and invalid requests from `/openapi.json`, with a key that
- * has money, with one that has none, and without a key. No response is a server error or has an undocumented status,
- * content type, header or schema. With money, every operation outside EXCLUDED_PATHS succeeds at least once.
- * Schemathesis is installed in `.proofs/` for the proof.
+ * `npm run prove:schema`: Schemathesis generates valid and invalid requests from `/openapi.json`, for an account with
+ * money, for one without, and without an account. No response is a server error, or deviates from the documented
+ * statuses, content types, headers and schemas. With money, each operation outside EXCLUDED_PATHS succeeds at least
+ * once. Schemathesis is installed in `.proofs/` for the proof.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

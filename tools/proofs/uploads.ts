@@ -1,8 +1,8 @@
 /**
  * `npm run prove:uploads`: 50 concurrent uploads of 25 MB to one gateway: files that are rejected after they were read,
  * audio to transcribe, and images to edit. The gateway needs less than 300 MB more at its peak and responds to other
- * requests at the same time. Afterwards no file is left on disk. If a gateway is killed, the next one deletes its
- * files.
+ * requests at the same time. Afterwards no file is left on disk. The files of a killed gateway are deleted by the next
+ * gateway.
  */
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -68,8 +68,9 @@ function createPngEnvelope(bytes: number): readonly [begin: Buffer, end: Buffer]
 interface Form {
   readonly route: string;
   readonly field: string;
-  /** The start and the end of the file. Zeros are sent between them. */
+  /** The start of the file, which zeros follow. */
   readonly begin: Buffer;
+  /** The end of the file, after the zeros. */
   readonly end: Buffer;
   readonly model: string;
 }
@@ -138,7 +139,7 @@ async function checkUploads(
   process.stdout.write(`       the slowest other request took ${slowest.toFixed(0)} ms\n`);
 }
 
-/** Counts uploaded files on disk. A file is deleted with the response to its request. */
+/** Counts uploaded files on disk. A file is deleted when its request has ended. */
 async function countUploads(dataDir: string): Promise<number> {
   const directories = await readdir(path.join(dataDir, 'uploads'));
   const files = await Promise.all(directories.map((name) => readdir(path.join(dataDir, 'uploads', name))));

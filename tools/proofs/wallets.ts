@@ -1,9 +1,9 @@
 /**
  * `npm run prove:wallets [-- MOMENTS]`: wallets of eleven kinds are connected at once. During their first payments, a
- * gateway or sagas process is killed (SIGKILL), or paused for longer than a lease (SIGSTOP, SIGCONT), at several times.
- * If a wallet can pay, exactly one payment is made, and credited within 30 s after the process runs again; others make
- * none. No log contains the secret of a wallet or a preimage. Then 500 concurrent charges that cross the threshold
- * cause one payment, and 64 open holds cause none.
+ * gateway or sagas process is killed (SIGKILL), or paused for longer than a lease (SIGSTOP, SIGCONT), at six times or
+ * the first MOMENTS of these. A wallet that can pay makes exactly one payment, which is credited within 30 s after the
+ * process runs again. The other wallets make none. Then 500 concurrent charges that cross the threshold cause one
+ * payment, and 64 open holds cause none. No log contains the secret of a wallet or a preimage.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -182,7 +182,7 @@ class Proof {
     if (leaked.length > 0) this.problems.push('the logs contain a secret');
   }
 
-  /** Creates an account with 10.5 USD and a wallet that pays. */
+  /** Creates an account with 10.5 USD, and connects a wallet that pays. */
   async openFundedWallet(threshold: number): Promise<MonitoredWallet> {
     const wallet = await this.createWallet({ mode: 'pays' }, true);
     await this.cluster.fund(wallet.customer, 10);
@@ -227,7 +227,7 @@ class Proof {
     await Promise.all(waiting);
     await sleep(SETTLING_MS);
     const { payments } = await this.fetchWallet(walletId);
-    print(`64 open holds of ${held_usd} USD, balance 10.5 USD, threshold 5 USD: ${payments.length} payments`);
+    print(`64 open holds of ${held_usd} USD in total, balance 10.5 USD, threshold 5 USD: ${payments.length} payments`);
     if (payments.length !== 0 || held_usd < 5.6) this.problems.push('open holds caused a payment, or held too little');
   }
 }

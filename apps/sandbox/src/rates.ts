@@ -25,7 +25,7 @@ const COIN_NAMES: Readonly<Record<string, CoinNames>> = {
   XMR: { kraken: ['XXMRZUSD', 'XMRUSD', 'XMR/USD'], coingecko: 'monero' },
 };
 
-/** Initial prices of one coin in USD. Other coins have no rate until one is set. */
+/** Initial true rates in USD. Other coins have no rate until one is set. */
 const INITIAL_RATES = { BTC: '100000', LTC: '100', XMR: '200' };
 
 function getNames(coin: string): CoinNames {
@@ -68,7 +68,7 @@ class SimulatedRates {
   /** Sources that fail for all coins. */
   private readonly failing = new Set<Source>();
 
-  /** Returns the coin whose names match. */
+  /** Returns the first coin whose names match; undefined for none. */
   findCoin(isMatch: (names: CoinNames) => boolean | undefined): string | undefined {
     return [...this.trueRates.keys()].find((coin) => isMatch(getNames(coin)));
   }
@@ -104,7 +104,7 @@ class SimulatedRates {
     this.failing.add(source);
   }
 
-  /** Returns the quotes by source and coin; null for a source that is set to fail for the coin. */
+  /** Returns the rates by source and coin; null if the source is set to fail for the coin. */
   toRatesJson() {
     return Object.fromEntries(
       SOURCES.map((source) => {

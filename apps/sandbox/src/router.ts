@@ -1,6 +1,6 @@
 /**
- * HTTP routing for the sandbox over `node:http`. It does little work per request, because it stands in for fast
- * providers.
+ * HTTP routing for the sandbox over `node:http`. It does little work per request, because the sandbox stands in for
+ * fast providers.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Log } from '#foundation';
@@ -63,7 +63,7 @@ export class Call {
     return (await this.readBody()).toString();
   }
 
-  /** Reads the request body. @throws HttpError 413 if it is too large */
+  /** Reads the request body. @throws HttpError 413 if it is too large, ClientDisconnectedError if it breaks off */
   readBody(): Promise<Buffer> {
     const { request } = this;
     return new Promise((resolve, reject) => {
@@ -151,7 +151,7 @@ function createDirectiveErrorBody(message: string) {
   return { error: { message, type: 'invalid_request_error', param: null, code: null }, detail: message };
 }
 
-/** Uses OpenAI's error format, because OpenAI's clients are the strictest. */
+/** Uses OpenAI's error format, because OpenAI's clients are the strictest about errors. */
 function throwUnknownRoute({ request: { method, url } }: Call): never {
   const message = `Invalid URL (${method} ${url})`;
   throw new HttpError(404, { error: { message, type: 'invalid_request_error', param: null, code: null } });

@@ -1,7 +1,7 @@
 /**
  * The simulated outside world: AI and data providers with one bill, enclaves, a Lightning node, the chains of coins,
  * BTCPay Server, Core Lightning, phoenixd, monero-wallet-rpc, Stripe, wallets, a Nostr relay and exchange rate sources.
- * The state of the sandbox is held in memory. The product knows only the addresses in its configuration.
+ * The state of the sandbox is held in memory. Countinghouse calls the sandbox like real services, at configured URLs.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

@@ -175,13 +175,13 @@ export const SETTINGS = {
     'VIDEO_LOOKS_PER_SECOND',
     15,
     [1, 10_000],
-    'Maximum number of requests per second to each provider for the state of videos, not counting those after a webhook, a failure or a deadline; with more videos, each video is polled less often',
+    'Maximum average of requests per second to each provider for the state of videos, not counting those after a webhook, a failure or a deadline; beyond it each video is polled less often',
   ),
   pollsPerSecond: integer(
     'TOPUP_LOOKS_PER_SECOND',
     50,
     [1, 10_000],
-    'Maximum number of requests per second to each payment backend for the payments of open top-ups, and as many for those of payment challenges',
+    'Maximum average of requests per second to each payment backend for open top-ups; the same limit applies separately to payment challenges',
   ),
   unclaimedAfterDays: optional(
     integer(
@@ -254,7 +254,7 @@ export const SETTINGS = {
     'REFUSED_PROMPTS_PER_HOUR',
     50,
     [1, 1_000_000],
-    'Maximum number of prompts of one account that providers may reject per hour, separately for images (each gateway counts its own) and for videos (all gateways together); beyond it requests get 429, because providers may invoice rejected prompts, which are not charged',
+    'Number of prompts of one account that providers reject per hour until further requests get 429, separately for images (each gateway counts its own) and for videos (all gateways together), because providers may invoice rejected prompts, which are not charged',
   ),
   absorbedPerHour: dollars(
     'ABSORBED_USD_PER_HOUR',
@@ -271,7 +271,7 @@ export const SETTINGS = {
     'HELD_IN_FULL_TOKENS',
     4_096,
     [0, 1_000_000],
-    'For a chat whose output limit is at most this number of tokens, the price of the complete output is held at the start; for other chats a part is held, which is extended while the response grows if the provider can stop it',
+    'For a chat (not Messages) with an output limit of at most this number of tokens, the price of the complete output is held at the start; otherwise a part, which is extended while the response grows if the provider can stop it',
   ),
   drainDelayMs: integer(
     'DRAIN_DELAY_MS',

@@ -41,7 +41,7 @@ export class FakeClock extends Clock {
 
   /**
    * Advances the clock from delay to delay. A delay that ends on the way resolves at its own time, and one that is
-   * overdue resolves at once. The clock advances further when the task of the delay has ended or waits for another one.
+   * overdue resolves at once. Then the clock stands until the task of the delay has ended or waits again.
    */
   async advance(milliseconds: number): Promise<void> {
     const until = this.current + milliseconds;

@@ -112,7 +112,7 @@ interface Account extends SampleAccount {
   revision: number;
 }
 
-/** Appends at the intended rate as requests do: two events at a time, each pair to another account. */
+/** Appends at most at the intended rate. As a request does, appends two events at a time to one account. */
 async function appendEvents(store: EventStore): Promise<{ readonly eventCount: number; readonly perSecond: number }> {
   const accounts: Account[] = Array.from({ length: ACCOUNTS }, () => ({
     id: randomUUID(),

@@ -21,8 +21,9 @@ const NEW_ACCOUNT_EVERY_MS = 500;
 const CAUGHT_UP_WITHIN_MS = 300_000;
 const CREDITED_WITHIN_MS = 60_000;
 const INVALID_KEY_COUNT = 200;
-/** Maximum median times until an invalid key gets 401, and until it gets 503 while no projector runs. */
+/** Maximum median time until an invalid key gets 401. */
 const MAX_LOOKUP_MS = 100;
+/** Maximum median time until an invalid key gets 503 while no projector runs. */
 const MAX_LOOKUP_WITHOUT_PROJECTOR_MS = 400;
 const GATEWAYS = ['gateway 1', 'gateway 2'];
 /** All invalid credentials of this attack come from one IP address. */
@@ -56,7 +57,7 @@ class StatusCounts {
  */
 export const catchingUp: Attack = {
   name: 'catching-up',
-  description: `PostgreSQL is lost, with a history of ${EVENT_COUNT} events; the projector starts ${PROJECTOR_START_DELAY_MS / 1_000} s after the gateways`,
+  description: `PostgreSQL is lost, but not the ${EVENT_COUNT} events in EventStoreDB; the projector starts ${PROJECTOR_START_DELAY_MS / 1_000} s after the gateways`,
   async run(directory): Promise<Finding> {
     const double = process.env.EVENTSTORE_URL === undefined ? await FakeEventStoreDb.start() : undefined;
     const url = double?.connectionString ?? (process.env.EVENTSTORE_URL as string);
@@ -171,7 +172,7 @@ class CatchUpRun {
     if (this.paid.size === 0) this.violations.push('no top-up was paid while the read models lagged');
   }
 
-  /** Polls a gateway until it is ready. @throws if it does not become ready in time */
+  /** Polls a gateway until it is ready, then uses every existing key. @throws if it does not become ready in time */
   private async pollHealth(api: string): Promise<void> {
     while (this.elapsed < CAUGHT_UP_WITHIN_MS) {
       const response = await fetch(`${api}/health/ready`);

@@ -8,7 +8,7 @@ import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 import type { PagesRead, ReadersParams } from './history-readers.ts';
 
-/** Records of the large account; the other account has a tenth of them. Inserting them takes most of the time. */
+/** Records of the large account; the other one has a tenth as many. Inserting all of them takes most of the time. */
 const RECORDS = Number(process.env.HISTORY_RECORDS ?? 2_000_000);
 const READERS = 30;
 const LOAD_MS = 15_000;

@@ -171,7 +171,7 @@ async function buildWithout(directory: string): Promise<string> {
 }
 
 /**
- * Builds another commit with the packages of this one.
+ * Builds a commit with the packages that are installed here.
  * @returns its directory; undefined if the commit cannot be built
  */
 async function buildCommit(commit: string, directory: string): Promise<string | undefined> {

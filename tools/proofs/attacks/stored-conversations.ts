@@ -9,7 +9,7 @@ const FOLLOW_UP_COUNT = 50;
 /** Maximum number of bytes that a turn writes to the database on average, including its events. */
 const MAX_WRITTEN_BYTES = 100 * 1024;
 const QUOTA = 32 * 1024 * 1024;
-/** A PNG image of 1 by 1 pixels, a format that every model accepts. It is padded to the size of a large image. */
+/** A PNG image of 1 by 1 pixels. It is padded to the size of a large image. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 interface CreatedResponse {
@@ -18,12 +18,12 @@ interface CreatedResponse {
 }
 
 /**
- * A conversation starts with a large image and continues with short requests. Then five more images follow, which
+ * A conversation starts with a large image and continues with short requests. Then five more images follow. All six
  * together exceed the quota.
  */
 export const storedConversations: Attack = {
   name: 'stored-conversations',
-  description: `${FOLLOW_UP_COUNT} short turns after an image of ${IMAGE_BYTES / 1024 ** 2} MiB, then five such images, which together exceed the quota`,
+  description: `${FOLLOW_UP_COUNT} short turns after an image of ${IMAGE_BYTES / 1024 ** 2} MiB, then five more such images; all six together exceed the quota`,
   async run(directory): Promise<Finding> {
     const cluster = await ProofCluster.start(directory, 1, { STORED_BYTES_PER_ACCOUNT: String(QUOTA) });
     const foundation = await openFoundation(readSettings({ DATA_DIR: directory }), createLog('warn'));

@@ -35,7 +35,7 @@ export function* generateByteChanges(value: unknown, location = ''): Iterable<Bu
   }
 }
 
-/** Removes, replaces, repeats, exchanges and truncates one to three parts. The changes are the same in every run. */
+/** Removes, replaces, repeats, wraps or shortens up to three parts per copy. The changes are the same in every run. */
 export function* generateRandomChanges(value: unknown, count: number): Iterable<BundleMutation> {
   const random = createRandom(12);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;

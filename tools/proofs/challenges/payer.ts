@@ -48,7 +48,7 @@ export async function pay(sandbox: string, invoice: string): Promise<string> {
   return ((await response.json()) as { preimage: string }).preimage;
 }
 
-/** Returns the parameters of the first challenge in the header, which has the scheme `Payment`. */
+/** Returns the parameters of the header's first challenge. Its scheme is `Payment`. */
 function parseChallengeHeader(header: string): Readonly<Record<string, string>> {
   const first = header.split(/,\s*L402\s/)[0] ?? '';
   return Object.fromEntries([...first.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, name, value]) => [name, value]));

@@ -1,4 +1,4 @@
-/** Reads what a client was charged from the balance and from the history of its account. */
+/** Reads from the balance and the history of an account what its client was charged. */
 import { money, type PicoUsd } from '#kernel';
 import type { Customer, ProofCluster } from '../../cluster.ts';
 
@@ -10,14 +10,14 @@ export interface ChargeSummary {
   readonly balanceUsd: PicoUsd;
   readonly historyUsd: PicoUsd;
   readonly heldUsd: number;
-  /** Number of requests in the history without an error. */
+  /** Number of requests without an error in the history. */
   readonly served: number;
 }
 
 /**
- * Returns what was charged since the balance was `before`, and the sum of the complete history, as soon as the two
- * agree, nothing is held and the history has enough served requests. The history lags a little. After 15 s, the current
- * values are returned in any case.
+ * Returns by how much the balance is below `before`, and the sum of the complete history. The history lags a little, so
+ * this waits until the two agree, nothing is held and the history has enough served requests. After 15 s, returns the
+ * current values in any case.
  * @param served the minimum number of served requests
  */
 export async function waitForCharges(

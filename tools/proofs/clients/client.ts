@@ -26,7 +26,7 @@ export interface Client extends Installable {
   readonly name: string;
   /** A short description for the documentation. */
   readonly description: string;
-  /** Prepares the home directory. @returns the command to run there */
+  /** Prepares a run of the client. @returns its command */
   command(stage: Stage): Promise<Command>;
 }
 

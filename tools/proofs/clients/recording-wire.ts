@@ -1,5 +1,5 @@
 /**
- * A proxy between a client and the gateway, or the private proxy. It records every exchange that gets a response, and
+ * A proxy between a client and the gateway or the local proxy. It records every exchange that gets a response, and
  * changes only the header `host`.
  */
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ export class RecordingWire {
     private readonly target: string,
   ) {}
 
-  /** @param target the URL of the gateway or the private proxy, without a path */
+  /** @param target the URL of the gateway or the local proxy, without a path */
   static async open(target: string): Promise<RecordingWire> {
     const server = createServer();
     const recorder = new RecordingWire(server, target);
@@ -64,7 +64,7 @@ export class RecordingWire {
       });
       response.pipe(outgoing);
     });
-    // When the client disconnects, the request to the gateway is aborted too.
+    // When the client disconnects, the forwarded request is aborted too.
     outgoing.once('close', () => onward.destroy());
     onward.on('error', () => outgoing.destroy()).end(body);
   }

@@ -1,5 +1,5 @@
 /**
- * A reverse proxy that serves the keys of an enclave at the standard path of EHBP, and forwards the rest to the
+ * A reverse proxy that serves the keys of an enclave at the standard path of EHBP, and forwards other requests to the
  * gateway.
  */
 import {

@@ -5,10 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/**
- * One token per four bytes of the proof's prompts and completions. The gateway replaces far lower usage with an
- * estimate.
- */
+/** A token per four bytes of the proof's texts. The gateway replaces far lower usage with an estimate. */
 export const USAGE = { prompt: 22_501, completion: 22_502 };
 
 const REPORT = `prompt=${USAGE.prompt},completion=${USAGE.completion},total=${USAGE.prompt + USAGE.completion}`;
@@ -22,7 +19,7 @@ interface ReceivedChat {
 
 /**
  * @param key the public key of the enclave that forwards requests here, 64 hexadecimal digits
- * @param receivedBodies gets the body of each request
+ * @param receivedBodies gets the body of each chat
  */
 export function createProviderHandler(key: string, receivedBodies: string[]) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -1,5 +1,5 @@
 /**
- * Kills or pauses processes at different times while videos of every kind are generated, and compares the results with
+ * Kills or pauses processes at different times while videos of all `KINDS` are generated, and compares the results with
  * the provider's bill.
  */
 import { cp, readFile, writeFile } from 'node:fs/promises';
@@ -99,7 +99,7 @@ export class VideoKillProof {
     this.rounds.push({ customer, videos: await Promise.all(requests), when });
   }
 
-  /** Requests a video, and retries with the same Idempotency-Key until the response has status 202, at most 40 s. */
+  /** Requests a video, and retries with the same Idempotency-Key until the status is 202, for at most 40 s. */
   private async requestVideo(
     customer: Customer,
     key: string,
@@ -178,8 +178,8 @@ export class VideoKillProof {
   }
 
   /**
-   * Checks that bill lines that are missing in the ledger are listed as open costs: by their id, or at least by their
-   * number where the provider's id is unknown. Then closes these costs, and checks that ledger and bill agree.
+   * Checks that bill lines that are missing in the ledger are listed as open costs. Open costs without a provider's id
+   * are only counted. Then closes the open costs, and checks that ledger and bill agree.
    */
   async reconcile(print: (line: string) => void): Promise<void> {
     const open = await readVideoJobs(this.database);

@@ -10,7 +10,7 @@ const STAMP = 'unpacked';
 export interface UnpackedPackage {
   /** The directory of the programs. */
   readonly bin: string;
-  /** The environment in which they find their libraries. */
+  /** The environment in which the programs find their libraries. */
   readonly env: Record<string, string>;
 }
 

@@ -40,7 +40,7 @@ interface Node {
   readonly http: BackendHttp;
   /** Grants all permissions. */
   readonly macaroon: string;
-  /** LND's `invoice.macaroon`, with which the gateway creates and reads invoices. It does not permit payments. */
+  /** LND's `invoice.macaroon`, with which the roles create and read invoices. It does not permit payments. */
   readonly invoiceMacaroon: string;
 }
 
@@ -54,7 +54,7 @@ export class LightningNetwork {
 
   /**
    * @param directory the data directory of chain and nodes
-   * @param ended collects the started processes, so that the caller ends them in any case
+   * @param ended collects what is started, so that the caller ends it in any case
    */
   static async start(directory: string, ended: AsyncDisposableStack): Promise<LightningNetwork> {
     const bin = await buildGoPrograms(LND);
@@ -118,7 +118,7 @@ export class LightningNetwork {
     return network;
   }
 
-  /** The settings with which the gateway connects to the shop's node. */
+  /** The settings with which the roles connect to the shop's node. */
   get settings(): Record<string, string> {
     const { rest, invoiceMacaroon, directory } = this.shop;
     return {

@@ -1,6 +1,6 @@
 /**
  * A Monero network of one real node (`monerod --regtest`) on loopback, whose blocks are mined on demand. The merchant
- * has a view-only wallet, whose spend key is not on its wallet server. The customer's wallet owns the mined coins.
+ * has a view-only wallet, whose spend key is not on its wallet server. The payer's wallet owns the mined coins.
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { allocatePortNumbers } from './ports.ts';
 
 /** The version in Debian 12. */
 const VERSION = '0.18.0.0+~0+20200826-1+deb12u1';
-/** A wallet can spend mined coins after sixty blocks, and needs more outputs to mix them with. */
+/** A wallet can spend mined coins after sixty blocks, and needs other outputs to mix them with. */
 const FIRST_BLOCKS = 120;
 const LOGIN = 'shop:a pass:word';
 const REFRESH_SECONDS = 1;
@@ -31,7 +31,7 @@ export class MoneroNetwork {
 
   /**
    * @param directory the data directory of chain and wallets
-   * @param ended collects the started processes, so that the caller ends them in any case
+   * @param ended collects what is started, so that the caller ends it in any case
    */
   static async start(directory: string, ended: AsyncDisposableStack): Promise<MoneroNetwork> {
     const { bin, env } = await unpackDebianPackage('monero', VERSION);
@@ -72,7 +72,7 @@ export class MoneroNetwork {
     return network;
   }
 
-  /** The settings with which the gateway connects to the merchant's wallet. */
+  /** The settings with which the roles connect to the merchant's wallet. */
   get settings(): Record<string, string> {
     return { MONERO_WALLET_RPC_URL: `http://127.0.0.1:${this.portNumbers.merchant}`, MONERO_WALLET_RPC_LOGIN: LOGIN };
   }

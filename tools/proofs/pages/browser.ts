@@ -14,7 +14,7 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-/** Protections of the browser that may stop the attacks. They are turned off, so that the proof does not need them. */
+/** Protections of the browser that may stop the attacks. They are turned off, so that only the proxy can stop them. */
 const UNPROTECTED = [
   'LocalNetworkAccessChecks',
   'BlockInsecurePrivateNetworkRequests',

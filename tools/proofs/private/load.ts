@@ -42,7 +42,7 @@ const INTEGRITY_FAULTS = ['no_done', 'cut', 'cut_frame', 'flipped', 'replayed', 
 const REJECTION_FAULTS = ['400', '429', '500', 'refuse'];
 /** The response is complete, but its reported usage is missing or incorrect. */
 const USAGE_FAULTS = ['no_usage', 'overstated', 'understated'];
-/** The enclave itself sends the prompt unencrypted. */
+/** The enclave itself sends the completion or the prompt unencrypted. */
 const PLAINTEXT_FAULTS = ['plaintext', 'plaintext_error'];
 
 const createFaultKinds = (names: readonly string[], served: boolean): readonly LoadKind[] =>
@@ -128,7 +128,7 @@ export function listFailures(outcomes: readonly LoadOutcome[]): readonly string[
     if (results.some(({ complete, hasExpectedText }) => complete && !hasExpectedText))
       return [`${summary} (unexpected text)`];
     if (kind.served === undefined) return [];
-    // A rejected request must also get a response: an error status, or an end that differs from a complete one.
+    // A request that must fail must also get a response that does not break off: otherwise its status is 0.
     return kind.served === last.complete && last.status !== 0 ? [] : [summary];
   });
 }

@@ -36,7 +36,7 @@ export async function listFiles(directory: string): Promise<readonly string[]> {
 }
 
 /**
- * Returns files of the project that have changed, such as one that a process wrote into its working directory.
+ * Returns files of the project that changed after `sinceMs`, such as one that a process wrote into its directory.
  * Installed and built files are omitted.
  */
 export async function listChangedFiles(directory: string, sinceMs: number): Promise<readonly string[]> {

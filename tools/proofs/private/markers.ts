@@ -5,14 +5,14 @@
 import { randomInt } from 'node:crypto';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
-/** Twelve random letters do not occur by chance: there are 10^17 combinations. */
+/** Twelve random letters do not occur by chance: there are about 10^17 combinations. */
 const STEM_LETTERS = 12;
 const CONTEXT_BYTES = 48;
 
 export interface Find {
   readonly form: string;
   /**
-   * The find and up to `CONTEXT_BYTES` bytes on each side. "·" replaces adjacent bytes that are not printable ASCII
+   * The find and up to `CONTEXT_BYTES` bytes on each side. "·" replaces each run of bytes that are not printable ASCII
    * characters.
    */
   readonly context: string;
@@ -44,7 +44,7 @@ export class SeededPhrases {
     return this.forms.length;
   }
 
-  /** @returns the first occurrence of each form */
+  /** @returns the first occurrence of each form that occurs */
   findForms(bytes: Buffer): readonly Find[] {
     return this.forms.flatMap(({ name, bytes: form }) => {
       const at = bytes.indexOf(form);

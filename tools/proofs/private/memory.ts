@@ -15,7 +15,7 @@ interface Span {
 
 /**
  * Reads the writable memory of a running process in chunks.
- * @throws Error if this process is not allowed to read the memory of others
+ * @throws Error if the process has ended, or its memory may not be read
  */
 export async function* readMemory(pid: number): AsyncGenerator<Buffer> {
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8');

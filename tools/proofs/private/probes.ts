@@ -22,7 +22,7 @@ export interface PrivateProbe {
   readonly leavesAfterMs?: number;
   /** The approximate length of the phrases before the actual prompt, in bytes. */
   readonly length?: number;
-  /** Whether the model calls a tool first, whose result is then sent in a second request. */
+  /** Whether the model first calls a tool. A second request then contains the result of the tool. */
   readonly withTool?: boolean;
   /** Returns a body that is sent instead of a valid request. */
   readonly raw?: (phrase: string) => string;
@@ -33,14 +33,14 @@ export interface PrivateProbeResult {
   readonly status: number;
   /** Whether the response is complete by the rules of its protocol. */
   readonly complete: boolean;
-  /** Whether the response contains the expected phrases. */
+  /** Whether the response is complete and contains the expected phrases. */
   readonly hasExpectedText: boolean;
   readonly text: string;
   /** The request id of the gateway, if the proxy returns it. */
   readonly requestId: string | undefined;
 }
 
-/** Sends one request, or two with a tool, if the first response is complete. @param url the URL of the proxy */
+/** Sends one request. With a tool, sends a second one if the first response is complete. @param url the proxy's URL */
 export async function runProbe(
   url: string,
   phrases: PrivateProbePhrases,

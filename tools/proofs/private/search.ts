@@ -149,7 +149,7 @@ export async function searchStorage(
   return searched;
 }
 
-/** Searches the files of the embedded database. Some data is written to them only when the database ends. */
+/** Searches the data directory, which contains the embedded database. Some data is written only when that ends. */
 export async function searchDataFiles(
   { directory }: Scene,
   needles: SearchNeedles,

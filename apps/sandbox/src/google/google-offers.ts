@@ -1,4 +1,4 @@
-/** The models of the simulated Google APIs, with their own prices. */
+/** The models of the simulated Google APIs, with prices that are not read from the catalogue. */
 
 export interface ImageOffer {
   /** USD per million tokens. */
@@ -8,7 +8,7 @@ export interface ImageOffer {
   /** Tokens of an input image. */
   readonly inputTokens: number;
   readonly ratios: readonly string[];
-  /** Reasoning tokens before the image, billed as text. */
+  /** Reasoning tokens, unless the directive sets them. They are billed as text output. */
   readonly thoughts: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Veo: `:predictLongRunning`, its operation, and the download of the resulting file, which requires the API key:
+ * Veo: `:predictLongRunning`, its operation, and the download, which redirects to the resulting file:
  * https://ai.google.dev/gemini-api/docs/video
  */
 import { randomUUID } from 'node:crypto';

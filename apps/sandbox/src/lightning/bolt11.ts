@@ -63,7 +63,7 @@ export function getSignedBytes(prefix: string, groups: readonly number[]): Uint8
   return Buffer.concat([Buffer.from(prefix), data]);
 }
 
-/** Returns r, s and the recovery id, from which the node's public key can be computed. */
+/** Returns r, s and the recovery id. The node's public key can be computed from all three and the message. */
 function createSignatureGroups(prefix: string, groups: readonly number[], privateKey: Uint8Array): number[] {
   const [recoveryId = 0, ...rs] = secp256k1.sign(getSignedBytes(prefix, groups), privateKey, { format: 'recovered' });
   return bech32.toWords(Uint8Array.from([...rs, recoveryId]));
@@ -97,7 +97,7 @@ function encodeInteger(value: bigint, length?: number): number[] {
 
 /**
  * Returns the payment hash of an invoice. Does not verify the signature.
- * @returns lower-case hexadecimal; undefined if the text is not a regtest invoice, or has no payment hash
+ * @returns lower-case hexadecimal; undefined if the text is not a regtest invoice, or has no valid payment hash
  */
 export function parsePaymentHash(invoice: string): string | undefined {
   const decoded = bech32.decodeUnsafe(invoice, false);

@@ -1,8 +1,8 @@
 /**
  * LND's REST API for the node. Sources: api.lightning.community, and grpc-gateway for the format of errors. Known
  * pitfalls for clients are simulated: bytes are base64 and 64-bit numbers are strings. A subscription with
- * `settle_index=0` replays no settled invoices (lnd #2469). It also reports new invoices, and sends its headers with
- * the first message.
+ * `settle_index=0` replays no settled invoices (lnd #2469). Every subscription also reports new invoices. Its headers
+ * are sent with the first message.
  */
 import { type Call, type Handler, HttpError, parseObject, type Routes } from '../router.ts';
 import { MAX_DESCRIPTION_BYTES } from './bolt11.ts';

@@ -28,7 +28,7 @@ export interface LightningPayment {
   /** Unix seconds. */
   readonly at: number;
   readonly settleIndex: number;
-  /** How the payment is reported. An actual node reports once, and only to subscribers. */
+  /** How the payment is reported. An actual node reports it once. */
   readonly report: ReportMode;
 }
 

@@ -8,7 +8,7 @@ interface PaymentOrder {
   readonly invoice: string;
   /** Pays an expired invoice as well. */
   readonly allowsExpired: boolean;
-  /** The paid amount, at least the requested one; undefined means the requested one. */
+  /** The paid amount; undefined means the requested amount. A smaller amount is rejected. */
   readonly msat: bigint | undefined;
   readonly report: ReportMode;
   /** Unix seconds; undefined means now. */

@@ -9,12 +9,12 @@ export interface SandboxFile {
   readonly bytes: Buffer;
 }
 
-/** The metadata service of a cloud host, which returns secrets to requests from within. */
+/** The metadata service of cloud hosts, which returns secrets to requests from the host. */
 const METADATA_SERVICE_URL = 'http://169.254.169.254/latest/meta-data/';
 const CHUNK = Buffer.alloc(1024 * 1024);
-/** Adds 1 GiB to a file, which is beyond any limit. */
+/** Number of chunks that `too_large` adds to a file: 1 GiB. */
 const TOO_LARGE_CHUNKS = 1_024;
-/** Is added to a file within a response, which is held in memory. */
+/** Bytes that `too_large` adds to a file within a response. The response is held in memory. */
 const TOO_LARGE_INLINE_BYTES = 64 * 1024 * 1024;
 
 /** Files that a browser or an operating system could execute. */
@@ -33,7 +33,7 @@ const UNSAFE_FILES: Readonly<Record<string, SandboxFile>> = {
   },
 };
 
-/** Faults of the transfer of a file that itself is valid. */
+/** Faults of the transfer; the file itself is valid. */
 const TRANSFER_FAULTS: ReadonlySet<Fault | undefined> = new Set(['too_large', 'broken', 'stalled']);
 
 /**
@@ -77,7 +77,7 @@ export function dropResponse({ request }: Call): void {
   request.socket.destroy();
 }
 
-/** Whether a response is billed: one that is rejected for free or malformed is not. */
+/** Whether a response is billed: with `policy` and `malformed` it is not. */
 export function isBilled(fault: Fault | undefined): boolean {
   return fault !== 'policy' && fault !== 'malformed';
 }

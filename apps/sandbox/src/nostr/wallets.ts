@@ -21,14 +21,14 @@ const DEFAULT_EXPIRY_SECONDS = 3_600;
 /** How a wallet behaves. */
 export const MODES = {
   pays: 'pays immediately',
-  'pays late': 'pays and responds `delay_ms` after the request',
+  'pays late': 'pays `delay_ms` after the request, and then responds',
   'fails, then pays': 'responds to the first request for each invoice with PAYMENT_FAILED',
   'pays silently': 'pays, but never responds',
   'never answers': 'neither pays nor responds',
   'answers twice': 'pays, and responds with two events',
-  forged: 'pays, after a third party has sent two responses in its name: a success, and QUOTA_EXCEEDED',
+  forged: 'pays; first a third party sends two responses in the name of the wallet: a success, and QUOTA_EXCEEDED',
   quota: 'responds with QUOTA_EXCEEDED',
-  drops: 'the first request is lost, and the connection of its sender is closed',
+  drops: 'the first request to the wallet is lost, and the connection of its sender is closed',
   'drops its answer': 'pays, but the connection of the sender is closed before the response',
   'tells secrets': 'responds with an error that contains the secret of the connection, as a careless wallet might',
   'no pay_invoice': 'does not offer the method pay_invoice',
@@ -39,7 +39,7 @@ export type WalletMode = keyof typeof MODES;
 export interface WalletOptions {
   readonly mode: WalletMode;
   readonly delayMs: number;
-  /** `nip04` simulates old wallets, which do not publish encryption schemes and support only NIP-04. */
+  /** `nip04` simulates an old wallet, which does not publish its encryption schemes, so that clients use NIP-04. */
   readonly encryption: 'nip44_v2' | 'nip04';
 }
 
@@ -231,7 +231,7 @@ function waitForever(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Mutes the service, which writes about each connection to the console that the process logs to. */
+/** Mutes expected messages of the service, which would appear in the log of the process. */
 function muteService(): void {
   const mutedPattern =
     /^(checking connection|subscribing|subscribed) to relay|^relay disconnected|^error subscribing|^failed to (connect|parse decrypted)/i;

@@ -29,9 +29,9 @@ const PARTS = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const;
 /** Tool results are text only. */
 const PARTS_OF_RESULTS = ['text'] as const;
 
-/** Input tokens of each request, each message, and each content part other than a text or a refusal. */
 const TOKENS_PER_REQUEST = 3;
 const TOKENS_PER_MESSAGE = 4;
+/** Input tokens of a content part other than a text or a refusal. */
 const TOKENS_PER_ATTACHMENT = 85;
 
 export type SandboxContentPart = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import type { Call } from '../router.ts';
 import { invalidRequestError } from './errors.ts';
 
-/** Parses a multipart body. @throws HttpError 400 */
+/** Parses a multipart body. @throws HttpError 400 or 413 */
 export async function parseForm(call: Call): Promise<FormData> {
   const headers = { 'content-type': call.request.headers['content-type'] ?? '' };
   const form = await new Response(new Uint8Array(await call.readBody()), { headers }).formData().catch(() => undefined);

@@ -1,6 +1,6 @@
 import type { SandboxModelOutput } from '../provider/model-output.ts';
 
-/** Returns the headers of OpenAI's responses. */
+/** Returns the identifying headers of OpenAI's responses. */
 export function createIdentityHeaders(output: SandboxModelOutput): Readonly<Record<string, string>> {
   return {
     'x-request-id': getRequestId(output),

@@ -18,7 +18,7 @@ export function toLogprobs(text: string, top: number | undefined): readonly obje
   });
 }
 
-/** Returns the log probabilities of a chat choice. A tool call has none. */
+/** Returns the log probabilities of a chat choice; null for a tool call, or if none were requested. */
 export function toChatLogprobs({ tool }: SandboxModelOutput, text: string, top: number | undefined) {
   return top === undefined || tool !== undefined ? null : { content: toLogprobs(text, top), refusal: null };
 }

@@ -15,12 +15,12 @@ export interface OpenAiProvider {
   readonly extraParameters: ReadonlySet<string>;
   /** Parameters of OpenAI that the provider does not support. */
   readonly unsupportedParameters: ReadonlySet<string>;
-  /** The field that contains the model's reasoning; undefined if the provider does not return it. */
+  /** The field that contains the model's reasoning; undefined if the provider returns none. */
   readonly reasoningField: 'reasoning' | 'reasoning_content' | undefined;
 }
 
 const OPEN_WEIGHT_PARAMETERS = ['top_k', 'min_p', 'repetition_penalty'];
-/** The current name of the output limit. Providers that copied OpenAI's API earlier document only the old name. */
+/** The current name of the output limit. Some providers with OpenAI's API document only the old name. */
 const NEWER_PARAMETERS = ['max_completion_tokens'];
 const OPENROUTER_PARAMETERS = [...OPEN_WEIGHT_PARAMETERS, 'provider', 'plugins', 'reasoning', 'usage', 'models'];
 
@@ -70,7 +70,7 @@ function createProvider(
   };
 }
 
-/** 2024-07-18. The list requires a date, and nothing depends on it. */
+/** 2024-07-18. The API requires a date; nothing depends on its value. */
 const CREATED = 1_721_260_800;
 
 export function findModel({ models }: OpenAiProvider, id: string): OpenAiModel {

@@ -1,4 +1,4 @@
-/** The models of the simulated providers with OpenAI's chat completions API, with their own prices. */
+/** The models for OpenAI's chat completions API. Their prices are independent of the gateway's catalogue. */
 import type { PriceInUsd } from '../provider/model.ts';
 
 export interface ModelOffer {
@@ -19,8 +19,8 @@ export interface ModelOffer {
 export type Offers = Readonly<Record<string, ModelOffer>>;
 
 /**
- * Defines a model whose snapshot has the same name: its limits of context and output in tokens, and its prices of
- * input, cached input and output in USD per million tokens.
+ * Defines a model whose snapshot has the same name. The limits of context and output are in tokens. The prices of
+ * input, cached input and output are in USD per million tokens.
  */
 function defineModel(
   snapshot: string,

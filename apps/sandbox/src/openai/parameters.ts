@@ -103,7 +103,7 @@ export function getOutputLimit(body: SandboxBody, model: OpenAiModel): number {
 }
 
 /**
- * Rejects the sampling parameters that a model that reasons does not accept. `temperature` and `top_p` may be 1.
+ * Rejects sampling parameters, which models that reason do not accept. `temperature` and `top_p` may be 1.
  * @throws HttpError 400
  */
 export function assertNoSampling(body: SandboxBody): void {

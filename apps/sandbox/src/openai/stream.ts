@@ -10,7 +10,7 @@ import type { OpenAiModel } from './models.ts';
 import { toReasoningFields } from './reasoning.ts';
 import { toUsage } from './usage.ts';
 
-/** Its end pads each chunk. OpenAI's padding is random, so that the size of a chunk does not reveal the word. */
+/** The end of this text pads each chunk. OpenAI's padding is random, so that the size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const DONE = 'data: [DONE]\n\n';
 const ERROR = { message: 'The server had an error while processing your request.', type: 'server_error' };

@@ -1,7 +1,7 @@
 /**
- * ACINQ's phoenixd for the Lightning node. Source: `Api.kt` and `JsonSerializers.kt` of phoenixd. Requests are forms
- * and responses are JSON. Times are in milliseconds. Amounts are in satoshis, except `fees` in millisatoshis. An
- * unknown payment gets status 404. Webhooks are signed over their bytes, and are not repeated if they fail.
+ * ACINQ's phoenixd in front of the simulated Lightning node. Source: `Api.kt` and `JsonSerializers.kt` of phoenixd.
+ * Requests are forms; responses are JSON, with times in milliseconds. Amounts are in satoshis, except `fees` in
+ * millisatoshis. An unknown payment gets status 404. Webhooks are signed over their bytes. Failed ones get no retry.
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,12 +16,12 @@ const TIMEOUT_MS = 10_000;
 const REORDER_DELAY_MS = 300;
 const MSAT_PER_SAT = 1_000n;
 
-/** The settings that `PUT /phoenixd/conf` replaces. phoenixd reads the webhook and its secret from a file. */
+/** The settings that `PUT /phoenixd/conf` replaces. An actual phoenixd reads the webhook and secret from a file. */
 interface Configuration {
-  /** URL of the webhook. */
+  /** URL; undefined if no webhooks are sent. */
   readonly webhook?: string;
   readonly webhookSecret: string;
-  /** Deducted from each payment, as phoenixd does when it buys liquidity. */
+  /** Deducted from each payment, as if phoenixd had bought liquidity for it. */
   readonly liquidityFeeSat: bigint;
 }
 

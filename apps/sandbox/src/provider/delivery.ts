@@ -1,4 +1,4 @@
-/** Sends the completions of simulated providers to clients, and bills them. */
+/** Sends and bills the completions of simulated providers. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { Fault } from './directive.ts';

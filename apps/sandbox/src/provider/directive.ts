@@ -72,9 +72,9 @@ export interface Directive {
   /** Completion tokens, reasoning included; undefined for the default. */
   readonly tokens: number | undefined;
   readonly reasoning: number;
-  /** Number of content chunks of a stream. */
+  /** Maximum number of content chunks of a stream. */
   readonly chunks: number | undefined;
-  /** The exact text of the completion. */
+  /** The text of a completion or transcript, or the content of a data provider's file. */
   readonly text: string | undefined;
   /** The tool to call, or `any`. A `text` is then its arguments. */
   readonly tool: string | undefined;

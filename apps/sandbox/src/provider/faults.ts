@@ -1,17 +1,17 @@
-/** Faults that fail a request. Faults of a delivered response are in delivery.ts. */
+/** Selects the fault of a request, and applies faults that fail the request. */
 import type { Call, HttpError } from '../router.ts';
 import type { Directive, Fault } from './directive.ts';
 
 /** Maximum number of counted ids; beyond it the oldest is evicted. */
 const MAX_IDS = 100_000;
 
-/** Counts the calls with a directive's `id`, so that a fault can hit only the first of them. */
+/** Counts the calls with a directive's `id`, so that a fault can hit only the first calls. */
 export class FaultCounter {
   private readonly calls = new Map<string, number>();
 
   /**
-   * Returns the fault that hits this call to a provider. Counts the call if the directive limits the fault to the first
-   * calls, and the provider and the round match.
+   * Returns the fault that hits this call to a provider; undefined for none. Counts the call if the provider and the
+   * round match, and the directive limits the fault to the first calls.
    * @param round from 1, in a conversation that calls tools
    */
   selectFault({ fault, faultTimes, faultRound, id, at }: Directive, provider: string, round = 1): Fault | undefined {

@@ -54,8 +54,9 @@ export interface SandboxModelOutput<M extends SandboxModel = SandboxModel> {
   readonly calls: number;
   /** Web searches that the provider ran before the completion. */
   readonly searches: readonly ProviderSearch[];
-  /** Tokens of one choice: the visible tokens of its text or of all its calls together, and the reasoning tokens. */
+  /** Visible tokens of one choice: of its text, or of all its calls together. */
   readonly visible: number;
+  /** Reasoning tokens of one choice. */
   readonly reasoning: number;
   readonly finish: 'end' | 'length' | 'tool';
   readonly input: number;
@@ -81,7 +82,7 @@ const DEFAULT_MAX_CHUNKS = 64;
 /** Input tokens that each search of the provider adds. */
 const TOKENS_PER_SEARCH = 200;
 
-/** A random part for this process and a counter: as unique as OpenAI's ids, and cheaper. */
+/** The random part of the ids of this process. A counter follows it, which is cheaper than random ids. */
 const RUN = randomBytes(10).toString('hex');
 let outputCount = 0;
 
@@ -97,7 +98,7 @@ export function composeOutput<M extends SandboxModel>(
     chosen?.maxProviderUses === undefined
       ? []
       : createProviderSearches(Math.min(directive.toolTimes, chosen.maxProviderUses), directive);
-  // If the directive names a tool that is not called, its text was meant for that tool.
+  // If the directive names a tool and none is called, its text is ignored: it was meant for the tool.
   const directiveText = directive.tool === undefined || chosen ? directive.text : undefined;
   const explicitText =
     directiveText ?? (tool ? createArguments(tool) : createStructuredText(request.format, directive));
@@ -107,7 +108,7 @@ export function composeOutput<M extends SandboxModel>(
   const reasoning = Math.min(requestedReasoning, request.limit);
   const remainingTokens = request.limit - reasoning;
   const requestedCalls = tool && request.toolbox.allowsParallelCalls ? directive.tools : 1;
-  // Calls after the first one that exceed the limit are left out.
+  // Calls that exceed the limit are left out, except the first one.
   const copies = Math.max(1, Math.min(requestedCalls, Math.floor(remainingTokens / Math.max(1, starts.length))));
   const visible = Math.min(starts.length, remainingTokens);
   const complete = visible === starts.length;
@@ -164,7 +165,7 @@ function toTokenizedText(text: string): TokenizedText {
 interface SplitOptions {
   /** Number of visible tokens. */
   readonly visible: number;
-  /** Offset of the end of the text. */
+  /** Offset at which the visible text ends. */
   readonly end: number;
   readonly chunks: number;
 }

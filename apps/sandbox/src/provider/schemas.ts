@@ -24,7 +24,7 @@ interface Schema {
   readonly multipleOf?: number;
 }
 
-/** Chooses where a schema allows several values: returns a number from 0 to `possibilities - 1`. */
+/** Chooses where a schema allows several values: returns an integer from 0 to `possibilities - 1`. */
 export type Picker = (possibilities: number) => number;
 
 /** Always chooses the first possibility. */
@@ -45,7 +45,7 @@ export function createPicker(seed: string): Picker {
   };
 }
 
-/** Values below this depth become null: a schema that requires itself has no finite value. */
+/** Deeper values become null: a schema that requires itself has no finite value. */
 const MAX_DEPTH = 32;
 /** From this depth on the first possibility is chosen, such as no optional properties, so that recursive values end. */
 const MAX_OPTIONAL_DEPTH = 4;
@@ -125,7 +125,7 @@ function resolveReference(ref: string, root: unknown): unknown {
   return ref.split('/').slice(1).reduce(step, root);
 }
 
-/** Returns the required properties and some of the optional ones. */
+/** Returns the names of the required properties and of some optional ones. */
 function selectPropertyNames({ properties = {}, required = [] }: Schema, pick: Picker): readonly string[] {
   const optionalNames = Object.keys(properties).filter((name) => !required.includes(name));
   return [...required, ...optionalNames.filter(() => pick(2) === 1)];

@@ -35,8 +35,8 @@ export interface Protocol<M extends SandboxModel, Q extends ProtocolRequest<M>> 
 const BILLS_AFTER_DISCONNECT: ReadonlySet<string> = new Set(['openrouter', 'groq']);
 
 /**
- * Creates the handler of a protocol: it parses the directive, waits, applies faults, composes the output, delivers and
- * bills it.
+ * Creates the handler of a protocol. The handler parses the directive, waits, applies faults, composes the output, and
+ * delivers and bills this output.
  */
 export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<M>>(
   provider: string,
@@ -49,7 +49,7 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
       const directive = parseDirective(request.lastUserText);
       const fault = faults.selectFault(directive, provider, request.toolbox.rounds + 1);
       if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
-      // A non-streaming response cannot fail in the middle.
+      // Only a stream can have an error event. A non-streaming request fails with status 500.
       const effectiveFault = fault === 'error' && !request.stream ? '500' : fault;
       if (applyFault(effectiveFault, call, protocol.createFaultError)) return;
       const output = composeOutput(request, directive, fault);

@@ -1,7 +1,7 @@
 /**
  * The tokens of the sandbox. The rules are simple, so that tokens can be counted by hand:
  * - a run of ASCII letters, digits, `_` and `'` is one token for every 8 characters or part of them;
- * - every other character that is not white space is one token.
+ * - every other character that is not common white space is one token.
  * "Hello, world!" is Hello · , · world · ! = 4 tokens; "internationalisation" is 20 letters = 3 tokens.
  */
 const CHARACTERS_PER_TOKEN = 8;
@@ -44,7 +44,7 @@ function isWordCharacter(code: number): boolean {
   );
 }
 
-/** Excludes control characters, common white space, and the second half of a surrogate pair. */
+/** Excludes the characters up to U+0020, two other spaces, and the second half of a surrogate pair. */
 function isSymbol(code: number): boolean {
   return code > 32 && code !== 0xa0 && code !== 0x3000 && (code < 0xdc00 || code > 0xdfff);
 }

@@ -23,7 +23,7 @@ export interface Toolbox {
 /**
  * Returns the tool to call; undefined for none.
  * @throws InvalidDirectiveError if the request does not offer the tool of the directive, and the choice is `required`,
- * or it is `auto` in the first round of a request with tools
+ * or `auto` in the first round of a request with tools
  */
 export function selectTool(
   { tools, choice, rounds }: Toolbox,

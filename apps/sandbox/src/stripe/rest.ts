@@ -1,6 +1,6 @@
 /**
- * The part of Stripe's REST API that the gateway uses, a payment page, and actions on the account. Stripe's library can
- * be configured with another host but not with a path, so the routes of the API start with `/v1`.
+ * The part of Stripe's REST API that Countinghouse uses, a payment page, and actions on the account. Stripe's library
+ * can be configured with another host but not with a path, so the routes of the API start with `/v1`.
  */
 import { createHash } from 'node:crypto';
 import { parseReportMode } from '../report.ts';

@@ -64,7 +64,7 @@ export class StripeWebhooks {
         if (wait > 0) await delay(wait, undefined, { ref: false, signal: this.closing.signal });
         if (await this.post(to, JSON.stringify(event, undefined, 2))) return;
       } catch {
-        if (this.closing.signal.aborted) return; // any other error means no response, so the event is sent again
+        if (this.closing.signal.aborted) return; // any other error means no response, which counts as a failure
       }
     }
   }

@@ -26,7 +26,7 @@ export type PaymentCapability =
 export interface Wallet {
   /** Pays. @returns the id of the payment on its network */
   pay(to: Destination, units: bigint, coin: CoinTerms, options?: PayOptions): Promise<string>;
-  /** Makes waiting payments final. */
+  /** Makes waiting payments final, except those with a low fee. */
   mine(coin: CoinTerms): Promise<void>;
   undo?(coin: CoinTerms, payment: string): Promise<void>;
 }
@@ -42,7 +42,7 @@ export interface PaymentCase {
 
 export interface OpenBackend {
   readonly backend: PaymentBackend;
-  /** Undefined for a real server that tests do not pay: pass 'without', and only tests without payments run. */
+  /** Undefined for a real server that tests do not pay. Then the contract needs 'without' as its last argument. */
   readonly wallet?: Wallet;
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export function paymentBackendContract(
     afterAll(() => openedBackend.close());
 
     describe.each(cases.map((paymentCase) => ({ ...paymentCase, code: paymentCase.coin.code })))(
-      'in $code to a $kind',
+      'in $code to $kind destinations',
       (paymentCase) => {
         testRequests(paymentCase, () => openedBackend.backend);
         if (wallet === 'with a wallet') testPayments(paymentCase, () => openedBackend);
@@ -189,7 +189,7 @@ function testPayments(paymentCase: PaymentCase, getBackend: () => OpenBackend): 
   );
 
   testRule(
-    'finds a payment after the expiry with its time',
+    'finds a payment that arrives after the expiry, with its time',
     async (scenario) => {
       const receivedAt = Math.floor(Date.now() / 1000) + EXPIRY_SECONDS + 3_600;
       await scenario.pay(units, { receivedAt });

@@ -25,7 +25,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect(await findIds(TWO, 'other')).toEqual([]);
     });
 
-    test('is returned in the order of due times if all are equally urgent, up to the limit', async () => {
+    test('is returned in the order of due times among equally urgent ones, up to the limit', async () => {
       await table.wake('w', ['late'], TWO);
       await table.wake('w', ['early'], NOON);
       await table.wake('w', ['middle'], ONE);
@@ -112,7 +112,7 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       expect([await table.listWaiting('w'), await table.listWaiting('other')]).toEqual([['a'], []]);
     });
 
-    test('stores its number of failures until it is woken', async () => {
+    test('retains its number of failures until it is woken', async () => {
       await table.wake('w', ['a'], NOON);
       await putOff([{ ...(await findFirst(NOON)), at: ONE, failures: 3 }]);
       expect((await findFirst(ONE)).failures).toBe(3);

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { ia5, integer } from './der.ts';
 import { createExtension, issueCertificate } from './issue.ts';
 
-/** Content of a report. By default it is that of a Genoa processor with recent firmware. */
+/** Content of a report. The defaults are those of a Genoa processor with recent firmware. */
 export interface ReportParams {
   readonly version: number;
   readonly guestPolicy: bigint;

@@ -46,14 +46,14 @@ export interface FakeEventStoreDbOptions {
 }
 
 /**
- * An EventStoreDB node for tests. It serves the calls that the adapter uses to the real client over real gRPC, stores
- * everything in memory and, if a file is given, in a journal. It fails on demand. Deletion, links and most metadata are
- * not supported.
+ * An EventStoreDB node for tests, which the real client calls over real gRPC. It stores everything in memory and, if a
+ * file is given, in a journal. It fails on demand. Calls that the adapter does not use are mostly not supported.
  */
 export class FakeEventStoreDb {
   /**
-   * Counters of the server: calls by name (appends only if no gRPC error rejects them), forward pages of `$all` and the
-   * entries in them, subscriptions that caught up or were dropped, and reads and subscriptions that are open now.
+   * Counters of the server. `read`, `subscribe` and `gossip` count calls. `append` and `batchAppend` count appends that
+   * the log has handled. `pages` counts forward pages of `$all`, and `entries` the entries in them. `caughtUp` and
+   * `dropped` count subscriptions. `open` is the number of reads and subscriptions that are open now.
    */
   readonly stats = {
     ...{ read: 0, pages: 0, entries: 0, subscribe: 0, append: 0, batchAppend: 0, gossip: 0 },
@@ -123,7 +123,7 @@ export class FakeEventStoreDb {
     this.denied = what;
   }
 
-  /** Redirects clients that require the cluster's leader to another node. */
+  /** Makes another node the leader. Calls that require the leader are redirected to that node. */
   setLeader(leader: FakeEventStoreDb): void {
     this.leader = leader;
   }

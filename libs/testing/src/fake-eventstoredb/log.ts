@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 export const NO_STREAM = -1;
 
-/** Size of an event without its content. Positions are offsets in a file. */
+/** Assumed size of an event without its content, for positions, which are byte offsets. */
 const ENVELOPE_BYTES = 100;
 /** `created` counts ticks of 100 nanoseconds. */
 const TICKS_PER_MS = 10_000n;

@@ -88,8 +88,8 @@ async function readAll(log: EventLog, options: Options, { send, onEvent }: ReadC
 
 /**
  * Sends the events of all streams with certain name prefixes, after a position and then live. Checkpoints report how
- * far the log has been searched. A live checkpoint is the position of the last entry that was searched. A checkpoint
- * before that is the position of the next entry, or of the end of the log, with the prepare position 0.
+ * far the log has been searched. A live checkpoint is the position of the last entry that was searched. During
+ * the catch-up, a checkpoint is the position of the next entry, or of the end of the log, with the prepare position 0.
  */
 async function subscribe(
   log: EventLog,

@@ -14,9 +14,9 @@ interface Call<Request> {
 }
 
 /**
- * The users of a server and its default access rules: users may read and append to all streams except system streams,
- * such as `$all`, which are for the administrator. The metadata of a stream takes precedence. The rules are those of
- * LegacyStreamPermissionAssertion.cs and UserManagementService.cs in EventStoreDB 23.10.6.
+ * The users of a server and its access rules. By default, system streams such as `$all` are for the administrator.
+ * Users may read all other streams and append to them. The metadata of a stream takes precedence. The rules are those
+ * of LegacyStreamPermissionAssertion.cs and UserManagementService.cs in EventStoreDB 23.10.6.
  */
 export class Users {
   /** Passwords by login. */

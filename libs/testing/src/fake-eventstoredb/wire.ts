@@ -87,14 +87,14 @@ export const notLeaderError = (host: string, port: number) =>
     'leader-endpoint-port': String(port),
   });
 export const notReadyError = () => createServiceError(status.UNAVAILABLE, 'Server Is Not Ready');
-// These two were received from EventStoreDB 23.10.6.
+// The next two messages were received from EventStoreDB 23.10.6.
 export const commitTimeoutError = () => createServiceError(status.ABORTED, 'Operation timed out: Commit phase timeout');
 export const slowConsumerError = () =>
   createServiceError(
     status.ABORTED,
     'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
   );
-// These two are copied from its source: github.com/EventStore/EventStore at oss-v23.10.6, in
+// The next two are copied from the server's source: github.com/EventStore/EventStore at oss-v23.10.6, in
 // src/EventStore.Core/Services/Transport/Http/AuthenticationMiddleware.cs and Grpc/RpcExceptions.cs.
 export const unknownUserError = () => createServiceError(status.UNAUTHENTICATED, 'Unauthenticated');
 export const accessDeniedError = () =>

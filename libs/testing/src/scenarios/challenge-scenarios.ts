@@ -1,4 +1,4 @@
-/** Generates payment challenges with actions in any order. The decider rejects those that are not possible. */
+/** Generates challenges with actions in any order. The decider rejects impossible actions. */
 import fc from 'fast-check';
 import type { ChallengeCommand, ChallengeIssued, ChallengeState, Charge } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
@@ -51,7 +51,7 @@ interface ChallengeHistory {
   runChallengeCommand(id: string, command: ChallengeCommand): void;
 }
 
-/** Runs a scenario under a new challenge id. @param charge creates each charge from a price and an output */
+/** Runs a scenario under a new challenge id. @param charge creates each charge from a price and output tokens */
 export function runChallengeScenario(
   history: ChallengeHistory,
   { price, actions }: ChallengeScenario,

@@ -1,6 +1,6 @@
 /**
  * Generates possible histories for tests of read models and other readers of events: deciders decide every event, the
- * clock only moves forward, and money comes from top-ups.
+ * clock only moves forward, and the money of accounts comes from top-ups.
  */
 import fc from 'fast-check';
 import type { AccountState, ChallengeState, ResetPeriod, TopupState } from '#domain';
@@ -12,9 +12,9 @@ import { createTestCharge } from './history-charges.ts';
 import { runTopupScenario } from './topup-scenarios.ts';
 import { runVideoScenario, videoScenarios } from './video-scenarios.ts';
 
+/** The maps contain the states of streams, by id. */
 export interface History {
   readonly events: readonly HistoryEvent[];
-  /** States of the streams, by id. */
   readonly accounts: ReadonlyMap<string, AccountState>;
   readonly topups: ReadonlyMap<string, TopupState>;
   readonly challenges: ReadonlyMap<string, ChallengeState>;
@@ -41,7 +41,7 @@ function openAccount(accountNumber: number, limit: string | null, resetPeriod: R
 }
 
 interface HoldOutcome {
-  /** Number of holds to go back. That hold may have ended already. */
+  /** Place of the hold from the end; 1 is the last. The hold may have ended, or been rejected. */
   readonly back: number;
   readonly resolution: 'settle' | 'release' | 'absorb';
   readonly price: PicoUsd;

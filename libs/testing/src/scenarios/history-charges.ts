@@ -1,7 +1,7 @@
 /** Charges for generated histories. */
 import { type Charge, toCharge } from '#domain';
 
-/** Creates a charge with this price. Its other fields vary with `output`. */
+/** Creates a charge with this price. Some other fields vary with `output`. */
 export function createTestCharge(model: string, price: bigint, output: number): Charge {
   const amounts = { price: price.toString(), cost: ((price * 9n) / 10n).toString() };
   const sold = { of: model, provider: 'openai', creditor: 'router', vendorId: `gen-${output}` };

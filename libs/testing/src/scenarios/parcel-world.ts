@@ -15,7 +15,7 @@ import {
 import { TEST_CAUSE } from '../test-cause.ts';
 import { type ParcelCommand, type ParcelEvent, type ParcelStep, parcels } from './parcels.ts';
 
-/** Thrown to kill a process. Afterwards the wrapped actions of the process throw it too. */
+/** Thrown to kill a process. Afterwards the intercepted calls of that process throw it too. */
 export class ProcessKilledError extends Error {}
 
 interface ParcelWorldOptions {
@@ -78,9 +78,10 @@ export class ParcelWorld {
   }
 
   /**
-   * Runs the workflow as one process, until `until` returns true, the process dies or its lease ends.
-   * @param intercept wraps every action on state that outlives the process, except reads of events; throws
+   * Runs the workflow as one process, until `until` returns true, the process dies, its lease ends or a task fails.
+   * @param intercept wraps appends, steps, and all calls of the schedule and the checkpoints; throws
    *   ProcessKilledError to kill the process
+   * @throws the error of a task that fails
    */
   async runProcess(
     until: () => boolean | Promise<boolean>,

@@ -30,7 +30,7 @@ export interface PaidTopup {
   readonly msat: bigint | null;
   readonly marketRate?: string | null;
   readonly credited: boolean;
-  /** Whether half of the payment is reversed after it was credited. */
+  /** Whether half of a credited payment is reversed. */
   readonly reversed?: boolean;
 }
 
@@ -70,7 +70,7 @@ export function runTopupScenario(
   if (reversed) reversePayment(history, id, payment);
 }
 
-/** Returns the value of an amount in millisatoshis at a rate. */
+/** Returns a rate in USD per bitcoin, and the value of an amount in millisatoshis at this rate. */
 function toMarketValue(msat: bigint, value: string, at: string) {
   return { rate: { value, source: 'kraken', at }, amount: ((msat * money.parseUsd(value)) / 10n ** 11n) as PicoUsd };
 }

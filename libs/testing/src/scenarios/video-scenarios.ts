@@ -1,4 +1,4 @@
-/** Generates videos up to any point of their life cycle, with the commands to their account. */
+/** Runs video jobs up to any point of their life cycle, with the commands to their accounts. */
 import fc from 'fast-check';
 import type { AccountCommand, SubmissionResult, VideoCommand, VideoRequested, VideoState } from '#domain';
 import { parseUsd } from '#kernel';
@@ -7,7 +7,7 @@ export interface VideoScenario {
   readonly submission: 'accepted' | 'busy' | 'unknown';
   readonly end: 'generated' | 'rejected' | 'invoiced' | 'perhaps invoiced' | 'lost' | 'timed_out';
   readonly closed: boolean;
-  /** How many of its commands are executed, without those that end the hold. */
+  /** Maximum number of commands that are executed, without those that end the hold. */
   readonly steps: number;
 }
 
@@ -36,7 +36,7 @@ interface VideoScenarioParams {
 }
 
 /**
- * Returns the commands in their order, without those that end the hold: these depend on the final state of the video.
+ * Returns the commands to execute, without those that end the hold: these depend on the state of the video.
  */
 function listCommands(
   { holdId, jobId, accountId, at, deadline }: VideoScenarioParams,
@@ -108,7 +108,7 @@ function listEndCommands({ end, closed }: VideoScenario, at: string, deadline: s
   return [...endCommands[end], ...(closed ? [close] : [])];
 }
 
-/** Returns the commands that end the hold of an ended video and record this. */
+/** Returns the commands that end the hold of an ended video, and record the end of the hold. */
 function listHoldCommands(
   { phase, request, stored, failure, attempts }: VideoState,
   at: string,
@@ -136,7 +136,7 @@ interface VideoHistory {
   runAccountCommand(accountNumber: number, command: AccountCommand): void;
 }
 
-/** Runs the video of an account up to some point. */
+/** Runs a video job of an account up to some point. */
 export function runVideoScenario(
   history: VideoHistory,
   {

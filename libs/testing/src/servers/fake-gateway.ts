@@ -1,5 +1,5 @@
 /**
- * A gateway with one private model and its enclave, for tests of clients that must verify what they receive. Tests set
+ * A gateway with private models and their enclave, for tests of clients that must verify what they receive. Tests set
  * the responses.
  */
 import { once } from 'node:events';
@@ -26,8 +26,9 @@ export class FakeGateway {
   /** All requests, such as `GET /path`. */
   readonly requestLines: string[] = [];
   models: readonly string[] = ['private/one'];
-  /** The keys of the enclave, and those in its bundle. A test can make them differ. */
+  /** The keys of the enclave. */
   keys!: EnclaveKeys;
+  /** The keys in its bundle. A test can set others. */
   presentedKeys!: EnclaveKeys;
   bundle: () => object = () => createSimulatedBundle(this.presentedKeys.publicKey);
   /** Responds to a chat that could be decrypted. */
@@ -82,7 +83,7 @@ export class FakeGateway {
   }
 }
 
-/** Creates an unencrypted response. */
+/** Creates a function that sends an unencrypted response. */
 export function createPlaintextReply(status: number, body: object | string, headers: Record<string, string> = {}) {
   return (response: ServerResponse) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -90,7 +91,7 @@ export function createPlaintextReply(status: number, body: object | string, head
   };
 }
 
-/** Returns the events of a streamed completion with this content. */
+/** Returns the SSE events of a streamed completion with this content. */
 export function createChatEvents(content: string): readonly string[] {
   const chunks = [
     { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }], usage: null },
@@ -101,7 +102,7 @@ export function createChatEvents(content: string): readonly string[] {
   return [...data, '[DONE]'].map((payload) => `data: ${payload}\n\n`);
 }
 
-/** Creates an encrypted response with one frame per text. */
+/** Creates a function that sends an encrypted response with one frame per text. */
 export function createEncryptedReply(
   texts: readonly string[],
   status = 200,

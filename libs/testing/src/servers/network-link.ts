@@ -1,6 +1,6 @@
 /**
- * A connection to a server that can be interrupted without a signal to either end, as when a host is lost or a process
- * is stopped.
+ * Forwards connections to a server. A test can interrupt them without a signal to either end, as when a host is lost or
+ * a process is suspended.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';

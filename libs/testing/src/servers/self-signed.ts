@@ -1,6 +1,6 @@
 /**
- * Creates a certificate like LND's own: P-256, self-signed, for the loopback address. It is created for each use, so no
- * key is stored, and is valid for one day. Structure: RFC 5280; encoding: DER.
+ * Creates a certificate like LND's own: P-256, self-signed, for `localhost` and 127.0.0.1. Each use creates its own, so
+ * no key is stored. It is valid from yesterday to tomorrow. Structure: RFC 5280; encoding: DER.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 

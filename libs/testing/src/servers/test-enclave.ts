@@ -70,13 +70,13 @@ async function decryptText(openedRequest: OpenedRequest, incoming: IncomingMessa
   return Buffer.concat(chunks).toString();
 }
 
-/** Creates a chat completion event of typical length. */
+/** Creates an SSE event of a chat completion, of typical length. */
 export function createChatEvent(content: string): string {
   const head = { id: 'chatcmpl-0123456789abcdef', object: 'chat.completion.chunk', created: 1_790_000_000 };
   return `data: ${JSON.stringify({ ...head, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
 }
 
-/** Responds with one frame per event, and with the usage report, if there is one, in a trailer. */
+/** Responds with one frame per event. If there is a usage report, it is sent as a trailer. */
 export function respondWithEvents(events: readonly string[], report?: string): EnclaveHandler {
   return ({ sealer, response }) => {
     response.writeHead(200, {

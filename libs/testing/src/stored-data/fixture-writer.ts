@@ -1,4 +1,4 @@
-/** Sends requests of every kind to a running process, and saves the stored data and the data that clients have then. */
+/** Sends requests of many kinds to a test world, and saves its stored data and the data of its clients. */
 import { cp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
@@ -98,7 +98,7 @@ export class FixtureWriter {
   }
 
   /**
-   * Sends a request three times. Returns the second response, with the headers that the third one has too.
+   * Sends a request three times. Returns the second response, with the headers that are equal in the third.
    */
   private async replay(request: requests.RequestSpec): Promise<Exchange> {
     const first = await this.send(request);
@@ -269,7 +269,7 @@ export class FixtureWriter {
   private async requestPendingVideos(): Promise<void> {
     const { rows } = await this.pool.query(TAKE_LEASE);
     if (rows.length === 0) throw new Error('the lease of the video workflow does not exist');
-    await new Promise((resolve) => setTimeout(resolve, 3_000)); // until its holder has noticed
+    await new Promise((resolve) => setTimeout(resolve, 3_000)); // until the previous holder of the lease has noticed
     for (const body of requests.PENDING_VIDEOS)
       assertEqual((await this.world.post('/v1/videos', body, this.account)).status, 202, body.model);
   }
@@ -294,7 +294,7 @@ export class FixtureWriter {
 
   /**
    * Saves the tables and a backup with the same events, and the files.
-   * @returns the time before they were written, in milliseconds since 1970
+   * @returns the time before the tables were written, in milliseconds since 1970
    */
   private async saveFixture(): Promise<number> {
     const { databaseUrl: url } = this.world;

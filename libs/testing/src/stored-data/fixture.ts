@@ -1,4 +1,4 @@
-/** Reads the fixture of stored data: what clients have, and what the database of the build that wrote it contains. */
+/** Reads what clients have according to the fixture of stored data, and sends their requests again. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -39,10 +39,10 @@ export interface ClientData {
   readonly reads: readonly Exchange[];
   /** Requests that rate limits count. */
   readonly counted: readonly Exchange[];
-  /** Paid challenges that are not used yet: each pays for one request. */
+  /** Requests that are not sent yet, each with the proof of payment of an unused challenge. */
   readonly proofs: readonly Exchange[];
   readonly continuations: readonly Continuation[];
-  /** Requests that providers must receive for the video jobs that were not submitted, sorted by path. */
+  /** Requests that providers must receive for the video jobs that were not yet submitted, sorted by path. */
   readonly pendingVideos: readonly unknown[];
   /** Id of the hold of a chat that was still running when the tables were written. */
   readonly openHold: string;
@@ -52,7 +52,7 @@ export function readClientData(): ClientData {
   return JSON.parse(readFileSync(path.join(STORED_DATA_DIR, 'clients.json'), 'utf8'));
 }
 
-/** Sends the request of an exchange, with another body if one is given. Returns the exchange with the new response. */
+/** Sends the request of an exchange, with another body if one is given. Returns the exchange with its response. */
 export async function resendRequest(
   { name, method, path: route, headers, body }: Exchange,
   api: string,

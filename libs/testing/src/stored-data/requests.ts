@@ -28,7 +28,7 @@ export const VIDEO_MODEL = {
     },
   ],
 };
-/** Videos that wait for their provider: a simple one, one that two providers can generate, and one with an image. */
+/** Videos to be submitted: one of one provider, one that two providers can generate, and one from an image. */
 export const PENDING_VIDEOS = [
   { model: 'kling/kling-2.5-turbo', prompt: 'A harbour at dusk', duration: 5 },
   { model: 'google/veo-3-fast', prompt: 'A lighthouse', duration: 6, aspect_ratio: '16:9' },
@@ -104,7 +104,7 @@ export function createKeyedRequests(apiKey: string, creditId: string): readonly 
   ];
 }
 
-/** Returns the body of a request for an image, which an account or an anonymous caller can pay. */
+/** Returns the body of an image request that an account or an anonymous caller can pay. */
 export function formatImageBody(prompt: string, form = 'b64_json'): string {
   return `{"model":"google/nano-banana-2","prompt":"${prompt}","response_format":"${form}","provider":{"only":["fal"]}}`;
 }

@@ -25,7 +25,7 @@ export async function withClient<T>(connectionString: string, work: (client: pg.
   }
 }
 
-/** Returns the names of all tables with their columns, except generated ones. */
+/** Returns the names of all tables with their columns, except generated columns. */
 async function readColumns(client: pg.Client): Promise<Columns> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `select n.nspname || '.' || c.relname as name, array_agg(a.attname::text order by a.attnum) as columns

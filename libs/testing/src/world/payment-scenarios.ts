@@ -5,9 +5,8 @@ import { type PayOptions, SandboxWallet } from './sandbox-wallet.ts';
 import type { TestAccount, TestWorld } from './world.ts';
 
 /**
- * Options of a payment that must stay unconfirmed, because its scenario replaces it later or checks that it waits. The
- * fee is too low for the transaction to be mined. Otherwise another scenario, which runs at the same time, could mine
- * it.
+ * Options of a payment that must stay unconfirmed, because its scenario replaces it later or checks that it waits. With
+ * this fee its transaction is not mined, not even by another scenario that runs at the same time.
  */
 const REPLACEABLE = { lowFee: true };
 const SECONDS_AFTER_EXPIRY = 3_600;
@@ -103,14 +102,15 @@ export type ScenarioName = keyof typeof SCENARIOS;
 /** The result of a scenario. */
 export interface ScenarioOutcome {
   readonly topup: RequestedTopup;
-  /** Final amounts that the wallet paid and that events recorded, in the coin's smallest unit. */
+  /** Amount that the wallet has finally paid, in the coin's smallest unit. */
   readonly paid: bigint;
+  /** The same amount according to the events. */
   readonly recorded: bigint;
 }
 
 const EVENT_TIMEOUT_MS = 30_000;
 
-/** Runs scenarios in a world, many at the same time. */
+/** Runs scenarios in a world. Many can run at the same time. */
 export class ScenarioRunner {
   private readonly wallet: SandboxWallet;
   private readonly events = new Map<string, StoredEvent<DomainEvent>[]>();
@@ -159,7 +159,7 @@ export class ScenarioRunner {
     return { topup, paid, recorded: sumRecorded(this.getEvents(topupId)) };
   }
 
-  /** Returns the events of a top-up so far. */
+  /** Returns the events of a top-up that were received so far. */
   getEvents(topupId: string): readonly StoredEvent<DomainEvent>[] {
     return this.events.get(`topup-${topupId}`) ?? [];
   }
@@ -190,7 +190,7 @@ export class ScenarioRunner {
     };
     const getEventTypes = () => this.getEvents(topupId).map(({ type }) => type);
     const timer = setTimeout(
-      () => reject(new Error(`the expected events did not occur: ${getEventTypes()}`)),
+      () => reject(new Error(`the expected events did not occur, only ${getEventTypes()}`)),
       EVENT_TIMEOUT_MS,
     );
     this.waiting.add(check);

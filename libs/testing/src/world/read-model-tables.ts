@@ -63,7 +63,7 @@ export class ReadModelTables {
     return Object.fromEntries(await Promise.all(read));
   }
 
-  /** Returns the checkpoint of a projection from its table; undefined if the projection has never run. */
+  /** Returns the stored checkpoint of a projection; undefined if there is none. */
   async readCheckpoint({ name }: Projection): Promise<bigint | undefined> {
     const { rows } = await this.pool.query('select position from checkpoints where projection = $1', [name]);
     return rows[0] && BigInt(rows[0].position);

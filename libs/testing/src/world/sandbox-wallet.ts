@@ -10,7 +10,7 @@ const KEY = { authorization: 'token sandbox' };
 export interface PayOptions {
   /** Unix seconds. */
   readonly receivedAt?: number;
-  /** The transaction is not mined, and waits until it is replaced. */
+  /** Whether the fee is too low for the transaction to be mined. */
   readonly lowFee?: boolean;
   /** Id of the transaction that this one replaces. */
   readonly replaces?: string;
@@ -33,7 +33,7 @@ export class SandboxWallet {
     return (await this.send<{ txid: string }>('/wallet/send', order)).txid;
   }
 
-  /** Makes waiting transactions final, except those with a low fee. Lightning does not need this. */
+  /** Mines blocks, by default enough to make waiting transactions final, except those with a low fee. */
   async mine(coin: CoinTerms, blocks = BLOCKS_TO_FINAL): Promise<void> {
     await this.send(`/chains/${coin.code}/mine`, { blocks });
   }

@@ -1,4 +1,4 @@
-/** Adds models for specs to the shipped catalogue. */
+/** Copies the shipped catalogue, and adds models and payment methods for specs. */
 import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { getShippedCatalogueDir, readPayments } from '#catalogue';

@@ -8,7 +8,7 @@ import { POSTGRES_DIRECTORY } from '../jest/postgres-directory.ts';
 const POSTGRES_OPTIONS = ['fsync=off', 'full_page_writes=off', 'shared_buffers=64MB', 'log_min_messages=fatal'];
 
 export interface TestDatabase {
-  /** URL with the role of the service, which owns the database and has no other rights. */
+  /** URL with the PostgreSQL user of the service, who owns the database and has no other rights. */
   readonly url: string;
   /** URL of the same database for a superuser. */
   readonly superuserUrl: string;

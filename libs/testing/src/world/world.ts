@@ -152,14 +152,14 @@ export class TestWorld {
     return () => void Reflect.deleteProperty(clock, 'nowMs');
   }
 
-  /** Starts another gateway on the same stores, which is closed with the world. @returns its URL */
+  /** Starts another gateway on the same stores, and closes it with the world. @returns its URL */
   async addGateway(settings: Partial<Settings> = {}): Promise<string> {
     const gateway = await this.startGateway(settings);
     this.resources.defer(() => gateway.close());
     return gateway.api;
   }
 
-  /** Starts another gateway on the same stores, which the caller must close. */
+  /** Starts another gateway on the same stores. The caller must close it. */
   async startGateway(
     settings: Partial<Settings> = {},
   ): Promise<{ readonly api: string; readonly audioApi: string; close(): Promise<void> }> {
@@ -181,7 +181,7 @@ export class TestWorld {
     return toAccountIds(creditId, this.app.get(Secrets))[0];
   }
 
-  /** Pays an invoice of `usd` and waits until it is credited. */
+  /** Pays a top-up of `usd`, to which a bonus is added, and waits until it is credited. */
   async fund(account: TestAccount, usd: number): Promise<void> {
     const amount = Number(usd.toFixed(12));
     const created = await this.post('/topup/create/btc-lightning', { amount, currency: 'USD' }, account);
@@ -200,7 +200,7 @@ export class TestWorld {
     return (await readResponse(await fetch(`${this.sandbox}/nwc/wallets`, toRequestInit(options)))).body;
   }
 
-  /** Returns the requests, invoices and payments of a wallet. */
+  /** Returns the numbers of payment requests and requested invoices of a wallet, and its payments. */
   async getWalletUsage({
     id,
   }: TestWallet): Promise<{ requests: number; invoices: number; payments: readonly { preimage: string }[] }> {
@@ -249,7 +249,7 @@ export class TestWorld {
     return `${toFilePath(id, 0)}?${this.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
   }
 
-  /** Returns a service by its port. */
+  /** Returns the service that implements a port. */
   getService<T>(port: { readonly prototype: T }): T {
     return this.app.get(port as never);
   }

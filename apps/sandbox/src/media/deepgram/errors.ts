@@ -1,4 +1,4 @@
-/** Deepgram's three error formats: https://developers.deepgram.com/docs/errors */
+/** Deepgram's error formats, two in JSON and one in plain text: https://developers.deepgram.com/docs/errors */
 import { randomUUID } from 'node:crypto';
 import type { ErrorFault } from '../../provider/faults.ts';
 import { type Call, HttpError } from '../../router.ts';
@@ -8,7 +8,7 @@ export function createError(status: number, code: string, message: string): Http
   return new HttpError(status, { err_code: code, err_msg: message, request_id: id }, { 'dg-request-id': id });
 }
 
-/** Creates an error in the format of newer parts of the API. */
+/** Creates an error in the JSON format that has a category. */
 export function createCategorizedError(status: number, category: string, message: string, details: string): HttpError {
   return new HttpError(status, { category, message, details, request_id: randomUUID() });
 }

@@ -29,7 +29,7 @@ const MODELS: Readonly<Record<string, ListenModel>> = {
   'nova-3': { usd: '0.0043', multilingual: '0.0052', languages: [...LANGUAGES, ...MORE] },
   'nova-2': { usd: '0.0043', multilingual: '0.0043', languages: [...LANGUAGES, ...MORE] },
 };
-/** Price factor for customers whose recordings must not be used for training (`mip_opt_out`). */
+/** Price factor for requests whose recordings must not be used for training (`mip_opt_out`). */
 const OPTED_OUT = 2;
 const FETCHED_WITHIN_MS = 10_000;
 
@@ -90,7 +90,7 @@ function parseQuery(query: URLSearchParams) {
 
 /**
  * Returns the body, or, if its type is JSON, the file at the URL in it.
- * @throws HttpError 400 if the JSON has no URL, or the file cannot be fetched
+ * @throws HttpError 400 if the JSON has no URL, or the URL does not respond with success
  */
 async function loadRecording(call: Call): Promise<Buffer> {
   const body = await call.readBody();

@@ -1,6 +1,6 @@
 /**
- * Measures the audio in an MP4 file: for AAC and MP3, the number of samples times the length that the codec gives them;
- * for other codecs, the time-to-sample table. Sources: ISO/IEC 14496-12, -14, -3.
+ * Measures the audio in an MP4 file. AAC and MP3 are measured by the number of samples, whose length is fixed; other
+ * audio by the time-to-sample table. Sources: ISO/IEC 14496-12, -14, -3.
  */
 import type { MeasuredAudio } from './mpeg-frames.ts';
 
@@ -15,7 +15,7 @@ const AAC_RATES = [
 ];
 const AAC_SAMPLES = 1_024;
 const MP3_SAMPLES = 1_152;
-/** Object types for which an `mp4a` entry is MPEG audio, layer III. */
+/** Object types of MPEG audio. Its layer is assumed to be III. */
 const MP3_TYPES = [0x69, 0x6b];
 
 /** Measures the longest audio track. @returns undefined if there is none */
@@ -86,7 +86,7 @@ function measureTrack(track: Buffer, fragments: readonly Fragment[]): MeasuredAu
   return { seconds: getDurationSeconds(track), channels };
 }
 
-/** Returns the samples per packet and per second. @returns undefined unless this is AAC or MP3 with a known rate */
+/** Returns the audio samples per MP4 sample and per second. @returns undefined unless AAC or MP3 with a known rate */
 function parseCodec(entry: Buffer): { readonly samples: number; readonly rate: number } | undefined {
   const at = entry.indexOf('esds', 0, 'latin1');
   const decoder = at < 0 ? -1 : entry.indexOf(0x04, at + 8);
@@ -106,7 +106,7 @@ function skipSize(bytes: Buffer, start: number): number {
   return at + 1;
 }
 
-/** Returns the length according to the time-to-sample table; 0 without one. */
+/** Returns the length by the time-to-sample table; 0 if this table or the media header is missing. */
 function getDurationSeconds(track: Buffer): number {
   const mdhd = findBox(track, 'mdhd');
   const stts = findBox(track, 'stts');

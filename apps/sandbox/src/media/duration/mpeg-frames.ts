@@ -39,7 +39,7 @@ export function measureMpeg(bytes: Buffer): MeasuredAudio | undefined {
   return channels === 0 ? undefined : { seconds, channels };
 }
 
-/** Returns the length of an ID3 tag, whose size has four groups of seven bits; 0 without a tag. */
+/** Returns the length of an ID3 tag; 0 without a tag. Its size field has four groups of seven bits. */
 export function skipTag(bytes: Buffer): number {
   if (bytes.toString('latin1', 0, 3) !== 'ID3' || bytes.length < 10) return 0;
   return 10 + bytes.subarray(6, 10).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);

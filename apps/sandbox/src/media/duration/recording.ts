@@ -1,6 +1,6 @@
 /**
- * Measures recordings as a decoder does: by their frames, packets or samples. A length in a header is used only if
- * nothing else shows the length, or if the rest of the file agrees with it.
+ * Measures recordings by their frames, packets or samples, or else by the times in the file. A length in a header is
+ * used only if the rest of the file agrees with it.
  */
 
 import { measureMp4 } from './mp4-audio.ts';

@@ -5,7 +5,7 @@
 import type { MeasuredAudio } from './mpeg-frames.ts';
 import { getOpusSeconds } from './opus.ts';
 
-/** Elements whose content is parsed; all others are leaves. */
+/** Master elements whose content is parsed. All other elements are treated as leaves. */
 const MASTERS = new Set([0x18538067, 0x1549a966, 0x1f43b675, 0x1654ae6b, 0xae, 0xe1, 0xa0]);
 const SCALE = 0x2ad7b1;
 const CLUSTER_TIME = 0xe7;

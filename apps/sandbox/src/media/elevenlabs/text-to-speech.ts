@@ -1,5 +1,5 @@
 /**
- * ElevenLabs' `POST /v1/text-to-speech/{voice_id}` and its `/stream`, billed by characters at the credits of the model.
+ * ElevenLabs' `POST /v1/text-to-speech/{voice_id}` and its `/stream`, billed by the model's credits per character.
  */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';

@@ -8,7 +8,7 @@ import type { FalOffer } from './offers.ts';
 
 export interface FalInput {
   readonly prompt: string;
-  /** Where a directive may be: the prompt; without a prompt, an image that is sent as data. */
+  /** Text that may have a directive: the prompt; without a prompt, text from images that are sent as data. */
   readonly directiveText: string;
   /** The selected or default values. */
   readonly fields: Readonly<Record<string, string>>;
@@ -64,7 +64,7 @@ export function parseInput(json: string, falOffer: FalOffer): FalInput {
   };
 }
 
-/** Validates the images and returns the texts with their directives. Images at a URL are not fetched and have none. */
+/** Validates the images and returns their texts from the directives on. The text is empty for an image at a URL. */
 function parseSources(body: Body, { required }: FalOffer): readonly string[] {
   if (required.includes('image_url')) return [parseSource(parseText(body, 'image_url'), 'image_url')];
   if (!required.includes('image_urls')) return [];

@@ -40,7 +40,7 @@ function countFiles({ falOffer, fault }: FalJob, { images }: FalInput): number {
   return Math.max(0, images - (fault === 'fewer' && falOffer.output === 'images' ? 1 : 0));
 }
 
-/** Bills a completed job. A failed job costs nothing, unless the provider bills its rejections. */
+/** Bills a completed job. A failed job costs nothing, except with the fault `policy_billed`. */
 export function chargeJob(job: FalJob, bill: SandboxBill): void {
   const { id, model, falOffer, input, fault } = job;
   if (input instanceof HttpError || (findFailure(job) && fault !== 'policy_billed')) return;

@@ -4,8 +4,8 @@ export interface FalOffer {
   readonly output: 'images' | 'image' | 'video';
   readonly required: readonly ('prompt' | 'image_url' | 'image_urls')[];
   /**
-   * Fields with a list of values; the first one is the default. Fields with the value `true` are booleans. Unknown
-   * fields are ignored, as by fal.
+   * Fields with their values; the first value is the default. Fields with the value `true` are booleans. Unknown fields
+   * are ignored, as by fal.
    */
   readonly fields: Readonly<Record<string, readonly string[]>>;
   /** Default of `image_size`; undefined if the model does not have this field. */
@@ -15,7 +15,7 @@ export interface FalOffer {
   /** What `usd` pays for. The seconds of a video are its field `duration`; a clip counts as 1, whatever its length. */
   readonly per: 'image' | 'second' | 'clip';
   readonly usd: string;
-  /** The first variant whose fields all match applies. */
+  /** The first variant whose fields all match replaces `usd`. */
   readonly variants?: readonly Variant[];
   /** Each extra whose fields all match is added once per request. */
   readonly extras?: readonly Variant[];

@@ -25,7 +25,7 @@ const ERROR_TYPES = {
   '500': 'internal_error',
   overloaded: 'runner_scheduling_failure',
 } as const;
-/** Requests belong to the application, whatever the path of the model below it. */
+/** Path of a request: owner, application, optionally the rest of the model's name, and the id. */
 const REQUEST = /^([^/]+\/[^/]+)\/(?:.+\/)?requests\/([^/]+?)(?:\/(status|status\/stream|cancel))?$/;
 const POLL_INTERVAL_MS = 20;
 /** Number of times that the result of a job with the fault `duplicate` is sent to its webhook. */
@@ -94,7 +94,7 @@ export class FalServer {
     if (this.jobs.size > MAX_JOBS && oldest !== undefined) this.jobs.delete(oldest);
   }
 
-  /** The job waits in the queue for half of the time and is in progress for the other half. */
+  /** The job waits in the queue for half of the latency and is in progress for the other half. */
   private async processJob(job: FalJob, milliseconds: number): Promise<void> {
     if (milliseconds > 0) {
       await delay(milliseconds / 2, undefined, { ref: false });
@@ -118,7 +118,7 @@ export class FalServer {
     await this.webhooks.send({ requestId, url, status: 'ERROR', error, payload: failure.body });
   }
 
-  /** Sends a forged webhook and one without a result, both before the response to the request and its completion. */
+  /** Sends two webhooks before the request is accepted: a forged one, and a signed one without a result. */
   private async reportTooEarly({ id: requestId, webhookUrl: url }: FalJob): Promise<void> {
     if (url === undefined) return;
     const error = 'Invalid status code: 500';

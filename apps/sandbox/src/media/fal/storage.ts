@@ -1,4 +1,4 @@
-/** fal's storage (`rest.fal.ai`), to which its clients upload the images of a request, and the uploaded files. */
+/** fal's storage (`rest.fal.ai`): clients upload the images of a request, which can then be downloaded. */
 import { randomUUID } from 'node:crypto';
 import { type Call, HttpError, parseObject, type Routes } from '../../router.ts';
 import type { SandboxFile } from '../sandbox-file.ts';

@@ -1,6 +1,6 @@
 /**
- * fal's webhooks. They are signed with fal's private key, whose public key is published. A webhook is repeated after
- * each of RETRY_DELAYS_MS until a response has status 2xx.
+ * fal's webhooks. They are signed with a private key, and the public key is published. A webhook is repeated after each
+ * of RETRY_DELAYS_MS until a response has status 2xx.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -39,7 +39,7 @@ export class FalWebhooks {
     }
   }
 
-  /** Sends a webhook from a third party that does not have the key. */
+  /** Sends a webhook as a third party without the key would. */
   async sendForged(event: FalWebhookEvent): Promise<void> {
     await this.post(event, generateKeyPairSync('ed25519').privateKey).catch(() => false);
   }

@@ -1,7 +1,6 @@
 /**
- * Generates silence (in PCM and WAV, with a faint digest of the seed) in the output formats of speech providers, about
- * as long as the text takes to say. Sources: ISO/IEC 11172-3 (MP3), 14496-3 (AAC), RFC 7845 and 6716 (Opus in Ogg), RFC
- * 9639 (FLAC).
+ * Generates silence in the output formats of speech providers. PCM and WAV begin with a faint digest of the seed.
+ * Sources: ISO/IEC 11172-3 (MP3), 14496-3 (AAC), RFC 7845 and 6716 (Opus in Ogg), RFC 9639 (FLAC).
  */
 import { createHash } from 'node:crypto';
 import { packBits } from './bits.ts';

@@ -1,6 +1,6 @@
 /**
- * Generates images of one colour. Sources: the PNG specification (one bit per pixel and a palette), ITU-T T.81 (JPEG),
- * WebP's lossless bitstream specification.
+ * Generates images of one colour: PNG with a palette and one bit per pixel, JPEG, and lossless WebP. Sources: the PNG
+ * specification, ITU-T T.81 (JPEG), WebP's lossless bitstream specification.
  */
 import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';

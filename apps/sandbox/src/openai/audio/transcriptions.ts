@@ -1,6 +1,6 @@
 /**
- * `POST /openai/v1/audio/transcriptions`, billed by full seconds. A directive may be in the prompt or anywhere among
- * the bytes of the recording.
+ * `POST /openai/v1/audio/transcriptions`, billed by the second, rounded up. A directive may be in the prompt or
+ * anywhere among the bytes of the recording.
  */
 import { randomUUID } from 'node:crypto';
 import type { SandboxBill } from '../../bill.ts';

@@ -1,4 +1,4 @@
-/** The embedding models of the simulated providers, with their own prices. */
+/** The embedding models of the simulated providers. Their prices are independent of the gateway's catalogue. */
 import { parseUsd } from '#kernel';
 import { invalidRequestError } from '../errors.ts';
 import { findModel, type OpenAiProvider } from '../models.ts';

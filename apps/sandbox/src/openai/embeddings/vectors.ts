@@ -1,4 +1,4 @@
-/** Generates vectors: always the same for the same input and model, and scaled to a norm of 1, as OpenAI's are. */
+/** Generates vectors, always the same for the same input and model. As with OpenAI, their norm is 1. */
 import { createHash } from 'node:crypto';
 
 /** Approximate number of digits of OpenAI's 32-bit floats. */

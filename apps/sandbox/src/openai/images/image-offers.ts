@@ -1,4 +1,4 @@
-/** The image models of the simulated providers with OpenAI's images API, with their own prices. */
+/** The models for OpenAI's images API. Their prices are independent of the gateway's catalogue. */
 import type { PricedUnits } from '../../bill.ts';
 import { createError } from '../errors.ts';
 
@@ -7,7 +7,7 @@ export interface GptImage {
   readonly id: string;
   /** USD per million tokens. */
   readonly usd: { readonly input: string; readonly imageInput: string; readonly imageOutput: string };
-  /** Output tokens of an image in a standard size by quality, for a square image and for an oblong one. */
+  /** By quality: the output tokens of a square image and of an oblong image in a standard size. */
   readonly tokens: Readonly<Record<string, readonly [square: number, oblong: number]>>;
   readonly fidelities: readonly string[];
   /** Whether the model supports sizes other than the three standard ones. */

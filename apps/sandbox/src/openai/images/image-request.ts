@@ -1,4 +1,4 @@
-/** Parses and validates an image request, as JSON or as a form, as OpenAI does. */
+/** Parses and validates an image request, in JSON or a form, as OpenAI does. */
 import { type JsonObject } from '#kernel';
 import { isImage } from '../../media/files/images.ts';
 import { type Call, parseObject } from '../../router.ts';
@@ -37,14 +37,14 @@ const MAX_EDGE = 3_840;
 const MAX_PIXELS = 3_840 * 2_160;
 const MAX_PROMPT_LENGTH = 32_000;
 
-/** @throws HttpError 400 */
+/** @throws HttpError 400 or 413 */
 export async function parseGeneration(call: Call): Promise<SandboxImageRequest> {
   const body = parseObject(await call.readText());
   if (!body) throw invalidRequestError(400, 'We could not parse the JSON body of your request.');
   return parseRequest(body, GENERATION_PARAMETERS, 0);
 }
 
-/** @throws HttpError 400, also if the form has no image */
+/** @throws HttpError 400 or 413 */
 export async function parseEdit(call: Call): Promise<SandboxImageRequest> {
   const form = await parseForm(call);
   const files = [...form.getAll('image'), ...form.getAll('image[]')];
@@ -121,8 +121,8 @@ function parseRequest(fields: JsonObject, parameters: ReadonlySet<string>, sourc
 }
 
 /**
- * Whether the model supports other sizes than the standard ones, and this size meets their conditions: edges that are
- * multiples of 16 pixels and at most 3840 pixels, a ratio of at most 3:1, and at most 3840 × 2160 pixels.
+ * Whether the model supports other sizes than the standard ones, and this size is allowed. The edges must be multiples
+ * of 16 pixels and at most 3840 pixels, with a ratio of at most 3:1. The area is at most 3840 × 2160 pixels.
  */
 function isSupportedSize(size: unknown, { supportsAnySize }: GptImage): size is string {
   const [width = 0, height = 0] = /^(\d+)x(\d+)$/.exec(String(size))?.slice(1).map(Number) ?? [];

@@ -12,8 +12,9 @@ import { parseEdit, parseGeneration, type SandboxImageRequest } from './image-re
 const SQUARE = 1_024 * 1_024;
 const OBLONG = 1_536 * 1_024;
 const CHARACTERS_PER_TOKEN = 4;
-/** Tokens of a source image, and additional ones for high input fidelity. */
+/** Input tokens of a source image. */
 const SOURCE_TOKENS = 194;
+/** Additional tokens of a source image with high input fidelity. */
 const FIDELITY_TOKENS = 4_096;
 
 export function imageRoutes(bill: SandboxBill): Routes {

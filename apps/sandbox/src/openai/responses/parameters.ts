@@ -1,4 +1,4 @@
-/** Validates the parameters of a Responses request, apart from its input, as OpenAI does. */
+/** Validates the parameters of a Responses request, apart from its input items, as OpenAI does. */
 import { isObject, type SandboxContentPart } from '../chat-request.ts';
 import { invalidRequestError } from '../errors.ts';
 import type { OpenAiModel } from '../models.ts';

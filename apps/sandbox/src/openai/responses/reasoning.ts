@@ -26,7 +26,7 @@ export function encryptReasoning(id: string, tokens: number): string {
 
 /**
  * Returns the number of tokens of a reasoning item in the input. The id of the item is optional.
- * @param next the item after it
+ * @param next the item after the reasoning item
  * @throws HttpError if the id is invalid, if the encrypted content is missing, unreadable or that of another item, or
  * if the next item is not output of the model
  */

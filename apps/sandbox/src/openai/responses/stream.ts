@@ -19,11 +19,11 @@ import {
 } from './output.ts';
 import type { SandboxResponsesRequest } from './request.ts';
 
-/** Its end pads each delta. OpenAI's padding is random, so that the size of a delta does not reveal the word. */
+/** The end of this text pads each delta. OpenAI's padding is random, so that the size does not reveal the word. */
 const PADDING = 'hG7uQ2vXk9TzLw4R';
 const ERROR = { code: 'server_error', message: 'The server had an error while processing your request.' };
 
-/** The field with the content of a call, by its type. */
+/** The field with the content of a call, by the type of the call. */
 const CONTENT_FIELDS: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
 
 type Event = SandboxContentPart & { readonly type: string };
@@ -114,7 +114,7 @@ function toItemPositions(output: OpenAiOutput, request: SandboxResponsesRequest)
   return toVisibleItems(output, request).map((item, at) => ({ item, output_index: before + at }));
 }
 
-/** The first frame of an item also has the events that close the item before it and open this one. */
+/** The first frame of an item begins with the events that close the previous item and open this item. */
 function createContentFrames(
   output: OpenAiOutput,
   request: SandboxResponsesRequest,

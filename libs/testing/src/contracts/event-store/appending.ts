@@ -39,7 +39,7 @@ export function testAppends(subject: () => OpenedStore): void {
     expect(getIds(await readAll(store, stream))).toEqual(getIds(events));
   });
 
-  test('repeating the same ids at the same revision is one append, even after later appends', async () => {
+  test('an append that is repeated at the same revision is stored once, even after later appends', async () => {
     const { store } = subject();
     const stream = createStreamName(subject());
     const [first, second] = [createEvents(3), createEvents(2)];

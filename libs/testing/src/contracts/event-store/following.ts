@@ -20,7 +20,7 @@ const APPENDS_EACH = 200;
 const STREAMS_EACH = 4;
 /** Once in this many appends to its own streams, each appender also appends to a stream that all appenders share. */
 const SHARED_EVERY = 10;
-/** The reconnecting follower starts another subscription after the batch in which it has received this many events. */
+/** After this many events, the reconnecting follower starts another subscription at the end of a batch. */
 const RECONNECT_AFTER_EVENTS = 50;
 const MAX_ABORT_MS = 1_000;
 

@@ -13,7 +13,7 @@ export interface OpenedStore {
   openAnother(): Closable;
   /** Name prefix of the streams that subscriptions of the store include. */
   readonly prefix: string;
-  /** Closes the store and removes its data. */
+  /** Closes the store. Removes its data, except from a real server. */
   close(): Promise<void>;
 }
 
