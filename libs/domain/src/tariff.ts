@@ -56,8 +56,7 @@ export type PriceConditions = Readonly<Record<string, PriceCondition>>;
 
 /**
  * Cost and price of `per` units, in pico-USD. One may be missing: a provider can bill tokens for a model that is sold
- * by the image. The cost is that of the first line of a unit that has a cost and whose conditions are all satisfied.
- * The same rule applies to the price.
+ * by the image. The cost is that of the unit's first line with a cost whose conditions are satisfied; so is the price.
  */
 export interface Price {
   readonly unit: Unit;

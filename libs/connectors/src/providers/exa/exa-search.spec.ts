@@ -63,9 +63,9 @@ describe('a search that fails', () => {
     ['too many requests', sends(429, {}), 'rate_limited', /limiting/],
     ['a server error', sends(500, {}), 'upstream_error', /status 500/],
     ['overload', sends(503, {}), 'upstream_unavailable', /unavailable/],
-    ['invalid JSON', sends(200, '<html>'), 'upstream_error', /no results/],
-    ['null', sends(200, null), 'upstream_error', /no results/],
-    ['results that are not a list', sends(200, { results: 'none' }), 'upstream_error', /no results/],
+    ['invalid JSON', sends(200, '<html>'), 'upstream_error', /invalid response/],
+    ['null', sends(200, null), 'upstream_error', /invalid response/],
+    ['results that are not a list', sends(200, { results: 'none' }), 'upstream_error', /invalid response/],
     ['a disconnect', ({ socket }) => void socket.destroy(), 'upstream_unavailable', /web search cannot be reached/],
   ])('reports %s', async (_, listener, code, message) => {
     answer = listener;
