@@ -28,7 +28,7 @@ function expectSection(page: string, name: string, content: string): void {
   else expect(now).toBe(made);
 }
 
-test('docs/settings.md lists every setting with its default and its meaning', () => {
+test('docs/settings.md lists every setting of the roles with its default and its meaning', () => {
   expectSection('docs/settings.md', 'settings', formatSettingsTable(Object.values(SETTINGS)));
 });
 

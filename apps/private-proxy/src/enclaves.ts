@@ -97,8 +97,8 @@ export class Enclaves {
   }
 
   /**
-   * Attests the enclaves of listed models, at most MAX_CACHED_ENCLAVES, that are not attested or whose attestation is
-   * too old. A call within ATTEST_ALL_INTERVAL_MS after the start of a run returns that run. Never rejects. `getState`
+   * Attests those enclaves of the first MAX_CACHED_ENCLAVES listed models that are not attested or whose attestation
+   * is too old. A call within ATTEST_ALL_INTERVAL_MS after the start of a run returns that run. Never rejects. `getState`
    * has the failures, except 404s of the gateway and a failure to list the models.
    */
   attestAll(): Promise<void> {

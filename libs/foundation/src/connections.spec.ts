@@ -83,7 +83,7 @@ describe('connections', () => {
     await opened('127.0.0.3');
     await saidBy(await opened('127.0.0.3'));
     expect(connections.count).toBe(4);
-    expect(alarms).toEqual(['connections rejected: one address has 2', 'connections rejected: there are 4']);
+    expect(alarms).toEqual(['connections rejected: one address or network has 2', 'connections rejected: there are 4']);
     first.destroy();
     await until(() => connections.count === 3);
     await opened('127.0.0.1');

@@ -158,7 +158,7 @@ export class ConnectionGuard {
       this.reportError(
         this.connections.size >= max
           ? `connections rejected: there are ${max}`
-          : `connections rejected: one address has ${maxPerAddressGroup}`,
+          : `connections rejected: one address or network has ${maxPerAddressGroup}`,
       );
       return;
     }

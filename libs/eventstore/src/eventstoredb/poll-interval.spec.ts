@@ -27,7 +27,7 @@ describe('the poll interval of the log', () => {
     }
   }
 
-  /** Advances the clock by single milliseconds, and lets pending promises continue after each. */
+  /** Advances the clock by single milliseconds, and lets pending promises continue before each. */
   async function pass(milliseconds: number): Promise<void> {
     for (let n = 0; n < milliseconds; n++) {
       for (let turn = 0; turn < 5; turn++) await Promise.resolve();

@@ -42,7 +42,7 @@ export interface QuotedChat {
    */
   readonly online: boolean;
   readonly quote: ChatQuote;
-  /** Maximum input tokens in addition to those of the messages. */
+  /** Maximum input tokens that the Responses API gets in addition to the messages, such as encrypted reasoning. */
   readonly extraInputTokens: number;
 }
 
@@ -82,7 +82,7 @@ const NON_PARAMETER_FIELDS: ReadonlySet<string> = new Set([
 
 /**
  * Validates a chat request, selects its endpoints and plans its search. Changes no state.
- * @param extraInputTokens maximum input tokens in addition to those of the messages
+ * @param extraInputTokens maximum input tokens that the Responses API gets in addition to the messages
  * @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid
  */
 export function quoteChat(
@@ -146,8 +146,8 @@ export function toOrder({ requestId, resolved, type, source, online, quote, pric
 
 /**
  * Reduces the quote to a partial hold, unless the caller's output limit is low enough to be held in full. With such a
- * limit, the hold is partial only if the model may or must search: it covers the complete output limit, but not all
- * searches.
+ * limit, the hold is partial only if the model may or must search: it covers the complete output limit, and as many
+ * searches as the payer's money allows.
  * @param getInitialTokens returns the output tokens per choice that the hold covers at first
  * @param maxFullHoldTokens output limits up to this value are held in full; agents set higher limits by default
  */
@@ -198,7 +198,7 @@ function isSearchOptional(plan: SearchPlan): boolean {
   return plan.kind === 'tool' || (plan.kind === 'upstream' && plan.isModelDecided);
 }
 
-/** @param provider the caller's own `provider` object; `selectRoute` adds the routing rules of the model */
+/** @param provider the caller's own `provider` object; `selectRoute` applies the model's rules, which override it */
 function selectChatRoute(
   { body, provider, source }: Pick<ChatParams, 'body' | 'source'> & { readonly provider: unknown },
   { model, sort }: ResolvedModel,
