@@ -62,17 +62,17 @@ async function checkGoClient({ go, customer: { apiKey } }: Scene, front: Front):
   const large = await sendRequest(createBody(`${'word '.repeat(20_000)}[[sandbox tokens=3]]`));
   check(large.output.includes(`"${EXPECTED_TEXT}"`), 'Go: a request of 100 KB');
   const rejected = await sendRequest(createBody('[[sandbox fault=400]]'));
-  check(/error/.test(rejected.output), `Go: an encrypted error of the enclave: ${getFirstLine(rejected.output)}`);
+  check(/error/.test(rejected.output), `Go: an encrypted error of the enclave: ${getLastLine(rejected.output)}`);
   const unauthorized = await sendRequest(createBody('Hello'), undefined, 'sk-none');
   check(
     /error/.test(unauthorized.output),
-    `Go: an unencrypted error of the gateway: ${getFirstLine(unauthorized.output)}`,
+    `Go: an unencrypted error of the gateway: ${getLastLine(unauthorized.output)}`,
   );
   const other = await sendRequest(createBody('Hello'), 'private/kimi-k3');
-  check(/key|decrypt/i.test(other.output), `Go: an enclave with another key rejects: ${getFirstLine(other.output)}`);
+  check(/key|decrypt/i.test(other.output), `Go: an enclave with another key rejects: ${getLastLine(other.output)}`);
 }
 
-function getFirstLine(text: string): string {
+function getLastLine(text: string): string {
   return text.trim().split('\n').at(-1)?.slice(0, 160) ?? '';
 }
 

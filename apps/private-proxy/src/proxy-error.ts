@@ -10,7 +10,7 @@ interface ProxyErrorDetails {
   readonly retryAfterSeconds?: number;
   /** Clients must not retry automatically: the request may have been charged, or a retry would fail as well. */
   readonly isFinal?: boolean;
-  /** Set if there was not enough money. */
+  /** The amounts, if the gateway stated them in a rejection for lack of money. */
   readonly money?: MoneyDetails;
   /** The gateway's id of the request. */
   readonly requestId?: string;
@@ -24,7 +24,8 @@ export interface MoneyDetails {
 
 /**
  * A request was rejected, or got no response or only a part of one. The message is only for the caller, because it may
- * quote the gateway or the enclave. The log gets the status and a code of the proxy or the gateway.
+ * quote the gateway or the enclave. The log gets `logCode`, and the status of the response: 200 if its stream had
+ * already started.
  */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';

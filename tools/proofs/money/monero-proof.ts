@@ -87,7 +87,8 @@ async function proveReorganization(shop: Shop, network: MoneroNetwork): Promise<
   await network.mine(CONFIRMATIONS);
   await shop.expectStatus('the first of two payments, confirmed', surviving, 'Settled', 10);
   await shop.expectStatus('the second of two payments, confirmed', reversed, 'Settled', 10);
-  // Undoes only ten blocks: a transaction is invalid if the outputs that it mixes with are less than ten blocks old.
+  // Undoes no more blocks than were mined since the payments. Otherwise the outputs that the payments mix with would be
+  // less than ten blocks old, and the payments invalid.
   await network.undo(CONFIRMATIONS);
   await network.dropTransaction(txid);
   await network.mine(CONFIRMATIONS + 15);

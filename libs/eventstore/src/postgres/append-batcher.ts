@@ -38,7 +38,8 @@ export class AppendBatcher {
   /**
    * Checks the events first, so that invalid events do not fail a batch.
    * @throws TypeError if an event cannot be converted to JSON; AppendTooLargeError if the events exceed
-   *   `MAX_APPEND_BYTES`; DatabaseError if the database rejects the append; StoreUnavailableError for other failures
+   *   `MAX_APPEND_BYTES`. Both are thrown at once. The promise is rejected with DatabaseError if the database rejects
+   *   the append, and with StoreUnavailableError for other failures
    */
   append(stream: string, expected: number, events: readonly NewEvent[]): Promise<StreamHead | 'stale'> {
     const { events: rows, bytes } = serializeEvents(stream, events, MAX_APPEND_BYTES);

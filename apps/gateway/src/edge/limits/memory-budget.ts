@@ -40,8 +40,8 @@ export function createFundedCheck({ accounts }: Streams): IsFunded {
 }
 
 /**
- * Returns the shareholders that a request counts towards. A payer is its own shareholder. Callers who have not paid
- * yet, with or without an account, also share one fraction among all of them.
+ * Returns the shareholders that a request counts towards. A payer is its own shareholder. A caller who has not
+ * paid yet counts towards two: its account, or its network without an account, and one that all such callers share.
  * @param isFunded whether an account was ever credited
  */
 export async function resolveMemoryShareholders(

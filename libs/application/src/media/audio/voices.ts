@@ -3,7 +3,7 @@ import { ANY_LANGUAGE, type MediaModel, type Voice } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import { toPrimaryLanguage } from './audio-models.ts';
 
-/** OpenAI's API requires a voice, so its clients send one of these. A model without that voice uses its default. */
+/** OpenAI's API requires a voice, so its clients send one of these. For a model without that voice, it counts as no voice. */
 const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
@@ -23,7 +23,7 @@ export function selectVoice(model: MediaModel, { voice, language }: VoicePrefere
   const requestedVoice = voice === undefined ? undefined : findVoice(model, voice);
   const primaryLanguage = language === undefined ? undefined : toPrimaryLanguage(language);
   if (requestedVoice && primaryLanguage !== undefined && !supportsLanguage(model, requestedVoice, primaryLanguage)) {
-    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/voices?language=${primaryLanguage} lists the voices that do`;
+    const message = `The voice "${requestedVoice.id}" does not speak "${language}"; GET /v1/audio/voices?language=${primaryLanguage} lists the voices that do, with the model_id of each`;
     throw new InvalidRequestError(422, message, 'voice');
   }
   const selected =
@@ -64,7 +64,7 @@ function findVoice({ id, voices }: MediaModel, name: string): Voice | undefined 
   if (match || OPENAI_VOICES.has(lower)) return match;
   throw new InvalidRequestError(
     400,
-    `The model "${id}" has no voice "${name.slice(0, 100)}"; GET /v1/audio/voices lists its voices`,
+    `The model "${id}" has no voice "${name.slice(0, 100)}"; GET /v1/audio/voices lists its voices, with the model_id "${id}"`,
     'voice',
   );
 }

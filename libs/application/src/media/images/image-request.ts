@@ -24,7 +24,7 @@ export interface ImageParams {
   readonly prompt: string;
   /** A value for each choice of the model; the price depends on them. */
   readonly choices: MediaChoices;
-  /** The choices and the other parameters of the result, under our names. */
+  /** The choices, and the values of the forwarded fields that are set, under the gateway's names. */
   readonly parameters: MediaParameters;
 }
 
