@@ -6,6 +6,7 @@ import { printAutoTopups } from './auto-topup.ts';
 import { printChallenges } from './challenges.ts';
 import { closeJobCost, printJobs } from './jobs.ts';
 import { printMasterKeys, retireKeyByFingerprint } from './keys.ts';
+import { creditExcess, printPayments, recordExcessRefund } from './payments.ts';
 import { replay } from './replay.ts';
 import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
@@ -56,6 +57,18 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     operandNames: ['job'],
     option: { name: 'cost', usage: '--cost <USD or none>', isRequired: true },
     run: ({ foundation, operands: [job = ''], cost = '', print }) => closeJobCost(foundation, job, cost, print),
+  },
+  payments: { run: ({ foundation, print }) => printPayments(foundation, print) },
+  'payments credit': {
+    operandNames: ['top-up', 'payment'],
+    run: ({ foundation, operands: [topupId = '', payment = ''], print }) =>
+      creditExcess(foundation, topupId, payment, print),
+  },
+  'payments refund': {
+    operandNames: ['top-up', 'payment'],
+    option: { name: 'why', usage: '--why <text>', isRequired: true },
+    run: ({ foundation, operands: [topupId = '', paymentKey = ''], why = '', print }) =>
+      recordExcessRefund(foundation, { topupId, paymentKey, why }, print),
   },
   challenges: { run: ({ foundation, print }) => printChallenges(foundation, print) },
   keys: { run: ({ foundation, print }) => printMasterKeys(foundation, print) },

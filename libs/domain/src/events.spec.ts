@@ -169,31 +169,29 @@ const market = { rate: { value: '50000.00', source: 'coinbase', at: expiresAt },
 const refund = { id: 'refund', units: -500_000n, why: 'The customer asked for it' };
 const fee = { id: 'liquidity', units: 4_000n, why: 'A channel was opened' };
 
-const topupLife: readonly TopupCommand[] = [
-  { type: 'IssueInvoice', data: { ...invoice, confirmations: 1 } },
-  { type: 'RecordPayment', data: createFullPayment(invoice) },
-  {
-    type: 'RecordPayment',
-    data: {
-      ...createFullPayment(invoice),
-      payment: { backend: 'lnd', id: 'late' },
-      receivedAt: late,
-      market,
-    },
-  },
-  { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
-  { type: 'MarkCredited', data: { payment, at } },
-  { type: 'RecordPayment', data: { ...onChain, confirmations: 'lost' } },
-  { type: 'RecordPayment', data: { ...createFullPayment(invoice), reversals: [refund], fees: [fee] } },
-  { type: 'RecordPayment', data: { ...createFullPayment(invoice), payment: { backend: 'lnd', id: 'rated' }, market } },
-  {
-    type: 'RecordPayment',
-    data: {
-      ...createFullPayment(invoice),
-      payment: { backend: 'lnd', id: 'rated' },
-      reversals: [{ ...refund, id: 'half' }],
-    },
-  },
+const toPayment = (id: string) => ({ ...createFullPayment(invoice), payment: { backend: 'lnd', id } });
+const large = { ...toPayment('large'), units: 4_000_000n, market: { ...market, amount: parseUsd('2') } };
+
+/** The commands for each of several top-ups. The invoice of the first one is part of the examples. */
+const topupLives: readonly (readonly TopupCommand[])[] = [
+  [
+    { type: 'IssueInvoice', data: { ...invoice, confirmations: 1 } },
+    { type: 'RecordPayment', data: createFullPayment(invoice) },
+    { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
+    { type: 'MarkCredited', data: { payment, at } },
+    { type: 'RecordPayment', data: { ...onChain, confirmations: 'lost' } },
+    { type: 'RecordPayment', data: { ...createFullPayment(invoice), reversals: [refund], fees: [fee] } },
+  ],
+  [{ type: 'RecordPayment', data: { ...toPayment('late'), receivedAt: late, market } }],
+  [
+    { type: 'RecordPayment', data: { ...toPayment('rated'), market } },
+    { type: 'RecordPayment', data: { ...toPayment('rated'), reversals: [{ ...refund, id: 'half' }] } },
+  ],
+  [
+    { type: 'RecordPayment', data: { ...large, maxAmount: parseUsd('1.5') } },
+    { type: 'RecordPayment', data: { ...large, reversals: [{ ...refund, units: -1_500_000n, id: 'rest' }] } },
+    { type: 'CreditExcess', data: { payment: large.payment, at } },
+  ],
 ];
 
 const wallet = {
@@ -335,6 +333,7 @@ const types: Record<DomainEvent['type'], true> = {
   PaymentLost: true,
   PaymentReceived: true,
   TopupCredited: true,
+  ExcessCredited: true,
   PaymentReversed: true,
   PaymentFeeCharged: true,
   WalletConnected: true,
@@ -371,11 +370,14 @@ function stated(): DomainEvent[] {
       events.push(event);
     }
   }
-  let topup = topupDecider.getInitialState();
-  for (const command of topupLife) {
-    for (const event of topupDecider.decide(command, topup)) {
-      topup = topupDecider.evolve(topup, event);
-      events.push(event);
+  for (const [i, life] of topupLives.entries()) {
+    let topup = topupDecider.getInitialState();
+    if (i > 0) topup = topupDecider.evolve(topup, { type: 'InvoiceIssued', data: invoice });
+    for (const command of life) {
+      for (const event of topupDecider.decide(command, topup)) {
+        topup = topupDecider.evolve(topup, event);
+        events.push(event);
+      }
     }
   }
   let auto = autoTopupDecider.getInitialState();

@@ -85,12 +85,10 @@ export {
   type RateNames,
 } from './topup/coins.ts';
 export {
-  isCreditedAtMarketRate,
+  getOpenExcess,
   type PaymentAdjustment,
   type ReportedPayment,
   type TopupCommand,
-  type TopupState,
-  toPaymentKey,
   topupDecider,
 } from './topup/decide.ts';
 export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
@@ -105,6 +103,7 @@ export {
   type RateRejection,
   selectRate,
 } from './topup/rates.ts';
+export { type ReceivedPayment, type TopupState, toPaymentKey } from './topup/state.ts';
 export { type PaymentsQuery, type TopupSendCommand, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { EVENT_SCHEMA } from './upcasters/index.ts';
 export { type SubmissionResult, type VideoCommand, videoDecider } from './video/decide.ts';

@@ -11,6 +11,7 @@ import { CHALLENGE, type DomainEvent } from './events.ts';
  * The chart of accounts:
  * - `customer`: money of accounts. `challenge`: money of payments for one request.
  * - `rounding`: the excess of such a payment over its price, because satoshis cannot be divided.
+ * - `excess`: what customers paid beyond the maximum of a payment method, until a person credits or refunds it.
  * - `rates`: gains and losses from exchange rates between an invoice and its payment.
  * - `fees`: what payment backends deduct.
  *
@@ -27,6 +28,7 @@ export type LedgerAccount =
   | `revenue:${string}`
   | `clearing:${string}`
   | `bonus:${string}`
+  | `excess:${string}`
   | `rates:${string}`
   | `fees:${string}`
   | `cost:${string}`
@@ -59,13 +61,18 @@ export function toPostings(stream: string, event: DomainEvent): readonly Posting
         { account: holder.available, customer, amount: money.negate(money.add(paid, bonusAmount)) },
       );
     }
-    case 'PaymentReceived': {
-      const { method, amount, market } = event.data;
-      return market ? toRatePostings(method, market.amount, amount) : NO_POSTINGS;
-    }
-    case 'PaymentReversed': {
-      const { method, amount, market } = event.data;
-      return market ? toRatePostings(method, market, amount) : NO_POSTINGS;
+    case 'PaymentReceived':
+      return toPaymentPostings(event.data, event.data.market?.amount);
+    case 'PaymentReversed':
+      return toPaymentPostings(event.data, event.data.market);
+    case 'ExcessCredited': {
+      const { method } = event.data;
+      const amount = money.parseJsonAmount(event.data.amount);
+      // The credit of the account posts the amount to `clearing` again.
+      return omitZeroPostings(
+        { account: `excess:${method}`, customer: null, amount },
+        { account: `clearing:${method}`, customer: null, amount: money.negate(amount) },
+      );
     }
     case 'PaymentFeeCharged': {
       const { method } = event.data;
@@ -160,12 +167,21 @@ function toItemPostings(
   ];
 }
 
-/** Posts the difference between the market value of a payment and the credited amount: the operator's gain or loss. */
-function toRatePostings(method: string, market: string, credited: string): readonly Posting[] {
-  const amount = money.subtract(money.parseJsonAmount(market), money.parseJsonAmount(credited));
+/**
+ * Posts what the credit of a payment does not post: its excess, and the difference between its market value and the sum
+ * of credit and excess, which is the operator's gain or loss.
+ */
+function toPaymentPostings(
+  { method, amount, excess = '0' }: { readonly method: string; readonly amount: string; readonly excess?: string },
+  market: string | undefined,
+): readonly Posting[] {
+  const owed = money.parseJsonAmount(excess);
+  const total = money.add(money.parseJsonAmount(amount), owed);
+  const value = market === undefined ? total : money.parseJsonAmount(market);
   return omitZeroPostings(
-    { account: `clearing:${method}`, customer: null, amount },
-    { account: `rates:${method}`, customer: null, amount: money.negate(amount) },
+    { account: `clearing:${method}`, customer: null, amount: money.subtract(value, money.parseJsonAmount(amount)) },
+    { account: `excess:${method}`, customer: null, amount: money.negate(owed) },
+    { account: `rates:${method}`, customer: null, amount: money.subtract(total, value) },
   );
 }
 

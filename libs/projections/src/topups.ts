@@ -17,6 +17,7 @@ const TOPUP_EVENT_TYPES: ReadonlySet<DomainEvent['type']> = new Set<TopupEvent['
   'PaymentLost',
   'PaymentReceived',
   'TopupCredited',
+  'ExcessCredited',
   'PaymentReversed',
 ]);
 
@@ -126,6 +127,8 @@ export const topups: FoldProjection<TopupRow> = {
       }
       case 'TopupCredited':
         return { ...row, pending: row.pending - 1 };
+      case 'ExcessCredited':
+        return { ...row, credited: sum(row.credited, event.data.amount) };
       case 'PaymentReversed': {
         const { units, amount, bonus } = event.data;
         const reversed_units = sum(row.reversed_units, units);

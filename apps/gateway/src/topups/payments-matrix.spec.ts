@@ -37,7 +37,7 @@ interface Cells {
 }
 
 /** Lightning top-ups have a bonus of 5 %. */
-const LIGHTNING = { exact: '10.5', overpayment: '21', afterExpiry: '10.5' };
+const LIGHTNING = { exact: '10.5', overpayment: '20.505', afterExpiry: '10.5' };
 
 /** A coin and a method that are not shipped: they consist of data only, and use an existing backend. */
 const SIXTH: PaymentTerms = {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decode } from 'light-bolt11-decoder';
 import { createStreams } from '#application';
 import { toPostings } from '#domain';
-import { createRootCause, NO_SNAPSHOTS } from '#kernel';
+import { createRootCause, NO_SNAPSHOTS, parseUsd } from '#kernel';
 import { type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
@@ -44,7 +44,16 @@ describe('a payment that is reversed', () => {
     const payment = { backend: 'lnd', id: hashOf(invoice) };
     const at = new Date().toISOString();
     const reversals = [{ id: 'dispute', units: -1_000_000n, why: 'disputed' }];
-    const data = { payment, units: 1_000_000n, confirmations: 'final', receivedAt: at, reversals, at } as const;
+    const maxAmount = parseUsd('1000');
+    const data = {
+      payment,
+      units: 1_000_000n,
+      confirmations: 'final',
+      receivedAt: at,
+      reversals,
+      maxAmount,
+      at,
+    } as const;
     await topups.run(invoice.invoice_id, { type: 'RecordPayment', data }, createRootCause('test', 'dispute'));
     await world.waitUntil(async () => (await world.fetchBalance(account)).startsWith('-0.'));
     expect((await world.sendChat(account)).status).toBe(402);
@@ -137,11 +146,11 @@ describe('a paid top-up', () => {
     expect(await world.fetchBalance(account)).toBe('1.05');
   });
 
-  test('that was overpaid is credited in full', async () => {
+  test('that was overpaid is credited in full, and has the bonus up to 1 % above the invoice', async () => {
     const { account, invoice } = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice, { amount_msat: '2500000' });
     await settled(invoice);
-    expect(await world.fetchBalance(account)).toBe('2.625');
+    expect(await world.fetchBalance(account)).toBe('2.5505');
     expect(await status(invoice)).toMatchObject({ amount: 1, amount_paid: 0.000025, amount_due: 0 });
   });
 

@@ -110,7 +110,8 @@ export class Auditor {
         if (this.fees.has(reading.id)) this.report(`fee ${reading.id} was booked twice`);
         this.fees.add(reading.id);
         break;
-      case 'rate':
+      case 'topup':
+      case 'excess':
         break;
       case 'hold': {
         const { holdId, amount, expiresAt } = reading;
@@ -242,9 +243,14 @@ function toExpectedEntry(reading: EventReading, accountPrefix: 'customer' | 'cha
       book(`bonus:${reading.method}`, reading.bonus);
       book(`${accountPrefix}:available`, -(reading.paid + reading.bonus));
       break;
-    case 'rate':
+    case 'topup':
       book(`clearing:${reading.method}`, reading.market - reading.credited);
-      book(`rates:${reading.method}`, reading.credited - reading.market);
+      book(`excess:${reading.method}`, -reading.excess);
+      book(`rates:${reading.method}`, reading.credited + reading.excess - reading.market);
+      break;
+    case 'excess':
+      book(`excess:${reading.method}`, reading.amount);
+      book(`clearing:${reading.method}`, -reading.amount);
       break;
     case 'fee':
       book(`fees:${reading.method}`, reading.amount);

@@ -54,12 +54,17 @@ export type EventReading =
       readonly bonus: bigint;
     }
   | {
-      readonly kind: 'rate';
+      /** A payment or its reversal, apart from the credit in the account. */
+      readonly kind: 'topup';
       readonly method: string;
       readonly credited: bigint;
-      /** The market value of what was credited or reversed. */
+      /** What exceeds the maximum of the method. */
+      readonly excess: bigint;
+      /** The market value of both together. */
       readonly market: bigint;
     }
+  /** Excess that a person has credited. */
+  | { readonly kind: 'excess'; readonly method: string; readonly amount: bigint }
   | { readonly kind: 'fee'; readonly id: string; readonly method: string; readonly amount: bigint }
   | { readonly kind: 'hold'; readonly holdId: string; readonly amount: bigint; readonly expiresAt: string }
   | { readonly kind: 'extension'; readonly holdId: string; readonly amount: bigint; readonly by: bigint }
@@ -110,8 +115,9 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   PriceListPublished: [readPricesV1, readPricesV2],
   CreditAdded: [(data) => readCredit({ ...data, creditId: `lnd/${data.creditId}` }), readCredit],
   CreditReversed: [readReversal],
-  PaymentReceived: [() => undefined, ({ method, amount, market }) => readRate(method, amount, market?.amount)],
-  PaymentReversed: [({ method, amount, market }) => readRate(method, amount, market)],
+  PaymentReceived: [(data) => readTopupPayment(data, undefined), (data) => readTopupPayment(data, data.market?.amount)],
+  PaymentReversed: [(data) => readTopupPayment(data, data.market)],
+  ExcessCredited: [({ method, amount }) => ({ kind: 'excess', method, amount: BigInt(amount) })],
   PaymentFeeCharged: [readPaymentFee],
   ChallengeIssued: [readChallengeOffer],
   ChallengePaid: [({ price, ...data }) => readPayment(data, price, false)],
@@ -169,10 +175,15 @@ function readReversal({ reversalId, method, amount, bonus }: StoredData): EventR
   return { kind: 'credit', id, reversed: true, method, paid: BigInt(amount), bonus: BigInt(bonus) };
 }
 
-function readRate(method: string, credited: string, market: string | undefined): EventReading | undefined {
-  return market === undefined
-    ? undefined
-    : { kind: 'rate', method, credited: BigInt(credited), market: BigInt(market) };
+function readTopupPayment({ method, amount, excess = 0 }: StoredData, market: string | undefined): EventReading {
+  const [credited, owed] = [BigInt(amount), BigInt(excess)];
+  return {
+    kind: 'topup',
+    method,
+    credited,
+    excess: owed,
+    market: market === undefined ? credited + owed : BigInt(market),
+  };
 }
 
 function readPaymentFee({ payment, feeId, method, amount }: StoredData): EventReading {

@@ -1,4 +1,5 @@
 import type { Coin, CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
+import { type PicoUsd, parseUsd } from '#kernel';
 import type { PaymentBackend, PaymentBackendRegistry } from './payment-backend.ts';
 
 /** The method of card payments. It is not on the public list: customers pay by card on a page. */
@@ -32,6 +33,15 @@ export class PaymentMethods {
     const terms = this.terms.methods.find(({ method }) => method === name);
     const backend = terms && this.backends.findForMethod(terms);
     return terms && backend && { terms, coin: this.getCoin(terms.coin), backend };
+  }
+
+  /**
+   * Returns what is credited at most for one invoice of a method without a person.
+   * @returns undefined if the method is no longer in the data files, or has no limit in USD
+   */
+  getMaxAmount(method: string): PicoUsd | undefined {
+    const max = this.terms.methods.find((candidate) => candidate.method === method)?.limits.USD?.max;
+    return max === undefined ? undefined : parseUsd(max);
   }
 
   /** The available methods of the public list. */

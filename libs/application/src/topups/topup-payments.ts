@@ -1,10 +1,5 @@
-import {
-  convertToUsd,
-  isCreditedAtMarketRate,
-  type PaymentsQuery,
-  type ReportedPayment,
-  type TopupCommand,
-} from '#domain';
+import { convertToUsd, type PaymentsQuery, type ReportedPayment, type TopupCommand } from '#domain';
+import { ZERO_USD } from '#kernel';
 import type { Clock } from '../clock.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
 import type { BackendPayment } from './payment-backend.ts';
@@ -20,47 +15,44 @@ export class TopupPayments {
   ) {}
 
   /**
-   * Returns the commands that record the result of a poll. Pending payments that have disappeared are recorded as lost.
-   * @throws UpstreamError if a late payment needs an exchange rate and there is none, or a report is implausible: retry
-   *   later
+   * Returns the commands that record the result of a poll. Pending payments that have disappeared are recorded as lost,
+   * before the payments that may have replaced them.
+   * @throws UpstreamError if a report is implausible: retry later
    */
   async createCommands(query: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
     for (const payment of reported) assertPlausiblePayment(payment);
-    const received = reported.filter((payment) => !hasNoValue(payment));
-    const receivedIds = new Set(received.map(({ id }) => id));
-    const { backend } = query;
-    const at = this.clock.now();
-    const lost = query.pending
-      .filter((id) => !receivedIds.has(id))
+    const existing = reported.filter((payment) => !hasNoValue(payment));
+    const existingIds = new Set(existing.map(({ id }) => id));
+    const missing = query.pending
+      .filter((id) => !existingIds.has(id))
       .map(
-        (id): ReportedPayment => ({ payment: { backend, id }, units: 0n, confirmations: 'lost', receivedAt: at, at }),
+        (id) =>
+          ({ reference: query.reference, id, units: 0n, confirmations: 'lost', receivedAt: this.clock.now() }) as const,
       );
-    const payments = await Promise.all(received.map((payment) => this.toPayment(query, payment)));
-    return [...payments, ...lost].map((data) => ({ type: 'RecordPayment', data }));
+    const payments = await Promise.all([...missing, ...existing].map((payment) => this.toPayment(query, payment)));
+    return payments
+      .toSorted((a, b) => Number(b.confirmations === 'lost') - Number(a.confirmations === 'lost'))
+      .map((data) => ({ type: 'RecordPayment', data }));
   }
 
   private async toPayment(query: PaymentsQuery, reported: BackendPayment): Promise<ReportedPayment> {
     const { reference: _, id, ...details } = reported;
-    const data = { payment: { backend: query.backend, id }, ...details, at: this.clock.now() };
-    const market = query.received.includes(id) ? undefined : await this.getMarketValue(query, data);
+    const payment = { backend: query.backend, id };
+    const maxAmount = this.paymentMethods.getMaxAmount(query.method) ?? ZERO_USD;
+    const data = { payment, ...details, maxAmount, at: this.clock.now() };
+    const isValued = query.received.includes(id) || reported.confirmations === 'lost';
+    const market = isValued ? undefined : await this.findMarketValue(query, reported);
     return market ? { ...data, market } : data;
   }
 
   /**
-   * Returns the value at the market rate.
-   * @returns undefined for a payment that is credited at the rate of its invoice, if there is no market rate or a fixed
-   *   rate
-   * @throws UpstreamError if there is no rate for any other payment, or the value is implausible
+   * Returns the value at the market rate; undefined if there is no rate now. The top-up decides whether the payment then
+   * has to wait.
+   * @throws UpstreamError if the value is implausible
    */
-  private async getMarketValue(query: PaymentsQuery, payment: ReportedPayment) {
-    const { coin: code } = query;
-    const { units } = payment;
+  private async findMarketValue({ coin: code }: PaymentsQuery, { units }: BackendPayment) {
     const coin = this.paymentMethods.getCoin(code);
-    const isAtMarketRate = isCreditedAtMarketRate(query, payment);
-    if (coin.fixedRate !== undefined && !isAtMarketRate) return undefined;
-    const rate = await this.rates.fetchUsdRate(code).catch((error) => {
-      if (isAtMarketRate) throw error;
-    });
+    const rate = await this.rates.fetchUsdRate(code).catch(() => undefined);
     return rate && { rate, amount: toPlausibleUsd(convertToUsd(units, coin, rate.value)) };
   }
 }

@@ -20,7 +20,7 @@ import {
 import { readPayments } from '#catalogue';
 import { type PaymentAdjustment, type TopupEvent, topupDecider } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { NO_SNAPSHOTS, Rejection, START_POSITION } from '#kernel';
+import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION } from '#kernel';
 import { createIssuedInvoice, TEST_CAUSE } from '#testing';
 import { encodeInvoice, type InvoiceTerms } from '../../../../apps/sandbox/src/lightning/bolt11.ts';
 
@@ -208,12 +208,12 @@ describe('a report of a payment backend', () => {
   test.each(coins.map((coin) => [coin.code, coin] as const))(
     'is rejected, or becomes events of under 4,096 characters with amounts of at most 36 digits: %s',
     async (_, coin) => {
-      const offered = { getCoin: () => coin } as unknown as PaymentMethods;
+      const offered = { getCoin: () => coin, getMaxAmount: () => parseUsd('1000') } as unknown as PaymentMethods;
       await fc.assert(
         fc.asyncProperty(payments, rate, async (payment, value) => {
           const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
           const invoice = createIssuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
-          const wanted = { ...invoice, kind: invoice.destination.kind, pending: ['p'], received: [] };
+          const wanted = { ...invoice, pending: ['p'], received: [] };
           const recorded = new TopupPayments(rates, offered, new StandingClock()).createCommands(wanted, [payment]);
           const refused = (error: unknown) => {
             expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);

@@ -5,8 +5,8 @@
  */
 import type { DomainEvent } from '../events.ts';
 import type { Coin } from './coins.ts';
-import { toPaymentKey } from './decide.ts';
 import type { PaymentId } from './events.ts';
+import { toPaymentKey } from './state.ts';
 
 /** The wallet of a payment backend, and its sources by payment method: payments, reversals and fees. */
 export type CoinAccount = `wallet:${string}` | `payments:${string}` | `reversals:${string}` | `fees:${string}`;

@@ -3,152 +3,56 @@
  * the backend's id. It is then credited to the account, which accepts each credit id once, and marked as credited here.
  * Each step can be repeated.
  */
-import { type Decider, money, PersistentMap, type PicoUsd, throwUnknownEvent } from '#kernel';
+import { type Decider, money, type PicoUsd } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 import type {
-  Destination,
   InvoiceIssued,
   PaymentFeeCharged,
   PaymentId,
+  PaymentPart,
   PaymentReceived,
   PaymentReversed,
   PaymentSeen,
-  RateUsed,
   TopupEvent,
 } from './events.ts';
-
-/** A timely payment to an address gets the rate of its invoice if it is final at most this long after the expiry. */
-const MAX_CONFIRMATION_DELAY_MS = 2 * 3_600_000;
-
-// state -------------------------------------------------------------------------------------------------------------
-
-export interface TopupState {
-  readonly invoice: InvoiceIssued['data'] | undefined;
-  /** Units of the payments that are not final yet, by `toPaymentKey`. */
-  readonly pendingPayments: PersistentMap<string>;
-  /** By `toPaymentKey`. */
-  readonly payments: PersistentMap<ReceivedPayment>;
-  /** By reversal id. */
-  readonly reversals: PersistentMap<PaymentReversed['data']>;
-  /** Units of fees by `toFeeKey`. */
-  readonly fees: PersistentMap<string>;
-}
-
-/** A final payment, which is to be credited. */
-interface ReceivedPayment {
-  readonly data: PaymentReceived['data'];
-  /** The units that were not reversed; negative if more was reversed than paid. */
-  readonly remainingUnits: bigint;
-  readonly isCredited: boolean;
-  /** Number of times that the payment was lost and then restored. */
-  readonly lossCount: number;
-  /** The units that were reversed when the payment was lost; 0 while it is not lost. */
-  readonly lostUnits: bigint;
-}
-
-/** Returns the id of a payment that is unique across all top-ups. It is also the id of the credit. */
-export function toPaymentKey({ backend, id }: PaymentId): string {
-  return `${backend}/${id}`;
-}
-
-function evolve(topup: TopupState, event: TopupEvent): TopupState {
-  switch (event.type) {
-    case 'InvoiceIssued':
-      return { ...topup, invoice: event.data };
-    case 'PaymentSeen':
-      return {
-        ...topup,
-        pendingPayments: topup.pendingPayments.with(toPaymentKey(event.data.payment), event.data.units),
-      };
-    case 'PaymentLost':
-      return { ...topup, pendingPayments: topup.pendingPayments.without(toPaymentKey(event.data.payment)) };
-    case 'PaymentReceived':
-      return addPayment(topup, event.data);
-    case 'TopupCredited':
-      return withPayment(topup, event.data.payment, (received) => ({ ...received, isCredited: true }));
-    case 'PaymentReversed':
-      return addReversal(topup, event.data);
-    case 'PaymentFeeCharged': {
-      const { payment, feeId, units } = event.data;
-      return { ...topup, fees: topup.fees.with(toFeeKey(payment, feeId), units) };
-    }
-    default:
-      return throwUnknownEvent(event);
-  }
-}
-
-function addPayment(topup: TopupState, data: PaymentReceived['data']): TopupState {
-  const key = toPaymentKey(data.payment);
-  const payment: ReceivedPayment = {
-    data,
-    remainingUnits: BigInt(data.units),
-    isCredited: false,
-    lossCount: 0,
-    lostUnits: 0n,
-  };
-  return { ...topup, pendingPayments: topup.pendingPayments.without(key), payments: topup.payments.with(key, payment) };
-}
-
-function addReversal(topup: TopupState, data: PaymentReversed['data']): TopupState {
-  const { payment, reversalId } = data;
-  const units = BigInt(data.units);
-  const reversals = topup.reversals.with(reversalId, data);
-  return withPayment({ ...topup, reversals }, payment, (received) => {
-    const updated = { ...received, remainingUnits: received.remainingUnits + units };
-    if (reversalId === toLossId(received)) return { ...updated, lostUnits: -units };
-    if (reversalId === toRecoveryId(received)) return { ...updated, lostUnits: 0n, lossCount: received.lossCount + 1 };
-    return updated;
-  });
-}
-
-/** The id of the reversal of a payment that its network has rolled back. */
-function toLossId({ data: { payment }, lossCount }: ReceivedPayment): string {
-  return `${payment.id}:lost:${lossCount + 1}`;
-}
-
-/** The id of the reversal that restores a lost payment when it is final again. */
-function toRecoveryId({ data: { payment }, lossCount }: ReceivedPayment): string {
-  return `${payment.id}:found:${lossCount + 1}`;
-}
-
-function toFeeKey(payment: PaymentId, feeId: string): string {
-  return `${toPaymentKey(payment)} ${feeId}`;
-}
-
-function withPayment(
-  topup: TopupState,
-  payment: PaymentId,
-  change: (received: ReceivedPayment) => ReceivedPayment,
-): TopupState {
-  const key = toPaymentKey(payment);
-  const existing = topup.payments.get(key);
-  return existing ? { ...topup, payments: topup.payments.with(key, change(existing)) } : topup;
-}
+import {
+  evolveTopup,
+  getEarlierPayments,
+  INITIAL_TOPUP,
+  type ReceivedPayment,
+  type TopupState,
+  toFeeKey,
+  toLossId,
+  toPaymentKey,
+  toRecoveryId,
+} from './state.ts';
+import { calculatePartAmounts, type PartAmounts, type ValuablePayment, valuePayment } from './valuation.ts';
 
 // commands ----------------------------------------------------------------------------------------------------------
 
 export type TopupCommand =
   | { readonly type: 'IssueInvoice'; readonly data: InvoiceIssued['data'] }
   | { readonly type: 'RecordPayment'; readonly data: ReportedPayment }
-  | { readonly type: 'MarkCredited'; readonly data: { readonly payment: PaymentId; readonly at: Instant } };
+  | { readonly type: 'MarkCredited'; readonly data: { readonly payment: PaymentId; readonly at: Instant } }
+  /** Credits the excess of a payment. */
+  | { readonly type: 'CreditExcess'; readonly data: { readonly payment: PaymentId; readonly at: Instant } }
+  /** Records that a person has sent the excess of a payment back to the customer. @param why names the transfer */
+  | {
+      readonly type: 'RefundExcess';
+      readonly data: { readonly payment: PaymentId; readonly why: string; readonly at: Instant };
+    };
 
 /** The current state of a payment, as its payment backend reports it. */
-export interface ReportedPayment {
+export interface ReportedPayment extends ValuablePayment {
   readonly payment: PaymentId;
-  readonly units: bigint;
   /**
    * The number of confirmations by the network. `pending`: the payment can still fail. `final`: the payment backend
    * guarantees it. `lost`: the network or the payment backend has dropped or reversed it.
    */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
-  /** When the payment backend first observed it. */
-  readonly receivedAt: Instant;
-  /** The current market value of the payment. Required for a payment that is credited at the market rate. */
-  readonly market?: { readonly rate: RateUsed; readonly amount: PicoUsd };
   readonly fees?: readonly PaymentAdjustment[];
   readonly reversals?: readonly PaymentAdjustment[];
-  readonly at: Instant;
 }
 
 /** A fee or a reversal of a payment, recorded once by its id. A refunded fee and a reversed amount are negative. */
@@ -175,6 +79,10 @@ function decide(command: TopupCommand, topup: TopupState): readonly TopupEvent[]
       return getReceivedPayment(command.data.payment, topup).isCredited
         ? []
         : [{ type: 'TopupCredited', data: command.data }];
+    case 'CreditExcess':
+      return creditRemainingExcess(getReceivedPayment(command.data.payment, topup), command.data.at);
+    case 'RefundExcess':
+      return refundRemainingExcess(getReceivedPayment(command.data.payment, topup), topup, command.data);
     default:
       return command satisfies never;
   }
@@ -201,11 +109,11 @@ function recordPayment(
   const isFinal = confirmations === 'final' || isEnough;
   if (existing) return listChanges(payment, existing, topup, isFinal);
   if (isFinal) {
-    const first: TopupEvent = { type: 'PaymentReceived', data: toPaymentReceivedData(payment, invoice) };
-    const after = evolve(topup, first);
+    const first: TopupEvent = { type: 'PaymentReceived', data: toPaymentReceivedData(payment, invoice, topup) };
+    const after = evolveTopup(topup, first);
     return [first, ...listChanges(payment, getReceivedPayment(payment.payment, after), after, true)];
   }
-  const pendingUnits = topup.pendingPayments.get(key);
+  const pendingUnits = topup.pendingPayments.get(key)?.units;
   if (confirmations === 'lost') {
     const { payment: id, at } = payment;
     return pendingUnits === undefined ? [] : [{ type: 'PaymentLost', data: { payment: id, at } }];
@@ -220,41 +128,16 @@ function createPaymentSeen({ payment, units, receivedAt, at }: ReportedPayment, 
   return { type: 'PaymentSeen', data };
 }
 
-/** Values a payment in time at the rate of its invoice, and a late one at the market rate. */
 function toPaymentReceivedData(
-  { payment, units, market, receivedAt, at }: ReportedPayment,
+  payment: ReportedPayment,
   invoice: InvoiceIssued['data'],
+  topup: TopupState,
 ): PaymentReceived['data'] {
-  const { accountId, method, coin, expiresAt, rate, destination } = invoice;
-  const usesMarketRate = isCreditedAtMarketRate({ expiresAt, kind: destination.kind }, { receivedAt, at });
-  if (usesMarketRate && !market) throw new Error(`the late payment ${payment.id} cannot be valued without a rate`);
-  const amount = usesMarketRate && market ? market.amount : calculateInvoicedValue(units, invoice);
-  const bonus = ((amount * BigInt(invoice.bonusPercent)) / 100n) as PicoUsd;
-  return {
-    ...{ accountId, method, coin, payment, units: units.toString() },
-    ...{ amount: money.toJsonAmount(amount), bonus: money.toJsonAmount(bonus) },
-    rate: usesMarketRate && market ? market.rate : rate,
-    ...(market && !usesMarketRate ? { market: { ...market, amount: money.toJsonAmount(market.amount) } } : {}),
-    ...{ receivedAt, at },
-  };
-}
-
-/**
- * Whether a payment is credited at the market rate, not at the rate of its invoice. This applies to payments after the
- * expiry, and to payments to an address that become final too long after it. The sender of the latter could wait for
- * the market and then decide, by the fee or by a replacement, whether the payment is confirmed.
- */
-export function isCreditedAtMarketRate(
-  { expiresAt, kind }: { readonly expiresAt: Instant; readonly kind: Destination['kind'] },
-  { receivedAt, at }: Pick<ReportedPayment, 'receivedAt' | 'at'>,
-): boolean {
-  if (receivedAt > expiresAt) return true;
-  return kind === 'address' && Date.parse(at) > Date.parse(expiresAt) + MAX_CONFIRMATION_DELAY_MS;
-}
-
-/** An exact payment has exactly the invoiced value; another amount has a proportional value. */
-function calculateInvoicedValue(units: bigint, invoice: InvoiceIssued['data']): PicoUsd {
-  return ((money.parseJsonAmount(invoice.usd) * units) / BigInt(invoice.units)) as PicoUsd;
+  const { accountId, method, coin } = invoice;
+  const { payment: id, units, receivedAt, at } = payment;
+  const { amount, bonus, ...value } = valuePayment(payment, invoice, getEarlierPayments(id, topup));
+  const paid = { accountId, method, coin, payment: id, units: units.toString() };
+  return { ...paid, amount, bonus, ...value, receivedAt, at };
 }
 
 /** Returns events for the fees, reversals, losses and recoveries of a received payment that are not recorded yet. */
@@ -268,11 +151,26 @@ function listChanges(
   // The payment backend may no longer know the amount of a lost payment.
   if (received.data.units !== units.toString() && confirmations !== 'lost')
     reject('payment_conflict', `Payment ${toPaymentKey(payment.payment)} was reported with a different amount`);
-  const events: TopupEvent[] = fees.flatMap((fee) => createFeeEvents(fee, received, topup, at));
+  const feeEvents = fees.flatMap((fee) => createFeeEvents(fee, received, topup, at));
+  const reversalEvents = listReversalEvents(reversals, payment.payment, topup, at);
+  const current = reversalEvents.reduce(evolveTopup, topup);
+  // What was refunded before cannot also be lost.
+  const losses = listLossAdjustments(payment, getReceivedPayment(payment.payment, current), isFinal);
+  return [...feeEvents, ...reversalEvents, ...listReversalEvents(losses, payment.payment, current, at)];
+}
+
+/** Returns the events of several reversals, each of which changes what the next ones can reverse. */
+function listReversalEvents(
+  reversals: readonly PaymentAdjustment[],
+  payment: PaymentId,
+  topup: TopupState,
+  at: Instant,
+): readonly TopupEvent[] {
+  const events: TopupEvent[] = [];
   let current = topup;
-  for (const change of [...reversals, ...listLossAdjustments(payment, received, isFinal)]) {
-    const newEvents = createReversalEvents(change, getReceivedPayment(payment.payment, current), current, at);
-    current = newEvents.reduce(evolve, current);
+  for (const reversal of reversals) {
+    const newEvents = createReversalEvents(reversal, getReceivedPayment(payment, current), current, at);
+    current = newEvents.reduce(evolveTopup, current);
     events.push(...newEvents);
   }
   return events;
@@ -299,7 +197,8 @@ function createFeeEvents(
   const existingUnits = topup.fees.get(toFeeKey(payment, feeId));
   if (existingUnits === units.toString() || (existingUnits === undefined && units === 0n)) return [];
   if (existingUnits !== undefined) reject('payment_conflict', `Fee ${feeId} was reported with a different amount`);
-  const amount = calculateShare(data.market?.amount ?? data.amount, units, data.units).toString();
+  const value = data.market?.amount ?? (BigInt(data.amount) + BigInt(data.excess ?? 0)).toString();
+  const amount = calculateShare(value, units, data.units).toString();
   const fee: PaymentFeeCharged['data'] = { method, coin, payment, feeId, units: units.toString(), amount, why, at };
   return [{ type: 'PaymentFeeCharged', data: fee }];
 }
@@ -322,14 +221,69 @@ function createReversalEvents(
   if (after < -BigInt(data.units) || after > BigInt(data.units)) {
     return reject('payment_conflict', `Reversal ${id} is too large for payment ${toPaymentKey(data.payment)}`);
   }
-  // Rounded remainders are subtracted, so that the parts of a full reversal sum to exactly the total.
-  const calculatePart = (total: string) =>
-    (calculateShare(total, after, data.units) - calculateShare(total, remainingUnits, data.units)).toString();
-  const { accountId, method, coin, payment: paymentId, amount, bonus, market } = data;
-  const amounts = { units: units.toString(), amount: calculatePart(amount), bonus: calculatePart(bonus) };
-  const atMarket = market ? { market: calculatePart(market.amount) } : {};
-  const reversal = { accountId, method, reversalId: id, payment: paymentId, coin, ...amounts, ...atMarket, why, at };
+  const amounts = subtractAmounts(
+    calculatePartAmounts(payment.parts, after),
+    calculatePartAmounts(payment.parts, remainingUnits),
+  );
+  const { accountId, method, coin, payment: paymentId, market } = data;
+  const reversal: PaymentReversed['data'] = {
+    ...{ accountId, method, reversalId: id, payment: paymentId, coin, units: units.toString() },
+    ...{ amount: money.toJsonAmount(amounts.amount), bonus: money.toJsonAmount(amounts.bonus) },
+    ...(amounts.excess === 0n ? {} : { excess: money.toJsonAmount(amounts.excess) }),
+    // Rounded remainders are subtracted, so that the parts of a full reversal sum to exactly the total.
+    ...(market
+      ? {
+          market: (
+            calculateShare(market.amount, after, data.units) - calculateShare(market.amount, remainingUnits, data.units)
+          ).toString(),
+        }
+      : {}),
+    ...{ why, at },
+  };
   return [{ type: 'PaymentReversed', data: reversal }];
+}
+
+function subtractAmounts(a: PartAmounts, b: PartAmounts): PartAmounts {
+  return {
+    amount: money.subtract(a.amount, b.amount),
+    bonus: money.subtract(a.bonus, b.bonus),
+    excess: money.subtract(a.excess, b.excess),
+  };
+}
+
+/** Credits the excess that was not reversed. Nothing is left to credit after it was credited or refunded. */
+function creditRemainingExcess(received: ReceivedPayment, at: Instant): readonly TopupEvent[] {
+  const { data, creditedExcess } = received;
+  const excess = getOpenExcess(received);
+  if (excess <= 0n) {
+    const problem = `Payment ${toPaymentKey(data.payment)} has no excess that is owed`;
+    return creditedExcess ? [] : reject('payment_conflict', problem);
+  }
+  const { accountId, method, payment } = data;
+  return [{ type: 'ExcessCredited', data: { accountId, method, payment, amount: money.toJsonAmount(excess), at } }];
+}
+
+/** Records the refund of the excess as a reversal of its units, which are the last ones of the payment. */
+function refundRemainingExcess(
+  received: ReceivedPayment,
+  topup: TopupState,
+  { why, at }: Extract<TopupCommand, { readonly type: 'RefundExcess' }>['data'],
+): readonly TopupEvent[] {
+  const { data, parts, remainingUnits } = received;
+  const id = `${data.payment.id}:excess`;
+  const units = countCreditedUnits(parts) - remainingUnits;
+  if (topup.reversals.has(id)) return [];
+  if (units >= 0n) reject('payment_conflict', `Payment ${toPaymentKey(data.payment)} has no excess that is owed`);
+  return createReversalEvents({ id, units, why }, received, topup, at);
+}
+
+function countCreditedUnits(parts: readonly PaymentPart[]): bigint {
+  return parts.reduce((sum, { units, isExcess }) => (isExcess ? sum : sum + BigInt(units)), 0n);
+}
+
+/** Returns the excess of a payment that is neither credited nor reversed. */
+export function getOpenExcess({ parts, remainingUnits }: ReceivedPayment): PicoUsd {
+  return calculatePartAmounts(parts, remainingUnits).excess;
 }
 
 function calculateShare(total: string, part: bigint, denominatorUnits: string): bigint {
@@ -337,13 +291,7 @@ function calculateShare(total: string, part: bigint, denominatorUnits: string): 
 }
 
 export const topupDecider: Decider<TopupCommand, TopupState, TopupEvent> = {
-  getInitialState: () => ({
-    invoice: undefined,
-    pendingPayments: PersistentMap.empty(),
-    payments: PersistentMap.empty(),
-    reversals: PersistentMap.empty(),
-    fees: PersistentMap.empty(),
-  }),
-  evolve,
+  getInitialState: () => INITIAL_TOPUP,
+  evolve: evolveTopup,
   decide,
 };

@@ -75,6 +75,16 @@ export type PaymentSeen = Message<
 /** An observed payment will not arrive: it was replaced, or dropped by its network. */
 export type PaymentLost = Message<'PaymentLost', { readonly payment: PaymentId; readonly at: Instant }>;
 
+/** Units of a payment that are credited alike. A reversal takes the last units first. */
+export interface PaymentPart {
+  readonly units: string;
+  readonly amount: Amount;
+  readonly bonus: Amount;
+  readonly rate: RateUsed;
+  /** The part exceeds the maximum of the method: it is not credited, but owed to the customer. */
+  readonly isExcess?: true;
+}
+
 export type PaymentReceived = Message<
   'PaymentReceived',
   {
@@ -84,11 +94,16 @@ export type PaymentReceived = Message<
     readonly payment: PaymentId;
     /** What the customer paid, in the coin's smallest unit. */
     readonly units: string;
+    /** What is credited, without the bonus and the excess. */
     readonly amount: Amount;
     readonly bonus: Amount;
-    /** The exchange rate at which it is credited. */
+    /** The exchange rate at which it, or its first part, is credited. */
     readonly rate: RateUsed;
-    /** The market value when the payment was recorded, if it is credited at the rate of its invoice. */
+    /** The value of what exceeds the maximum of the method. It is owed until a person credits or refunds it. */
+    readonly excess?: Amount;
+    /** Absent if all units are credited alike. */
+    readonly parts?: readonly PaymentPart[];
+    /** The market value when the payment was recorded, if it differs from the amount and the excess. */
     readonly market?: { readonly rate: RateUsed; readonly amount: Amount };
     readonly receivedAt: Instant;
     readonly at: Instant;
@@ -96,6 +111,18 @@ export type PaymentReceived = Message<
 >;
 
 export type TopupCredited = Message<'TopupCredited', { readonly payment: PaymentId; readonly at: Instant }>;
+
+/** A person has decided to credit the excess of a payment that was not reversed. */
+export type ExcessCredited = Message<
+  'ExcessCredited',
+  {
+    readonly accountId: string;
+    readonly method: string;
+    readonly payment: PaymentId;
+    readonly amount: Amount;
+    readonly at: Instant;
+  }
+>;
 
 /** A payment was reversed, or restored after a reversal. Amounts are negative if the customer loses them. */
 export type PaymentReversed = Message<
@@ -113,6 +140,8 @@ export type PaymentReversed = Message<
     readonly units: string;
     readonly amount: Amount;
     readonly bonus: Amount;
+    /** The reversed part of the excess. */
+    readonly excess?: Amount;
     /** The reversed part of the market value that the payment had when the payment was recorded. */
     readonly market?: Amount;
     readonly why: string;
@@ -142,5 +171,6 @@ export type TopupEvent =
   | PaymentLost
   | PaymentReceived
   | TopupCredited
+  | ExcessCredited
   | PaymentReversed
   | PaymentFeeCharged;

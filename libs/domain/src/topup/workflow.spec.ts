@@ -30,12 +30,9 @@ const taken: PaymentReversed['data'] = {
 };
 const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 
-const { coin, backend, reference, expiresAt } = invoice;
-const question = { coin, backend, reference, kind: 'bolt11', expiresAt, pending: [], received: [] } as const;
+const { method, coin, backend, reference } = invoice;
+const question = { method, coin, backend, reference, pending: [], received: [] } as const;
 const look: TopupStep = { step: 'query', query: question };
-const [lookAddress, lookPage] = (['address', 'page'] as const).map(
-  (kind): TopupStep => ({ step: 'query', query: { ...question, kind } }),
-) as [TopupStep, TopupStep];
 const add = (now: string): TopupStep => {
   const credit = {
     creditId: 'lnd/ab',
@@ -87,19 +84,19 @@ describe('the payments of a top-up', () => {
 
   test('are no longer checked once a Lightning invoice is paid, but are still checked for an address', () => {
     given(issued, received, credited).when(at).then([]);
-    const lookAgain: TopupStep = { step: 'query', query: { ...question, kind: 'address', received: ['ab'] } };
+    const lookAgain: TopupStep = { step: 'query', query: { ...question, received: ['ab'] } };
     given(issuedAddress, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
   });
 
   test('to an address are checked daily after the first week, until 180 days after the expiry', () => {
-    given(issuedAddress).when('2026-11-27T12:15:00.000Z').then([lookAddress], '2026-11-28T12:15:00.000Z');
-    given(issuedAddress).when('2027-05-19T12:14:59.999Z').then([lookAddress], '2027-05-20T12:14:59.999Z');
-    given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([lookAddress]);
+    given(issuedAddress).when('2026-11-27T12:15:00.000Z').then([look], '2026-11-28T12:15:00.000Z');
+    given(issuedAddress).when('2027-05-19T12:14:59.999Z').then([look], '2027-05-20T12:14:59.999Z');
+    given(issuedAddress).when('2027-05-19T12:15:00.000Z').then([look]);
   });
 
   test('through a payment page are still checked after one was received, because it can be reversed', () => {
-    const lookAgain: TopupStep = { step: 'query', query: { ...question, kind: 'page', received: ['ab'] } };
-    given(issuedPage).when(at).then([lookPage], '2026-11-20T12:01:02.000Z');
+    const lookAgain: TopupStep = { step: 'query', query: { ...question, received: ['ab'] } };
+    given(issuedPage).when(at).then([look], '2026-11-20T12:01:02.000Z');
     given(issuedPage, received, credited).when(at).then([lookAgain], '2026-11-20T12:02:00.000Z');
     given(issuedPage, received, credited)
       .when('2027-05-19T12:14:59.999Z')
@@ -112,11 +109,11 @@ describe('the payments of a top-up', () => {
       type: 'PaymentSeen',
       data: { payment, units: '1', confirmations: 0, seenAt: at, at },
     };
-    const missing: TopupStep = { step: 'query', query: { ...question, kind: 'address', pending: ['ab'] } };
+    const missing: TopupStep = { step: 'query', query: { ...question, pending: ['ab'] } };
     given(issuedAddress, seen).when(at).then([missing], '2026-11-20T12:01:02.000Z');
     given(issuedAddress, seen, { type: 'PaymentLost', data: { payment, at } })
       .when(at)
-      .then([lookAddress], '2026-11-20T12:01:02.000Z');
+      .then([look], '2026-11-20T12:01:02.000Z');
   });
 
   test('are not checked if the top-up does not exist', () => {

@@ -1,11 +1,12 @@
 /** The next steps of a top-up: checks for payments, and the credit of received payments to the account. */
-import { money, type QueryStep, type SendStep, type Workflow, type WorkflowPlan } from '#kernel';
+import { money, type QueryStep, type SendStep, type Workflow, type WorkflowPlan, ZERO_USD } from '#kernel';
 import type { AccountCommand } from '../account/commands.ts';
 import { TOPUP } from '../events.ts';
 import type { Instant } from '../value-types.ts';
 import type { Coin } from './coins.ts';
-import { type TopupCommand, type TopupState, toPaymentKey, topupDecider } from './decide.ts';
-import type { Destination, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
+import { type TopupCommand, topupDecider } from './decide.ts';
+import type { ExcessCredited, InvoiceIssued, PaymentReceived, PaymentReversed, TopupEvent } from './events.ts';
+import { type TopupState, toPaymentKey } from './state.ts';
 
 /**
  * How often payments are checked, depending on the time since the expiry. A notification of the payment backend makes a
@@ -26,11 +27,10 @@ const POLLING_PERIOD_MS = { bolt11: OLD_MS, address: 180 * 86_400_000, page: 180
 
 /** Checks which payments the payment backend has for a top-up. */
 export interface PaymentsQuery {
+  readonly method: string;
   readonly coin: Coin;
   readonly backend: string;
   readonly reference: string;
-  readonly kind: Destination['kind'];
-  readonly expiresAt: Instant;
   /** The payment backend's ids of payments that are not final yet. */
   readonly pending: readonly string[];
   /** The payment backend's ids of received payments. */
@@ -52,13 +52,10 @@ function plan(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   if (!invoice) return { steps: [] };
   const steps: TopupStep[] = listSendCommands(topup, now).map((command) => ({ step: 'send', command }));
   if (!canBePaid(topup, invoice)) return { steps };
-  const { coin, backend, reference, expiresAt, destination } = invoice;
+  const { method, coin, backend, reference } = invoice;
   const pending = [...topup.pendingPayments.keys()].map((key) => key.slice(toPaymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
-  steps.push({
-    step: 'query',
-    query: { coin, backend, reference, kind: destination.kind, expiresAt, pending, received },
-  });
+  steps.push({ step: 'query', query: { method, coin, backend, reference, pending, received } });
   const wait = getPollDelayMs(topup, invoice, now);
   return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }
@@ -85,14 +82,19 @@ function getPollDelayMs(
   return expiredMs < OLD_MS ? OLD_POLL_INTERVAL_MS : RARE_POLL_INTERVAL_MS;
 }
 
-/** A credited payment is marked in the top-up. A reversal is not marked: sending it again has no effect. */
+/**
+ * A credited payment is marked in the top-up. A credited excess and a reversal are not marked: sending them again has no
+ * effect.
+ */
 function listSendCommands(topup: TopupState, at: Instant): readonly TopupSendCommand[] {
-  const received = [...topup.payments.values()].filter(({ isCredited }) => !isCredited);
+  const payments = [...topup.payments.values()];
+  const received = payments.filter(({ isCredited }) => !isCredited);
   return [
     ...received.flatMap(({ data }): readonly TopupSendCommand[] => [
       createCreditCommand(data, at),
       { target: 'topup', command: { type: 'MarkCredited', data: { payment: data.payment, at } } },
     ]),
+    ...payments.flatMap(({ creditedExcess }) => (creditedExcess ? [createExcessCommand(creditedExcess, at)] : [])),
     ...[...topup.reversals.values()].map((reversed) => createReversalCommand(reversed, at)),
   ];
 }
@@ -107,6 +109,16 @@ function createCreditCommand(
     id: accountId,
     command: { type: 'AddCredit', data: { creditId: toPaymentKey(payment), method, ...booked, at } },
   };
+}
+
+/** The excess has a credit of its own, because a person decides about it after the rest was credited. */
+function createExcessCommand(
+  { accountId, method, payment, amount }: ExcessCredited['data'],
+  at: Instant,
+): TopupSendCommand {
+  const creditId = `excess:${toPaymentKey(payment)}`;
+  const data = { creditId, method, amount: money.parseJsonAmount(amount), bonus: ZERO_USD, at };
+  return { target: 'account', id: accountId, command: { type: 'AddCredit', data } };
 }
 
 /** A reversal is sent even if the balance becomes negative. */

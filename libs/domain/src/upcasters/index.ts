@@ -45,6 +45,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   PaymentLost: [],
   PaymentReceived: [upcastPaymentReceivedV1],
   TopupCredited: [upcastTopupCreditedV1],
+  ExcessCredited: [],
   PaymentReversed: [],
   PaymentFeeCharged: [],
   WalletConnected: [],

@@ -34,6 +34,7 @@ export function createFullPayment(
     units: BigInt(units),
     confirmations: 'final',
     receivedAt: at,
+    maxAmount: parseUsd('1000'),
     at,
     ...overrides,
   };

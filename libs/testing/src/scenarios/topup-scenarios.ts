@@ -53,7 +53,9 @@ export function runTopupScenario(
   });
   history.runTopupCommand(id, { type: 'IssueInvoice', data });
   if (msat === null) return;
-  const market = marketRate ? { market: toMarketValue(msat, marketRate, at) } : {};
+  // The value of what exceeds the invoice depends on the market rate.
+  const rate = marketRate || (msat > BigInt(data.units) ? data.rate.value : null);
+  const market = rate ? { market: toMarketValue(msat, rate, at) } : {};
   const receivedAfterExpiry =
     marketRate && confirmations === 0 ? { receivedAt: new Date(Date.parse(data.expiresAt) + 1).toISOString() } : {};
   const payment = createFullPayment(data, { units: msat, ...market, ...receivedAfterExpiry });
