@@ -319,7 +319,7 @@ describe('an open hold', () => {
 describe('stored names', () => {
   test.each<[string, string, (readonly string[])?]>([
     ['public.leases', 'name'],
-    ['es.checkpoints', 'reader'],
+    ['es.checkpoints', 'reader', ['payment-claims']],
     ['books.checkpoints', 'projection'],
     ['es.due', 'workflow', ['videos']],
     ['es.origin', 'first_fact'],

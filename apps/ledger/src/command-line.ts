@@ -6,7 +6,7 @@ import { printAutoTopups } from './auto-topup.ts';
 import { printChallenges } from './challenges.ts';
 import { closeJobCost, printJobs } from './jobs.ts';
 import { printMasterKeys, retireKeyByFingerprint } from './keys.ts';
-import { creditExcess, printPayments, recordExcessRefund } from './payments.ts';
+import { closeContests, creditExcess, printPayments, recordExcessRefund } from './payments.ts';
 import { replay } from './replay.ts';
 import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
@@ -69,6 +69,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     option: { name: 'why', usage: '--why <text>', isRequired: true },
     run: ({ foundation, operands: [topupId = '', paymentKey = ''], why = '', print }) =>
       recordExcessRefund(foundation, { topupId, paymentKey, why }, print),
+  },
+  'payments close': {
+    operandNames: ['payment'],
+    option: { name: 'why', usage: '--why <text>', isRequired: true },
+    run: ({ foundation, operands: [paymentKey = ''], why = '', print }) =>
+      closeContests(foundation, { paymentKey, why }, print),
   },
   challenges: { run: ({ foundation, print }) => printChallenges(foundation, print) },
   keys: { run: ({ foundation, print }) => printMasterKeys(foundation, print) },

@@ -72,7 +72,7 @@ async function use(): Promise<void> {
 
 /** Pays three challenges: one that is unused, one whose request is running, and one that is forfeited. */
 async function payOnce(): Promise<void> {
-  const { challenges } = world.getService(Streams);
+  const { challenges, paymentClaims } = world.getService(Streams);
   const now = Date.now();
   const time = (inMs: number) => new Date(now + inMs).toISOString();
   const at = time(0);
@@ -80,9 +80,11 @@ async function payOnce(): Promise<void> {
   for (const id of [OWED, HELD, INCOME]) {
     const run = (command: ChallengeCommand) => challenges.run(id, command, TEST_CAUSE);
     const expires = { expiresAt: time(HOUR), usableUntil: time(id === INCOME ? -1 : HOUR) };
-    const issued = createIssuedChallenge({ reference: id, ...expires, at });
+    const issued = createIssuedChallenge({ reference: id, paymentHash: id, ...expires, at });
     const { query, request, units } = issued;
     await run({ type: 'IssueChallenge', data: issued });
+    const claim = { payment: { backend: 'lnd', id }, claimant: `challenge-${id}`, at };
+    await paymentClaims.run(`lnd/${id}`, { type: 'ClaimPayment', data: claim }, TEST_CAUSE);
     await run({ type: 'RecordChallengePayment', data: { units: BigInt(units), at } });
     const terms = { holdId: `hold of ${id}`, request, maxAmount: price, query, expiresAt: time(HOUR) };
     if (id === HELD) await run({ type: 'ClaimChallenge', data: { ...terms, at } });
@@ -132,6 +134,7 @@ describe('verify', () => {
         '3 accounts with postings, 3 holds open, 0 of them past their expiry',
         '3 challenges paid, 0.023 USD of them held or owed',
         '6 charges audited, 2 of them estimates',
+        '0 payments were recorded more than once',
         'balances: 3 rows compared',
         `journal: ${lines} rows compared`,
         'keys: 4 rows compared',
@@ -287,6 +290,8 @@ describe('wallets', () => {
       ['should hold', '0.00021', '21000'],
       [''],
       ['by method, in USD', 'gained by rates', 'lost by rates', 'fees'],
+      [''],
+      ['0 payments were recorded more than once'],
     ]);
   });
 });

@@ -28,11 +28,32 @@ interface ExcessivePayment {
   owed: bigint;
 }
 
-/** Lists the payments of which an excess over the maximum of the method is owed, computed from all events. */
+/**
+ * Lists the payments of which an excess over the maximum of the method is owed, and the contested payments, computed
+ * from all events.
+ */
 export async function printPayments({ store }: { readonly store: EventReader }, print: Print): Promise<void> {
   const excesses = new Map<string, ExcessivePayment>();
+  const contests = new Map<string, string>();
   for await (const { events } of store.readAll(START_POSITION))
-    for (const event of events) bookExcess(event as StoredEvent<DomainEvent>, excesses);
+    for (const event of events) {
+      bookExcess(event as StoredEvent<DomainEvent>, excesses);
+      bookContest(event as StoredEvent<DomainEvent>, contests);
+    }
+  printExcesses(excesses, print);
+  print(`${contests.size} payments were reported for another top-up or challenge, which got nothing`);
+  for (const line of contests.values()) print(line);
+}
+
+function bookContest(event: StoredEvent<DomainEvent>, contests: Map<string, string>): void {
+  if (event.type === 'PaymentContested') {
+    const { payment, claimant, owner, at } = event.data;
+    contests.set(`${event.stream} ${claimant}`, `${at}  ${toPaymentKey(payment)}  of ${owner}, also for ${claimant}`);
+  }
+  if (event.type === 'ContestClosed') contests.delete(`${event.stream} ${event.data.claimant}`);
+}
+
+function printExcesses(excesses: ReadonlyMap<string, ExcessivePayment>, print: Print): void {
   const open = [...excesses.values()].filter(({ owed }) => owed !== 0n);
   const total = money.sum(open.map(({ owed }) => owed as PicoUsd));
   print(`${open.length} payments exceed the maximum of their method: ${formatUsd(total)} USD are owed`);
@@ -100,6 +121,24 @@ export async function recordExcessRefund(
   print(`The refund of the excess of ${paymentKey} ${isNew ? 'is recorded' : 'was recorded before'}`);
 }
 
+/**
+ * Records that a person has dealt with a contested payment. @param why what was found
+ * @throws StartError if nothing contests it
+ */
+export async function closeContests(
+  { store, runtime }: Foundation,
+  { paymentKey, why }: { readonly paymentKey: string; readonly why: string },
+  print: Print,
+): Promise<void> {
+  const { paymentClaims } = createStreams(store, NO_SNAPSHOTS, runtime);
+  const data = { why, at: new Date().toISOString() };
+  const id = toPaymentKey(parsePaymentKey(paymentKey));
+  const { events } = await rejectAsStartError(() =>
+    paymentClaims.run(id, { type: 'CloseContests', data }, createRootCause('ledger', randomUUID())),
+  );
+  print(`${paymentKey} ${events.length > 0 ? 'is no longer listed' : 'was closed before'}`);
+}
+
 function parsePaymentKey(paymentKey: string): PaymentId {
   const [, backend, id] = /^([^/]+)\/(.+)$/.exec(paymentKey) ?? [];
   if (backend === undefined || id === undefined)
@@ -113,10 +152,17 @@ async function runTopupCommand(
   topupId: string,
   command: TopupCommand,
 ): Promise<boolean> {
+  const { topups } = createStreams(store, NO_SNAPSHOTS, runtime);
+  const { events } = await rejectAsStartError(() =>
+    topups.run(topupId, command, createRootCause('ledger', randomUUID())),
+  );
+  return events.length > 0;
+}
+
+/** Runs a command. @throws StartError with the message of a rejection */
+async function rejectAsStartError<T>(run: () => Promise<T>): Promise<T> {
   try {
-    const { topups } = createStreams(store, NO_SNAPSHOTS, runtime);
-    const { events } = await topups.run(topupId, command, createRootCause('ledger', randomUUID()));
-    return events.length > 0;
+    return await run();
   } catch (error) {
     if (error instanceof Rejection) throw new StartError(`${error.message}.`);
     throw error;

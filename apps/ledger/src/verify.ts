@@ -13,6 +13,7 @@ import {
 } from '#projections';
 import { Auditor } from './audit/auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
+import { RepeatedPayments } from './repeated-payments.ts';
 
 /** Maximum number of printed differences. Differences beyond it are only counted. */
 const MAX_PRINTED_DIFFERENCES = 100;
@@ -22,7 +23,8 @@ const CATCH_UP_TIMEOUT_MS = 5_000;
 /**
  * Replays all events, compares every row of every read model as of its checkpoint, and audits the events themselves.
  * The read models are read in one database snapshot, so that the service may run. Skipped events, and events that a
- * read model does not apply in time, are differences.
+ * read model does not apply in time, are differences. Payments that were recorded more than once are named, and are no
+ * differences: the events are as they were recorded.
  * @returns true if there are no differences
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
@@ -43,6 +45,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     const isSkipped = createSkipFilter(skipped);
     const comparisons = projections.map((projection) => createComparison(projection, client, report));
     const auditor = new Auditor(report);
+    const payments = new RepeatedPayments();
     let eventCount = 0;
     let last = START_POSITION;
     for await (const { events } of store.rawReader.readAll(START_POSITION)) {
@@ -52,6 +55,7 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
         const event = upcastOrReport(stored, report);
         if (!event) continue;
         auditOrReport(auditor, stored, event, report);
+        payments.book(event);
         for (const comparison of comparisons) {
           if (event.position > (positions.get(comparison.name) ?? START_POSITION)) comparison.unappliedCount++;
           else if (!isSkipped(comparison.name, event.position)) {
@@ -65,7 +69,8 @@ export async function verify({ store, databaseUrl }: Foundation, print: (line: s
     for (const skippedEvent of skipped)
       if (skippedEvent.by !== null || isReadable(skippedEvent)) report(formatSkip(skippedEvent));
     for (const difference of await describeLaggingProjections(comparisons, last, databaseUrl)) report(difference);
-    for (const line of formatSummary(eventCount, auditor, comparisons, differences)) print(line);
+    const audited = [...auditor.formatSummary(), ...payments.formatLines()];
+    for (const line of formatSummary(eventCount, audited, comparisons, differences)) print(line);
     return differences.length === 0;
   } finally {
     await client.end();
@@ -161,12 +166,12 @@ async function loadCheckpoints(client: pg.Client): Promise<ReadonlyMap<string, b
 
 function* formatSummary(
   eventCount: number,
-  auditor: Auditor,
+  audited: readonly string[],
   comparisons: readonly ReadModelComparison[],
   differences: readonly string[],
 ): Generator<string> {
   yield `${eventCount} events replayed`;
-  yield* auditor.formatSummary();
+  yield* audited;
   for (const { name, comparedCount, unappliedCount } of comparisons) {
     yield `${name}: ${comparedCount} rows compared${unappliedCount > 0 ? `, ${unappliedCount} events not applied` : ''}`;
   }

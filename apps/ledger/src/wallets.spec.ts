@@ -123,6 +123,8 @@ describe('printWallets', () => {
       ['by method, in USD', 'gained by rates', 'lost by rates', 'fees'],
       ['btc-lightning', '10', '0.5', '0.082'],
       ['card', '0', '0', '1.03'],
+      [''],
+      ['0 payments were recorded more than once'],
     ]);
   });
 
@@ -138,6 +140,8 @@ describe('printWallets', () => {
       [''],
       ['by method, in USD', 'gained by rates', 'lost by rates', 'fees'],
       ['btc-lightning', '10', '0', '0'],
+      [''],
+      ['0 payments were recorded more than once'],
     ]);
   });
 
@@ -147,6 +151,21 @@ describe('printWallets', () => {
       ['btcpay', 'DOGE units'],
       ['received', '700'],
     ]);
+  });
+
+  test('names a payment that was recorded for two top-ups', async () => {
+    const store = new MemoryEventStore();
+    for (const [stream, payment] of [
+      ['topup-a', LIGHTNING],
+      ['topup-b', LIGHTNING],
+      ['topup-c', MONERO],
+    ] as const) {
+      const { type, data } = received(payment, '10');
+      await store.append(stream, NO_STREAM, [{ id: crypto.randomUUID(), type, data, metadata: {} }]);
+    }
+    const lines: string[] = [];
+    await printWallets({ store, coins: [] }, undefined, (line) => lines.push(line));
+    expect(lines.slice(-2)).toEqual(['1 payments were recorded more than once', 'lnd/one: topup-a, topup-b']);
   });
 
   test('prints that it includes 0 events if there are none', async () => {

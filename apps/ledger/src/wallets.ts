@@ -10,11 +10,12 @@ import {
 } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
+import { RepeatedPayments } from './repeated-payments.ts';
 
 /**
  * Prints the amount that each payment backend should hold in each coin. Also prints for each payment method, in USD,
  * its fees and its gains and losses from exchange rates. All are computed from events up to a position or a booking
- * time.
+ * time. Names payments that were recorded more than once, because their coins are counted more than once.
  */
 export async function printWallets(
   { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },
@@ -25,6 +26,7 @@ export async function printWallets(
   const extent = new ReplayExtent();
   const coinBalances = new CoinBalances();
   const methods = new MethodTotals();
+  const payments = new RepeatedPayments();
   for await (const { events } of store.readAll(START_POSITION)) {
     for (const recorded of events) {
       if (!isIncluded(recorded)) continue;
@@ -32,10 +34,12 @@ export async function printWallets(
       extent.add(event);
       coinBalances.book(event);
       methods.book(event);
+      payments.book(event);
     }
   }
   print(extent.toString());
-  for (const line of [...coinBalances.formatLines(coins), ...methods.formatLines()]) print(line);
+  for (const line of [...coinBalances.formatLines(coins), ...methods.formatLines(), '', ...payments.formatLines()])
+    print(line);
 }
 
 /** Changes of a payment backend's balance in one coin, in the coin's smallest unit. Reversals and fees are negative. */

@@ -7,6 +7,7 @@ import {
   ExchangeRates,
   FileStore,
   PaymentMethods,
+  PaymentRegistry,
   Secrets,
   Streams,
   TopupPayments,
@@ -45,8 +46,13 @@ const MAX_OVERDUE_MS = 60_000;
   imports: [StoresModule, FilesModule, PaymentsModule, ProvidersModule, SecretsModule, StreamsModule, WalletsModule],
   providers: [
     {
+      provide: PaymentRegistry,
+      inject: [Streams, Clock],
+      useFactory: ({ paymentClaims }: Streams, clock: Clock) => new PaymentRegistry(paymentClaims, clock),
+    },
+    {
       provide: TopupPayments,
-      inject: [ExchangeRates, PaymentMethods, Clock],
+      inject: [ExchangeRates, PaymentMethods, PaymentRegistry, Clock],
       useFactory: (...dependencies: ConstructorParameters<typeof TopupPayments>) => new TopupPayments(...dependencies),
     },
     {

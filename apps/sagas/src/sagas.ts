@@ -7,6 +7,7 @@ import {
   type FileStore,
   HoldCommandRouter,
   PaymentBackendRegistry,
+  PaymentRegistry,
   ProviderRegistry,
   Secrets,
   Streams,
@@ -74,6 +75,7 @@ export class TopupSagaDependencies {
   constructor(
     readonly backends: PaymentBackendRegistry,
     readonly payments: TopupPayments,
+    readonly registry: PaymentRegistry,
   ) {}
 }
 
@@ -152,7 +154,7 @@ type LeaderTasks = Readonly<Record<string, (lease: Lease) => readonly Promise<vo
 /** Creates the workflows by lease name. */
 function createWorkflows({
   stores,
-  topups: { backends, payments },
+  topups: { backends, payments, registry },
   autoTopups,
   videos,
 }: SagaDependencies): LeaderTasks {
@@ -166,7 +168,7 @@ function createWorkflows({
     topups: (lease) =>
       runTopupWorkflow(
         {
-          ...{ eventReader: events, accounts, topups, backends, payments, clock, runtime },
+          ...{ eventReader: events, accounts, topups, challenges, backends, payments, registry, clock, runtime },
           pollsPerSecond: foundation.settings.pollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),
@@ -186,7 +188,7 @@ function createWorkflows({
     [challengeWorkflow.name]: (lease) =>
       runChallengeWorkflow(
         {
-          ...{ eventReader: events, challenges, backends, clock, runtime },
+          ...{ eventReader: events, challenges, registry, backends, clock, runtime },
           pollsPerSecond: foundation.settings.pollsPerSecond,
           schedule: new PostgresWorkflowSchedule(pool),
           checkpoints: new PostgresCheckpoints(pool),

@@ -51,6 +51,7 @@ export {
   toActor,
 } from './billing/payer.ts';
 export { PayerFactory } from './billing/payer-factory.ts';
+export { PaymentRegistry } from './billing/payment-registry.ts';
 export { PaymentRequiredError, QuoteOnlyPayer } from './billing/quote-only-payer.ts';
 export { RefusedRequestRecorder } from './billing/refused-request-recorder.ts';
 export type { ByteWriter } from './billing/relay-bytes.ts';

@@ -23,9 +23,14 @@ import {
   INVOICES,
   type InvoiceAllowed,
   openInvoicesDecider,
+  PAYMENT,
+  type PaymentClaimCommand,
+  type PaymentClaimEvent,
+  type PaymentClaimState,
   PRICE_LIST,
   type PriceListPublished,
   type PublishPriceList,
+  paymentClaimDecider,
   priceListDecider,
   REFUSED_REQUESTS,
   type RecordRefusedRequest,
@@ -75,6 +80,17 @@ export abstract class Topups implements CommandRunner<TopupCommand, TopupEvent> 
   abstract run(topupId: string, command: TopupCommand, cause: Cause): Promise<CommandOutcome<TopupEvent>>;
 }
 
+/** `id` is the key of a payment, see `toPaymentKey`. */
+export abstract class PaymentClaims
+  implements CommandRunner<PaymentClaimCommand, PaymentClaimEvent, PaymentClaimState>
+{
+  abstract run(
+    id: string,
+    command: PaymentClaimCommand,
+    cause: Cause,
+  ): Promise<CommandOutcome<PaymentClaimEvent, PaymentClaimState>>;
+}
+
 export abstract class OpenInvoices implements CommandRunner<AllowInvoice, InvoiceAllowed> {
   abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<CommandOutcome<InvoiceAllowed>>;
 }
@@ -108,6 +124,7 @@ export abstract class Streams {
   abstract readonly accounts: Accounts & StreamStateReader<AccountState>;
   abstract readonly challenges: Challenges & StreamStateReader<ChallengeState>;
   abstract readonly topups: Topups & StreamStateReader<TopupState>;
+  abstract readonly paymentClaims: PaymentClaims;
   abstract readonly openInvoices: OpenInvoices;
   abstract readonly autoTopups: AutoTopups & StreamStateReader<AutoTopupState>;
   abstract readonly videos: Videos & StreamStateReader<VideoState>;
@@ -132,6 +149,7 @@ export function createStreams(
     accounts: createCommandRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
     challenges: createCommandRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
     topups: createCommandRunner({ category: TOPUP, decider: topupDecider, ...shared }),
+    paymentClaims: createCommandRunner({ category: PAYMENT, decider: paymentClaimDecider, ...shared }),
     openInvoices: createCommandRunner({ category: INVOICES, decider: openInvoicesDecider, ...shared }),
     autoTopups: createCommandRunner({ category: AUTO_TOPUP, decider: autoTopupDecider, ...shared }),
     videos: createCommandRunner({ category: VIDEO, decider: videoDecider, ...shared }),

@@ -21,8 +21,10 @@ import {
   type DomainEvent,
   EVENT_SCHEMA,
   openInvoicesDecider,
+  type PaymentClaimCommand,
   type PriceJson,
   type PriceListLine,
+  paymentClaimDecider,
   priceListDecider,
   refusedRequestsDecider,
   type SubmissionResult,
@@ -194,6 +196,12 @@ const topupLives: readonly (readonly TopupCommand[])[] = [
   ],
 ];
 
+const claimLife: readonly PaymentClaimCommand[] = [
+  { type: 'ClaimPayment', data: { payment, claimant: 'topup-t1', at } },
+  { type: 'ClaimPayment', data: { payment, claimant: 'challenge-c1', at } },
+  { type: 'CloseContests', data: { why: 'The node was restored', at } },
+];
+
 const wallet = {
   wallet: { pubkey: 'ab'.repeat(32), relays: ['wss://relay.example'], encryption: 'nip44_v2' },
   secret: { key: 'a1b2c3', box: 'c2VhbGVk' },
@@ -334,6 +342,9 @@ const types: Record<DomainEvent['type'], true> = {
   PaymentReceived: true,
   TopupCredited: true,
   ExcessCredited: true,
+  PaymentClaimed: true,
+  PaymentContested: true,
+  ContestClosed: true,
   PaymentReversed: true,
   PaymentFeeCharged: true,
   WalletConnected: true,
@@ -424,6 +435,13 @@ function stated(): DomainEvent[] {
     { type: 'AllowInvoice', data: { accountId: invoice.accountId, topupId: 't1', expiresAt, maxOpenInvoices: 1, at } },
     openInvoicesDecider.getInitialState(),
   );
+  let claims = paymentClaimDecider.getInitialState();
+  for (const command of claimLife) {
+    for (const event of paymentClaimDecider.decide(command, claims)) {
+      claims = paymentClaimDecider.evolve(claims, event);
+      events.push(event);
+    }
+  }
   return [...events, ...lists, ...refusals, ...allowed];
 }
 

@@ -9,7 +9,7 @@ import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { ChallengeLifecycleEvent } from './challenge/events.ts';
 import type { Attempt, Charge, PriceListLine } from './charge.ts';
 import type { Query } from './query.ts';
-import type { InvoiceAllowed, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
+import type { InvoiceAllowed, PaymentClaimEvent, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
 import type { Amount, Instant, SealedSecret } from './value-types.ts';
 import type { VideoEvent } from './video/events.ts';
 
@@ -208,6 +208,7 @@ export type DomainEvent =
   | AccountEvent
   | ChallengeLifecycleEvent
   | TopupEvent
+  | PaymentClaimEvent
   | AutoTopupEvent
   | VideoEvent
   | InvoiceAllowed
@@ -218,6 +219,7 @@ export type DomainEvent =
 export const ACCOUNT = 'account';
 export const CHALLENGE = 'challenge';
 export const TOPUP = 'topup';
+export const PAYMENT = 'payment';
 export const AUTO_TOPUP = 'autotopup';
 export const VIDEO = 'video';
 export const INVOICES = 'invoices';
@@ -227,6 +229,7 @@ export const CATEGORIES = [
   ACCOUNT,
   CHALLENGE,
   TOPUP,
+  PAYMENT,
   AUTO_TOPUP,
   VIDEO,
   INVOICES,

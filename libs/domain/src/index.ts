@@ -93,6 +93,7 @@ export {
 } from './topup/decide.ts';
 export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
 export { type AllowInvoice, openInvoicesDecider } from './topup/open-invoices.ts';
+export { type PaymentClaimCommand, type PaymentClaimState, paymentClaimDecider } from './topup/payment-claims.ts';
 export {
   type AcceptedRate,
   addToHistory,

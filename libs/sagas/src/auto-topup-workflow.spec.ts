@@ -15,6 +15,7 @@ import {
   type PaymentBackend,
   PaymentBackendRegistry,
   PaymentMethods,
+  PaymentRegistry,
   type PaymentRequest,
   type Streams,
   TopupPayments,
@@ -205,8 +206,9 @@ const offered = () => new PaymentMethods(readPayments(), new PaymentBackendRegis
 function watch(): void {
   const { lease } = newLease();
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
-  const { accounts, topups } = streams;
-  const payments = new TopupPayments(new Market(), offered(), time);
+  const { accounts, topups, challenges } = streams;
+  const registry = new PaymentRegistry(streams.paymentClaims, time);
+  const payments = new TopupPayments(new Market(), offered(), registry, time);
   parts.push(
     ...runTopupWorkflow(
       {
@@ -214,6 +216,8 @@ function watch(): void {
           eventReader: store,
           accounts,
           topups,
+          challenges,
+          registry,
           payments,
           schedule: due,
           checkpoints: checkpointsOf(alive),

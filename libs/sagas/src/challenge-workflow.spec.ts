@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type BackendPayment, createStreams, type PaymentBackend, PaymentBackendRegistry } from '#application';
+import {
+  type BackendPayment,
+  createStreams,
+  type PaymentBackend,
+  PaymentBackendRegistry,
+  PaymentRegistry,
+} from '#application';
 import type { DomainEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
@@ -107,11 +113,13 @@ function watch(act: Act = alive): void {
     load: async (reader) => positions.get(reader) ?? START_POSITION,
     save: (reader, position) => doing(async () => void positions.set(reader, position)),
   };
+  const streams = createStreams(appending, NO_SNAPSHOTS, runtime);
   const running = runChallengeWorkflow(
     {
       ...{
         eventReader: store,
-        challenges: createStreams(appending, NO_SNAPSHOTS, runtime).challenges,
+        challenges: streams.challenges,
+        registry: new PaymentRegistry(streams.paymentClaims, time),
         pollsPerSecond: 100,
       },
       backends: new PaymentBackendRegistry([node.backend(doing)]),
@@ -153,10 +161,11 @@ async function use(): Promise<void> {
   await challenges().run(ID, { type: 'ClaimChallenge', data: { ...terms, at: time.now() } }, TEST_CAUSE);
 }
 
+/** Returns the events of the challenges. */
 async function facts(): Promise<readonly StoredEvent<DomainEvent>[]> {
   const all: StoredEvent<DomainEvent>[] = [];
   for await (const { events } of store.readAll(START_POSITION)) all.push(...(events as typeof all));
-  return all;
+  return all.filter(({ stream }) => stream.startsWith('challenge-'));
 }
 
 const types = async () => (await facts()).map(({ type }) => type);
@@ -178,6 +187,16 @@ describe('a challenge', () => {
     await pass(WEEK);
     expect([await types(), node.looks]).toEqual([['ChallengeIssued', 'ChallengePaid'], 4]);
     expect((await facts())[1]).toMatchObject({ data: { by: 'backend', units: '14000' } });
+  });
+
+  test('is not paid by a payment that belongs to a top-up', async () => {
+    await issue();
+    const { paymentClaims } = createStreams(store, NO_SNAPSHOTS, runtime);
+    await new PaymentRegistry(paymentClaims, time).claim({ backend: 'lnd', id: ID }, 'topup-a', TEST_CAUSE);
+    node.paid.set(ID, ASKED);
+    watch();
+    await pass(WEEK);
+    expect([await types(), alarms]).toEqual([['ChallengeIssued'], []]);
   });
 
   test('has its overpaid amount recorded once, with and without a presented proof', async () => {

@@ -2,17 +2,20 @@ import {
   type Challenges,
   type Clock,
   type PaymentBackendRegistry,
+  type PaymentRegistry,
   toReceivedAmount,
   UpstreamError,
 } from '#application';
-import { type ChallengeCommand, type ChallengeStep, challengeWorkflow } from '#domain';
+import { CHALLENGE, type ChallengeCommand, type ChallengeStep, challengeWorkflow } from '#domain';
 import {
   type CheckpointStore,
+  createRootCause,
   type EventReader,
   type Lease,
   type PendingQuery,
   type Runtime,
   startWorkflow,
+  toStreamName,
   type WorkflowSchedule,
 } from '#kernel';
 import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
@@ -20,6 +23,7 @@ import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 export interface ChallengeWorkflowDependencies {
   readonly eventReader: EventReader;
   readonly challenges: Challenges;
+  readonly registry: PaymentRegistry;
   readonly backends: PaymentBackendRegistry;
   /** Maximum polls per second of each payment backend by this workflow, on average. */
   readonly pollsPerSecond: number;
@@ -56,11 +60,18 @@ export function runChallengeWorkflow(
 async function pollPayments(
   { id, query: { backend, reference, isVerified } }: PendingQuery<ChallengeStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,
-  { clock, runtime }: Pick<ChallengeWorkflowDependencies, 'clock' | 'runtime'>,
+  { registry, clock, runtime }: Pick<ChallengeWorkflowDependencies, 'registry' | 'clock' | 'runtime'>,
 ): Promise<readonly ChallengeCommand[]> {
   const payments = await pollers.get(backend)?.poll(reference, false);
   if (!payments) return [];
-  const received = toReceivedAmount(payments);
+  const cause = createRootCause(`workflow:${challengeWorkflow.name}`, id);
+  const claims = payments.map(({ id: paymentId, confirmations }) =>
+    confirmations === 'final'
+      ? registry.claim({ backend, id: paymentId }, toStreamName(CHALLENGE, id), cause)
+      : Promise.resolve(true),
+  );
+  const areClaimed = await Promise.all(claims);
+  const received = toReceivedAmount(payments.filter((_, i) => areClaimed[i]));
   if (received.units > 0n) return [{ type: 'RecordChallengePayment', data: { ...received, at: clock.now() } }];
   if (isVerified) {
     const error = new UpstreamError('upstream_error', `${backend} has no payment for ${reference}`);

@@ -7,6 +7,7 @@ import {
   type PaymentBackend,
   PaymentBackendRegistry,
   PaymentMethods,
+  PaymentRegistry,
   type Rate,
   TopupPayments,
   UpstreamError,
@@ -27,7 +28,7 @@ import {
 import { runTopupWorkflow } from '#sagas';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { MemoryWorkflowSchedule } from '../../testing/src/scenarios/memory-workflow-schedule.ts';
-import { createIssuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
+import { createFullPayment, createIssuedInvoice } from '../../testing/src/scenarios/top-ups.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -123,9 +124,11 @@ const checkpoints: CheckpointStore = {
 /** A process with its own write paths, which can run the workflow. */
 class Process {
   readonly streams = createStreams(store, NO_SNAPSHOTS, runtime);
+  readonly registry = new PaymentRegistry(this.streams.paymentClaims, time);
   readonly payments = new TopupPayments(
     market,
     new PaymentMethods(readPayments(), new PaymentBackendRegistry([node]), 1),
+    this.registry,
     time,
   );
   private readonly over = new AbortController();
@@ -138,7 +141,7 @@ class Process {
   /** Runs the workflow until the end of the test or until `stop`. */
   watch(token = processes.length): this {
     const lease = { token, signal: this.over.signal, isHeld: () => !this.over.signal.aborted };
-    const { accounts, topups } = this.streams;
+    const { accounts, topups, challenges } = this.streams;
     const byReference = async (backend: string, references: readonly string[], withinMs: number) => {
       asked.push([references, withinMs]);
       const found = await Promise.all(references.map((each) => issued(backend, each)));
@@ -151,6 +154,8 @@ class Process {
           eventReader: store,
           accounts,
           topups,
+          challenges,
+          registry: this.registry,
           payments: this.payments,
           schedule: due,
           checkpoints,
@@ -299,6 +304,20 @@ describe('a payment', () => {
     known = true;
     await time.advance(3 * SECOND);
     expect([await typesOf('aa'), alarms]).toEqual([PAID, []]);
+  });
+
+  test('is not credited to a second top-up for which the node reports it, even if a version without claims recorded it', async () => {
+    await issue('aa');
+    const data = createFullPayment(createIssuedInvoice({ reference: 'aa' }));
+    await books.streams.topups.run('aa', { type: 'RecordPayment', data }, createRootCause('test', 'aa'));
+    await issue('bb');
+    node.pay('bb');
+    node.settled.set('bb', { ...(node.settled.get('bb') as BackendPayment), id: 'aa' });
+    books.watch();
+    await time.advance(SECOND);
+    expect([await typesOf('aa'), await typesOf('bb')]).toEqual([PAID, ['InvoiceIssued']]);
+    expect((await credits()).map(({ creditId }) => creditId)).toEqual(['lnd/aa']);
+    expect(alarms).toEqual(['payment lnd/aa of topup-aa was also reported for topup-bb, which gets nothing for it']);
   });
 
   test('is looked up by its hint at once, then again with a wait for the read model', async () => {

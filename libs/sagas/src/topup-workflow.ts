@@ -1,4 +1,13 @@
-import type { Accounts, Clock, PaymentBackend, PaymentBackendRegistry, TopupPayments, Topups } from '#application';
+import type {
+  Accounts,
+  Clock,
+  PaymentBackend,
+  PaymentBackendRegistry,
+  PaymentRegistry,
+  Streams,
+  TopupPayments,
+  Topups,
+} from '#application';
 import { type TopupCommand, type TopupEvent, type TopupStep, topupWorkflow } from '#domain';
 import {
   type CheckpointStore,
@@ -10,6 +19,7 @@ import {
   type WorkflowDependencies,
   type WorkflowSchedule,
 } from '#kernel';
+import { followPaymentClaims } from './payment-claims.ts';
 import { createPaymentPollers, type PaymentPoller } from './payment-poller.ts';
 
 /**
@@ -34,6 +44,8 @@ export interface TopupWorkflowDependencies {
   readonly topups: Topups;
   readonly backends: PaymentBackendRegistry;
   readonly payments: TopupPayments;
+  readonly registry: PaymentRegistry;
+  readonly challenges: Streams['challenges'];
   /** Maximum polls per second of each payment backend by this workflow, on average. */
   readonly pollsPerSecond: number;
   readonly schedule: WorkflowSchedule;
@@ -51,14 +63,23 @@ export interface TopupWorkflowDependencies {
   ): Promise<{ readonly ids: ReadonlyMap<string, string>; readonly isComplete: boolean }>;
 }
 
-/** Finds the payments of top-ups and credits them until the lease ends. */
+/**
+ * Finds the payments of top-ups and credits them until the lease ends. Before the first credit, the payments that were
+ * recorded without a claim are claimed.
+ */
 export function runTopupWorkflow(dependencies: TopupWorkflowDependencies, lease: Lease): readonly Promise<void>[] {
+  const { task, claimed } = followPaymentClaims(dependencies, lease);
+  return [task, claimed.then(() => runClaimedTopups(dependencies, lease))];
+}
+
+async function runClaimedTopups(dependencies: TopupWorkflowDependencies, lease: Lease): Promise<void> {
+  if (lease.signal.aborted) return;
   const workflow = startWorkflow(topupWorkflow, createWorkflowDependencies(dependencies, lease.signal), lease);
   const listeners = dependencies.backends.backends.flatMap((backend) => {
     const hints = new PaymentHints(backend.name, dependencies, workflow.wake);
     return [listen(backend, dependencies, hints, lease.signal), hints.retryOpenReferences(lease.signal)];
   });
-  return [...workflow.tasks, ...listeners];
+  await Promise.all([...workflow.tasks, ...listeners]);
 }
 
 function createWorkflowDependencies(
@@ -85,12 +106,14 @@ function createWorkflowDependencies(
 
 /** @returns commands that record the result of a poll; none if the payment backend is not configured here */
 async function pollPayments(
-  { query, isUrgent }: PendingQuery<TopupStep>,
+  { id, query, isUrgent }: PendingQuery<TopupStep>,
   pollers: ReadonlyMap<string, PaymentPoller>,
   payments: TopupPayments,
 ) {
   const backend = pollers.get(query.backend);
-  return backend ? payments.createCommands(query, await backend.poll(query.reference, isUrgent, query.received)) : [];
+  return backend
+    ? payments.createCommands(id, query, await backend.poll(query.reference, isUrgent, query.received))
+    : [];
 }
 
 /**

@@ -49,6 +49,7 @@ describe('a payment that is reversed', () => {
       payment,
       units: 1_000_000n,
       confirmations: 'final',
+      isClaimed: true,
       receivedAt: at,
       reversals,
       maxAmount,

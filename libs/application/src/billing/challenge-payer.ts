@@ -1,12 +1,15 @@
-import { CHALLENGE } from '#domain';
-import { money, toStreamName, ZERO_USD } from '#kernel';
+import { CHALLENGE, type PaymentId, type RejectionCode } from '#domain';
+import { money, Rejection, toStreamName, ZERO_USD } from '#kernel';
 import type { Challenges } from '../streams.ts';
 import { type Hold, HoldAlreadyExistsError, type HoldRequest } from './payer.ts';
+import type { PaymentRegistry } from './payment-registry.ts';
 import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 
 /** A challenge whose proof of payment, with the preimage of the payment, was presented and verified. */
 export interface PaidChallenge {
   readonly challengeId: string;
+  /** Lightning backends identify a payment by its hash, which the proof has revealed. */
+  readonly payment: PaymentId;
   /** Digest of the request that carried the proof. */
   readonly request: string;
   /** Version of the price list that was in force when the challenge was issued. */
@@ -21,9 +24,9 @@ export class ChallengePayer extends StreamPayer {
    */
   constructor(
     dependencies: PayerDependencies,
-    private readonly challenges: Challenges,
+    private readonly streams: { readonly challenges: Challenges; readonly registry: PaymentRegistry },
     private readonly challenge: PaidChallenge,
-    private readonly isRetry = false,
+    private readonly isRetry: boolean,
   ) {
     super(dependencies);
   }
@@ -41,17 +44,20 @@ export class ChallengePayer extends StreamPayer {
   }
 
   /**
-   * @throws Rejection if the challenge does not pay for this request, can no longer be used, or has an open hold;
+   * Claims the payment, then holds its money.
+   * @throws Rejection if the payment belongs to a top-up or another challenge, or the challenge does not pay for this request, can no longer be used, or has an open hold;
    *   HoldAlreadyExistsError if that hold has the same id
    */
   async hold({ holdId, query, maxAmount, lifetimeMs }: HoldRequest): Promise<Hold> {
-    const { challengeId, request } = this.challenge;
+    const { challengeId, payment, request } = this.challenge;
+    if (!(await this.streams.registry.claim(payment, this.id, this.createCause(holdId))))
+      throw new Rejection<RejectionCode>('challenge_used', 'The payment has already been used elsewhere');
     const { clock, getProcessId } = this.dependencies;
     const expiresAt = clock.nowMs() + lifetimeMs;
     const terms = { holdId, request, maxAmount, query, isRetry: this.isRetry };
     const data = { ...terms, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at: clock.now() };
     const { events } = await this.acquireHold({ holdId, expiresAt }, () =>
-      this.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.createCause(holdId)),
+      this.streams.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.createCause(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);

@@ -6,21 +6,24 @@ import { AccountPayer } from './account-payer.ts';
 import { ChallengePayer, type PaidChallenge } from './challenge-payer.ts';
 import { createExpireHoldsCommand, HoldCommandRouter } from './hold-commands.ts';
 import type { Caller, Payer } from './payer.ts';
+import { PaymentRegistry } from './payment-registry.ts';
 import type { GetProcessId, PayerDependencies } from './stream-payer.ts';
 
 export class PayerFactory {
   private readonly dependencies: PayerDependencies;
+  private readonly registry: PaymentRegistry;
 
   /**
    * @param lossLimit maximum cost that the operator absorbs per account and hour, in addition to a share of the
    *   charges; unlimited if undefined
    */
   constructor(
-    private readonly streams: Pick<Streams, 'accounts' | 'challenges'>,
+    private readonly streams: Pick<Streams, 'accounts' | 'challenges' | 'paymentClaims'>,
     clock: Clock,
     getProcessId: GetProcessId,
     lossLimit?: PicoUsd,
   ) {
+    this.registry = new PaymentRegistry(streams.paymentClaims, clock);
     this.dependencies = { holdCommands: new HoldCommandRouter(streams), clock, getProcessId, lossLimit };
   }
 
@@ -32,7 +35,12 @@ export class PayerFactory {
    * @param isRetry the response was lost; the operator absorbs the cost of serving the request again
    */
   forChallenge(challenge: PaidChallenge, isRetry = false): Payer {
-    return new ChallengePayer(this.dependencies, this.streams.challenges, challenge, isRetry);
+    return new ChallengePayer(
+      this.dependencies,
+      { challenges: this.streams.challenges, registry: this.registry },
+      challenge,
+      isRetry,
+    );
   }
 
   /**

@@ -1,5 +1,13 @@
-import { convertToUsd, type PaymentsQuery, type ReportedPayment, type TopupCommand } from '#domain';
-import { ZERO_USD } from '#kernel';
+import {
+  convertToUsd,
+  type PaymentId,
+  type PaymentsQuery,
+  type ReportedPayment,
+  TOPUP,
+  type TopupCommand,
+} from '#domain';
+import { createRootCause, toStreamName, ZERO_USD } from '#kernel';
+import type { PaymentRegistry } from '../billing/payment-registry.ts';
 import type { Clock } from '../clock.ts';
 import type { ExchangeRates } from './exchange-rates.ts';
 import type { BackendPayment } from './payment-backend.ts';
@@ -11,15 +19,21 @@ export class TopupPayments {
   constructor(
     private readonly rates: ExchangeRates,
     private readonly paymentMethods: PaymentMethods,
+    private readonly registry: PaymentRegistry,
     private readonly clock: Clock,
   ) {}
 
   /**
    * Returns the commands that record the result of a poll. Pending payments that have disappeared are recorded as lost,
-   * before the payments that may have replaced them.
+   * before the payments that may have replaced them. A payment that
+   * belongs to another top-up or challenge is left out.
    * @throws UpstreamError if a report is implausible: retry later
    */
-  async createCommands(query: PaymentsQuery, reported: readonly BackendPayment[]): Promise<readonly TopupCommand[]> {
+  async createCommands(
+    topupId: string,
+    query: PaymentsQuery,
+    reported: readonly BackendPayment[],
+  ): Promise<readonly TopupCommand[]> {
     for (const payment of reported) assertPlausiblePayment(payment);
     const existing = reported.filter((payment) => !hasNoValue(payment));
     const existingIds = new Set(existing.map(({ id }) => id));
@@ -29,20 +43,33 @@ export class TopupPayments {
         (id) =>
           ({ reference: query.reference, id, units: 0n, confirmations: 'lost', receivedAt: this.clock.now() }) as const,
       );
-    const payments = await Promise.all([...missing, ...existing].map((payment) => this.toPayment(query, payment)));
+    const payments = await Promise.all(
+      [...missing, ...existing].map((payment) => this.toPayment(topupId, query, payment)),
+    );
     return payments
+      .filter((payment) => payment !== undefined)
       .toSorted((a, b) => Number(b.confirmations === 'lost') - Number(a.confirmations === 'lost'))
       .map((data) => ({ type: 'RecordPayment', data }));
   }
 
-  private async toPayment(query: PaymentsQuery, reported: BackendPayment): Promise<ReportedPayment> {
+  private async toPayment(
+    topupId: string,
+    query: PaymentsQuery,
+    reported: BackendPayment,
+  ): Promise<ReportedPayment | undefined> {
     const { reference: _, id, ...details } = reported;
     const payment = { backend: query.backend, id };
+    const isNew = !query.received.includes(id);
+    const isClaimed = isNew && isFinal(reported, query);
+    if (isClaimed && !(await this.claim(payment, topupId))) return undefined;
     const maxAmount = this.paymentMethods.getMaxAmount(query.method) ?? ZERO_USD;
-    const data = { payment, ...details, maxAmount, at: this.clock.now() };
-    const isValued = query.received.includes(id) || reported.confirmations === 'lost';
-    const market = isValued ? undefined : await this.findMarketValue(query, reported);
+    const data = { payment, ...details, isClaimed, maxAmount, at: this.clock.now() };
+    const market = isNew && reported.confirmations !== 'lost' ? await this.findMarketValue(query, reported) : undefined;
     return market ? { ...data, market } : data;
+  }
+
+  private claim(payment: PaymentId, topupId: string): Promise<boolean> {
+    return this.registry.claim(payment, toStreamName(TOPUP, topupId), createRootCause('workflow:topups', topupId));
   }
 
   /**
@@ -55,4 +82,8 @@ export class TopupPayments {
     const rate = await this.rates.fetchUsdRate(code).catch(() => undefined);
     return rate && { rate, amount: toPlausibleUsd(convertToUsd(units, coin, rate.value)) };
   }
+}
+
+function isFinal({ confirmations }: BackendPayment, query: PaymentsQuery): boolean {
+  return confirmations === 'final' || (typeof confirmations === 'number' && confirmations >= query.confirmations);
 }

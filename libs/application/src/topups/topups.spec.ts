@@ -13,6 +13,7 @@ import {
   type PaymentBackend,
   PaymentBackendRegistry,
   PaymentMethods,
+  type PaymentRegistry,
   type PaymentRequest,
   TopupPayments,
   UpstreamError,
@@ -214,7 +215,12 @@ describe('a report of a payment backend', () => {
           const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
           const invoice = createIssuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
           const wanted = { ...invoice, pending: ['p'], received: [] };
-          const recorded = new TopupPayments(rates, offered, new StandingClock()).createCommands(wanted, [payment]);
+          const registry = { claim: async () => true } as unknown as PaymentRegistry;
+          const recorded = new TopupPayments(rates, offered, registry, new StandingClock()).createCommands(
+            't',
+            wanted,
+            [payment],
+          );
           const refused = (error: unknown) => {
             expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
             return [];

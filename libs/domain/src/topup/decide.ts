@@ -51,6 +51,8 @@ export interface ReportedPayment extends ValuablePayment {
    * guarantees it. `lost`: the network or the payment backend has dropped or reversed it.
    */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
+  /** Whether the payment's own stream names this top-up. Nothing is credited for another payment. */
+  readonly isClaimed: boolean;
   readonly fees?: readonly PaymentAdjustment[];
   readonly reversals?: readonly PaymentAdjustment[];
 }
@@ -109,6 +111,7 @@ function recordPayment(
   const isFinal = confirmations === 'final' || isEnough;
   if (existing) return listChanges(payment, existing, topup, isFinal);
   if (isFinal) {
+    if (!payment.isClaimed) throw new Error(`the payment ${key} cannot be credited before it is claimed`);
     const first: TopupEvent = { type: 'PaymentReceived', data: toPaymentReceivedData(payment, invoice, topup) };
     const after = evolveTopup(topup, first);
     return [first, ...listChanges(payment, getReceivedPayment(payment.payment, after), after, true)];

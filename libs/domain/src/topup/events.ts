@@ -165,6 +165,31 @@ export type PaymentFeeCharged = Message<
   }
 >;
 
+/** A payment belongs to a top-up or a challenge. Appended to the payment's own stream, before anything is credited. */
+export type PaymentClaimed = Message<
+  'PaymentClaimed',
+  {
+    readonly payment: PaymentId;
+    /** Name of the stream of the top-up or challenge. */
+    readonly claimant: string;
+    readonly at: Instant;
+  }
+>;
+
+/** A payment that belongs to `owner` was reported for another top-up or challenge, which gets nothing for it. */
+export type PaymentContested = Message<
+  'PaymentContested',
+  { readonly payment: PaymentId; readonly claimant: string; readonly at: Instant; readonly owner: string }
+>;
+
+/** A person has dealt with a contested payment. */
+export type ContestClosed = Message<
+  'ContestClosed',
+  { readonly claimant: string; readonly why: string; readonly at: Instant }
+>;
+
+export type PaymentClaimEvent = PaymentClaimed | PaymentContested | ContestClosed;
+
 export type TopupEvent =
   | InvoiceIssued
   | PaymentSeen

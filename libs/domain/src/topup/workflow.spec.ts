@@ -30,8 +30,8 @@ const taken: PaymentReversed['data'] = {
 };
 const reversed: TopupEvent = { type: 'PaymentReversed', data: taken };
 
-const { method, coin, backend, reference } = invoice;
-const question = { method, coin, backend, reference, pending: [], received: [] } as const;
+const { method, coin, backend, reference, confirmations } = invoice;
+const question = { method, coin, backend, reference, confirmations, pending: [], received: [] } as const;
 const look: TopupStep = { step: 'query', query: question };
 const add = (now: string): TopupStep => {
   const credit = {

@@ -31,6 +31,8 @@ export interface PaymentsQuery {
   readonly coin: Coin;
   readonly backend: string;
   readonly reference: string;
+  /** The number of confirmations after which a payment is final. */
+  readonly confirmations: number;
   /** The payment backend's ids of payments that are not final yet. */
   readonly pending: readonly string[];
   /** The payment backend's ids of received payments. */
@@ -52,10 +54,10 @@ function plan(topup: TopupState, now: Instant): WorkflowPlan<TopupStep> {
   if (!invoice) return { steps: [] };
   const steps: TopupStep[] = listSendCommands(topup, now).map((command) => ({ step: 'send', command }));
   if (!canBePaid(topup, invoice)) return { steps };
-  const { method, coin, backend, reference } = invoice;
+  const { method, coin, backend, reference, confirmations } = invoice;
   const pending = [...topup.pendingPayments.keys()].map((key) => key.slice(toPaymentKey({ backend, id: '' }).length));
   const received = [...topup.payments.values()].map(({ data }) => data.payment.id);
-  steps.push({ step: 'query', query: { method, coin, backend, reference, pending, received } });
+  steps.push({ step: 'query', query: { method, coin, backend, reference, confirmations, pending, received } });
   const wait = getPollDelayMs(topup, invoice, now);
   return wait === undefined ? { steps } : { steps, dueAt: new Date(Date.parse(now) + wait).toISOString() };
 }

@@ -33,6 +33,7 @@ export function createFullPayment(
     payment: { backend, id: reference },
     units: BigInt(units),
     confirmations: 'final',
+    isClaimed: true,
     receivedAt: at,
     maxAmount: parseUsd('1000'),
     at,

@@ -109,7 +109,8 @@ export class PaidRequestHandler {
     const { request } = reply;
     const digest = this.dependencies.gate.digestRequest(request);
     if (digest !== issued.request) return 'other_request';
-    const paidChallenge = { challengeId, request: digest, priceList: issued.priceList };
+    const { backend, paymentHash, priceList } = issued;
+    const paidChallenge = { challengeId, payment: { backend, id: paymentHash }, request: digest, priceList };
     const payer = this.dependencies.payers.forChallenge(paidChallenge);
     const createRetryPayer = () => this.dependencies.payers.forChallenge(paidChallenge, true);
     const keyed = {
