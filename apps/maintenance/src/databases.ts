@@ -1,4 +1,4 @@
-import { abuseLimitMigrations, contentMigrations } from '#connectors';
+import { abuseLimitMigrations, contentMigrations, rateMigrations } from '#connectors';
 import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#foundation';
 
 /** A database of the installation, with its migrations and the tables that a backup includes. */
@@ -17,7 +17,7 @@ export interface BackupTable {
 
 /**
  * Tables of the main database that a backup requires. All others, except CONTENT_TABLES, are rebuilt from the events,
- * by triggers or by migrations, or are useless later, such as leases and counters.
+ * by triggers or by migrations, or are useless later, such as leases, counters and exchange rates.
  */
 const EVENT_TABLES: readonly BackupTable[] = [
   { name: 'es.events', order: 'position' },
@@ -29,7 +29,7 @@ const CONTENT_TABLES: readonly BackupTable[] = [
   { name: 'app.response_items' },
   { name: 'gateway.answers' },
 ];
-const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations];
+const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations, ...rateMigrations];
 
 export const BACKUP_TABLES = [...EVENT_TABLES, ...CONTENT_TABLES];
 

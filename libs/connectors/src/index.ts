@@ -18,6 +18,7 @@ export { abuseLimitMigrations, PostgresRateLimiter } from './postgres/rate-limit
 export { createStoreTimeQuery, StoreClock } from './postgres/store-clock.ts';
 export { PostgresResponseStore } from './postgres/stored-responses.ts';
 export { ConnectedProviders, createProviders } from './providers/open-providers.ts';
-export { MarketRates } from './rates/market-rates.ts';
+export { type Market, MarketRates } from './rates/market-rates.ts';
 export { createCoinbaseSource, createCoinGeckoSource, createKrakenSource } from './rates/rate-sources.ts';
+export { rateMigrations, SharedRates } from './rates/shared-rates.ts';
 export { type NwcOptions, NwcWallets } from './wallets/nwc/nwc-wallets.ts';

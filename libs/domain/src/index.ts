@@ -98,11 +98,13 @@ export {
   type AcceptedRate,
   addToHistory,
   type ConsensusRate,
+  getRateTime,
   type RateContext,
   type RateLimits,
   type RateQuote,
   type RateRejection,
   selectRate,
+  TIMELY_MS,
 } from './topup/rates.ts';
 export { type ReceivedPayment, type TopupState, toPaymentKey } from './topup/state.ts';
 export { type PaymentsQuery, type TopupSendCommand, type TopupStep, topupWorkflow } from './topup/workflow.ts';

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import pg from 'pg';
 import { CARD_METHOD, Clock, ExchangeRates, PaymentBackendRegistry, PaymentMethods } from '#application';
 import { readPayments } from '#catalogue';
 import {
@@ -6,15 +7,19 @@ import {
   createCoinGeckoSource,
   createKrakenSource,
   createPaymentBackends,
+  type Market,
   MarketRates,
+  rateMigrations,
+  SharedRates,
 } from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
-import { Foundation, StartError } from '#foundation';
+import { Foundation, prepareDatabase, StartError } from '#foundation';
 import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
 const PAYMENT_TERMS = Symbol('coins and payment methods of the catalogue');
 const RATED_COINS = Symbol('coins that need exchange rates');
+const MARKET = Symbol('sources of exchange rates');
 
 /** Payment backends, payment methods and exchange rates. */
 @Module({
@@ -29,7 +34,8 @@ const RATED_COINS = Symbol('coins that need exchange rates');
         new PaymentMethods(terms, backends, settings.maxOpenInvoices),
     },
     { provide: RATED_COINS, inject: [PAYMENT_TERMS, PaymentBackendRegistry], useFactory: selectRatedCoins },
-    { provide: ExchangeRates, inject: [ProcessRole, RATED_COINS, Clock, Foundation], useFactory: openRates },
+    { provide: MARKET, inject: [ProcessRole, RATED_COINS, Foundation, pg.Pool], useFactory: openMarket },
+    { provide: ExchangeRates, inject: [ProcessRole, MARKET, Clock, Foundation], useFactory: openRates },
   ],
   exports: [PaymentBackendRegistry, PaymentMethods, ExchangeRates],
 })
@@ -78,12 +84,12 @@ interface RatedCoins {
  * @throws StartError if payments need exchange rates and there are fewer than two sources, or if RATE_LONE_SOURCE_COINS
  *   names a coin that fewer than two sources quote
  */
-function openRates(
+async function openMarket(
   role: ProcessRole,
   { coins, acceptedCodes }: RatedCoins,
-  clock: Clock,
-  { runtime }: Foundation,
-): Promise<MarketRates> {
+  { runtime, databaseUrl }: Foundation,
+  pool: pg.Pool,
+): Promise<Market> {
   const sources = createRateSources(role.settings);
   const hasTwo = (code: string) => {
     const rates = coins.find((coin) => coin.code === code)?.rates ?? {};
@@ -101,7 +107,12 @@ function openRates(
       `no invoice at the rate of ${code} can be created: fewer than two exchange rate sources quote it`,
       undefined,
     );
-  return role.closeOnExit(new MarketRates({ sources, coins }, clock, role.settings, runtime.reportError));
+  await prepareDatabase(databaseUrl, rateMigrations, role.settings.migrate);
+  return { sources, coins, shared: new SharedRates(pool) };
+}
+
+function openRates(role: ProcessRole, market: Market, clock: Clock, { runtime }: Foundation): Promise<MarketRates> {
+  return role.closeOnExit(new MarketRates(market, clock, role.settings, runtime.reportError));
 }
 
 function createRateSources({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings']) {

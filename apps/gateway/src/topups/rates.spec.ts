@@ -1,26 +1,38 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { type TestAccount, TestWorld } from '#testing';
 
 let world: TestWorld;
 let account: TestAccount;
+let database: pg.Client;
 beforeAll(async () => {
   world = await TestWorld.open();
+  database = new pg.Client({ connectionString: world.databaseUrl });
+  await database.connect();
   account = await world.createAccount();
 });
 beforeEach(() => setRates({ btc_usd: '100000', ltc_usd: '100', xmr_usd: '200' }));
-afterAll(() => world.close());
+afterAll(async () => {
+  await database.end();
+  await world.close();
+});
 
+/** Sets the rates of the sources. All processes forget earlier quotes and rates. */
 async function setRates(rates: object): Promise<void> {
+  await changeRates(rates);
+  await database.query('delete from public.rate_quotes; delete from public.agreed_rates');
+}
+
+async function changeRates(rates: object): Promise<void> {
   expect((await world.send('PUT', '/rates', { api: world.sandbox, body: rates })).status).toBe(200);
 }
 
-/** Creates a top-up, by default on a new gateway, which has not requested a rate yet. */
+/** Creates a top-up, by default on a new gateway. */
 async function topUp(currency = 'USD', amount = 1, method = 'btc-lightning', gateway?: string) {
   const api = gateway ?? (await world.addGateway());
   return world.post(`/topup/create/${method}`, { amount, currency }, account, api);
 }
 
-// A process caches a rate for a while. The process that credits payments has not requested one before this test.
 test('credits a payment at the current rate if it settles over a minute after the expiry of its invoice', async () => {
   const { body: invoice } = await topUp();
   await setRates({ btc_usd: '50000' });
@@ -43,6 +55,21 @@ describe('a top-up', () => {
     expect((await topUp()).body.crypto_amount_due).toBe(0.00001563);
     await setRates({ btc_usd: '0.5' });
     expect((await topUp()).body.crypto_amount_due).toBe(2);
+  });
+
+  test('has the same rate on all gateways, of quotes that were fetched at most 10 s before', async () => {
+    expect((await topUp()).body.crypto_amount_due).toBe(0.00001);
+    await changeRates({ btc_usd: '85000' });
+    expect((await topUp('USD', 85)).body.crypto_amount_due).toBe(0.00085);
+    // As after 10 s.
+    await database.query(`update public.rate_quotes
+      set fetched_at = fetched_at - 10000, quoted_at = quoted_at - 10000, next_fetch_at = next_fetch_at - 10000`);
+    for (const gateway of [world.api, await world.addGateway()])
+      expect((await topUp('USD', 85, 'btc-lightning', gateway)).body.crypto_amount_due).toBe(0.001);
+    const { data } = (await world.listEvents()).findLast(({ type }) => type === 'InvoiceIssued') as {
+      data: { at: string; rate: { at: string } };
+    };
+    expect(Date.parse(data.at) - Date.parse(data.rate.at)).toBeLessThan(10_000);
   });
 
   test('uses the middle of three rates, or the mean of two while the third deviates or is unavailable', async () => {

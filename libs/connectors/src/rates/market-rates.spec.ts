@@ -1,8 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
 import { Clock } from '#application';
 import { readPayments } from '#catalogue';
-import { createCoinbaseSource, createCoinGeckoSource, createKrakenSource, MarketRates } from '#connectors';
+import {
+  createCoinbaseSource,
+  createCoinGeckoSource,
+  createKrakenSource,
+  MarketRates,
+  rateMigrations,
+  SharedRates,
+} from '#connectors';
+import { migrate } from '#foundation';
 import { money } from '#kernel';
+import { openPool } from '#postgres';
+import { createTestDatabase, type TestDatabase } from '#testing';
 import { startSandbox } from '../../../../apps/sandbox/src/sandbox.ts';
 import type { ConsensusSettings } from './market-rates.ts';
 import type { RateSource } from './rate-sources.ts';
@@ -24,10 +35,30 @@ const clock = new HandClock();
 let alarms: string[];
 const alarm = (problem: string) => void alarms.push(problem);
 
-beforeEach(() => {
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, rateMigrations);
+  pool = openPool({ connectionString: database.url, name: 'rates' });
+});
+beforeEach(async () => {
   clock.current = NOON;
   alarms = [];
+  await pool.query('delete from public.rate_quotes; delete from public.agreed_rates');
 });
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const openRates = (sources: readonly RateSource[], settings: Partial<ConsensusSettings> = {}) =>
+  new MarketRates(
+    { sources, coins, shared: new SharedRates(pool, () => clock.current) },
+    clock,
+    { ...SETTINGS, ...settings },
+    alarm,
+  );
 
 const refused = (why: string) =>
   expect.objectContaining({
@@ -88,7 +119,7 @@ describe('with the protocols of all sources', () => {
       createCoinbaseSource(`${url}/coinbase`),
       createCoinGeckoSource(`${url}/coingecko`),
     ];
-    const rates = new MarketRates({ sources, coins }, clock, SETTINGS, alarm);
+    const rates = openRates(sources);
     return rates.fetchUsdRate(coin).finally(() => rates.close());
   }
 
@@ -115,7 +146,6 @@ describe('with the protocols of all sources', () => {
 
 /** A source whose quotes a test sets. */
 class Told implements RateSource {
-  readonly cacheMs = 30_000;
   readonly freshMs = 60_000;
   asked = 0;
   /** The time of its price, if it reports one. */
@@ -125,7 +155,12 @@ class Told implements RateSource {
   constructor(
     readonly name: string,
     public says: string | null,
+    readonly intervalMs = 10_000,
   ) {}
+
+  get key(): string {
+    return this.name;
+  }
 
   canQuote(): boolean {
     return true;
@@ -145,14 +180,25 @@ class Told implements RateSource {
   }
 }
 
-function market(says: Readonly<Record<string, string | null>>, settings: Partial<ConsensusSettings> = {}) {
-  const told = Object.fromEntries(Object.entries(says).map(([name, price]) => [name, new Told(name, price)]));
-  const rates = new MarketRates({ sources: Object.values(told), coins }, clock, { ...SETTINGS, ...settings }, alarm);
-  const say = (changes: Readonly<Record<string, string | null>>) => {
+type Says = Readonly<Record<string, string | null>>;
+
+function market(
+  says: Says,
+  settings: Partial<ConsensusSettings> = {},
+  intervals: Readonly<Record<string, number>> = {},
+) {
+  const told = Object.fromEntries(
+    Object.entries(says).map(([name, price]) => [name, new Told(name, price, intervals[name])]),
+  );
+  const rates = openRates(Object.values(told), settings);
+  const say = (changes: Says) => {
     for (const [name, price] of Object.entries(changes)) (told[name] as Told).says = price;
   };
   return { rates, say, told: told as Record<string, Told>, value: async () => (await rates.fetchUsdRate('BTC')).value };
 }
+
+/** A market whose source `b` may be called only once a minute. */
+const slowMarket = (says: Says) => market(says, {}, { b: MINUTE });
 
 describe('an exchange rate', () => {
   test('has the time of its oldest quote', async () => {
@@ -165,11 +211,11 @@ describe('an exchange rate', () => {
     });
   });
 
-  test('is requested once for all concurrent callers, and again only after 30 s', async () => {
+  test('is requested once for all concurrent callers, and again only after 10 s', async () => {
     const { told, say, value } = market({ a: '100', b: '100' });
     await Promise.all(Array.from({ length: 100 }, value));
     say({ a: '101', b: '101' });
-    clock.current += 29_999;
+    clock.current += 9_999;
     expect(await value()).toBe('100');
     expect([told.a?.asked, told.b?.asked]).toEqual([1, 1]);
     clock.current += 1;
@@ -203,14 +249,24 @@ describe('an exchange rate', () => {
 });
 
 describe('a source', () => {
-  test('that fails counts with its last quote for a minute', async () => {
+  test('that fails does not count with a quote of more than 10 s', async () => {
     const { say, value } = market({ a: '100', b: '101' });
     await value();
     say({ a: null, b: null });
-    clock.current += 59_999;
+    clock.current += 9_999;
     expect(await value()).toBe('100.5');
     clock.current += 1;
     await expect(value()).rejects.toEqual(SILENCE);
+  });
+
+  test('that fails and may be called only once a minute counts with its last quote for its maximum age', async () => {
+    const { rates, say, value } = slowMarket({ a: '100', b: '101' });
+    await value();
+    say({ b: null });
+    clock.current += 59_999;
+    expect(await rates.fetchUsdRate('BTC')).toMatchObject({ value: '100.5', at: '2026-11-20T12:00:00.000Z' });
+    clock.current += 1;
+    await expect(value()).rejects.toEqual(ALONE);
   });
 
   test('that fails is called again after 3 s, then 6 s, up to a minute', async () => {
@@ -259,10 +315,10 @@ test('a source that reports an old time of its price is ignored', async () => {
 describe('a rejected rate', () => {
   test('has the time after which a retry can succeed', async () => {
     const { value } = market({ a: '100', b: '150' });
-    await expect(value()).rejects.toMatchObject({ retryAfterSeconds: 30 });
-    clock.current += 28_500;
+    await expect(value()).rejects.toMatchObject({ retryAfterSeconds: 10 });
+    clock.current += 8_500;
     await expect(value()).rejects.toMatchObject({ retryAfterSeconds: 2 });
-    const down = market({ a: null, b: null });
+    const down = market({ c: null, d: null });
     await expect(down.value()).rejects.toMatchObject({ retryAfterSeconds: 3 });
     await expect(market({}).value()).rejects.toMatchObject({ retryAfterSeconds: 60 });
   });
@@ -324,9 +380,12 @@ describe('a jump of all sources', () => {
     expect(await value()).toBe('110');
   });
 
-  test('is not recognised after a restart: two sources that agree are accepted', async () => {
+  test('is also rejected after a restart, and the earlier rate is then accepted again', async () => {
     expect(await market({ a: '100', b: '100' }).value()).toBe('100');
-    expect(await market({ a: '60', b: '60' }).value()).toBe('60');
+    clock.current += 10_000;
+    await expect(market({ a: '150', b: '150' }).value()).rejects.toEqual(JUMP);
+    clock.current += 10_000;
+    expect(await market({ a: '101', b: '101' }).value()).toBe('101');
   });
 });
 

@@ -22,8 +22,10 @@ export interface TimedPrice {
 
 export interface RateSource {
   readonly name: string;
-  /** How long a quote is cached before the source is called again. */
-  readonly cacheMs: number;
+  /** Name and address: after a change of the address, earlier quotes do not count. */
+  readonly key: string;
+  /** Minimum time between two fetches of a coin. */
+  readonly intervalMs: number;
   /** Maximum age of a usable quote. */
   readonly freshMs: number;
   canQuote(names: RateNames): boolean;
@@ -53,7 +55,7 @@ interface KrakenResponse {
 
 interface Protocol<Name> {
   readonly name: string;
-  readonly cacheMs: number;
+  readonly intervalMs: number;
   readonly freshMs: number;
   findName(names: RateNames): Name | undefined;
   formatPath(name: Name): string;
@@ -63,9 +65,10 @@ interface Protocol<Name> {
 /**
  * Kraken: `GET /0/public/Ticker?pair=XBTUSD`. In `result.XXBTZUSD`, `a` is the `ask` price, `b` the bid price and `c`
  * the last trade, each a list that starts with the price. Errors are in `error`, with status 200. Prices have no time.
+ * The public API accepts about one call per second from an IP address.
  */
 const krakenProtocol: Protocol<readonly [requestName: string, responseName: string]> = {
-  ...{ name: 'kraken', cacheMs: 30_000, freshMs: 60_000 },
+  ...{ name: 'kraken', intervalMs: 10_000, freshMs: 60_000 },
   findName: ({ kraken }) => kraken,
   formatPath: ([requestName]) => `/0/public/Ticker?pair=${encodeURIComponent(requestName)}`,
   parseResponse(response, [, responseName]) {
@@ -82,10 +85,10 @@ const krakenProtocol: Protocol<readonly [requestName: string, responseName: stri
 
 /**
  * Coinbase: `GET /v2/prices/BTC-USD/spot`. The price is `data.amount` in `data.currency` for one `data.base`; it has
- * no time.
+ * no time. The documented limit is 10,000 calls per hour for a key; calls without one have no documented limit.
  */
 const coinbaseProtocol: Protocol<string> = {
-  ...{ name: 'coinbase', cacheMs: 30_000, freshMs: 60_000 },
+  ...{ name: 'coinbase', intervalMs: 10_000, freshMs: 60_000 },
   findName: ({ coinbase }) => coinbase,
   formatPath: (pair) => `/v2/prices/${encodeURIComponent(pair)}/spot`,
   parseResponse(response, pair) {
@@ -101,7 +104,7 @@ const coinbaseProtocol: Protocol<string> = {
  * the free plan allows 30 calls per minute and 10,000 per month.
  */
 const coinGeckoProtocol: Protocol<string> = {
-  ...{ name: 'coingecko', cacheMs: 60_000, freshMs: 180_000 },
+  ...{ name: 'coingecko', intervalMs: 60_000, freshMs: 180_000 },
   findName: ({ coingecko }) => coingecko,
   formatPath: (id) =>
     `/api/v3/simple/price?ids=${encodeURIComponent(id)}&vs_currencies=usd&include_last_updated_at=true&precision=full`,
@@ -125,9 +128,10 @@ export function createCoinGeckoSource(url: string, key?: string): RateSource {
 type Headers = Readonly<Record<string, string>>;
 
 function createSource<Name>(protocol: Protocol<Name>, url: string, headers: Headers = {}): RateSource {
-  const { name, cacheMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
+  const { name, intervalMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
+  const { host, pathname } = new URL(url); // without credentials
   return {
-    ...{ name, cacheMs, freshMs },
+    ...{ name, key: `${name} ${host}${pathname}`, intervalMs, freshMs },
     canQuote: (names) => nameOf(names) !== undefined,
     async fetchPrice(names, options) {
       const { now } = options;

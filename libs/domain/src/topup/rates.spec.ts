@@ -4,6 +4,7 @@ import {
   type AcceptedRate,
   addToHistory,
   type ConsensusRate,
+  getRateTime,
   type RateContext,
   type RateQuote,
   selectRate,
@@ -14,7 +15,10 @@ const NOW = Date.parse('2026-11-20T12:00:00.000Z');
 const MINUTE = 60_000;
 const LIMITS = { maxSpreadPercent: 2, maxJumpPercent: 20 };
 
-const quote = (source: string, price: string): RateQuote => ({ source, price: money.parseUsd(price), at: NOW });
+const FAST = 10_000;
+const quote = (source: string, price: string): RateQuote => ({
+  ...{ source, price: money.parseUsd(price), at: NOW, intervalMs: FAST },
+});
 const says = (...prices: readonly string[]) => prices.map((price, i) => quote(`source ${i + 1}`, price));
 const agreed = (price: string, minutesAgo: number): ConsensusRate => ({
   price: money.parseUsd(price),
@@ -98,7 +102,7 @@ describe('a jump of the rate', () => {
     let price = money.parseUsd('100');
     for (; now <= NOW; now += MINUTE / 2) {
       const next = ((price * 119n) / 100n) as PicoUsd;
-      const quotes = ['a', 'b'].map((source) => ({ source, price: next, at: now }));
+      const quotes = ['a', 'b'].map((source) => ({ source, price: next, at: now, intervalMs: FAST }));
       const belief = selectRate({ quotes, history: known, allowsSingleSource: false, now }, LIMITS);
       if (typeof belief === 'string') continue;
       price = next;
@@ -108,9 +112,58 @@ describe('a jump of the rate', () => {
     expect(price).toBeGreaterThan(money.parseUsd('150'));
   });
 
+  test('is measured from each consensus that differs by more than 1 %, and else from one of every 30 s', () => {
+    const first = [agreed('100', 0)];
+    expect(addToHistory(first, money.parseUsd('101'), NOW + 29_999)).toBe(first);
+    expect(addToHistory(first, money.parseUsd('100'), NOW + 30_000)).toHaveLength(2);
+    expect(addToHistory(first, money.parseUsd('101.000001'), NOW)).toHaveLength(2);
+    expect(addToHistory(first, money.parseUsd('98.9'), NOW)).toHaveLength(2);
+    expect(addToHistory(first, money.parseUsd('100'), NOW - 30_000)).toHaveLength(2);
+  });
+
   test('is not measured from a consensus that is an hour older than the newest one', () => {
     const known = addToHistory([agreed('1', 60), agreed('2', 59)], money.parseUsd('3'), NOW);
     expect(known.map(({ price }) => formatUsd(price))).toEqual(['2', '3']);
+  });
+});
+
+describe('a rate that moves', () => {
+  const MOVED = [agreed('100', 9)];
+  const old = (age: number, price = '106'): RateQuote => ({ ...quote('old', price), at: NOW - age });
+  const slow = (price = '106'): RateQuote => ({ ...quote('slow', price), intervalMs: 60_000 });
+  const isMoving = (quotes: readonly RateQuote[], history: readonly ConsensusRate[]) =>
+    (selectRate({ quotes, history, allowsSingleSource: true, now: NOW }, LIMITS) as AcceptedRate).isMoving;
+
+  test.each<[string, readonly RateQuote[], boolean]>([
+    ['two timely quotes', [quote('a', '106'), quote('b', '106')], false],
+    ['two timely quotes and a slow one', [quote('a', '106'), quote('b', '106'), slow()], false],
+    ['one timely quote and a slow one', [quote('a', '106'), slow()], true],
+    ['one timely quote and two others', [quote('a', '106'), slow(), old(10_000)], true],
+    ['one timely quote, a slow one and one that differs', [quote('a', '106'), slow(), quote('b', '50')], true],
+    ['a quote of almost 10 s', [quote('a', '106'), old(9_999)], false],
+    ['a quote of 10 s', [quote('a', '106'), old(10_000)], true],
+    ['a single timely quote', [quote('a', '106')], false],
+    ['a single slow quote', [slow()], true],
+  ])('must not be used with %s: %#', (_, quotes, moving) => {
+    expect(isMoving(quotes, MOVED)).toBe(moving);
+  });
+
+  test.each<[string, readonly ConsensusRate[], boolean]>([
+    ['5 %', [agreed('100', 9)], false],
+    ['more than 5 %', [agreed('99.99', 9)], true],
+    ['-5 %', [agreed('110.25', 9)], false],
+    ['more than -5 %', [agreed('110.26', 9)], true],
+    ['more than 5 %, ten minutes ago', [agreed('99.99', 10)], false],
+    ['more than 5 % and back', [agreed('102', 9), agreed('108', 5)], true],
+    ['nothing', [], false],
+  ])('has changed by %s', (_, history, moving) => {
+    expect(isMoving([slow('105'), quote('a', '105')], history)).toBe(moving);
+  });
+
+  test('has the time since which a majority of its quotes has been known', () => {
+    expect(getRateTime([quote('a', '1'), old(5)])).toBe(NOW - 5);
+    expect(getRateTime([old(9), quote('a', '1'), old(5)])).toBe(NOW - 5);
+    expect(getRateTime([old(9)])).toBe(NOW - 9);
   });
 });
 
@@ -127,7 +180,9 @@ describe('a manipulated source', () => {
     ),
   );
   const order = fc.shuffledSubarray([0, 1, 2], { minLength: 3 });
-  const priced = (source: string, price: bigint): RateQuote => ({ source, price: price as PicoUsd, at: NOW });
+  const priced = (source: string, price: bigint): RateQuote => ({
+    ...{ source, price: price as PicoUsd, at: NOW, intervalMs: FAST },
+  });
   const isNear = (price: bigint, of: bigint) => (price - of) * 100n <= of * 2n && (of - price) * 100n <= of * 2n;
   const rateOf = (quotes: readonly RateQuote[]) =>
     selectRate({ quotes, history: [], allowsSingleSource: false, now: NOW }, LIMITS);
