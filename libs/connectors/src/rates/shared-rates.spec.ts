@@ -128,7 +128,20 @@ describe('all gateways', () => {
     const other = await startSandbox({ port: 0 });
     disposables.defer(() => other.close());
     const gateways = [openGatewayRates(), openGatewayRates({ at: other.url })];
-    const rates = await Promise.allSettled(gateways.map((fetchRate) => fetchRate('BTC')));
+    const locker = await openTestPool().connect();
+    // Both have read the empty history before either can write it.
+    await locker.query('begin; lock table public.agreed_rates in share mode');
+    const asked = Promise.allSettled(gateways.map((fetchRate) => fetchRate('BTC')));
+    const end = performance.now() + 10_000;
+    for (let waiting = 0; waiting < 2 && performance.now() < end; ) {
+      const { rows } = await locker.query(
+        "select count(*) from pg_locks where relation = 'public.agreed_rates'::regclass and not granted",
+      );
+      waiting = Number(rows[0].count);
+    }
+    await locker.query('commit');
+    locker.release();
+    const rates = await asked;
     expect(rates.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     expect(rates).toContainEqual({ status: 'rejected', reason: expect.objectContaining(JUMP) });
   });
