@@ -3,7 +3,8 @@
  * gateway or sagas process is killed (SIGKILL), or paused for longer than a lease (SIGSTOP, SIGCONT), at six times or
  * the first MOMENTS of these. A wallet that can pay makes exactly one payment, which is credited within 30 s after the
  * process runs again. The other wallets make none. Then 500 concurrent charges that cross the threshold cause one
- * payment, and 64 open holds cause none. No log contains the secret of a wallet or a preimage.
+ * payment, and 64 open holds cause none. A key with a limit has no access to the wallet of its account. No log contains
+ * the secret of a wallet or a preimage.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -230,6 +231,30 @@ class Proof {
     print(`64 open holds of ${held_usd} USD in total, balance 10.5 USD, threshold 5 USD: ${payments.length} payments`);
     if (payments.length !== 0 || held_usd < 5.6) this.problems.push('open holds caused a payment, or held too little');
   }
+
+  /** A key with a limit is refused every operation on the wallet of its account, on every gateway. */
+  async proveGuestKey(): Promise<void> {
+    const { customer } = await this.openFundedWallet(5);
+    const json = { 'content-type': 'application/json' };
+    const limited = JSON.stringify({ name: 'guest', usage_limit_usd: 0.01 });
+    const owner = { ...json, 'x-credit-id': customer.creditId };
+    const created = await fetch(`${this.observer}/keys`, { method: 'POST', headers: owner, body: limited });
+    const { data } = (await created.json()) as { readonly data: { readonly api_key: string } };
+    const before = JSON.stringify(await this.fetchAutoTopup(customer));
+    const headers = { ...json, authorization: `Bearer ${data.api_key}` };
+    const body = JSON.stringify({ nwc_url: this.urls.get(customer), threshold_usd: 1_000 });
+    const statuses: number[] = [];
+    for (const api of this.cluster.gateways) {
+      const connection = `${api}/nwc-auto-topup/connection`;
+      statuses.push((await fetch(`${api}/nwc-auto-topup`, { headers })).status);
+      statuses.push((await fetch(`${api}/nwc-auto-topup/connect`, { method: 'POST', headers, body })).status);
+      statuses.push((await fetch(connection, { method: 'DELETE', headers })).status);
+    }
+    print(`a key with a limit on the wallet of its account: ${statuses.join(' ')}`);
+    if (statuses.some((status) => status !== 401)) this.problems.push('a key with a limit has access to the wallet');
+    if (JSON.stringify(await this.fetchAutoTopup(customer)) !== before)
+      this.problems.push('a key with a limit changed the wallet of its account');
+  }
 }
 
 async function prove(dataDir: string): Promise<boolean> {
@@ -250,6 +275,7 @@ async function prove(dataDir: string): Promise<boolean> {
     }
     await proof.proveBurst();
     await proof.proveHolds();
+    await proof.proveGuestKey();
     proof.searchLogs();
     const hit = [...proof.statesAtFault].map(([state, times]) => `${state} ${times}×`).join(', ');
     print(`states of attempts at the time of a fault: ${hit}; ${proof.payments} payments`);

@@ -300,10 +300,10 @@ test('autotopup prints every step of an automatic top-up without the secret of t
   const account = await world.createAccount();
   const wallet = await world.createNwcWallet({ mode: 'fails, then pays' });
   await world.connectWallet(account, wallet);
-  await world.waitUntil(async () => (await world.get('/nwc-auto-topup', account)).body.last_attempt?.state === 'paid');
+  await world.waitUntil(async () => (await world.getAutoTopup(account)).body.last_attempt?.state === 'paid');
   expect(await ledger('account', account.creditId)).toMatchObject({ code: 0, lines: [world.getAccountId(account)] });
   const { code, lines } = await ledger('autotopup', account.creditId);
-  const topup = (await world.get('/nwc-auto-topup', account)).body.last_attempt.invoice_id;
+  const topup = (await world.getAutoTopup(account)).body.last_attempt.invoice_id;
   expect([code, lines.map((line) => line.replace(/^\S+ {2}/, ''))]).toEqual([
     0,
     [

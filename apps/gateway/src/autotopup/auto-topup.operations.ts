@@ -11,7 +11,7 @@ export const connectWallet: OperationOptions = {
   summary: 'Connects a wallet for automatic top-up',
   description:
     'When the balance is below the threshold, the wallet receives a request over Nostr Wallet Connect to pay a Lightning invoice. A wallet that was connected before is replaced.',
-  auth: 'key',
+  auth: 'account',
   body: NewWallet,
   example: { nwc_url: EXAMPLE_URL, threshold_usd: 5, topup_amount_usd: 10 },
   response: jsonContent(AutoTopupSchema),
@@ -22,7 +22,7 @@ export const getAutoTopup: OperationOptions = {
   id: 'getAutoTopup',
   tag: 'Top-ups',
   summary: 'Returns the settings and state of automatic top-up',
-  auth: 'key',
+  auth: 'account',
   response: jsonContent(AutoTopupSchema),
 };
 
@@ -30,7 +30,7 @@ export const disconnectWallet: OperationOptions = {
   id: 'disconnectAutoTopupWallet',
   tag: 'Top-ups',
   summary: 'Disconnects the wallet and ends automatic top-up',
-  auth: 'key',
+  auth: 'account',
   response: jsonContent(WalletDisconnectedSchema),
   rateLimitedAction: 'changes',
 };

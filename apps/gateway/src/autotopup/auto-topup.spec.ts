@@ -28,7 +28,7 @@ afterAll(async () => {
   await world.close();
 });
 
-const state = async (account: TestAccount) => (await world.get('/nwc-auto-topup', account)).body;
+const state = async (account: TestAccount) => (await world.getAutoTopup(account)).body;
 const attempts = async (account: TestAccount) =>
   (await world.listEvents())
     .filter(({ stream }) => stream === `autotopup-${world.getAccountId(account)}`)
@@ -193,11 +193,11 @@ describe('/nwc-auto-topup', () => {
     expect(await state(account)).toMatchObject({ status: 'success', connected: false, nwc_url: null, data: null });
   });
 
-  test('accepts the key, the credit id, or both, and shows the URL without its secret', async () => {
+  test('accepts the credit id, alone or with a key of the account, and shows the URL without its secret', async () => {
     const [account, wallet] = [await world.createAccount(10.5), await world.createNwcWallet()];
     const ways: Readonly<Record<string, string>>[] = [
-      { authorization: `Bearer ${account.apiKey}` },
       { 'x-credit-id': account.creditId },
+      { 'api-key': account.apiKey, 'x-credit-id': account.creditId },
       { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': account.creditId },
     ];
     for (const headers of ways) {
@@ -214,6 +214,60 @@ describe('/nwc-auto-topup', () => {
       const after = (await world.send('GET', '/nwc-auto-topup', { headers })).body;
       expect(after).toMatchObject({ connected: false, enabled: false, nwc_url: null, data: null });
     }
+  });
+
+  const requests = (nwcUrl: string) =>
+    [
+      ['GET', '/nwc-auto-topup', {}],
+      ['POST', '/nwc-auto-topup/connect', { body: { nwc_url: nwcUrl, threshold_usd: 1_000 } }],
+      ['DELETE', '/nwc-auto-topup/connection', {}],
+    ] as const;
+
+  test('a key with a limit neither reads, replaces, changes nor disconnects the wallet of its account', async () => {
+    const [account, wallet, other] = [
+      await world.createAccount(10.5),
+      await world.createNwcWallet(),
+      await world.createNwcWallet(),
+    ];
+    const headers = { 'x-credit-id': account.creditId };
+    const limited = { name: 'guest', usage_limit_usd: 0.01 };
+    const guest = (await world.send('POST', '/keys', { headers, body: limited })).body.data.api_key as string;
+    await world.connectWallet(account, wallet, { threshold_usd: 5 });
+    const before = await state(account);
+    expect(before).toMatchObject({ connected: true, threshold_usd: 5 });
+    const credentials: Readonly<Record<string, string>>[] = [
+      { authorization: `Bearer ${guest}` },
+      { 'x-api-key': guest },
+      { 'api-key': guest },
+      { authorization: `Bearer ${guest}`, 'x-credit-id': '' },
+    ];
+    for (const credential of credentials)
+      for (const url of [wallet.nwc_url, other.nwc_url])
+        for (const [method, route, sent] of requests(url)) {
+          const answer = await world.send(method, route, { headers: credential, ...sent });
+          expect([route, answer.status, answer.body.message]).toEqual([
+            ...[route, 401],
+            'Missing credential: send the credit id of the account as x-credit-id',
+          ]);
+        }
+    expect(await state(account)).toEqual(before);
+  });
+
+  test('rejects the credit id together with a key of another account, or with one that does not exist', async () => {
+    const [account, other, wallet] = [
+      await world.createAccount(),
+      await world.createAccount(),
+      await world.createNwcWallet(),
+    ];
+    for (const [apiKey, status] of [
+      [other.apiKey, 400],
+      ['sk-of-nobody', 401],
+    ] as const)
+      for (const [method, route, sent] of requests(wallet.nwc_url)) {
+        const headers = { authorization: `Bearer ${apiKey}`, 'x-credit-id': account.creditId };
+        expect([route, (await world.send(method, route, { headers, ...sent })).status]).toEqual([route, status]);
+      }
+    expect(await state(account)).toMatchObject({ connected: false, updated_at: null });
   });
 
   test.each<[string, object, string]>([

@@ -142,6 +142,7 @@ describe('an error', () => {
   test.each<[string, () => Promise<TestResponse>, RegExp]>([
     ['a chat', () => world.send('POST', CHAT, { body: {} }), /"Authorization: Bearer <API key>" or x-api-key$/],
     ['the keys', () => world.get('/keys', account), /x-credit-id$/],
+    ['the wallet', () => world.get('/nwc-auto-topup', account), /x-credit-id$/],
     ['the balance', () => world.send('POST', '/credits/balance'), /x-credit-id, or credit_id in the body$/],
     ['the history', () => world.get('/queries/history'), /x-credit-id, or credit_id in the query$/],
     [

@@ -19,7 +19,8 @@ export type Content = Readonly<Record<string, JsonSchema>>;
 
 /**
  * Permitted callers: anyone (`public`); anyone, but a credential must be valid if one is sent (`optional`); a caller
- * with an API key or the credit id of the account (`key`); or only the account by its credit id (`account`).
+ * with an API key or the credit id of the account (`key`); or only the account by its x-credit-id, with or without one
+ * of its keys (`account`).
  */
 export type Auth = 'public' | 'optional' | 'key' | 'account';
 

@@ -84,11 +84,11 @@ async function payByAll(): Promise<void> {
   const wallet = await inSandbox('/nwc/wallets', {});
   const nwcUrl = String(wallet.nwc_url);
   secrets.set('secret of the wallet', String(new URL(nwcUrl).searchParams.get('secret')));
-  const connected = await keep(world.post('/nwc-auto-topup/connect', { nwc_url: nwcUrl, threshold_usd: 100 }, account));
+  const settings = { threshold_usd: 100 };
+  const connected = await keep(world.connectWallet(account, { id: String(wallet.id), nwc_url: nwcUrl }, settings));
   expect(connected).toMatchObject({ connected: true });
   await world.waitUntil(
-    async () =>
-      ((await keep(world.get('/nwc-auto-topup', account))) as { last_topup_at: unknown }).last_topup_at !== null,
+    async () => ((await keep(world.getAutoTopup(account))) as { last_topup_at: unknown }).last_topup_at !== null,
   );
   const state = await (await fetch(`${sandbox.url}/nwc/wallets/${wallet.id}`)).json();
   const { preimage } = (state as { payments: { preimage?: string }[] }).payments[0] ?? {};
@@ -126,7 +126,7 @@ async function breakAll(): Promise<void> {
   await new Promise<void>((resolve) => echo?.listen(Number(port), '127.0.0.1', resolve));
   for (const api of gateways.values()) await invoiceOf(api);
   await keep(world.post('/topup/card/session', { amount: 10, currency: 'USD' }, account));
-  await keep(world.get('/nwc-auto-topup', account));
+  await keep(world.getAutoTopup(account));
   await keep(world.send('DELETE', '/nwc-auto-topup/connection', { headers: { 'x-credit-id': account.creditId } }));
 }
 

@@ -208,7 +208,12 @@ export class TestWorld {
   }
 
   async connectWallet(account: TestAccount, { nwc_url }: TestWallet, settings: object = {}): Promise<TestResponse> {
-    return this.post('/nwc-auto-topup/connect', { nwc_url, ...settings }, account);
+    const body = { nwc_url, ...settings };
+    return this.send('POST', '/nwc-auto-topup/connect', { body, headers: createOwnerHeaders(account) });
+  }
+
+  getAutoTopup(account: TestAccount): Promise<TestResponse> {
+    return this.send('GET', '/nwc-auto-topup', { headers: createOwnerHeaders(account) });
   }
 
   async fetchBalance(account: TestAccount): Promise<string> {
@@ -326,6 +331,11 @@ function toRequestInit(body: unknown) {
   const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
   const text = typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body);
   return { method: 'POST', headers, ...(body === undefined ? {} : { body: text }) };
+}
+
+/** The credential of the account itself, without the limits of its keys. */
+function createOwnerHeaders({ creditId }: TestAccount): Record<string, string> {
+  return { 'x-credit-id': creditId };
 }
 
 function createAuthHeaders(account: TestAccount | undefined): Record<string, string> {

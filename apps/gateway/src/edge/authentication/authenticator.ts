@@ -120,7 +120,7 @@ function selectAuthentication(operation: OperationOptions, authenticator: Authen
     case 'optional':
       return (request: FastifyRequest) => authenticator.authenticateOptionalReader(request);
     case 'account':
-      return (request: FastifyRequest) => authenticator.authenticateAccount(request, missingMessage);
+      return (request: FastifyRequest) => authenticator.authenticateOwner(request, missingMessage);
     default:
       return paid
         ? (request: FastifyRequest) => authenticator.authenticatePayer(request, missingMessage)
@@ -217,6 +217,16 @@ export class Authenticator {
     if (claimedId === undefined) return caller;
     if (this.isCallerAccount(caller, claimedId)) return { ...caller, keyId: null };
     throw createAccountMismatchError(field);
+  }
+
+  /**
+   * Returns the account itself as the caller, by x-credit-id. A key alone is not accepted: its limits do not bound what
+   * these operations change. A key that is sent as well must belong to the account.
+   * @throws as `authenticateReader`
+   */
+  async authenticateOwner(request: FastifyRequest, missingMessage: string): Promise<Caller> {
+    if (!request.headers['x-credit-id']) throw new UnauthorizedError(missingMessage);
+    return this.authenticateReader(request, missingMessage);
   }
 
   /** @throws UnauthorizedError if the credential of a payer is no longer valid; errors of `CredentialLookups.run` */
