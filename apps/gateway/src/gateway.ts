@@ -8,10 +8,11 @@ import { ConnectionGuard, SERVER_TIMEOUTS, type Settings, StartError } from '#fo
 import { createRootModule, type ProcessRole } from '#modules';
 import { Authenticator, MAX_BODY_BYTES, registerAuthentication } from './edge/authentication/authenticator.ts';
 import { BadRequestError, INTERNAL_ERROR, sendError, toErrorResponse } from './edge/errors/errors.ts';
-import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from './edge/errors/malformed-requests.ts';
+import { MalformedRequestHandlers } from './edge/errors/malformed-requests.ts';
 import { trackRouteMethods } from './edge/errors/route-methods.ts';
 import { PublicBaseUrl } from './edge/network/public-base-url.ts';
 import { PayPerRequestGate } from './edge/pay-per-request/pay-per-request-gate.ts';
+import { getSecurityHeaders, setCacheHeaders } from './edge/responses/response-headers.ts';
 import { handleOnSend } from './edge/responses/response-recording.ts';
 import { Uploads } from './edge/uploads/uploads.ts';
 import { BodyParser } from './edge/validation/body-parser.ts';
@@ -53,18 +54,21 @@ export async function openGateway(role: ProcessRole, ...extraModules: readonly T
 
 async function createApp(role: ProcessRole, extraModules: readonly Type[]): Promise<NestFastifyApplication> {
   const { trustedProxies } = role.settings;
+  const securityHeaders = getSecurityHeaders(role.settings);
+  const malformed = new MalformedRequestHandlers(securityHeaders);
   const adapter = new FastifyAdapter({
     ...(trustedProxies.length > 0 ? { trustProxy: [...trustedProxies] } : {}),
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { ignoreTrailingSlash: true },
     http: { requireHostHeader: false, ...SERVER_TIMEOUTS },
-    clientErrorHandler: rejectMalformedRequest,
+    clientErrorHandler: malformed.handleClientError,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
     return503OnClosing: false, // requests on open connections are still served
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
-      setCommonHeaders(request, reply);
+      reply.headers({ ...getCommonHeaders(request), ...securityHeaders });
+      setCacheHeaders(reply);
       sendError(reply, toErrorResponse(error) ?? INTERNAL_ERROR);
     },
   });
@@ -78,7 +82,8 @@ async function createApp(role: ProcessRole, extraModules: readonly Type[]): Prom
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   const bodies = app.get(BodyParser);
   bodies.registerParsers(fastify);
-  registerHooks(fastify);
+  malformed.register(fastify.server);
+  registerHooks(fastify, securityHeaders);
   registerAuthentication(fastify, app.get(Authenticator), app.get(PayPerRequestGate), app.get(RateLimiter));
   app.get(AudioServer).restrictPaths(fastify);
   bodies.registerBodyLimits(fastify);
@@ -91,11 +96,10 @@ async function createApp(role: ProcessRole, extraModules: readonly Type[]): Prom
   return app;
 }
 
-/** Adds the hooks of all routes, and the handlers of requests that Node would not pass on to Fastify. */
-function registerHooks(fastify: FastifyInstance): void {
-  registerUnsupportedRequestHandlers(fastify.server);
+/** Adds the hooks of all routes. */
+function registerHooks(fastify: FastifyInstance, securityHeaders: Readonly<Record<string, string>>): void {
   fastify.addHook('onRequest', (request, reply, done) => {
-    setCommonHeaders(request, reply);
+    reply.headers({ ...getCommonHeaders(request), ...securityHeaders });
     // Anthropic's clients read the request id from this header.
     if (request.routeOptions.config?.operation?.errorFormat === 'anthropic') reply.header('request-id', request.id);
     done(findRequestError(request));
@@ -104,11 +108,11 @@ function registerHooks(fastify: FastifyInstance): void {
 }
 
 /**
- * Sets the headers that every response has: the request id, and access from any origin. Also called for errors of the
- * framework, which are sent without the hooks.
+ * Returns the request id, and access from any origin. Every response has them, also errors of the framework, which are
+ * sent without the hooks.
  */
-function setCommonHeaders({ id }: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ 'x-request-id': id, 'access-control-allow-origin': '*' });
+function getCommonHeaders({ id }: FastifyRequest): Readonly<Record<string, string>> {
+  return { 'x-request-id': id, 'access-control-allow-origin': '*' };
 }
 
 /**
@@ -142,13 +146,15 @@ function truncatePath(url: string): string {
 /** Listens on AUDIO_PORT, if it is set. Returns the base URL of the audio API: on that port, else on the main port. */
 async function listenForAudio(
   app: NestFastifyApplication,
-  { audioPort, host }: Settings,
+  settings: Settings,
   api: string,
   connections: ConnectionGuard,
 ): Promise<string> {
+  const { audioPort, host } = settings;
   if (audioPort === undefined) return `${api}/api/v1`;
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-  return app.get(AudioServer).listen(fastify, audioPort, { host, connections });
+  const malformed = new MalformedRequestHandlers(getSecurityHeaders(settings));
+  return app.get(AudioServer).listen(fastify, audioPort, { host, connections, malformed });
 }
 
 async function listen(app: NestFastifyApplication, { port, host }: Settings): Promise<string> {

@@ -1,5 +1,5 @@
-import { Controller, Get, Req, Res } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Controller, Get, Req } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
 import { Clock, PaymentMethods, Streams, type VerifiedProof } from '#application';
 import { type ChallengePhase, type ChallengeState, getChallengePhase } from '#domain';
 import { money, toUsdJsonNumber as usd, ZERO_USD } from '#kernel';
@@ -33,12 +33,11 @@ export class ChargeController {
     response: jsonContent(ChargeSchema),
     errors: [401, 503],
   })
-  async get(@Req() { anonymousCaller }: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
+  async get(@Req() { anonymousCaller }: FastifyRequest) {
     if (!anonymousCaller || !('proof' in anonymousCaller))
       throw new UnauthorizedError('Missing proof: send "Authorization: Payment …" or "Authorization: L402 …"');
     const { proof } = anonymousCaller;
     const challenge = await this.streams.challenges.read(proof.challengeId);
-    reply.header('cache-control', 'no-store');
     const { step } = this.paymentMethods.getCoin(proof.issued.coin);
     const amount_sats = Number(BigInt(proof.issued.units) / BigInt(step));
     return { status: 'success', data: { ...toChargeJson(proof, challenge, this.clock.now()), amount_sats } };

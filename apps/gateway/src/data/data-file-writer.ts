@@ -17,8 +17,7 @@ export class DataFileHttpWriter extends HttpStreamWriter implements DataFileWrit
 
   begin(mediaType: string): void {
     if (this.hasStarted) return;
-    const headers = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
-    this.open({ 'content-type': mediaType, 'x-cost-usd': formatUsd(this.price), ...headers });
+    this.open({ 'content-type': mediaType, 'x-cost-usd': formatUsd(this.price) });
   }
 
   end(_receipt: Receipt | undefined, failure?: unknown): void {

@@ -80,7 +80,7 @@ export class DataController {
       );
       if (!result) return; // a file, which was streamed to the client
       const { status, bytes, charged } = result;
-      reply.headers({ 'cache-control': 'no-store', 'x-cost-usd': formatUsd(charged) });
+      reply.header('x-cost-usd', formatUsd(charged));
       reply.status(status).type('application/json; charset=utf-8').send(bytes);
     });
   }

@@ -18,6 +18,7 @@ export const listDataEndpoints: OperationOptions = {
   tag: 'Data',
   summary: 'Lists the data lookups with their current prices',
   auth: 'public',
+  cacheable: true,
   response: jsonContent(DataEndpointList),
 };
 

@@ -7,6 +7,7 @@ export const listModels: OperationOptions = {
   tag: 'Models',
   summary: 'Lists models and their prices',
   auth: 'optional',
+  cacheable: true,
   query: ModelsQuery,
   response: jsonContent(ModelList),
 };
@@ -16,6 +17,7 @@ export const getModel: OperationOptions = {
   tag: 'Models',
   summary: 'Returns one model',
   auth: 'optional',
+  cacheable: true,
   params: {
     id: { description: 'The id of a model; its slash may be sent as %2F', example: 'openai/gpt-5-mini' },
   },
@@ -29,6 +31,7 @@ const endpoints = {
   description:
     'Requests without provider preferences are served by the `default` endpoints, at the price of the model or less. Other endpoints are used only if none of these can serve the request, or if `provider` or a suffix of the model is set.',
   auth: 'optional',
+  cacheable: true,
   response: jsonContent(EndpointList),
   errors: [404],
 } as const;

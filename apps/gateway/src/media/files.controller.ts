@@ -56,6 +56,7 @@ export class FilesController {
     description:
       'Responses with generated media contain signed URLs. Such a URL is valid for GET and HEAD, needs no credential, and expires at most 24 hours after it was issued. Range requests are supported.',
     auth: 'public',
+    cacheable: true,
     params: {
       id: { description: 'The id of the generated result', example: 'gen_0a1b2c00112233445566778899aabbccddeeff' },
       n: { description: 'The index of the file, from 0', example: '0' },
@@ -100,7 +101,6 @@ function sendFile(
   reply.headers({
     etag,
     'cache-control': `private, max-age=${seconds}`,
-    'x-content-type-options': 'nosniff',
     'content-security-policy': CONTENT_SECURITY_POLICY,
     'cross-origin-resource-policy': 'cross-origin',
     'accept-ranges': 'bytes',

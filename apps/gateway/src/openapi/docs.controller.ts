@@ -25,6 +25,7 @@ export class DocsController {
     tag: 'Service',
     summary: 'Returns the OpenAPI document of this API',
     auth: 'public',
+    cacheable: true,
     response: jsonContent(OpenApiContent),
   })
   getDocument() {
@@ -33,13 +34,13 @@ export class DocsController {
 
   @Get('docs')
   @Header('content-security-policy', CONTENT_SECURITY_POLICY)
-  @Header('x-content-type-options', 'nosniff')
   @Header('referrer-policy', 'no-referrer')
   @Operation({
     id: 'getDocs',
     tag: 'Service',
     summary: 'Returns the documentation of this API as a page',
     auth: 'public',
+    cacheable: true,
     response: { 'text/html': HtmlPageContent },
   })
   getPage(@Res({ passthrough: true }) reply: FastifyReply) {

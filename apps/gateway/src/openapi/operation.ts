@@ -54,6 +54,11 @@ export interface OperationOptions {
   readonly paid?: true;
   /** The response reports in a header what was charged. */
   readonly priced?: true;
+  /**
+   * Caches may store a successful response to a caller without a credential: it is the same for everyone, or has a
+   * `cache-control` of its own.
+   */
+  readonly cacheable?: true;
   /** Limit of the body. The default depends on the other options. */
   readonly maxBytes?: number;
   /**

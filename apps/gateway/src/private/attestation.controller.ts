@@ -20,6 +20,6 @@ export class AttestationController {
   ) {
     const freshness = caching?.includes('no-cache') ? 'fresh' : 'any';
     const evidence = await this.attestations.loadEvidence(model || undefined, freshness);
-    reply.header('cache-control', 'no-store').type(JSON_TYPE).send(evidence);
+    reply.type(JSON_TYPE).send(evidence);
   }
 }

@@ -14,8 +14,6 @@ export class CiphertextHttpWriter extends HttpStreamWriter implements Ciphertext
     if (this.hasStarted) return;
     this.open({
       'content-type': mediaType,
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
       [RESPONSE_NONCE_HEADER]: nonce,
       ...(usageText === undefined ? {} : { [USAGE_HEADER]: usageText }),
       // HTTP/1.0 has no trailers: the response ends when the connection closes.

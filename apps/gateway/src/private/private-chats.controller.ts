@@ -68,6 +68,6 @@ function parseChatRequest({ headers, body }: FastifyRequest) {
 /** Sends the enclave's error response: encrypted, so that only the client can read it, or a key mismatch (422). */
 function sendEncryptedError(reply: FastifyReply, { head, body }: EncryptedErrorResponse): void {
   const { status, mediaType, nonce } = head;
-  reply.headers({ 'cache-control': 'no-store', ...(nonce === undefined ? {} : { [RESPONSE_NONCE_HEADER]: nonce }) });
+  if (nonce !== undefined) reply.header(RESPONSE_NONCE_HEADER, nonce);
   reply.status(status).type(mediaType).send(body);
 }

@@ -92,5 +92,6 @@ export const listPaymentMethods: OperationOptions = {
   tag: 'Top-ups',
   summary: 'Lists the payment methods and their limits',
   auth: 'public',
+  cacheable: true,
   response: jsonContent(PaymentMethods),
 };

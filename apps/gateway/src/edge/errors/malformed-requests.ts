@@ -20,21 +20,30 @@ const PARSER_ERRORS: Readonly<Record<string, HttpRejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
 };
 
-/** Implements Fastify's `clientErrorHandler`. */
-export function rejectMalformedRequest({ code = '' }: Error & { readonly code?: string }, socket: Socket): void {
-  // A connection that was reset can get no response. One that was opened in advance and never used must get none: its
-  // client would take a response to nothing for the response to its first request.
-  if (code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
-  sendRejection(PARSER_ERRORS[code] ?? INVALID_HTTP, socket);
+export class MalformedRequestHandlers {
+  /** @param headers headers that every response has */
+  constructor(private readonly headers: Readonly<Record<string, string>>) {}
+
+  /** Implements Fastify's `clientErrorHandler`. */
+  readonly handleClientError = ({ code = '' }: Error & { readonly code?: string }, socket: Socket): void => {
+    // A connection that was reset can get no response. One that was opened in advance and never used must get none: its
+    // client would take a response to nothing for the response to its first request.
+    if (code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
+    sendRejection(PARSER_ERRORS[code] ?? INVALID_HTTP, socket, this.headers);
+  };
+
+  /** Rejects CONNECT and unknown expectations with a message, which Node's own rejections do not have. */
+  register(server: Server): void {
+    server.on('connect', (_request, socket) => sendRejection(PROXY_NOT_SUPPORTED, socket as Socket, this.headers));
+    server.on('checkExpectation', ({ socket }) => sendRejection(UNSUPPORTED_EXPECTATION, socket, this.headers));
+  }
 }
 
-/** Rejects CONNECT and unknown expectations with a message, which Node's own rejections do not have. */
-export function registerUnsupportedRequestHandlers(server: Server): void {
-  server.on('connect', (_request, socket) => sendRejection(PROXY_NOT_SUPPORTED, socket as Socket));
-  server.on('checkExpectation', ({ socket }) => sendRejection(UNSUPPORTED_EXPECTATION, socket));
-}
-
-function sendRejection([status, message]: HttpRejection, socket: Socket): void {
+function sendRejection(
+  [status, message]: HttpRejection,
+  socket: Socket,
+  headers: Readonly<Record<string, string>>,
+): void {
   if (!socket.writable) return void socket.destroy();
   const requestId = randomUUID();
   const error = toErrorResponse(Object.assign(new Error(message), { statusCode: status })) ?? INTERNAL_ERROR;
@@ -46,6 +55,8 @@ function sendRejection([status, message]: HttpRejection, socket: Socket): void {
     `x-request-id: ${requestId}`,
     // Without this header browsers hide the response.
     'access-control-allow-origin: *',
+    'cache-control: no-store',
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);

@@ -95,7 +95,7 @@ ${script === undefined ? undefined : html`<script>${new Html(script)}</script>`}
   return text;
 }
 
-/** Returns the headers of a page. Only its own style and script are used, and nothing is cached or sent as referrer. */
+/** Returns the headers of a page. Only its own style and script are used, and nothing is sent as referrer. */
 export function getPageHeaders(script?: string): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
@@ -108,9 +108,7 @@ export function getPageHeaders(script?: string): Readonly<Record<string, string>
   return {
     'content-type': HTML_TYPE,
     'content-security-policy': policy.join('; '),
-    'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
-    'cache-control': 'no-store',
   };
 }
 

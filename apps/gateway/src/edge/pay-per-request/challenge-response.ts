@@ -44,7 +44,7 @@ export function sendChallenge(reply: FastifyReply, challenge: PaymentChallenge, 
     ...{ invoice: challenge.invoice, payment_hash: challenge.paymentHash },
     ...{ amount_sats: Number(challenge.sats), expires_at: challenge.expires },
   };
-  reply.headers({ 'cache-control': 'no-store', 'www-authenticate': [paymentLine(challenge), l402Line(challenge)] });
+  reply.header('www-authenticate', [paymentLine(challenge), l402Line(challenge)]);
   reply.status(402).type('application/json; charset=utf-8').send(body);
 }
 

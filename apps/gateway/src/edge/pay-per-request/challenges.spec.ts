@@ -160,7 +160,7 @@ describe('unmodified clients of @getalby/lightning-tools', () => {
     const response = await client(`${world.api}${PATH}`, json(), { wallet: wallet as never });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ model: BANANA, cost: 0.092 });
-    expect(response.headers.get('cache-control')).toBe('private');
+    expect(response.headers.get('cache-control')).toBe('private, no-store');
     expect(response.payment).toMatchObject({ paid: true, amountSat: 92 });
   });
 
@@ -235,7 +235,7 @@ describe('a proof', () => {
       const reference = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest('hex');
       expect(receipt).toMatchObject({ method: 'lightning', challengeId: challenge.id, reference, status: 'success' });
       expect([headers.get('cache-control'), JSON.stringify([...headers])]).toEqual([
-        'private',
+        'private, no-store',
         expect.not.stringContaining(preimage),
       ]);
     }

@@ -9,7 +9,7 @@ import type { FastifyRequest } from 'fastify';
 import type { PresentedProof } from '#application';
 
 /** Headers that name an account or one of its keys, whatever their value. */
-const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
+export const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
 /** Separates several credentials in one line, because a proxy may combine two headers. */
 const CREDENTIAL_SEPARATOR = /,\s*(?=(?:payment|l402|lsat)\s)/i;
 const CREDENTIAL_PATTERN = /^(payment|l402|lsat) +(\S.*)$/is;

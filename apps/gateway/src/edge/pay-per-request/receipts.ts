@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 
 /**
  * Adds the `payment-receipt` header to a successful response that was paid for by a challenge, even to a replayed one.
- * Also marks the response as private for caches. The header names the payment by its hash, never by its preimage.
+ * The header names the payment by its hash, never by its preimage.
  */
 export function addReceipt(reply: FastifyReply): void {
   const { anonymousCaller, routeOptions } = reply.request;
@@ -12,6 +12,4 @@ export function addReceipt(reply: FastifyReply): void {
   const timestamp = new Date().toISOString();
   const receipt = { method: 'lightning', challengeId, reference: issued.paymentHash, status: 'success', timestamp };
   reply.header('payment-receipt', Buffer.from(JSON.stringify(receipt)).toString('base64url'));
-  const cacheControl = String(reply.getHeader('cache-control') ?? '');
-  reply.header('cache-control', ['private', ...(cacheControl === '' ? [] : [cacheControl])].join(', '));
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { addReceipt } from '../pay-per-request/receipts.ts';
+import { completeHeaders } from './response-headers.ts';
 import { getRecording, isResponseStored, type ResponseRecording, waitForDisconnect } from './response-recording.ts';
 
 /**
@@ -40,7 +40,7 @@ export class HttpStreamWriter {
     this.recording = getRecording(reply);
     response.on('error', () => {}); // reported by `isClosed`
     reply.headers({ ...headers, 'x-accel-buffering': 'no' });
-    addReceipt(reply);
+    completeHeaders(reply);
     response.writeHead(200, reply.getHeaders() as Record<string, string>);
   }
 

@@ -5,12 +5,20 @@ import type { SavedHttpResponse } from '#application';
 import { attachRecording, handleOnSend, ResponseRecording } from './response-recording.ts';
 import { SseWriter } from './sse-writer.ts';
 
+const createReply = (fake: object) =>
+  ({
+    statusCode: 200,
+    header: () => {},
+    hasHeader: () => false,
+    request: { headers: {} },
+    ...fake,
+  }) as unknown as FastifyReply;
+
 /** A reply whose recording is saved when the test resolves `kept`. */
 function recorded() {
   const raw = { on: () => {}, writeHead: () => {}, write: () => true, end: jest.fn(), destroyed: false };
   const headers = { 'content-type': 'text/plain' };
-  const fake = { raw, statusCode: 200, hijack: () => {}, headers: () => {}, getHeaders: () => headers, request: {} };
-  const reply = fake as unknown as FastifyReply;
+  const reply = createReply({ raw, hijack: () => {}, headers: () => {}, getHeaders: () => headers });
   const kept = Promise.withResolvers<void>();
   const answers: (SavedHttpResponse | undefined)[] = [];
   const recording = new ResponseRecording(reply, (answer) => {
@@ -49,7 +57,7 @@ test('sends a non-streaming response only after it is saved', async () => {
 
 test('sends an unrecorded response at once', () => {
   const sent = jest.fn();
-  handleOnSend(undefined, { request: {} } as FastifyReply, '{}', sent);
+  handleOnSend(undefined, createReply({}), '{}', sent);
   expect(sent).toHaveBeenCalledWith(null, '{}');
 });
 

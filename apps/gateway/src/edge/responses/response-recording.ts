@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { ClientConnection, SavedHttpResponse } from '#application';
-import { addReceipt } from '../pay-per-request/receipts.ts';
+import { completeHeaders } from './response-headers.ts';
 
 /** A longer response is delivered, but not saved. */
 export const MAX_SAVED_BYTES = 8 * 1024 * 1024;
@@ -92,8 +92,7 @@ export class HttpClientConnection implements ClientConnection {
 }
 
 /**
- * Implements Fastify's `onSend`: adds the `payment-receipt` header. If possible, a recorded response is saved before
- * it is sent.
+ * Implements Fastify's `onSend`: completes the headers. If possible, a recorded response is saved before it is sent.
  */
 export function handleOnSend(
   _: unknown,
@@ -101,7 +100,7 @@ export function handleOnSend(
   payload: unknown,
   done: (error: null, payload: unknown) => void,
 ): void {
-  addReceipt(reply);
+  completeHeaders(reply);
   const recording = recordings.get(reply);
   if (!recording) done(null, payload);
   else void recording.end(payload).then(() => done(null, payload));

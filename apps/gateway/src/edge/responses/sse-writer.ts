@@ -30,7 +30,7 @@ export class SseWriter extends HttpStreamWriter {
   }
 
   private openEvents(): void {
-    this.open({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
+    this.open({ 'content-type': 'text/event-stream; charset=utf-8' });
     this.heartbeatTimer = setInterval(
       () => this.isClosed || this.response.write(this.keepAlive),
       this.keepAliveMs,

@@ -4,13 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { NotFoundException } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { type ConnectionGuard, SERVER_TIMEOUTS, StartError } from '#foundation';
-import { registerUnsupportedRequestHandlers, rejectMalformedRequest } from '../../edge/errors/malformed-requests.ts';
+import type { MalformedRequestHandlers } from '../../edge/errors/malformed-requests.ts';
 
 const AUDIO_PATH_PREFIX = '/api/v1/audio/';
 
 interface ListenOptions {
   readonly host: string;
   readonly connections: ConnectionGuard;
+  readonly malformed: MalformedRequestHandlers;
 }
 
 export class AudioServer {
@@ -42,7 +43,11 @@ export class AudioServer {
    * @returns the URL of the port, up to and including `/api/v1`
    * @throws StartError if the port cannot be opened
    */
-  async listen(fastify: FastifyInstance, port: number, { host, connections }: ListenOptions): Promise<string> {
+  async listen(
+    fastify: FastifyInstance,
+    port: number,
+    { host, connections, malformed }: ListenOptions,
+  ): Promise<string> {
     const { requestTimeout, keepAliveTimeout } = fastify.server;
     const server = createServer({ requestTimeout, keepAliveTimeout, ...SERVER_TIMEOUTS, requireHostHeader: false });
     server.on('request', (request, response) => {
@@ -50,8 +55,8 @@ export class AudioServer {
       fastify.routing(request, response);
     });
     connections.guard(server);
-    server.on('clientError', rejectMalformedRequest as never);
-    registerUnsupportedRequestHandlers(server);
+    server.on('clientError', malformed.handleClientError as never);
+    malformed.register(server);
     this.server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', ({ code, message }: NodeJS.ErrnoException) => {

@@ -9,7 +9,7 @@ export class AudioStreamWriter extends HttpStreamWriter implements ByteWriter {
   }
 
   begin(mediaType: string): void {
-    if (!this.hasStarted) this.open({ 'content-type': mediaType, 'cache-control': 'no-store' });
+    if (!this.hasStarted) this.open({ 'content-type': mediaType });
   }
 
   end(_receipt: Receipt | undefined, failure?: unknown): void {

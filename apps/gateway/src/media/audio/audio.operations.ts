@@ -38,6 +38,7 @@ export const listVoices: OperationOptions = {
   tag: 'Models',
   summary: 'Lists the voices of speech models',
   auth: 'public',
+  cacheable: true,
   query: VoicesQuery,
   example: { language: 'en' },
   response: jsonContent(VoiceList),
@@ -48,5 +49,6 @@ export const listAudioModels: OperationOptions = {
   tag: 'Models',
   summary: 'Lists the transcription and speech models with their prices',
   auth: 'public',
+  cacheable: true,
   response: jsonContent(AudioModelList),
 };

@@ -99,7 +99,6 @@ export class VideosController {
     const { request } = video;
     if (!request || !(isSigned || isPayer(request, caller, anonymousCaller))) throw new NotFoundError(VIDEO_NOT_FOUND);
     const response = toVideoStatusJson(id, request, video, { links, now: clock.nowMs() });
-    reply.header('cache-control', 'no-store');
     if (response.status === 'pending') reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS);
     return response;
   }
