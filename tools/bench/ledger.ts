@@ -30,7 +30,12 @@ export async function benchLedger(
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 4 });
   const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
   const clock = new SystemClock();
-  const payers = new PayerFactory(streams, clock, () => 'bench');
+  const payers = new PayerFactory(streams, {
+    clock,
+    getProcessId: () => 'bench',
+    events: foundation.store,
+    reportError: foundation.runtime.reportError,
+  });
   const [masterKey = ''] = foundation.settings.masterKeys ?? [];
   const sealedUnder = toMasterKeyId(Buffer.from(masterKey, 'hex'));
   await publishPriceLists(streams.priceLists, clock);
@@ -54,7 +59,7 @@ export async function benchLedger(
         priceList: charge.priceList,
         lifetimeMs: 600_000,
       });
-      await payer.settle(hold, charge);
+      await payer.settle(hold, charge, { isDelivered: true });
       if (pairStartedAt < end - MEASURE_MS) continue;
       started ||= pairStartedAt;
       pairs++;

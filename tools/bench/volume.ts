@@ -96,7 +96,12 @@ async function appendToOneAccount(foundation: Foundation, accountId: string, eve
   const pool = new pg.Pool({ connectionString: foundation.databaseUrl, max: 2 });
   const clock = new SystemClock();
   const streams = createStreams(foundation.store, new PostgresSnapshots(pool, [randomBytes(32)]), foundation.runtime);
-  const payer = new PayerFactory(streams, clock, () => 'bench').forCaller({ accountId, keyId: null });
+  const payer = new PayerFactory(streams, {
+    clock,
+    getProcessId: () => 'bench',
+    events: foundation.store,
+    reportError: foundation.runtime.reportError,
+  }).forCaller({ accountId, keyId: null });
   let pairs = events / 2;
   const worker = async () => {
     while (pairs-- > 0) {
@@ -108,7 +113,7 @@ async function appendToOneAccount(foundation: Foundation, accountId: string, eve
         priceList: 'p',
         lifetimeMs: HOLD_MS,
       };
-      await payer.settle(await payer.hold(request), charge);
+      await payer.settle(await payer.hold(request), charge, { isDelivered: true });
     }
   };
   await Promise.all(Array.from({ length: 256 }, worker));

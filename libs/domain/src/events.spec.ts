@@ -140,6 +140,16 @@ const accountLife: readonly AccountCommand[] = [
   hold('searched'),
   { type: 'KeepHold', data: { holdId: 'searched', owner: 'video-searched', at } },
   { type: 'SettleHold', data: { holdId: 'searched', charge: searched, at } },
+  {
+    type: 'ReverseCharge',
+    data: {
+      settled: {
+        ...{ holdId: 'settled', keyId: key.keyId, held: parseUsd('0.1').toString(), heldAt: at, countedAt: at, query },
+        ...{ charged: charge.price, charge, at },
+      },
+      at,
+    },
+  },
   hold('broken off'),
   {
     type: 'ReleaseHold',
@@ -331,6 +341,7 @@ const types: Record<DomainEvent['type'], true> = {
   HoldReleased: true,
   HoldExpired: true,
   ChargeAbsorbed: true,
+  ChargeReversed: true,
   ChallengeIssued: true,
   ChallengePaid: true,
   ChallengeOverpaid: true,

@@ -165,8 +165,27 @@ export type ChargeAbsorbed = Message<
   { readonly holdId: string; readonly charge: Charge; readonly at: Instant }
 >;
 
+/**
+ * A charge was reversed, because the customer got no response: the store had recorded the charge, but confirmed it too
+ * late. The operator absorbs the cost.
+ */
+export type ChargeReversed = Message<
+  'ChargeReversed',
+  Pick<ResolvedHold, 'holdId' | 'keyId' | 'heldAt' | 'countedAt' | 'query' | 'at'> & {
+    /** The amount of the charge, all of which the customer gets back. */
+    readonly charged: Amount;
+  }
+>;
+
 /** Events of a hold for payers of every kind. Only accounts also have `HoldExtended`. */
-export type HoldEvent = FundsHeld | HoldKept | HoldSettled | HoldReleased | HoldExpired | ChargeAbsorbed;
+export type HoldEvent =
+  | FundsHeld
+  | HoldKept
+  | HoldSettled
+  | HoldReleased
+  | HoldExpired
+  | ChargeAbsorbed
+  | ChargeReversed;
 
 export type AccountEvent =
   | AccountOpened

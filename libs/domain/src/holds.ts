@@ -66,6 +66,11 @@ export function markAbsorbed(holdId: string, { holds, resolved, expired }: Holds
   return { holds, resolved, expired: isReleased ? expired : addRecentId(expired, holdId, 'absorbed') };
 }
 
+/** Records that the charge of a settled hold was reversed. */
+export function markReversed(holdId: string, { holds, resolved, expired }: Holds): Holds {
+  return { holds, resolved: addRecentId(resolved, holdId, 'reversed'), expired };
+}
+
 /** Makes a job the owner of a hold. */
 export function transferHold({ holdId, owner, expiresAt }: HoldKept['data'], { holds }: Holds): Pick<Holds, 'holds'> {
   const hold = holds.get(holdId);
@@ -73,7 +78,7 @@ export function transferHold({ holdId, owner, expiresAt }: HoldKept['data'], { h
 }
 
 /**
- * Returns how a hold ended: `settled`, `released`, `expired` or `absorbed`.
+ * Returns how a hold ended: `settled`, `reversed`, `released`, `expired` or `absorbed`.
  * @returns undefined for a hold that is open, unknown or evicted from the recent ids
  */
 export function getHoldResolution(holdId: string, { resolved, expired }: Pick<Holds, 'resolved' | 'expired'>) {
@@ -111,6 +116,10 @@ export type HoldCommand =
   | Command<'KeepHold', { holdId: string; owner: string }>
   | Command<'SettleHold', { holdId: string; charge: Charge }>
   | Command<'ReleaseHold', ReleaseTerms>
+  /** Ends the hold of a response that the customer did not get. The operator absorbs the charge. */
+  | Command<'AbsorbCharge', { holdId: string; charge: Charge }>
+  /** Reverses a charge for a response that the customer did not get. */
+  | Command<'ReverseCharge', { settled: HoldSettled['data'] }>
   | Command<'ExpireHolds', { before: Instant }>
   | Command<'AbandonHolds', { owner: string }>;
 
@@ -135,6 +144,10 @@ export function decideHold(command: HoldCommand, payer: Holds): readonly HoldEve
       return settleHold(command.data, payer);
     case 'ReleaseHold':
       return releaseHold(command.data, payer);
+    case 'AbsorbCharge':
+      return absorbCharge(command.data, payer);
+    case 'ReverseCharge':
+      return reverseCharge(command.data, payer);
     case 'ExpireHolds': {
       const { before, at } = command.data;
       return expireHolds((hold) => hold.expiresAt <= before, at, payer);
@@ -170,9 +183,42 @@ function settleHold({ holdId, charge, at }: DataOf<'SettleHold'>, payer: Holds):
     case 'expired':
       return [{ type: 'ChargeAbsorbed', data: { holdId, charge, at } }];
     case 'released':
+    case 'reversed':
       return reject('hold_resolved', `Hold ${holdId} was released`);
     default:
       return reject('hold_not_found', `Hold ${holdId} not found`);
+  }
+}
+
+/** The hold ends as expired: the account did not cause the loss, so it does not count towards the account's limit. */
+function absorbCharge({ holdId, charge, at }: DataOf<'AbsorbCharge'>, payer: Holds): readonly HoldEvent[] {
+  const hold = payer.holds.get(holdId);
+  const absorbed: HoldEvent = { type: 'ChargeAbsorbed', data: { holdId, charge, at } };
+  if (hold) return [{ type: 'HoldExpired', data: toResolvedData(holdId, hold, at) }, absorbed];
+  switch (getHoldResolution(holdId, payer)) {
+    case 'expired':
+      return [absorbed];
+    case 'absorbed':
+    case 'reversed':
+      return [];
+    case undefined:
+      return reject('hold_not_found', `Hold ${holdId} not found`);
+    default:
+      return reject('hold_resolved', `Hold ${holdId} was settled or released`);
+  }
+}
+
+function reverseCharge({ settled, at }: DataOf<'ReverseCharge'>, payer: Holds): readonly HoldEvent[] {
+  const { holdId, keyId, heldAt, countedAt, query, charged } = settled;
+  switch (getHoldResolution(holdId, payer)) {
+    case 'settled': {
+      const countedAtField = countedAt === undefined ? {} : { countedAt };
+      return [{ type: 'ChargeReversed', data: { holdId, keyId, heldAt, ...countedAtField, query, charged, at } }];
+    }
+    case 'reversed':
+      return [];
+    default:
+      return reject('hold_not_found', `Hold ${holdId} has no charge`);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The settings of an API key: its spending limit, the reset windows of the limit, and its expiry. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
-import { advanceWindow, getNextReset, type LimitWindow, startWindow } from './limit-window.ts';
+import { addChargeToWindow, advanceWindow, getNextReset, type LimitWindow, startWindow } from './limit-window.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME_LENGTH = 25;
@@ -107,6 +107,16 @@ export function updateKeyState(
     ...(expireAt === undefined ? {} : { expireAt }),
     ...(period === key.resetPeriod ? {} : { ...startWindow(period, at), changes: key.changes + 1, held: ZERO_USD }),
   };
+}
+
+/**
+ * Subtracts a reversed charge, whose hold was counted at `countedAt`. The window is left as it is if the settings of the
+ * key have changed since, because its counters may have been restarted without the charge.
+ */
+export function reverseKeyCharge(key: ApiKeyState, countedAt: Instant, charged: PicoUsd): ApiKeyState {
+  const amount = money.negate(charged);
+  const limitWindow = countedAt < key.updatedAt ? key : addChargeToWindow(key, countedAt, amount);
+  return { ...key, ...limitWindow, usedInAll: money.add(key.usedInAll, amount) };
 }
 
 export interface ApiKeySettings {

@@ -132,6 +132,13 @@ export function toPostings(stream: string, event: DomainEvent): readonly Posting
     }
     case 'ChargeAbsorbed':
       return omitZeroPostings(...toRevenuePostings(event.data.charge, 'late', ZERO_USD));
+    case 'ChargeReversed': {
+      const charged = money.parseJsonAmount(event.data.charged);
+      return omitZeroPostings(
+        { account: 'overrun', customer: null, amount: charged },
+        { account: holder.available, customer, amount: money.negate(charged) },
+      );
+    }
     default:
       return NO_POSTINGS;
   }

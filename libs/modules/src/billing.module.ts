@@ -28,9 +28,20 @@ import { StreamsModule } from './streams.module.ts';
     { provide: ProcessPresence, inject: [ProcessRole, Foundation, Readiness], useFactory: openPresence },
     {
       provide: PayerFactory,
-      inject: [Streams, Clock, ProcessPresence, ProcessRole],
-      useFactory: (streams: Streams, clock: Clock, presence: ProcessPresence, { settings }: ProcessRole) =>
-        new PayerFactory(streams, clock, () => presence.getProcessId(), settings.absorbedPerHour),
+      inject: [Streams, Clock, ProcessPresence, Foundation],
+      useFactory: (
+        streams: Streams,
+        clock: Clock,
+        presence: ProcessPresence,
+        { store: events, runtime: { reportError }, settings }: Foundation,
+      ) =>
+        new PayerFactory(streams, {
+          clock,
+          getProcessId: () => presence.getProcessId(),
+          events,
+          reportError,
+          lossLimit: settings.absorbedPerHour,
+        }),
     },
     {
       provide: BillingEngine,

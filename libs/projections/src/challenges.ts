@@ -113,6 +113,11 @@ function evolveRow(row: ChallengeRow, { type, data }: ChallengeEvent): Challenge
       const used = { state: 'used' as const, served: row.served + 1, charged: sum(row.charged, charged) };
       return { ...row, ...used, available, held: '0' };
     }
+    case 'ChargeReversed': {
+      const [available, charged] = [sum(row.available, data.charged), sum(row.charged, `-${data.charged}`)];
+      const served = row.served - 1;
+      return { ...row, state: served > 0 ? 'used' : 'paid', served, available, charged };
+    }
     case 'HoldReleased':
     case 'HoldExpired':
       return {

@@ -89,6 +89,7 @@ export const keys: FoldProjection<KeyRow> = {
       case 'KeyRevoked':
         return event.data.keyId;
       case 'HoldSettled':
+      case 'ChargeReversed':
         return event.data.keyId ?? undefined;
       default:
         return undefined;
@@ -104,6 +105,8 @@ export const keys: FoldProjection<KeyRow> = {
         return { ...row, deleted_at: event.data.at, updated_at: event.data.at };
       case 'HoldSettled':
         return applyCharge(row, event.data.countedAt ?? event.data.heldAt, event.data.charged);
+      case 'ChargeReversed':
+        return reverseCharge(row, event.data.countedAt ?? event.data.heldAt, event.data.charged);
       default:
         return row;
     }
@@ -152,6 +155,12 @@ function applyCharge(row: KeyRow, countedAt: string, charged: string): KeyRow {
     ...toColumns(addChargeToWindow(toLimitWindow(row), countedAt, money.parseJsonAmount(charged))),
     used_in_all,
   };
+}
+
+/** Like `reverseKeyCharge` of the domain: after a change of the settings, the window is left as it is. */
+function reverseCharge(row: KeyRow, countedAt: string, charged: string): KeyRow {
+  if (countedAt >= row.updated_at) return applyCharge(row, countedAt, `-${charged}`);
+  return { ...row, used_in_all: (BigInt(row.used_in_all) - BigInt(charged)).toString() };
 }
 
 function toLimitWindow({ reset_period, used_in, used }: KeyRow): LimitWindow {

@@ -29,7 +29,10 @@ export type QueryRow = {
   readonly request_id: string;
 };
 
-/** The query history: one row for each ended hold, and for each recorded rejection for lack of money. */
+/**
+ * The query history: one row for each ended hold, and for each recorded rejection for lack of money. A reversed charge
+ * has a second row with the negative price, so that the prices add up to what was paid.
+ */
 export const queries: LogProjection<QueryRow> = {
   kind: 'log',
   name: 'queries',
@@ -90,6 +93,10 @@ export const queries: LogProjection<QueryRow> = {
         return [{ ...toRequestColumns(event, event.data), ...NO_USAGE_COLUMNS, error_code: event.data.errorCode }];
       case 'HoldExpired':
         return [{ ...toRequestColumns(event, event.data), ...NO_USAGE_COLUMNS, error_code: 'expired' }];
+      case 'ChargeReversed': {
+        const price = `-${event.data.charged}`;
+        return [{ ...toRequestColumns(event, event.data), ...NO_USAGE_COLUMNS, price, error_code: 'charge_reversed' }];
+      }
       case 'RequestRefused':
         return [toRefusedRow(event, event.data)];
       default:

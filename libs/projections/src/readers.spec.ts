@@ -101,6 +101,7 @@ describe('the journal', () => {
         'HoldExpired',
         'HoldSettled',
         'ChargeAbsorbed',
+        'ChargeReversed',
         'PaymentFeeCharged',
         'VideoCostClosed',
         'ChallengePaid',

@@ -90,7 +90,9 @@ describe('a payment', () => {
     const payment = { backend: issued.backend, id: issued.paymentHash };
     await openRegistry().claim(payment, 'topup-a', CAUSE);
     const challenge = { challengeId: 'c', payment, request: issued.request, priceList: issued.priceList };
-    const payer = new PayerFactory(streams, time, () => 'gateway-1').forChallenge(challenge);
+    const payer = new PayerFactory(streams, {
+      ...{ clock: time, getProcessId: () => 'gateway-1', events: store, reportError: runtime.reportError },
+    }).forChallenge(challenge);
     const request = {
       holdId: 'h',
       query: issued.query,

@@ -14,7 +14,7 @@ export const QueryRecord = nameSchema(
       ...COUNT,
       description: 'Output tokens; generated images, seconds of generated video, charged lookups; 0 for audio',
     },
-    price_in_usd: usd('Charged'),
+    price_in_usd: usd('Charged; negative for a charge that was reversed'),
     query_type: text('The type of the query, such as chat_completion'),
     query_source: text('The source of the query: ui or api'),
     api_key_id: { type: ['string', 'null'], description: 'The id of the key; null for the account itself' },
@@ -24,7 +24,10 @@ export const QueryRecord = nameSchema(
       ...BOOLEAN,
       description: 'Whether the usage is an estimate, because the provider reported none or an implausible one',
     },
-    error_code: { type: ['string', 'null'], description: 'The error code of a query that failed, else null' },
+    error_code: {
+      type: ['string', 'null'],
+      description: 'The error code of a query that failed; charge_reversed if its charge was reversed; else null',
+    },
     request_id: text('The x-request-id of the response'),
   }),
 );

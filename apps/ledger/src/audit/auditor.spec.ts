@@ -54,6 +54,10 @@ const extended = (holdId: string, amount: string, by: string): Stored => ({
 });
 const ended = (holdId: string) => ({ holdId, keyId: null, held: '40', heldAt: at, query, at });
 const expired = (holdId: string): Stored => ({ type: 'HoldExpired', data: ended(holdId) });
+const chargeReversed = (holdId: string, charged: string): Stored => ({
+  type: 'ChargeReversed',
+  data: { holdId, keyId: null, heldAt: at, query, charged, at },
+});
 
 describe('an auditor', () => {
   const sold = { of: query.model, provider: 'a', creditor: 'router' };
@@ -123,6 +127,18 @@ describe('an auditor', () => {
       { type: 'VideoCostClosed', stream: 'video-3', data: closed },
     ];
     expect(audit(facts).differences).toEqual([]);
+  });
+
+  test('accepts that a charge is reversed once, and with its amount', () => {
+    const charged = [published, credited, held('1'), settled('1')];
+    expect(audit([...charged, chargeReversed('1', '30')]).differences).toEqual([]);
+    const difference = 'a charge of 1 was reversed that it does not have';
+    expect(audit([...charged, chargeReversed('1', '29')]).differences).toEqual([difference]);
+    const twice = [chargeReversed('1', '30'), chargeReversed('1', '30')];
+    expect(audit([...charged, ...twice]).differences).toEqual([difference]);
+    expect(audit([published, credited, held('1'), expired('1'), chargeReversed('1', '30')]).differences).toEqual([
+      difference,
+    ]);
   });
 
   test('accepts the reversal of a credit that a hold uses, but no hold after the reversal', () => {

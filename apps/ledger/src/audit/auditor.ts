@@ -20,6 +20,8 @@ interface OpenHold {
 /** Amounts by ledger account; a debit is positive. */
 type JournalEntry = ReadonlyMap<string, bigint>;
 
+/** A charge is reversed within seconds of being stored. By then, far fewer charges than this have followed. */
+const MAX_REVERSIBLE_CHARGES = 250_000;
 /** Maximum number of hold ids in a line of the summary. */
 const MAX_LISTED_HOLDS = 10;
 
@@ -35,6 +37,8 @@ export class Auditor {
   private readonly openHolds = new Map<string, OpenHold>();
   /** By stream of each running job with a transferred hold: what was charged, or undefined while the hold is open. */
   private readonly jobs = new Map<string, bigint | undefined>();
+  /** Charged amounts of the latest charges, by hold. Only such an amount can be reversed, and only once. */
+  private readonly charges = new Map<string, bigint>();
   private readonly priceLists = new Map<string, ReadonlyMap<string, TariffReading>>();
   private readonly holdsWithoutModel: string[] = [];
   private postingSum = 0n;
@@ -147,9 +151,18 @@ export class Auditor {
         if (open?.owner !== undefined) this.jobs.set(open.owner, charged);
         this.adjustBalance(event, held - charged, -held);
         if (!charge) break;
+        this.recordCharge(holdId, charged);
         const due = charge.price < held ? charge.price : held;
         if (charged !== due) this.report(`${charged} pico-USD were charged for ${holdId}, but ${due} were due`);
         this.recompute(holdId, charge);
+        break;
+      }
+      case 'reversal': {
+        const { holdId, charged } = reading;
+        if (this.charges.get(holdId) !== charged)
+          this.report(`a charge of ${holdId} was reversed that it does not have`);
+        this.charges.delete(holdId);
+        this.adjustBalance(event, charged, 0n);
         break;
       }
       case 'absorbed':
@@ -170,6 +183,11 @@ export class Auditor {
       default:
         reading satisfies never;
     }
+  }
+
+  private recordCharge(holdId: string, charged: bigint): void {
+    this.charges.set(holdId, charged);
+    if (this.charges.size > MAX_REVERSIBLE_CHARGES) this.charges.delete(this.charges.keys().next().value as string);
   }
 
   /** A job to which no hold was transferred has paid nothing. */
@@ -268,6 +286,10 @@ function toExpectedEntry(reading: EventReading, accountPrefix: 'customer' | 'cha
       book(`${accountPrefix}:held`, reading.held);
       book(`${accountPrefix}:available`, reading.charged - reading.held);
       if (reading.charge) bookCharge(book, reading.charge, reading.surface, reading.charged);
+      break;
+    case 'reversal':
+      book('overrun', reading.charged);
+      book(`${accountPrefix}:available`, -reading.charged);
       break;
     case 'absorbed':
       bookCharge(book, reading.charge, 'late', 0n);

@@ -74,6 +74,9 @@ function checkReading(reading: EventReading, challenge: Challenge, reportProblem
       if (reading.charge && reading.charge.priceList !== terms.priceList)
         reportProblem(`was charged with price list ${reading.charge.priceList}, but issued with ${terms.priceList}`);
       break;
+    case 'reversal':
+      challenge.charged -= reading.charged;
+      break;
     case 'forfeit':
       if (reading.amount !== calculateRemaining(challenge))
         reportProblem('was forfeited with another amount than the remaining one');

@@ -80,6 +80,7 @@ export type EventReading =
       readonly surface: string;
       readonly charge: ChargeReading | null;
     }
+  | { readonly kind: 'reversal'; readonly holdId: string; readonly charged: bigint }
   | { readonly kind: 'absorbed'; readonly holdId: string; readonly charge: ChargeReading }
   | ({ readonly kind: 'offer' } & ChallengeOffer)
   /** The payment of a challenge, or an overpayment. */
@@ -135,6 +136,7 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   ],
   HoldReleased: [readUnusedHold, readUnusedHold],
   HoldExpired: [readUnusedHold],
+  ChargeReversed: [({ holdId, charged }) => ({ kind: 'reversal', holdId, charged: BigInt(charged) })],
   ChargeAbsorbed: [
     ({ holdId, charge }) => ({ kind: 'absorbed', holdId, charge: readChargeV1(charge, null) }),
     ({ holdId, charge }) => ({ kind: 'absorbed', holdId, charge: readChargeV2(charge) }),

@@ -1,6 +1,7 @@
-import { afterAll, expect, test } from '@jest/globals';
-import { type Accounts, PayerFactory, SystemClock } from '#application';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { type Accounts, type Clock, PayerFactory, SystemClock } from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
+import { MemoryEventStore } from '#eventstore';
 import {
   AppendTooLargeError,
   money,
@@ -26,6 +27,12 @@ const request = {
   lifetimeMs: 1_000,
 };
 
+/** Returns the payer of an account whose commands are run by `run`. */
+function createPayer(run: unknown, clock: Clock = time, getProcessId = () => 'gateway-1') {
+  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), reportError: () => {} };
+  return new PayerFactory({ accounts: { run } } as never, dependencies).forCaller({ accountId: 'a', keyId: null });
+}
+
 /** Returns the commands that the account receives when the process that `owner` names places a hold. */
 async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
   const commands: AccountCommand[] = [];
@@ -33,10 +40,7 @@ async function taken(owner: () => string): Promise<readonly AccountCommand[]> {
     commands.push(command);
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const payer = new PayerFactory({ accounts: { run } } as never, new SystemClock(), owner).forCaller({
-    accountId: 'a',
-    keyId: null,
-  });
+  const payer = createPayer(run, new SystemClock(), owner);
   await payer.hold(request).catch((error) => {
     if (error instanceof StoreUnavailableError) throw error;
   });
@@ -67,10 +71,7 @@ async function unconfirmed(said: (look: number) => Error | 'released'): Promise<
     if (answer instanceof Error) throw answer;
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').forCaller({
-    accountId: 'a',
-    keyId: null,
-  });
+  const payer = createPayer(run);
   await expect(payer.hold({ ...request, lifetimeMs: 600_000 })).rejects.toBeInstanceOf(StoreUnavailableError);
   await time.advance(900_000);
   return askedAt;
@@ -99,36 +100,58 @@ test('does not retry the release of an unconfirmed hold that has ended', async (
 });
 
 /**
- * Settles a hold of one minute while the first `times` commands fail with this error. Returns the result of the
- * settlement and the number of commands.
+ * Settles a hold of one minute while the first `times` commands fail with this error. Returns the result for the caller,
+ * after how many seconds it had it, and the commands.
  */
-async function settling(error: Error, times: number) {
-  let asked = 0;
-  const run = async () => {
-    if (asked++ < times) throw error;
+async function settling(error: Error, times: number, isDelivered = true) {
+  const began = time.nowMs();
+  const commands: string[] = [];
+  const run = async (_: string, { type }: AccountCommand) => {
+    if (commands.push(type) <= times) throw error;
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'gateway-1').forCaller({
-    accountId: 'a',
-    keyId: null,
-  });
-  const expiresAt = time.nowMs() + 60_000;
+  const payer = createPayer(run);
+  const expiresAt = began + 60_000;
   const hold = { holdId: 'r', payer: payer.id, amount: money.parseUsd('1'), beside: 0n, reach: 0n, expiresAt } as never;
-  const settled = payer.settle(hold, {} as Charge).then(
-    () => 'settled',
-    (failure) => failure,
+  const settled = payer.settle(hold, {} as Charge, { isDelivered }).then(
+    () => ['settled', time.nowMs() - began],
+    (failure) => [failure, time.nowMs() - began],
   );
   await time.advance(59_000);
-  await time.advance(10_000);
-  return { became: await settled, asked };
+  await time.advance(30_000);
+  const [became, afterMs] = await settled;
+  return { became, afterMs, commands };
 }
 
-test.each([
+describe.each([
   ['is unavailable', new StoreUnavailableError('away')],
   ['rejects it until an operator has intervened', new Error('permission denied')],
-])('retries a charge until its hold expires if the store %s', async (_, error) => {
-  expect(await settling(error, 10)).toEqual({ became: 'settled', asked: 11 });
-  expect((await settling(error, 1_000)).became).toBe(error);
+])('a charge while the store %s', (_, error) => {
+  test('succeeds if a retry within 8 s does', async () => {
+    const { became, commands } = await settling(error, 4);
+    expect([became, commands]).toEqual(['settled', Array(5).fill('SettleHold')]);
+  });
+
+  test('fails for its caller after 8 s', async () => {
+    for (const isDelivered of [true, false])
+      expect(await settling(error, 1_000, isDelivered)).toMatchObject({
+        became: expect.any(StoreUnavailableError),
+        afterMs: 8_000,
+      });
+  });
+
+  test('is retried until its hold expires if the response was delivered', async () => {
+    const { commands } = await settling(error, 10);
+    expect(commands).toEqual(Array(11).fill('SettleHold'));
+    expect((await settling(error, 1_000)).commands).toHaveLength(15);
+  });
+
+  test('is never retried after its caller has failed if the response was not delivered, but absorbed', async () => {
+    const { commands } = await settling(error, 10, false);
+    expect(new Set(commands.slice(5))).toEqual(new Set(['AbsorbCharge']));
+    expect(commands).toHaveLength(11);
+    expect((await settling(error, 1_000, false)).commands.length).toBeGreaterThan(20); // even after the expiry
+  });
 });
 
 test('returns the charged amount if the response to a settlement was lost, or zero if the hold expired', async () => {
@@ -136,13 +159,11 @@ test('returns the charged amount if the response to a settlement was lost, or ze
     const one = PersistentMap.empty<string>().with('r', ended);
     const state = { ...accountDecider.getInitialState(), resolved: [one, PersistentMap.empty<string>()] as never };
     const run = async () => ({ events: [], state, revision: 0, position: 0n });
-    const payer = new PayerFactory({ accounts: { run } } as never, time, () => 'g').forCaller({
-      accountId: 'a',
-      keyId: null,
-    });
+    const payer = createPayer(run);
     return payer.settle(
       { holdId: 'r', amount: money.parseUsd('1') } as never,
       { price: money.parseUsd(price).toString() } as never,
+      { isDelivered: false },
     );
   };
   expect(await told('settled', '0.25')).toBe(money.parseUsd('0.25'));
@@ -155,5 +176,6 @@ test.each([
   new UnknownEventError('Multiplied', 'a fact'),
   new AppendTooLargeError('too large'),
 ])('does not retry a charge that the store rejects for good: %s', async (error) => {
-  expect(await settling(error, 1)).toEqual({ became: error, asked: 1 });
+  for (const isDelivered of [true, false])
+    expect(await settling(error, 1, isDelivered)).toEqual({ became: error, afterMs: 0, commands: ['SettleHold'] });
 });

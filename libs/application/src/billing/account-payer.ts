@@ -36,11 +36,12 @@ export class AccountPayer extends StreamPayer {
     const expiresAt = clock.nowMs() + lifetimeMs;
     const holdLimits = { holdId, keyId, query, minAmount, maxAmount, partialHold: partial, lossLimit };
     const data = { ...holdLimits, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at };
-    const { events, state } = await this.acquireHold({ holdId, expiresAt }, () =>
+    const { events, state, revision } = await this.acquireHold({ holdId, expiresAt }, () =>
       this.accounts.run(accountId, { type: 'HoldFunds', data }, this.createCause(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
+    this.heldAtRevision = revision;
     const amount = money.parseJsonAmount(held.data.amount);
     const [availableAfter, maxSpendable] = [
       calculateSpendable(state, keyId, at),
@@ -55,7 +56,7 @@ export class AccountPayer extends StreamPayer {
     const extend = () =>
       this.accounts.run(this.caller.accountId, { type: 'ExtendHold', data }, this.createCause(holdId));
     try {
-      const { events } = await this.retryUntilExpiry(hold, extend);
+      const { events } = await this.change(hold, false, extend).result;
       const extended = events.find((event) => event.type === 'HoldExtended');
       return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : extension.targetAmount };
     } catch (error) {

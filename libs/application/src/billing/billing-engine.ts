@@ -1,5 +1,4 @@
 /** Sells paid requests: hold money, serve, settle. Everything that costs money goes through this class. */
-import type { Charge } from '#domain';
 import { type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.ts';
@@ -82,10 +81,10 @@ export class BillingEngine {
       const purchase = disconnectHandler.attach(await this.begin(payer, order, task));
       const served = await captureOutcome(serve(purchase));
       if ('failure' in served) {
-        await this.endWithoutResult(payer, purchase, served.failure);
+        await this.endWithoutResult(payer, purchase, false, served.failure);
         throw served.failure;
       }
-      return { result: served.result, receipt: await this.settle(payer, purchase, purchase.endedBy) };
+      return { result: served.result, receipt: await this.settle(payer, purchase, false, purchase.endedBy) };
     } finally {
       disconnectHandler.stop();
       task.finish();
@@ -112,9 +111,10 @@ export class BillingEngine {
       const purchase = disconnectHandler.attach(await this.begin(payer, order, task));
       const served = await captureOutcome(serve(purchase, client));
       if (!('failure' in served)) {
-        await client.end(await this.settle(payer, purchase, served.result), served.result);
+        const receipt = await this.settle(payer, purchase, client.hasStarted, served.result);
+        await client.end(receipt, served.result);
       } else {
-        const receipt = await this.endWithoutResult(payer, purchase, served.failure);
+        const receipt = await this.endWithoutResult(payer, purchase, client.hasStarted, served.failure);
         if (!client.hasStarted) throw served.failure;
         await client.end(receipt, served.failure);
       }
@@ -164,39 +164,33 @@ export class BillingEngine {
    * Ends the hold of a failed request: settles it if the caller caused the failure and the usage has a price, else
    * releases it.
    */
-  private async endWithoutResult(payer: Payer, purchase: Purchase, failure: UpstreamError): Promise<Receipt> {
+  private async endWithoutResult(
+    payer: Payer,
+    purchase: Purchase,
+    hasStarted: boolean,
+    failure: UpstreamError,
+  ): Promise<Receipt> {
     const { hold, attempts, order, endpoint } = purchase;
     if (endpoint) this.health.recordFailure(order.model, endpoint, failure);
     const charge = purchase.createCharge(failure);
     if (charge && CALLER_FAILURE_CODES.has(failure.code) && charge.price !== '0')
-      return this.settle(payer, purchase, failure);
-    await payer
-      .release(hold, { failure, attempts, absorbed: charge })
-      .catch(this.createUnrecordedReporter(purchase, charge));
+      return this.settle(payer, purchase, hasStarted || failure.code === 'client_disconnected', failure);
+    await payer.release(hold, { failure, attempts, absorbed: charge });
     return EMPTY_RECEIPT;
   }
 
-  private async settle(payer: Payer, purchase: Purchase, failure?: UpstreamError): Promise<Receipt> {
+  /** @param isDelivered whether the charge is also due if the end of the response can no longer be sent */
+  private async settle(
+    payer: Payer,
+    purchase: Purchase,
+    isDelivered: boolean,
+    failure?: UpstreamError,
+  ): Promise<Receipt> {
     const { order } = purchase;
     const charge = purchase.createCharge(failure);
     if (!charge) throw new Error(`nothing was billed for hold ${purchase.hold.holdId}`);
     if (order.partialHold !== undefined) await purchase.extendHoldToPrice(charge);
-    return purchase.createReceipt(
-      await payer.settle(purchase.hold, charge).catch(this.createUnrecordedReporter(purchase, charge)),
-    );
-  }
-
-  /**
-   * Returns an error handler that reports usage that could not be recorded, and rethrows the error. The provider
-   * invoices such usage, but the ledger does not contain it. It does not count towards the loss limit of the account,
-   * because the account did not cause the loss.
-   */
-  private createUnrecordedReporter({ hold }: Purchase, charge: Charge | undefined) {
-    return (error: unknown): never => {
-      if (charge)
-        this.reportError(`hold ${hold.holdId} of ${hold.payer}: usage of ${charge.cost} pUSD was not recorded`, error);
-      throw error;
-    };
+    return purchase.createReceipt(await payer.settle(purchase.hold, charge, { isDelivered }));
   }
 
   /**

@@ -56,11 +56,12 @@ export class ChallengePayer extends StreamPayer {
     const expiresAt = clock.nowMs() + lifetimeMs;
     const terms = { holdId, request, maxAmount, query, isRetry: this.isRetry };
     const data = { ...terms, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at: clock.now() };
-    const { events } = await this.acquireHold({ holdId, expiresAt }, () =>
+    const { events, revision } = await this.acquireHold({ holdId, expiresAt }, () =>
       this.streams.challenges.run(challengeId, { type: 'ClaimChallenge', data }, this.createCause(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
+    this.heldAtRevision = revision;
     const amount = money.parseJsonAmount(held.data.amount);
     return { holdId, payer: this.id, amount, availableAfter: ZERO_USD, maxSpendable: amount, expiresAt };
   }

@@ -235,7 +235,7 @@ export class IdempotencyService {
     const holds = await payers.endOverdueHolds(existing.payer, createRootCause('gateway', existing.requestId));
     const ended = getHoldResolution(existing.requestId, holds);
     // A job that fails releases its hold, perhaps while the claim of its request still counts as running.
-    const isFree = ended === 'expired' || ended === 'released';
+    const isFree = ended === 'expired' || ended === 'released' || ended === 'absorbed' || ended === 'reversed';
     const isOver = isFree || (includesCharged && ended === 'settled' && (await this.wasChargedLongAgo(existing)));
     return isOver && mapStoreErrors(store.end(existing, 'unknown'));
   }
@@ -298,6 +298,7 @@ const HOLD_STATES: Partial<Record<HoldEvent['type'], HoldState>> = {
   HoldSettled: 'charged',
   HoldReleased: 'unpaid',
   HoldExpired: 'unpaid',
+  ChargeReversed: 'unpaid',
 };
 
 interface HoldStatus {

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { type Accounts, HoldAlreadyExistsError, PayerFactory, SystemClock, UpstreamError } from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
+import { MemoryEventStore } from '#eventstore';
 import { type Cause, money, Rejection, StoreUnavailableError, ZERO_USD } from '#kernel';
 import { IdempotentPayer } from './idempotent-payer.ts';
 
@@ -22,6 +23,16 @@ const held = {
 } as AccountEvent;
 const away = new StoreUnavailableError('away');
 
+function createFactory(run: Accounts['run'], clock = new SystemClock()): PayerFactory {
+  const dependencies = {
+    clock,
+    getProcessId: () => 'gateway-1',
+    events: new MemoryEventStore(),
+    reportError: () => {},
+  };
+  return new PayerFactory({ accounts: { run } } as never, dependencies);
+}
+
 /** Returns a payer whose account returns these outcomes one after the other. */
 function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): IdempotentPayer {
   const left = [...outcomes];
@@ -30,10 +41,7 @@ function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm
     if (outcome instanceof Error) throw outcome;
     return { events: outcome, state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  return new IdempotentPayer(
-    new PayerFactory({ accounts: { run } } as never, new SystemClock(), () => 'gateway-1').forCaller(caller),
-    confirm,
-  );
+  return new IdempotentPayer(createFactory(run).forCaller(caller), confirm);
 }
 
 test.each([
@@ -47,10 +55,7 @@ test.each([
     return { events: [], state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
   const expiresAt = clock.fromNow(-60_000);
-  await new PayerFactory({ accounts: { run } } as never, clock, () => 'gateway-1').endOverdueHolds(
-    'account-a',
-    {} as Cause,
-  );
+  await createFactory(run, clock).endOverdueHolds('account-a', {} as Cause);
   expect(expiresAt <= before).toBe(isEnded);
 });
 
@@ -68,7 +73,7 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle
 ])('reports the charge state "%s" %s', async (standing, _, outcomes, last) => {
   const payer = payerOf(outcomes);
   await payer.hold(request).catch(() => {});
-  if (last === 'settle') await payer.settle(hold, {} as Charge).catch(() => {});
+  if (last === 'settle') await payer.settle(hold, {} as Charge, { isDelivered: true }).catch(() => {});
   if (last === 'release') await payer.release(hold, release);
   expect(payer.chargeState).toBe(standing);
 });

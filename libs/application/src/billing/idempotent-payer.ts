@@ -42,8 +42,8 @@ export class IdempotentPayer extends PayerDecorator {
     return hold;
   }
 
-  override async settle(hold: Hold, charge: Charge) {
-    const charged = await this.payer.settle(hold, charge);
+  override async settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }) {
+    const charged = await this.payer.settle(hold, charge, options);
     this.state = 'charged';
     return charged;
   }

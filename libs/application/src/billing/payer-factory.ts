@@ -1,30 +1,23 @@
 import type { Holds } from '#domain';
-import type { Cause, PicoUsd } from '#kernel';
-import type { Clock } from '../clock.ts';
+import type { Cause } from '#kernel';
 import type { Streams } from '../streams.ts';
 import { AccountPayer } from './account-payer.ts';
 import { ChallengePayer, type PaidChallenge } from './challenge-payer.ts';
 import { createExpireHoldsCommand, HoldCommandRouter } from './hold-commands.ts';
 import type { Caller, Payer } from './payer.ts';
 import { PaymentRegistry } from './payment-registry.ts';
-import type { GetProcessId, PayerDependencies } from './stream-payer.ts';
+import type { PayerDependencies } from './stream-payer.ts';
 
 export class PayerFactory {
   private readonly dependencies: PayerDependencies;
   private readonly registry: PaymentRegistry;
 
-  /**
-   * @param lossLimit maximum cost that the operator absorbs per account and hour, in addition to a share of the
-   *   charges; unlimited if undefined
-   */
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges' | 'paymentClaims'>,
-    clock: Clock,
-    getProcessId: GetProcessId,
-    lossLimit?: PicoUsd,
+    dependencies: Omit<PayerDependencies, 'holdCommands'>,
   ) {
-    this.registry = new PaymentRegistry(streams.paymentClaims, clock);
-    this.dependencies = { holdCommands: new HoldCommandRouter(streams), clock, getProcessId, lossLimit };
+    this.registry = new PaymentRegistry(streams.paymentClaims, dependencies.clock);
+    this.dependencies = { holdCommands: new HoldCommandRouter(streams), ...dependencies };
   }
 
   forCaller(caller: Caller): Payer {

@@ -73,18 +73,26 @@ export interface Payer {
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**
-   * Extends the hold of a running request. Waits while the event store is unavailable, at most until the hold expires.
+   * Extends the hold of a running request. Waits some seconds while the event store is unavailable.
    * @returns the extended hold. `retry_later`: too little is available, but other requests may release what they hold.
    *   `exhausted`: too little is available and no other request holds money, or the key is not valid. `expired`: the
    *   hold has ended, and nothing more may be served for it
+   * @throws StoreUnavailableError if the event store did not respond in time
    */
   extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
   /**
    * Settles a hold, once. Returns what is paid of the price: at most the held amount, and nothing once the hold was
-   * ended as expired.
+   * ended as expired. With `isDelivered` the customer has got the response, or has caused that it ended early: after
+   * the error below, the charge is still made. Otherwise the response must not be sent after that error: the hold then
+   * ends without a charge, even if the charge had been stored.
+   * @throws StoreUnavailableError if the event store did not confirm the charge in time; any error that a retry cannot
+   *   change
    */
-  settle(hold: Hold, charge: Charge): Promise<PicoUsd>;
-  /** Releases the hold of a failed request; the payer pays nothing. */
+  settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }): Promise<PicoUsd>;
+  /**
+   * Releases the hold of a failed request; the payer pays nothing.
+   * @throws StoreUnavailableError if the event store did not confirm it in time; the hold is still released later
+   */
   release(hold: Hold, details: HoldRelease): Promise<void>;
 }
 
@@ -106,8 +114,8 @@ export abstract class PayerDecorator implements Payer {
     return this.payer.extend(hold, extension);
   }
 
-  settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
-    return this.payer.settle(hold, charge);
+  settle(hold: Hold, charge: Charge, options: { readonly isDelivered: boolean }): Promise<PicoUsd> {
+    return this.payer.settle(hold, charge, options);
   }
 
   release(hold: Hold, details: HoldRelease): Promise<void> {

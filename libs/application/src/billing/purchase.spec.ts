@@ -5,7 +5,6 @@ import { parseUsd, ZERO_USD } from '#kernel';
 import { Clock } from '../clock.ts';
 import { UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
-import { BillingEngine } from './billing-engine.ts';
 import type { Order } from './order.ts';
 import type { Payer } from './payer.ts';
 import { Purchase } from './purchase.ts';
@@ -164,25 +163,3 @@ describe('a purchase', () => {
     expect(begin().purchase.createCharge()).toBeUndefined();
   });
 });
-
-test.each(['settle', 'release'] as const)(
-  'reports the cost of the usage if the event store cannot execute the command to %s the hold',
-  async (end) => {
-    const { sale, hold, alarms, health } = begin();
-    const away = async () => {
-      throw new Error('the store is away');
-    };
-    const payer = { id: 'account-a', hold: async () => hold, [end]: away } as unknown as Payer;
-    const limits = { totalTimeoutMs: 1_000, drainTimeoutMs: 0, heldInFullTokens: 0 };
-    const paying = new BillingEngine(health, limits, (problem) => void alarms.push(problem));
-    const serve = async (purchase: Purchase) => {
-      await purchase.call(call);
-      await purchase.billCall(call, made({ input: 100 }));
-      if (end === 'release') throw new UpstreamError('upstream_error', 'it broke off');
-      return 'answer';
-    };
-    const audience = { disconnected: new Promise<void>(() => {}), storesResponse: false };
-    await expect(paying.sell(payer, sale, serve, audience)).rejects.toThrow('the store is away');
-    expect(alarms).toEqual(['hold h of account-a: usage of 307 pUSD was not recorded']);
-  },
-);

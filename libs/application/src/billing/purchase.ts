@@ -17,7 +17,7 @@ import {
   UnpricedUnitError,
   type Usage,
 } from '#domain';
-import { money, type PicoUsd, toPicoUsd, ZERO_USD } from '#kernel';
+import { money, type PicoUsd, StoreUnavailableError, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
@@ -97,15 +97,17 @@ export class Purchase {
 
   /**
    * Extends the hold, to at most the maximum price of the order.
-   * @throws UpstreamError `hold_ended` if the hold has ended; any error of `Payer.extend`
+   * @throws UpstreamError `hold_ended` if the hold has ended, or the event store did not extend it in time; any other
+   *   error of `Payer.extend`
    */
   async extendHold({
     minAmount,
     targetAmount,
   }: HoldExtensionRequest): Promise<'extended' | 'retry_later' | 'exhausted'> {
-    const extended = await this.payer.extend(this.hold, {
-      minAmount,
-      targetAmount: money.min(targetAmount, this.order.maxPrice),
+    const extension = { minAmount, targetAmount: money.min(targetAmount, this.order.maxPrice) };
+    const extended = await this.payer.extend(this.hold, extension).catch((cause) => {
+      if (!(cause instanceof StoreUnavailableError)) throw cause;
+      throw new UpstreamError('hold_ended', 'No further money could be held in time', { cause });
     });
     if (extended === 'exhausted' || extended === 'retry_later') return extended;
     if (extended === 'expired') throw new UpstreamError('hold_ended', 'The money for the response is no longer held');

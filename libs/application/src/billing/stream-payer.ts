@@ -1,12 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Charge, getHoldResolution } from '#domain';
+import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent, type HoldSettled } from '#domain';
 import {
   AppendTooLargeError,
   type Cause,
   createRootCause,
+  type EventReader,
   money,
+  NO_STREAM,
   type PicoUsd,
   Rejection,
+  type Runtime,
+  type StoredEvent,
+  StoreUnavailableError,
   UnknownEventError,
   UnknownOutcomeError,
   ZERO_USD,
@@ -17,6 +22,13 @@ import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer } from
 
 const MIN_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 5_000;
+/**
+ * How long a response waits for the event store, from when the store stopped accepting writes of its request. Then the
+ * client gets 503, or the end of a stream that has started.
+ */
+const MAX_WAIT_MS = 8_000;
+/** Minimum time for one further write of a request that has used up its wait. */
+const MIN_WAIT_MS = 500;
 /** Errors that a retry by this process cannot change. */
 const FINAL_ERRORS = [Rejection, UnknownEventError, AppendTooLargeError];
 
@@ -43,6 +55,9 @@ export interface PayerDependencies {
   readonly holdCommands: HoldCommandRouter;
   readonly clock: Clock;
   readonly getProcessId: GetProcessId;
+  /** Reads the events of payers. */
+  readonly events: Pick<EventReader, 'read'>;
+  readonly reportError: Runtime['reportError'];
   /**
    * Maximum cost that the operator absorbs per account and hour, in addition to a share of the charges; unlimited if
    * undefined.
@@ -52,6 +67,11 @@ export interface PayerDependencies {
 
 /** A payer with its own stream. Its holds end in the same way for every kind of payer. */
 export abstract class StreamPayer implements Payer {
+  /** Revision of the payer's stream after the hold was placed. */
+  protected heldAtRevision = NO_STREAM;
+  /** When the first write of the request failed, if none has succeeded since; from `performance.now()`. */
+  private unavailableSinceMs: number | undefined;
+
   constructor(protected readonly dependencies: PayerDependencies) {}
 
   abstract readonly id: string;
@@ -62,24 +82,85 @@ export abstract class StreamPayer implements Payer {
 
   abstract extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
 
-  async settle(hold: Hold, charge: Charge): Promise<PicoUsd> {
+  async settle(hold: Hold, charge: Charge, { isDelivered }: { readonly isDelivered: boolean }): Promise<PicoUsd> {
     const { holdCommands, clock } = this.dependencies;
     const command = { type: 'SettleHold', data: { holdId: hold.holdId, charge, at: clock.now() } } as const;
-    const { events, state } = await this.retryUntilExpiry(hold, () =>
+    const change = this.change(hold, isDelivered, () =>
       holdCommands.run(this.id, command, this.createCause(hold.holdId)),
     );
-    const settled = events.find((event) => event.type === 'HoldSettled');
-    if (settled) return money.parseJsonAmount(settled.data.charged);
-    // If nothing is appended although the hold is settled, an earlier attempt settled it and its response was lost.
-    const isSettled = events.length === 0 && getHoldResolution(hold.holdId, state) === 'settled';
-    return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
+    const unrecorded = this.createUnrecordedReporter(hold, charge);
+    try {
+      const { events, state } = await change.result;
+      const settled = events.find((event) => event.type === 'HoldSettled');
+      if (settled) return money.parseJsonAmount(settled.data.charged);
+      // If nothing is appended although the hold is settled, an earlier attempt settled it and its response was lost.
+      const isSettled = events.length === 0 && getHoldResolution(hold.holdId, state) === 'settled';
+      return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
+    } catch (error) {
+      if (!change.hasTimedOut()) unrecorded(error);
+      else if (isDelivered) change.work.catch(unrecorded);
+      else
+        void change.work
+          .catch(() => {})
+          .then(() => this.absorb(hold, charge))
+          .catch(unrecorded);
+      throw error;
+    }
   }
 
   async release(hold: Hold, { failure, attempts, absorbed }: HoldRelease): Promise<void> {
     const { holdCommands, clock } = this.dependencies;
     const details = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
     const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...details, at: clock.now() } } as const;
-    await this.retryUntilExpiry(hold, () => holdCommands.run(this.id, command, this.createCause(hold.holdId)));
+    const { work, result } = this.change(hold, true, () =>
+      holdCommands.run(this.id, command, this.createCause(hold.holdId)),
+    );
+    work.catch(absorbed ? this.createUnrecordedReporter(hold, absorbed) : () => {});
+    await result;
+  }
+
+  /**
+   * Ends the hold of a response that the customer did not get, and absorbs its charge. If the charge was stored although
+   * that was not confirmed in time, reverses it. Tries until the store has recorded it, even after the expiry of the
+   * hold: no other process knows that the response was not delivered.
+   * @throws any error that a retry cannot change
+   */
+  private async absorb({ holdId }: Hold, charge: Charge): Promise<void> {
+    const { holdCommands, clock } = this.dependencies;
+    const run = (command: HoldCommand) => holdCommands.run(this.id, command, this.createCause(holdId));
+    await this.retry(
+      async () => {
+        try {
+          await run({ type: 'AbsorbCharge', data: { holdId, charge, at: clock.now() } });
+        } catch (error) {
+          const settled =
+            error instanceof Rejection && error.code === 'hold_resolved' && (await this.findSettlement(holdId));
+          if (!settled) throw error;
+          await run({ type: 'ReverseCharge', data: { settled, at: clock.now() } });
+        }
+      },
+      () => true,
+      { ref: false },
+    );
+  }
+
+  /** Returns the data of the event that settled the hold. */
+  private async findSettlement(holdId: string): Promise<HoldSettled['data'] | undefined> {
+    for await (const batch of this.dependencies.events.read(this.id, this.heldAtRevision)) {
+      for (const event of batch as readonly StoredEvent<HoldEvent>[])
+        if (event.type === 'HoldSettled' && event.data.holdId === holdId) return event.data;
+    }
+    return undefined;
+  }
+
+  /**
+   * Returns an error handler that reports usage that could not be recorded. The provider invoices such usage, but the
+   * ledger does not contain it. It does not count towards the loss limit of the account, because the account did not
+   * cause the loss.
+   */
+  private createUnrecordedReporter({ holdId, payer }: Hold, charge: Charge) {
+    const problem = `hold ${holdId} of ${payer}: usage of ${charge.cost} pUSD was not recorded`;
+    return (error: unknown): void => this.dependencies.reportError(problem, error);
   }
 
   /**
@@ -122,19 +203,56 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * Retries a change of a hold until it succeeds, is rejected for good, or the hold has expired. The event store may be
-   * unavailable, or reject appends until an operator has fixed it. An expired hold ends by itself; what was served then
-   * stays unpaid.
+   * Changes a hold, and retries until that succeeds, is rejected for good, or the hold has expired. The event store may
+   * be unavailable, or reject appends until an operator has fixed it. An expired hold ends by itself; what was served
+   * then stays unpaid.
+   * @param continues whether the retries continue although nobody waits for them any more
+   * @returns `work`: the change with all its retries. `result`: the same for a caller that waits. It rejects with
+   *   StoreUnavailableError once the store has not accepted writes of this request for `MAX_WAIT_MS` in total; `hasTimedOut`
+   *   then returns true
    */
-  protected async retryUntilExpiry<T>(hold: Hold, change: () => Promise<T>): Promise<T> {
+  protected change<T>(hold: Pick<Hold, 'expiresAt'>, continues: boolean, attempt: () => Promise<T>): Change<T> {
+    const { clock } = this.dependencies;
+    let hasTimedOut = false;
+    const work = this.retry(attempt, () => clock.nowMs() < hold.expiresAt && (continues || !hasTimedOut));
+    const ended = new AbortController();
+    const wait = async (): Promise<never> => {
+      await delay(this.remainingWaitMs, undefined, { signal: ended.signal });
+      hasTimedOut = true;
+      throw new StoreUnavailableError('the event store did not record the end of the request in time');
+    };
+    const result = Promise.race([work, wait()]).finally(() => ended.abort());
+    work.catch(() => {}); // may fail later than `result`
+    return { work, result, hasTimedOut: () => hasTimedOut };
+  }
+
+  /** A request waits only once: what an extension of its hold has used up, its charge does not wait for again. */
+  private get remainingWaitMs(): number {
+    const waitedMs = this.unavailableSinceMs === undefined ? 0 : performance.now() - this.unavailableSinceMs;
+    return Math.max(MAX_WAIT_MS - waitedMs, MIN_WAIT_MS);
+  }
+
+  private async retry<T>(attempt: () => Promise<T>, shouldContinue: () => boolean, options = {}): Promise<T> {
     for (let wait = MIN_BACKOFF_MS; ; wait = Math.min(2 * wait, MAX_BACKOFF_MS)) {
+      const startedAtMs = performance.now();
       try {
-        return await change();
+        const result = await attempt();
+        this.unavailableSinceMs = undefined;
+        return result;
       } catch (error) {
         const isFinal = FINAL_ERRORS.some((ErrorClass) => error instanceof ErrorClass);
-        if (isFinal || this.dependencies.clock.nowMs() >= hold.expiresAt) throw error;
-        await delay(wait);
+        if (isFinal || !shouldContinue()) throw error;
+        this.unavailableSinceMs ??= startedAtMs;
+        await delay(wait, undefined, options);
+        if (!shouldContinue()) throw error;
       }
     }
   }
+}
+
+/** A change of a hold that is being made. */
+interface Change<T> {
+  readonly work: Promise<T>;
+  readonly result: Promise<T>;
+  hasTimedOut(): boolean;
 }

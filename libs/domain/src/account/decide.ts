@@ -42,6 +42,8 @@ function decide(command: AccountCommand, account: AccountState): readonly Accoun
     case 'KeepHold':
     case 'SettleHold':
     case 'ReleaseHold':
+    case 'AbsorbCharge':
+    case 'ReverseCharge':
     case 'ExpireHolds':
     case 'AbandonHolds':
       return ensureBalanced(decideHold(command, account));

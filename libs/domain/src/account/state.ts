@@ -5,12 +5,13 @@
  * Spending has two phases: a hold, and exactly one end of the hold (settled, released or expired).
  */
 import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
-import type { AccountEvent, HoldExtended, Instant } from '../events.ts';
+import type { AccountEvent, ChargeReversed, HoldExtended, Instant } from '../events.ts';
 import {
   estimateHoldsBytes,
   getHoldResolution,
   type Holds,
   markAbsorbed,
+  markReversed,
   NO_RECENT_IDS,
   type OpenHold,
   removeHold,
@@ -21,6 +22,7 @@ import {
   advanceKeyWindow,
   calculateRemainingLimit,
   createKeyState,
+  reverseKeyCharge,
   toCounterId,
   updateKeyState,
 } from '../keys.ts';
@@ -127,9 +129,24 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
       const losses = wasReleased ? addLoss(account.losses, charge, at) : account.losses;
       return withLosses({ ...account, ...markAbsorbed(holdId, account) }, losses);
     }
+    case 'ChargeReversed':
+      return applyReversal(account, event.data);
     default:
       return throwUnknownEvent(event);
   }
+}
+
+function applyReversal(account: AccountState, { holdId, keyId, ...data }: ChargeReversed['data']): AccountState {
+  const charged = money.parseJsonAmount(data.charged);
+  const key = keyId === null ? undefined : account.keys.get(keyId);
+  return {
+    ...account,
+    available: money.add(account.available, charged),
+    ...markReversed(holdId, account),
+    keys: key
+      ? account.keys.with(keyId as string, reverseKeyCharge(key, data.countedAt ?? data.heldAt, charged))
+      : account.keys,
+  };
 }
 
 function applyHold(account: AccountState, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): AccountState {

@@ -1,8 +1,10 @@
 import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
 import {
+  getHoldResolution,
   type Holds,
   markAbsorbed,
+  markReversed,
   NO_RECENT_IDS,
   type OpenHold,
   REQUEST_ERROR_CODES,
@@ -32,7 +34,10 @@ export interface ChallengeState extends Holds {
   readonly served: number;
   /** Number of times that the request failed because of the request itself. */
   readonly rejections: number;
-  /** What providers invoice for attempts that were not charged; the operator absorbs it. */
+  /**
+   * What providers invoice for attempts that failed and were not charged; the operator absorbs it. A failure of a
+   * process or of the store does not count, because the payer did not cause it.
+   */
   readonly absorbed: PicoUsd;
 }
 
@@ -117,8 +122,18 @@ export function evolveChallenge(challenge: ChallengeState, event: ChallengeEvent
       return applyHoldEnd(challenge, event.data.holdId, 'expired', ZERO_USD);
     case 'ChargeAbsorbed': {
       const { holdId, charge } = event.data;
-      const absorbed = money.add(challenge.absorbed, money.parseJsonAmount(charge.cost));
-      return { ...challenge, ...markAbsorbed(holdId, challenge), absorbed };
+      const wasReleased = getHoldResolution(holdId, challenge) === 'released';
+      const cost = wasReleased ? money.parseJsonAmount(charge.cost) : ZERO_USD;
+      return { ...challenge, ...markAbsorbed(holdId, challenge), absorbed: money.add(challenge.absorbed, cost) };
+    }
+    case 'ChargeReversed': {
+      const { holdId } = event.data;
+      const charged = money.parseJsonAmount(event.data.charged);
+      const amounts = {
+        available: money.add(challenge.available, charged),
+        charged: money.subtract(challenge.charged, charged),
+      };
+      return { ...challenge, ...markReversed(holdId, challenge), ...amounts, served: challenge.served - 1 };
     }
     default:
       return throwUnknownEvent(event);

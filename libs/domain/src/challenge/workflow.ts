@@ -47,7 +47,8 @@ export const challengeWorkflow: Workflow<ChallengeCommand, ChallengeState, Chall
   // No event makes a check due at once, so no event needs an immediate wake-up.
   lowPriorityEvents: new Set<ChallengeEvent['type']>([
     ...(['ChallengeIssued', 'ChallengePaid', 'ChallengeOverpaid', 'PaymentFeeCharged', 'ChallengeForfeited'] as const),
-    ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired', 'ChargeAbsorbed'] as const),
+    ...(['FundsHeld', 'HoldKept', 'HoldSettled', 'HoldReleased', 'HoldExpired'] as const),
+    ...(['ChargeAbsorbed', 'ChargeReversed'] as const),
   ]),
   plan,
 };

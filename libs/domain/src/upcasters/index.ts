@@ -35,6 +35,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   HoldReleased: [upcastHoldReleasedV1],
   HoldExpired: [],
   ChargeAbsorbed: [upcastChargeAbsorbedV1],
+  ChargeReversed: [],
   ChallengeIssued: [],
   ChallengePaid: [],
   ChallengeOverpaid: [],

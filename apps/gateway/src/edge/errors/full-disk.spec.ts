@@ -1,0 +1,137 @@
+/** The event store stops accepting writes while requests are running. PostgreSQL rejects each append as for a full disk. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { EventStore } from '#kernel';
+import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+
+/** The documented limit is 10 s, from when the store stops accepting writes. */
+const MAX_WAIT_MS = 10_000;
+const FUNDS = 1.05;
+/** Long enough to fill the disk while the provider still generates. */
+const LATENCY = 'latency=1500 tokens=3';
+
+let world: TestWorld;
+let database: pg.Client;
+let account: TestAccount;
+beforeAll(async () => {
+  world = await TestWorld.open();
+  database = new pg.Client({ connectionString: world.databaseUrl });
+  await database.connect();
+  await database.query(`create function es.full() returns trigger language plpgsql as $$ begin
+    raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`);
+});
+beforeEach(async () => {
+  account = await world.createAccount(FUNDS);
+});
+afterEach(freeDisk);
+afterAll(async () => {
+  await database.end();
+  await world.close();
+});
+
+async function fillDisk(): Promise<void> {
+  await database.query('create trigger full_disk before insert on es.events for each row execute function es.full()');
+}
+
+async function freeDisk(): Promise<void> {
+  await database.query('drop trigger if exists full_disk on es.events');
+}
+
+const types = async () => (await world.listEvents(account)).slice(3).map(({ type }) => type);
+const count = async (type: string) => (await types()).filter((each) => each === type).length;
+const waitForHolds = (holds: number) => world.waitUntil(async () => (await count('FundsHeld')) === holds);
+const balance = async () => (await world.post('/credits/balance', undefined, account)).body;
+
+async function timed(response: Promise<TestResponse>) {
+  const startedAt = performance.now();
+  return { response: await response, elapsedMs: performance.now() - startedAt };
+}
+
+/** Whether the response is the documented 503. */
+function expectUnavailable({ status, headers, body }: TestResponse): void {
+  expect([status, body.error.type]).toEqual([503, 'unavailable']);
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+}
+
+describe('a full disk', () => {
+  test('gives requests in flight 503 in time, and what was not delivered is never charged', async () => {
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'k' };
+    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${LATENCY}]]` }] };
+    const ask = () => world.send('POST', '/v1/chat/completions', { headers, body });
+    const sent = [timed(world.sendChat(account, LATENCY)), timed(ask()), timed(world.sendChat(account, 'fault=500'))];
+    await waitForHolds(3);
+    await fillDisk();
+    for (const { response, elapsedMs } of await Promise.all(sent)) {
+      expectUnavailable(response);
+      expect(elapsedMs).toBeLessThan(MAX_WAIT_MS + 1_500);
+    }
+    await freeDisk();
+    await world.waitUntil(async () => {
+      const { balance: available, held_usd } = await balance();
+      return available === FUNDS && held_usd === 0;
+    });
+    // A charge that was sent before the client got 503 can still be stored when the disk has space.
+    const [absorbed, charged, reversed] = [
+      await count('ChargeAbsorbed'),
+      await count('HoldSettled'),
+      await count('ChargeReversed'),
+    ];
+    expect([absorbed + reversed, reversed]).toEqual([2, charged]);
+    const sumPrices = async () =>
+      (await world.get('/queries/history', account)).body.data.reduce(
+        (sum: number, row: { price_in_usd: number }) => sum + row.price_in_usd,
+        0,
+      );
+    await world.waitUntil(async () => (await sumPrices()) === 0);
+    // The client repeats the request with its key: it is served, and charged once.
+    const repeated = await ask();
+    expect([repeated.status, await count('HoldSettled')]).toEqual([200, charged + 1]);
+  }, 40_000);
+
+  test('ends streams in time, and charges what was delivered once the disk has space', async () => {
+    const stream = { stream: true };
+    const begun = timed(world.sendChat(account, 'chunk_delay=300 chunks=8 tokens=8', stream));
+    const silent = timed(world.sendChat(account, LATENCY, stream));
+    await waitForHolds(2);
+    await fillDisk();
+    const [ended, other] = await Promise.all([begun, silent]);
+    for (const { elapsedMs } of [ended, other]) expect(elapsedMs).toBeLessThan(MAX_WAIT_MS + 3_000);
+    expect(ended.response.status).toBe(200);
+    expect(ended.response.events.at(-2)).toMatchObject({ error: { type: 'unavailable' } });
+    await freeDisk();
+    await world.waitUntil(async () => (await balance()).held_usd === 0);
+    expect(await count('HoldSettled')).toBe(other.response.status === 503 ? 1 : 2);
+  }, 40_000);
+});
+
+describe('a charge that is stored, but confirmed too late', () => {
+  test('is reversed, for the account, for its key and in the history', async () => {
+    const store = world.foundation.store as { append: EventStore['append'] };
+    const { append } = store;
+    const isSettlement = (events: Parameters<EventStore['append']>[2]) =>
+      events.some(({ type }) => type === 'HoldSettled');
+    const lost = Promise.withResolvers<void>();
+    store.append = async (...args) => {
+      const head = await append.apply(store, args);
+      if (isSettlement(args[2])) await lost.promise; // stored, but there is no response
+      return head;
+    };
+    try {
+      const { response, elapsedMs } = await timed(world.sendChat(account, 'tokens=3'));
+      expectUnavailable(response);
+      expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
+      expect(await types()).toEqual(['FundsHeld', 'HoldSettled']);
+    } finally {
+      lost.resolve();
+      store.append = append;
+    }
+    await world.waitUntil(async () => (await count('ChargeReversed')) === 1);
+    expect(await types()).toEqual(['FundsHeld', 'HoldSettled', 'ChargeReversed']);
+    await world.waitUntil(async () => (await world.get('/queries/history', account)).body.data.length === 2);
+    const { data } = (await world.get('/queries/history', account)).body;
+    expect(data.reduce((sum: number, row: { price_in_usd: number }) => sum + row.price_in_usd, 0)).toBe(0);
+    expect(await balance()).toMatchObject({ balance: FUNDS, held_usd: 0 });
+    const { body } = await world.send('GET', '/keys', { headers: { 'x-credit-id': account.creditId } });
+    expect(body.data).toMatchObject([{ current_period_usage_usd: 0, total_usage_all_time_usd: 0 }]);
+  }, 40_000);
+});
