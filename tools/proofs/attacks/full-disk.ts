@@ -4,7 +4,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Customer, ProofCluster } from '../../cluster.ts';
-import { countCharges } from '../clients/charged.ts';
+import { countCharges, waitForCharges } from '../clients/charged.ts';
 import { waitUntil } from '../role-checks.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -13,6 +13,8 @@ const [DATA, LOG] = [192, 1_200];
 const AT_ONCE = 8;
 /** Long enough to use up the free space within existing database files. Only then does the full disk have an effect. */
 const LOAD_MS = 20_000;
+/** Maximum time until the response of a request that cannot be served, or until the end of a stream. */
+const MAX_RESPONSE_MS = 10_000;
 /** Readiness with a full disk is measured this long before the load ends. */
 const LAST_MS = 1_000;
 const FUNDS_USD = 50;
@@ -48,19 +50,30 @@ async function measureFullDisk(cluster: ProofCluster, ballast: string): Promise<
   const completedWhenFull = load.completedIds.length - before;
   await pause(2 * LAST_MS);
   rmSync(ballast);
-  await loadRun; // responses wait until their charges are stored
+  await loadRun;
   await waitUntil(() => isReady(cluster));
   const rejectedWhenFull = load.rejectedCount;
   await load.run(LOAD_MS / 10);
-  const areShown = async () => (await countCharges(cluster, customer)).size >= load.completedIds.length;
-  await waitUntil(areShown).catch(() => {}); // missing charges show in the measurements
+  // The reversal of a charge is a record with a negative price, so the history still adds up to what was paid.
+  const { balanceUsd, historyUsd, heldUsd } = await waitForCharges(
+    cluster,
+    customer,
+    FUNDS_USD * 1.05,
+    load.completedIds.length,
+  );
   const charges = await countCharges(cluster, customer);
+  const unexpectedIds = [...charges.keys()].filter(
+    (id) => !load.completedIds.includes(id) && !load.interruptedIds.includes(id),
+  );
   const mischargedIds = load.completedIds.filter((id) => charges.get(id) !== 1).length;
   const drift = (await cluster.runLedger('verify')).output.trim().split('\n').at(-1);
-  const hasPassed = load.other.length === 0 && mischargedIds === 0 && charges.size === load.completedIds.length;
+  const isCorrect = unexpectedIds.length === 0 && mischargedIds === 0 && balanceUsd === historyUsd && heldUsd === 0;
+  const isInTime = load.maxResponseMs <= MAX_RESPONSE_MS;
   return {
     hasPassed:
-      hasPassed &&
+      isCorrect &&
+      isInTime &&
+      load.other.length === 0 &&
       rejectedWhenFull > 0 &&
       load.rejectedCount === rejectedWhenFull &&
       !readyWhenFull &&
@@ -68,7 +81,7 @@ async function measureFullDisk(cluster: ProofCluster, ballast: string): Promise<
     measurements: [
       `when full: ${completedWhenFull} served, ${rejectedWhenFull} rejected with 503, ${load.other.length} other results${load.other[0] === undefined ? '' : ` (${load.other[0]})`}, ${readyWhenFull ? 'ready' : 'not ready'}`,
       `afterwards: ${load.rejectedCount - rejectedWhenFull} rejected`,
-      `in total: ${load.completedIds.length} served, ${charges.size} charged, ${mischargedIds} not charged exactly once`,
+      `in total: ${load.completedIds.length} served, ${mischargedIds} of them not charged exactly once; ${load.interruptedIds.length} streams interrupted after their text, ${load.interruptedIds.filter((id) => charges.has(id)).length} of them charged; ${unexpectedIds.length} charged without a response; at most ${(load.maxResponseMs / 1_000).toFixed(1)} s until a response`,
       drift,
     ].join('; '),
   };
@@ -78,6 +91,11 @@ async function measureFullDisk(cluster: ProofCluster, ballast: string): Promise<
 class Load {
   /** Ids of the requests with a complete response. */
   readonly completedIds: string[] = [];
+  /** Ids of the streams that ended with an error after their text. */
+  readonly interruptedIds: string[] = [];
+  /** The longest time from a request to the end of its response. */
+  maxResponseMs = 0;
+  private sentCount = 0;
   /** Rejections as documented: 503 with an error message and `retry-after`. */
   rejectedCount = 0;
   /** All other responses: status and the start of the body. */
@@ -97,13 +115,18 @@ class Load {
   }
 
   private async sendRequest(): Promise<void> {
-    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }], max_tokens: 16 };
+    const stream = this.sentCount++ % 2 === 0;
+    const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'hello' }], max_tokens: 16, stream };
+    const sentAtMs = performance.now();
     const headers = { authorization: `Bearer ${this.customer.apiKey}`, 'content-type': 'application/json' };
     const request = { method: 'POST', headers, body: JSON.stringify(body) };
     const response = await fetch(`${this.cluster.gateways[0]}/v1/chat/completions`, request);
     const text = await response.text();
-    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
-    if (response.status === 200) this.completedIds.push(response.headers.get('x-request-id') ?? '');
+    this.maxResponseMs = Math.max(this.maxResponseMs, performance.now() - sentAtMs);
+    const id = response.headers.get('x-request-id') ?? '';
+    const isInterrupted = text.startsWith('data:') && text.includes('"error"');
+    const { error } = (text.startsWith('data:') ? {} : JSON.parse(text)) as { error?: { message?: unknown } };
+    if (response.status === 200) (isInterrupted ? this.interruptedIds : this.completedIds).push(id);
     else if (response.status === 503 && response.headers.has('retry-after') && typeof error?.message === 'string')
       this.rejectedCount++;
     else this.other.push(`${response.status} ${text.slice(0, 200)}`);

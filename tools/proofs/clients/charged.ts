@@ -47,9 +47,12 @@ async function readCharges(cluster: ProofCluster, customer: Customer, before: nu
   };
 }
 
-/** Returns by request id how many records without an error the history has. */
+/** Returns by request id how many records without an error the history has. A charge that was reversed does not count. */
 export async function countCharges(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
-  const served = (await fetchHistory(cluster, customer)).filter(({ error_code }) => error_code === null);
+  const records = await fetchHistory(cluster, customer);
+  const reversed = records.filter(({ error_code }) => error_code === 'charge_reversed');
+  const reversedIds = new Set(reversed.map(({ request_id }) => request_id));
+  const served = records.filter(({ error_code, request_id }) => error_code === null && !reversedIds.has(request_id));
   return new Map([...Map.groupBy(served, (record) => record.request_id)].map(([id, { length }]) => [id, length]));
 }
 

@@ -1,5 +1,5 @@
-import { afterAll, describe, expect, test } from '@jest/globals';
-import { type Accounts, type Clock, PayerFactory, SystemClock } from '#application';
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { type Accounts, type Clock, type Hold, PayerFactory, SystemClock, UpstreamError } from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
@@ -27,9 +27,13 @@ const request = {
   lifetimeMs: 1_000,
 };
 
+const alarms: string[] = [];
+afterEach(() => void alarms.splice(0));
+
 /** Returns the payer of an account whose commands are run by `run`. */
 function createPayer(run: unknown, clock: Clock = time, getProcessId = () => 'gateway-1') {
-  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), reportError: () => {} };
+  const reportError = (problem: string) => void alarms.push(problem);
+  const dependencies = { clock, getProcessId, events: new MemoryEventStore(), reportError };
   return new PayerFactory({ accounts: { run } } as never, dependencies).forCaller({ accountId: 'a', keyId: null });
 }
 
@@ -152,6 +156,19 @@ describe.each([
     expect(commands).toHaveLength(11);
     expect((await settling(error, 1_000, false)).commands.length).toBeGreaterThan(20); // even after the expiry
   });
+});
+
+test.each(['settle', 'release'] as const)('reports a cost that the store does not record for good: %s', async (end) => {
+  const payer = createPayer(() => Promise.reject(new Rejection('hold_not_found', '')));
+  const hold = { holdId: 'r', payer: payer.id, amount: money.parseUsd('1'), expiresAt: time.nowMs() + 1_000 } as Hold;
+  const charge = { cost: '307' } as Charge;
+  const failure = new UpstreamError('upstream_error', '');
+  const ending =
+    end === 'settle'
+      ? payer.settle(hold, charge, { isDelivered: false })
+      : payer.release(hold, { failure, attempts: [], absorbed: charge });
+  await expect(ending).rejects.toBeInstanceOf(Rejection);
+  expect(alarms).toEqual(['hold r of account-a: usage of 307 pUSD was not recorded']);
 });
 
 test('returns the charged amount if the response to a settlement was lost, or zero if the hold expired', async () => {

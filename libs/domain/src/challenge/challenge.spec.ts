@@ -7,6 +7,7 @@ import {
   type ChallengeState,
   challengeDecider,
   getChallengePhase,
+  type HoldSettled,
   toPostings,
 } from '#domain';
 import { fold, money, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
@@ -139,6 +140,19 @@ describe('a challenge', () => {
     given(...facts(issue, ...tries))
       .when(claim('h3'))
       .thenRefused('challenge_exhausted');
+  });
+
+  test('can be used again after responses that were not delivered because of the store', () => {
+    const charge = createCharge({ price: price.toString(), cost: price.toString() });
+    const absorb = (holdId: string): ChallengeCommand => ({ type: 'AbsorbCharge', data: { holdId, charge, at } });
+    const past = facts(issue, claim('h1'), absorb('h1'), claim('h2'), settle('h2'));
+    const settled = past.find((event) => event.type === 'HoldSettled')?.data as HoldSettled['data'];
+    const reverse: ChallengeCommand = { type: 'ReverseCharge', data: { settled, at } };
+    const { challenge } = lived([issue, claim('h1'), absorb('h1'), claim('h2'), settle('h2'), reverse]);
+    expect(challenge).toMatchObject({ available: price, charged: 0n, served: 0 });
+    expect(getChallengePhase(challenge, at)).toBe('paid');
+    const again = facts(issue, claim('h1'), absorb('h1'), claim('h2'), settle('h2'), reverse, claim('h3')).at(-1);
+    expect(again).toMatchObject({ type: 'FundsHeld', data: { holdId: 'h3', amount: price.toString() } });
   });
 
   test('has the uncharged part of its price available after its hold is settled', () => {
