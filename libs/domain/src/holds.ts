@@ -128,7 +128,7 @@ interface ReleaseTerms {
   readonly errorCode: string;
   readonly reason: string;
   readonly attempts: readonly Attempt[];
-  /** What the provider will invoice although nothing was delivered. */
+  /** What the provider will invoice although nothing was delivered; recorded even if the hold has expired. */
   readonly absorbed?: Charge;
 }
 
@@ -224,14 +224,15 @@ function reverseCharge({ settled, at }: DataOf<'ReverseCharge'>, payer: Holds): 
 
 function releaseHold({ holdId, at, absorbed, ...failure }: DataOf<'ReleaseHold'>, payer: Holds): readonly HoldEvent[] {
   const hold = payer.holds.get(holdId);
-  if (hold) {
-    const released: HoldEvent = { type: 'HoldReleased', data: { ...toResolvedData(holdId, hold, at), ...failure } };
-    return absorbed ? [released, { type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [released];
-  }
-  switch (getHoldResolution(holdId, payer)) {
+  const cost: HoldEvent[] = absorbed ? [{ type: 'ChargeAbsorbed', data: { holdId, charge: absorbed, at } }] : [];
+  if (hold) return [{ type: 'HoldReleased', data: { ...toResolvedData(holdId, hold, at), ...failure } }, ...cost];
+  const resolution = getHoldResolution(holdId, payer);
+  if (resolution === 'absorbed' && absorbed) return [];
+  switch (resolution) {
     case 'released':
-    case 'expired':
       return [];
+    case 'expired':
+      return cost; // the provider invoices the call even though its hold has ended
     case undefined:
       return reject('hold_not_found', `Hold ${holdId} not found`);
     default:

@@ -453,6 +453,22 @@ describe('releasing', () => {
         { type: 'ChargeAbsorbed', data: { holdId: 'h1', charge: absorbed, at: later } },
       );
   });
+  test('records once what the provider will invoice if the hold has expired, even if a charge arrives as well', () => {
+    const why = { errorCode: 'upstream_error', reason: 'it broke off', attempts: [] };
+    const releaseAtCost: AccountCommand = {
+      type: 'ReleaseHold',
+      data: { holdId: 'h1', ...why, absorbed: charge('1'), at: later },
+    };
+    const absorbed = { type: 'ChargeAbsorbed', data: { holdId: 'h1', charge: charge('1'), at: later } } as const;
+    given(...past, expired('h1', '2'))
+      .when(releaseAtCost)
+      .then(absorbed);
+    const after = given(...past, expired('h1', '2'), absorbed);
+    after.when(releaseAtCost).thenAlreadySo();
+    after.when(settle('h1', '1')).thenAlreadySo();
+    after.when(release('h1')).thenRefused('hold_resolved');
+    expect(after.state.losses).toBe(undefined);
+  });
   test('succeeds without events for a released or expired hold, and is rejected for a settled one', () => {
     const [event] = given(...past)
       .when(release('h1'))
