@@ -56,6 +56,7 @@ export {
   type QueryStep,
   type RescheduledStream,
   type SendStep,
+  type WakeOptions,
   type Workflow,
   type WorkflowPlan,
   type WorkflowSchedule,

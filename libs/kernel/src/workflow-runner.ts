@@ -92,7 +92,8 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   /** Returns the sink that makes streams due when events concern them. The checkpoint advances after that. */
   createSink(): EventSink {
     const { name, category, lowPriorityEvents } = this.workflow;
-    const { checkpoints } = this.dependencies;
+    const { checkpoints, schedule } = this.dependencies;
+    const { token } = this.lease;
     const prefix = toStreamName(category, '');
     const getId = ({ stream }: StoredEvent) => stream.slice(prefix.length);
     return {
@@ -107,7 +108,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
         await this.wakeOwn(ids, new Set(ownEvents.filter(({ type }) => !lowPriorityEvents?.has(type)).map(getId)));
         const affectedIds = await this.waitingStreams.findAffected(events, ids);
         // The next poll finds these streams, so the loop is not woken.
-        if (affectedIds.length > 0) await this.dependencies.schedule.wake(name, affectedIds, this.dependencies.now());
+        if (affectedIds.length > 0) await schedule.wake(name, affectedIds, this.dependencies.now(), { token });
         await checkpoints.save(name, position);
       },
     };
@@ -120,7 +121,8 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   }
 
   async wake(ids: readonly string[], isUrgent = true): Promise<void> {
-    await this.dependencies.schedule.wake(this.workflow.name, ids, this.dependencies.now(), isUrgent);
+    const { token } = this.lease;
+    await this.dependencies.schedule.wake(this.workflow.name, ids, this.dependencies.now(), { isUrgent, token });
     this.sleepController.abort();
   }
 

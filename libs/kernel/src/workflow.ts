@@ -113,18 +113,27 @@ export interface WorkflowSchedule {
   findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]>;
   /** Returns the ids of all streams that are due now or later. */
   listWaiting(workflow: string): Promise<readonly string[]>;
+  /** Makes streams due at `at`, because something has happened to them. */
+  wake(workflow: string, ids: readonly string[], at: string, options?: WakeOptions): Promise<void>;
   /**
-   * Makes streams due at `at`, because something has happened to them. Urgent streams (the default) come before polls.
+   * Sets when streams are due next; removes those with `at` null. Streams that were woken since `findDue` stay due, and
+   * so do those that were woken or rescheduled under a higher fencing token: a process that has lost its lease without
+   * noticing does not know why they are due.
    */
-  wake(workflow: string, ids: readonly string[], at: string, isUrgent?: boolean): Promise<void>;
-  /** Sets when streams are due next; removes those with `at` null. Streams that were woken since `findDue` stay due. */
   reschedule(workflow: string, token: number, rows: readonly RescheduledStream[]): Promise<void>;
+}
+
+export interface WakeOptions {
+  /** Urgent streams (the default) come before polls. */
+  readonly isUrgent?: boolean;
+  /** Fencing token of the lease under which the stream is woken. Omitted for a hint, which needs no lease. */
+  readonly token?: number;
 }
 
 export interface DueStream {
   /** Id of the stream in its category, without the prefix. */
   readonly id: string;
-  /** Increases with each wake, so that `reschedule` recognises a stream that was woken since `findDue`. */
+  /** Changes with each wake and never repeats, so that `reschedule` recognises a stream that was woken since `findDue`. */
   readonly woken: number;
   /** Failures in a row. */
   readonly failures: number;

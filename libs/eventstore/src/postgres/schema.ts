@@ -148,4 +148,15 @@ export const eventStoreMigrations = [
       create trigger shown before insert on es.events for each statement execute function es.show_append();
     `,
   },
+  {
+    // The number of a wake-up never repeats, not even after its row was deleted. Otherwise a process that has lost its
+    // lease could delete a later timer, which has the number that it read.
+    id: 'due-3',
+    sql: `
+      create sequence es.due_woken;
+      select setval('es.due_woken', coalesce(max(woken), 0) + 1) from es.due;
+      alter table es.due alter column woken set default nextval('es.due_woken');
+      alter sequence es.due_woken owned by es.due.woken;
+    `,
+  },
 ] as const;

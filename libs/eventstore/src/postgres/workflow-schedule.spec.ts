@@ -27,6 +27,31 @@ workflowScheduleContract('in PostgreSQL', async () => {
 });
 
 describe('a workflow over PostgreSQL', () => {
+  test('wakes its streams under the token of its lease, so that an earlier leader cannot remove their timers', async () => {
+    await pool.query('truncate es.due');
+    const store = new PostgresEventStore({ connectionString: database.url, onProblem: () => {} });
+    const schedule = new PostgresWorkflowSchedule(pool);
+    const world = new ParcelWorld(store, schedule, { checkpoints: new PostgresCheckpoints(pool) });
+    await world.orderParcel('fenced');
+    const earlier = world.createLease(new AbortController());
+    await world.runProcess(
+      () => false,
+      async (what, work) => {
+        if (what === 'reschedule') throw new ProcessKilledError();
+        return work();
+      },
+    );
+    const rows = await schedule.findDue('parcels', world.now(), 10);
+    expect(rows.map(({ id }) => id)).toEqual(['fenced']);
+    await schedule.reschedule(
+      'parcels',
+      earlier.token,
+      rows.map((row) => ({ ...row, at: null })),
+    );
+    expect(await schedule.listWaiting('parcels')).toEqual(['fenced']);
+    await store.close();
+  });
+
   test('ships no parcel twice, and announces exactly the shipped ones, when its process dies at the nth action', async () => {
     await pool.query('truncate es.due');
     const onProblem = () => {};

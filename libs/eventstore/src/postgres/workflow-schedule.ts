@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
+import type { DueStream, RescheduledStream, WakeOptions, WorkflowSchedule } from '#kernel';
 
 /** After more failures in a row than this, a stream has the priority of a routine poll. */
 const MAX_URGENT_FAILURES = 3;
@@ -43,14 +43,21 @@ export class PostgresWorkflowSchedule implements WorkflowSchedule {
     return rows.map(({ id }) => id);
   }
 
-  async wake(workflow: string, ids: readonly string[], at: string, isUrgent = true): Promise<void> {
+  async wake(
+    workflow: string,
+    ids: readonly string[],
+    at: string,
+    { isUrgent = true, token = 0 }: WakeOptions = {},
+  ): Promise<void> {
     await this.pool.query({
       name: 'due-wake',
-      text: `insert into es.due as d (workflow, id, at, ahead) select $1, each.id, $3, $4
+      text: `insert into es.due as d (workflow, id, at, ahead, token, woken)
+             select $1, each.id, $3, $4, $5, nextval('es.due_woken')
                from (select distinct unnest($2::text[]) collate "C" as id) as each order by each.id
              on conflict (workflow, id) do update
-                set at = least(d.at, excluded.at), woken = d.woken + 1, failures = 0, ahead = d.ahead or excluded.ahead`,
-      values: [workflow, ids, at, isUrgent],
+                set at = least(d.at, excluded.at), woken = excluded.woken, failures = 0,
+                    ahead = d.ahead or excluded.ahead, token = greatest(d.token, excluded.token)`,
+      values: [workflow, ids, at, isUrgent, token],
     });
   }
 

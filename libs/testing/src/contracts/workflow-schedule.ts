@@ -54,9 +54,9 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
     });
 
     test('that was woken without urgency is returned after urgent ones, unless it was urgent already', async () => {
-      await table.wake('w', ['early'], NOON, false);
+      await table.wake('w', ['early'], NOON, { isUrgent: false });
       await table.wake('w', ['ahead', 'both'], ONE);
-      await table.wake('w', ['both'], ONE, false);
+      await table.wake('w', ['both'], ONE, { isUrgent: false });
       expect((await table.findDue('w', TWO, 10)).map(({ id, ahead }) => [id, ahead])).toEqual([
         ...(await findIds(TWO)).slice(0, 2).map((id) => [id, true]),
         ['early', false],
@@ -103,6 +103,27 @@ export function workflowScheduleContract(name: string, open: () => Promise<Workf
       await putOff([{ ...row, at: ONE }], TOKEN);
       await putOff([{ ...row, at: TWO }], TOKEN - 1);
       expect(await findIds(ONE)).toEqual(['a']);
+    });
+
+    test('that was removed and woken again is not changed by a process that read it before', async () => {
+      await table.wake('w', ['a'], NOON);
+      const before = await findFirst(NOON);
+      await putOff([{ ...before, at: null }]);
+      await table.wake('w', ['a'], ONE);
+      await putOff([{ ...before, at: TWO }]);
+      await putOff([{ ...before, at: null }]);
+      expect(await findIds(ONE)).toEqual(['a']);
+    });
+
+    test('that was woken under a fencing token is not changed under an older one, even if both have woken it', async () => {
+      await table.wake('w', ['a'], NOON, { token: TOKEN });
+      for (const at of [TWO, null]) await putOff([{ ...(await findFirst(NOON)), at }], TOKEN - 1);
+      await table.wake('w', ['a'], NOON, { token: TOKEN - 1 });
+      await table.wake('w', ['a'], NOON);
+      for (const at of [TWO, null]) await putOff([{ ...(await findFirst(NOON)), at }], TOKEN - 1);
+      expect(await findIds(NOON)).toEqual(['a']);
+      await putOff([{ ...(await findFirst(NOON)), at: null }], TOKEN);
+      expect(await findIds(TWO)).toEqual([]);
     });
 
     test('is listed as waiting while it is postponed, and not after its removal', async () => {

@@ -1,4 +1,4 @@
-import type { DueStream, RescheduledStream, WorkflowSchedule } from '#kernel';
+import type { DueStream, RescheduledStream, WakeOptions, WorkflowSchedule } from '#kernel';
 
 interface Row {
   readonly at: string;
@@ -10,6 +10,7 @@ interface Row {
 
 export class MemoryWorkflowSchedule implements WorkflowSchedule {
   readonly rows = new Map<string, Row>();
+  private wakes = 0;
 
   async findDue(workflow: string, now: string, limit: number): Promise<readonly DueStream[]> {
     const prefix = `${workflow} `;
@@ -25,15 +26,20 @@ export class MemoryWorkflowSchedule implements WorkflowSchedule {
     return [...this.rows.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  async wake(workflow: string, ids: readonly string[], at: string, isUrgent = true): Promise<void> {
+  async wake(
+    workflow: string,
+    ids: readonly string[],
+    at: string,
+    { isUrgent = true, token = 0 }: WakeOptions = {},
+  ): Promise<void> {
     for (const id of new Set(ids)) {
       const existing = this.rows.get(`${workflow} ${id}`);
       const earlier = existing && existing.at < at ? existing.at : at;
       const row = {
         at: earlier,
-        woken: (existing?.woken ?? -1) + 1,
+        woken: ++this.wakes,
         failures: 0,
-        token: existing?.token ?? 0,
+        token: Math.max(existing?.token ?? 0, token),
         ahead: isUrgent || existing?.ahead === true,
       };
       this.rows.set(`${workflow} ${id}`, row);
