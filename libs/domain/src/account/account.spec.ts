@@ -245,6 +245,11 @@ describe('a hold', () => {
       expect(amountOf([credited('800')], hold('20', part('1')))).toBe('20');
       expect(amountOf([credited('80')], hold('20', part('30')))).toBe('20');
     });
+    test('takes minAmount if that is more than the minimum part and the share', () => {
+      const atLeast = { ...part('1'), minAmount: parseUsd('3') };
+      expect(amountOf([credited('4')], hold('20', atLeast))).toBe('3');
+      expect(amountOf([credited('3')], hold('20', atLeast))).toBe('3');
+    });
     test('is rejected if running requests hold so much that the minimum part is not available', () => {
       const details = given(opened, keyed(), credited('5'), held('h0', '4.5'))
         .when(hold('20', part('1')))

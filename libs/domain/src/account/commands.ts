@@ -33,8 +33,8 @@ interface CreditReversal {
 }
 
 /**
- * Leaves money for other requests: at most the larger of `minAmount` and the available amount divided by `divisor` is
- * held.
+ * Leaves money for other requests: at most the largest of `minAmount`, the `minAmount` of the hold and the available
+ * amount divided by `divisor` is held.
  */
 export interface PartialHold {
   readonly minAmount: PicoUsd;

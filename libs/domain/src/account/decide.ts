@@ -133,7 +133,7 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: AccountState): re
 }
 
 function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly AccountEvent[] {
-  const { holdId, keyId, owner, expiresAt, query, at, maxAmount, partialHold, lossLimit } = data;
+  const { holdId, keyId, owner, expiresAt, query, at, minAmount, maxAmount, partialHold, lossLimit } = data;
   const existing = account.holds.get(holdId);
   if (existing)
     return existing.amount <= maxAmount
@@ -143,7 +143,7 @@ function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly A
   const remaining = calculateRemaining(data, account);
   if (lossLimit !== undefined) assertWithinLossLimit(account.losses, lossLimit, at);
   const requested = partialHold
-    ? money.max(partialHold.minAmount, (remaining / partialHold.divisor) as PicoUsd)
+    ? money.max(minAmount, partialHold.minAmount, (remaining / partialHold.divisor) as PicoUsd)
     : maxAmount;
   const amount = money.toJsonAmount(money.min(requested, maxAmount, remaining));
   const owned = owner === undefined ? {} : { owner };
