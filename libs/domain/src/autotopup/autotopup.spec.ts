@@ -126,6 +126,20 @@ describe('an attempt of an automatic top-up', () => {
     ]);
   });
 
+  test('counts towards the later day if the clock steps back over midnight', () => {
+    const [before, after, until] = ['2026-11-20T23:59:59.000Z', '2026-11-21T00:00:01.000Z', '2026-11-22T00:00:00.000Z'];
+    const once = [connected(), begun(1, after), ended('paid', 1, after)];
+    const twice = [...once, begun(2, before), ended('paid', 2, before)];
+    expect(types(once, begin(2, before))).toEqual(['AutoTopupBegun']);
+    for (const when of [before, after]) {
+      const [event] = given(...twice)
+        .when(begin(3, when))
+        .events();
+      expect(event).toMatchObject({ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', until } });
+    }
+    expect(types(twice, begin(3, until))).toEqual(['AutoTopupBegun']);
+  });
+
   test('starts only after an increasing delay if the previous ones ended unpaid', () => {
     const once = [connected(), begun(), ended('expired')];
     given(...once)

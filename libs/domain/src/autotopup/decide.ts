@@ -18,7 +18,7 @@ import type {
   WalletDisconnected,
   WalletRequestEnded,
 } from './events.ts';
-import { type AutoTopupState, evolveAutoTopup, INITIAL_AUTO_TOPUP } from './state.ts';
+import { type AutoTopupState, evolveAutoTopup, getDailyUsage, INITIAL_AUTO_TOPUP } from './state.ts';
 
 /** A wallet gets no request to pay an invoice that expires within this time. */
 const MIN_TIME_TO_EXPIRY_MS = 30_000;
@@ -101,7 +101,7 @@ function beginAutoTopup(
   if (balance >= money.parseJsonAmount(wallet.threshold)) return [];
   const limitReason = getDailyLimitReason(money.parseJsonAmount(wallet.amount), state, limits, at);
   if (limitReason) {
-    const until = addMilliseconds(`${at.slice(0, 10)}T00:00:00.000Z`, PAUSE_MS);
+    const until = addMilliseconds(`${getDailyUsage(state, at).date}T00:00:00.000Z`, PAUSE_MS);
     return [{ type: 'AutoTopupPaused', data: { code: 'DAILY_LIMIT', why: limitReason, until, at } }];
   }
   const amounts = { amount: wallet.amount, balance: money.toJsonAmount(balance) };
@@ -110,11 +110,11 @@ function beginAutoTopup(
 
 function getDailyLimitReason(
   amount: PicoUsd,
-  { dailyUsage }: AutoTopupState,
+  state: AutoTopupState,
   limits: DailyLimits,
   at: Instant,
 ): string | undefined {
-  const usage = dailyUsage.date === at.slice(0, 10) ? dailyUsage : { attempts: 0, amount: 0n };
+  const usage = getDailyUsage(state, at);
   if (usage.attempts >= limits.attempts) return `${limits.attempts} automatic top-ups were started today`;
   if (usage.amount + amount <= limits.amount) return undefined;
   return `today's automatic top-ups would exceed ${money.formatUsd(limits.amount)} USD`;

@@ -83,6 +83,15 @@ export function evolveAutoTopup(state: AutoTopupState, event: AutoTopupEvent): A
   }
 }
 
+/**
+ * Returns the attempts of the day that contains `at`, or of the last day with an attempt if that is later: a clock that
+ * steps back over midnight must not restart the limits of the day.
+ */
+export function getDailyUsage({ dailyUsage }: AutoTopupState, at: Instant): DailyUsage {
+  const date = at.slice(0, 10);
+  return date > dailyUsage.date ? { date, attempts: 0, amount: ZERO_USD } : dailyUsage;
+}
+
 /** Connecting a wallet ends all pauses and delays. */
 function connectWallet(state: AutoTopupState, wallet: WalletConnected['data']): AutoTopupState {
   const cleared = { ...state, wallet, paused: undefined, notBefore: undefined, failures: 0 };
@@ -95,13 +104,12 @@ function startAttempt(
 ): AutoTopupState {
   const { attempt: number, topupId, at } = data;
   const amount = money.parseJsonAmount(data.amount);
-  const date = at.slice(0, 10);
-  const before = state.dailyUsage.date === date ? state.dailyUsage : { attempts: 0, amount: ZERO_USD };
+  const before = getDailyUsage(state, at);
   const attempt: OpenAttempt = {
     ...{ number, topupId, amount, invoice: undefined, requests: 0, pendingRequest: undefined },
     ...{ unanswered: [], payer: undefined, unresolvedRequests: 0, nextRequestAt: at },
   };
-  const dailyUsage = { date, attempts: before.attempts + 1, amount: money.add(before.amount, amount) };
+  const dailyUsage = { date: before.date, attempts: before.attempts + 1, amount: money.add(before.amount, amount) };
   return { ...state, attempt, attempts: number, paused: undefined, notBefore: undefined, dailyUsage };
 }
 
