@@ -163,7 +163,16 @@ const accountLife: readonly AccountCommand[] = [
     },
   },
   hold('extended'),
-  { type: 'ExtendHold', data: { holdId: 'extended', minAmount: parseUsd('0.15'), targetAmount: parseUsd('0.2'), at } },
+  {
+    type: 'ExtendHold',
+    data: {
+      holdId: 'extended',
+      minAmount: parseUsd('0.15'),
+      targetAmount: parseUsd('0.2'),
+      knownAmount: parseUsd('0.1'),
+      at,
+    },
+  },
   { type: 'SettleHold', data: { holdId: 'extended', charge, at } },
   hold('expired'),
   { type: 'ExpireHolds', data: { before: expiresAt, at: expiresAt } },

@@ -1,10 +1,20 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
-import { type Accounts, type Clock, type Hold, PayerFactory, SystemClock, UpstreamError } from '#application';
+import {
+  type Accounts,
+  type Clock,
+  createStreams,
+  type Hold,
+  PayerFactory,
+  SystemClock,
+  UpstreamError,
+} from '#application';
 import { type AccountCommand, accountDecider, type Charge } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   AppendTooLargeError,
   money,
+  NO_SNAPSHOTS,
   PersistentMap,
   Rejection,
   StoreUnavailableError,
@@ -13,6 +23,8 @@ import {
 } from '#kernel';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
 import { replaceDelays } from '../../../testing/src/replace-delays.ts';
+import { createCharge } from '../../../testing/src/scenarios/charges.ts';
+import { TEST_CAUSE } from '../../../testing/src/test-cause.ts';
 
 const time = new FakeClock('2026-11-22T12:00:00.000Z');
 afterAll(replaceDelays(time.delay));
@@ -195,4 +207,37 @@ test.each([
 ])('does not retry a charge that the store rejects for good: %s', async (error) => {
   for (const isDelivered of [true, false])
     expect(await settling(error, 1, isDelivered)).toEqual({ became: error, afterMs: 0, commands: ['SettleHold'] });
+});
+
+test('returns the extended amount, and later the charge, if the responses to extension and settlement were lost', async () => {
+  const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
+  const streams = createStreams(new MemoryEventStore(), NO_SNAPSHOTS, runtime);
+  const [id, lossy] = [randomUUID(), new Set<AccountCommand['type']>(['ExtendHold', 'SettleHold'])];
+  const run: Accounts['run'] = async (...call) => {
+    const outcome = await streams.accounts.run(...call);
+    if (lossy.delete(call[1].type)) throw new UnknownOutcomeError('the response was lost');
+    return outcome;
+  };
+  const accounts = { ...streams.accounts, run };
+  const dependencies = {
+    ...{ clock: time, getProcessId: () => 'gateway-1', events: new MemoryEventStore(), reportError: () => {} },
+  };
+  const payer = new PayerFactory({ ...streams, accounts }, dependencies).forCaller({ accountId: id, keyId: null });
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, limit: null };
+  const at = time.now();
+  await run(id, { type: 'OpenAccount', data: { key: { ...key, resetPeriod: null, expireAt: null }, at } }, TEST_CAUSE);
+  const credit = { creditId: 'c', method: 'm', amount: money.parseUsd('1.4'), bonus: money.parseUsd('0'), at };
+  await run(id, { type: 'AddCredit', data: credit }, TEST_CAUSE);
+  const hold = await payer.hold({ ...request, maxAmount: money.parseUsd('1'), lifetimeMs: 60_000 });
+
+  const extending = payer.extend(hold, { minAmount: money.parseUsd('1.2'), targetAmount: money.parseUsd('3') });
+  await time.advance(1_000);
+  expect(await extending).toMatchObject({ amount: money.parseUsd('1.4') });
+
+  const settling = payer.settle((await extending) as Hold, createCharge({ price: money.parseUsd('2').toString() }), {
+    isDelivered: true,
+  });
+  await time.advance(1_000);
+  expect(await settling).toBe(money.parseUsd('1.4'));
+  expect((await streams.accounts.read(id)).available).toBe(0n);
 });

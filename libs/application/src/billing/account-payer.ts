@@ -52,13 +52,12 @@ export class AccountPayer extends StreamPayer {
 
   async extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'> {
     const { holdId } = hold;
-    const data = { holdId, ...extension, at: this.dependencies.clock.now() };
+    const data = { holdId, ...extension, knownAmount: hold.amount, at: this.dependencies.clock.now() };
     const extend = () =>
       this.accounts.run(this.caller.accountId, { type: 'ExtendHold', data }, this.createCause(holdId));
     try {
-      const { events } = await this.change(hold, false, extend).result;
-      const extended = events.find((event) => event.type === 'HoldExtended');
-      return { ...hold, amount: extended ? money.parseJsonAmount(extended.data.amount) : extension.targetAmount };
+      const { state } = await this.change(hold, false, extend).result;
+      return { ...hold, amount: state.holds.get(holdId)?.amount ?? hold.amount };
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
       if (error.code === 'hold_resolved') return 'expired';

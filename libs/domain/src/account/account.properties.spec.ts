@@ -60,10 +60,12 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
         at: instant(hour),
       },
     })),
-  fc.record({ holdId, atLeast: amount, more: amount, hour }).map(({ atLeast, more, hour, ...data }) => ({
-    type: 'ExtendHold' as const,
-    data: { ...data, minAmount: atLeast, targetAmount: money.add(atLeast, more), at: instant(hour) },
-  })),
+  fc
+    .record({ holdId, atLeast: amount, more: amount, knownAmount: amount, hour })
+    .map(({ atLeast, more, hour, ...data }) => ({
+      type: 'ExtendHold' as const,
+      data: { ...data, minAmount: atLeast, targetAmount: money.add(atLeast, more), at: instant(hour) },
+    })),
   fc.record({ holdId, price: amount, cost: amount, hour }).map(({ holdId, price, cost, hour }) => ({
     type: 'SettleHold' as const,
     data: {

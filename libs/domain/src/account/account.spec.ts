@@ -296,9 +296,9 @@ describe('a hold', () => {
 });
 
 describe('extending a hold', () => {
-  const extend = (to: string, atLeast = to, when = at): AccountCommand => ({
+  const extend = (to: string, atLeast = to, when = at, knownAmount = parseUsd('2')): AccountCommand => ({
     type: 'ExtendHold',
-    data: { holdId: 'h1', targetAmount: parseUsd(to), minAmount: parseUsd(atLeast), at: when },
+    data: { holdId: 'h1', targetAmount: parseUsd(to), minAmount: parseUsd(atLeast), knownAmount, at: when },
   });
   const extended = (amount: string, by: string): AccountEvent => ({
     type: 'HoldExtended',
@@ -534,7 +534,10 @@ describe('a hold whose owner dies', () => {
       data: { holdId: 'h1', charge: charge('1'), at: later },
     });
     after
-      .when({ type: 'ExtendHold', data: { holdId: 'h1', minAmount: parseUsd('2'), targetAmount: parseUsd('2'), at } })
+      .when({
+        type: 'ExtendHold',
+        data: { holdId: 'h1', minAmount: parseUsd('2'), targetAmount: parseUsd('2'), knownAmount: parseUsd('1'), at },
+      })
       .thenRefused('hold_resolved');
     after.when(release('h1')).thenAlreadySo();
   });

@@ -46,7 +46,9 @@ class Story {
 
   /** Extends a hold up to a total of `to`. Returns what is held afterwards. */
   extend(holdId: string, to: PicoUsd): bigint {
-    this.send({ type: 'ExtendHold', data: { holdId, minAmount: parseUsd('0'), targetAmount: to, at: this.at() } });
+    const knownAmount = this.account.holds.get(holdId)?.amount ?? parseUsd('0');
+    const data = { holdId, minAmount: parseUsd('0'), targetAmount: to, knownAmount, at: this.at() };
+    this.send({ type: 'ExtendHold', data });
     return this.account.holds.get(holdId)?.amount ?? 0n;
   }
 

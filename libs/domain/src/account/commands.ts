@@ -64,4 +64,6 @@ export interface HoldExtension {
   readonly holdId: string;
   readonly minAmount: PicoUsd;
   readonly targetAmount: PicoUsd;
+  /** The total before the extension. A larger hold was extended by an earlier attempt, whose response was lost. */
+  readonly knownAmount: PicoUsd;
 }

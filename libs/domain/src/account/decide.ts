@@ -199,18 +199,23 @@ function toShortageDetails(required: PicoUsd, remaining: PicoUsd, held: PicoUsd)
 }
 
 function extendHold(
-  { holdId, minAmount, targetAmount: to, at }: DataOf<'ExtendHold'>,
+  { holdId, minAmount, targetAmount: to, knownAmount, at }: DataOf<'ExtendHold'>,
   account: AccountState,
 ): readonly AccountEvent[] {
   const hold = account.holds.get(holdId);
   if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} is not open or has expired`);
   if (hold.amount >= to) return [];
+  // A repetition of a command whose response was lost must not be rejected because the first attempt took everything.
+  const isExtended = hold.amount > knownAmount && hold.amount >= minAmount;
   const { keyId } = hold;
+  const key = keyId === null ? undefined : account.keys.get(keyId);
+  if (isExtended && key && (key.revoked || hasExpired(key, at))) return [];
   const maxTotal = money.add(hold.amount, money.max(account.available));
   const allowed =
     keyId === null ? null : calculateMaxByKey(advanceKeyWindow(getUsableKey(keyId, at, account), at), hold, at);
   const amount = money.min(to, maxTotal, allowed ?? to);
   if (amount < minAmount || amount <= hold.amount) {
+    if (isExtended) return [];
     const code = allowed !== null && allowed < maxTotal ? 'key_limit_exceeded' : 'insufficient_balance';
     const otherHolds = money.subtract(account.held, hold.amount);
     reject(code, `Too little is available to extend hold ${holdId}`, { held: money.formatUsd(otherHolds) });
@@ -231,8 +236,12 @@ function calculateMaxByKey(key: ApiKeyState, { amount, counter }: OpenHold, at: 
 function getUsableKey(keyId: string, at: Instant, account: AccountState): ApiKeyState {
   const key = account.keys.get(keyId);
   if (!key || key.revoked) return reject('key_revoked', 'The API key was not found or has been revoked');
-  if (key.expireAt !== null && key.expireAt <= at) return reject('key_expired', 'The API key has expired');
+  if (hasExpired(key, at)) return reject('key_expired', 'The API key has expired');
   return key;
+}
+
+function hasExpired({ expireAt }: ApiKeyState, at: Instant): boolean {
+  return expireAt !== null && expireAt <= at;
 }
 
 function ensureBalanced(events: readonly AccountEvent[]): readonly AccountEvent[] {

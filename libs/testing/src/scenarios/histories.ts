@@ -131,6 +131,7 @@ const steps = fc.oneof(
       holdId: `h${history.holds.length - back}`,
       minAmount,
       targetAmount: (minAmount + extra) as PicoUsd,
+      knownAmount: minAmount,
       at: history.getInstant(),
     };
     history.runAccountCommand(accountNumber, { type: 'ExtendHold', data });
