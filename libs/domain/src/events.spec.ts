@@ -88,7 +88,7 @@ const searched = toCharge(
   ],
   made,
 );
-const hold = (holdId: string, more: { readonly owner?: string } = {}): AccountCommand => ({
+const hold = (holdId: string, more: { readonly owner?: string; readonly at?: string } = {}): AccountCommand => ({
   type: 'HoldFunds',
   data: {
     holdId,
@@ -104,10 +104,6 @@ const hold = (holdId: string, more: { readonly owner?: string } = {}): AccountCo
 
 const accountLife: readonly AccountCommand[] = [
   { type: 'OpenAccount', data: { key, at } },
-  {
-    type: 'UpdateKey',
-    data: { keyId: key.keyId, changes: { name: 'ci', limit: null, resetPeriod: null, expireAt: null }, at },
-  },
   {
     type: 'AddCredit',
     data: { creditId: 'lnd/payment', method: 'btc-lightning', amount: parseUsd('5'), bonus: parseUsd('0.25'), at },
@@ -179,6 +175,12 @@ const accountLife: readonly AccountCommand[] = [
   { type: 'SettleHold', data: { holdId: 'expired', charge, at: expiresAt } },
   hold('abandoned', { owner: 'gateway-1f3a9c02' }),
   { type: 'AbandonHolds', data: { owner: 'gateway-1f3a9c02', at } },
+  {
+    type: 'UpdateKey',
+    data: { keyId: key.keyId, changes: { name: 'ci', limit: null, resetPeriod: null, expireAt: null }, at },
+  },
+  hold('earlier', { at: '2026-11-20T11:59:59.999Z' }),
+  { type: 'SettleHold', data: { holdId: 'earlier', charge, at } },
   { type: 'RevokeKey', data: { keyId: key.keyId, at } },
 ];
 

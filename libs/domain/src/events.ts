@@ -144,6 +144,12 @@ export type HoldSettled = Message<
   ResolvedHold & {
     /** What the customer pays: the price, at most the held amount. The rest of the price is an overrun. */
     readonly charged: Amount;
+    /**
+     * Id of the reset window of the key's limit in which the charge counts; null if it counts in none, because the reset
+     * period was changed after the hold. Stated if the reset period was ever changed, or if the times of hold and key
+     * suggest another window: decisions can follow each other in another order than the times of their commands.
+     */
+    readonly countedIn?: string | null;
     readonly charge: Charge;
   }
 >;
@@ -171,7 +177,7 @@ export type ChargeAbsorbed = Message<
  */
 export type ChargeReversed = Message<
   'ChargeReversed',
-  Pick<ResolvedHold, 'holdId' | 'keyId' | 'heldAt' | 'countedAt' | 'query' | 'at'> & {
+  Pick<HoldSettled['data'], 'holdId' | 'keyId' | 'heldAt' | 'countedAt' | 'countedIn' | 'query' | 'at'> & {
     /** The amount of the charge, all of which the customer gets back. */
     readonly charged: Amount;
   }

@@ -209,11 +209,14 @@ function absorbCharge({ holdId, charge, at }: DataOf<'AbsorbCharge'>, payer: Hol
 }
 
 function reverseCharge({ settled, at }: DataOf<'ReverseCharge'>, payer: Holds): readonly HoldEvent[] {
-  const { holdId, keyId, heldAt, countedAt, query, charged } = settled;
+  const { holdId, keyId, heldAt, countedAt, countedIn, query, charged } = settled;
   switch (getHoldResolution(holdId, payer)) {
     case 'settled': {
-      const countedAtField = countedAt === undefined ? {} : { countedAt };
-      return [{ type: 'ChargeReversed', data: { holdId, keyId, heldAt, ...countedAtField, query, charged, at } }];
+      const counted = {
+        ...(countedAt === undefined ? {} : { countedAt }),
+        ...(countedIn === undefined ? {} : { countedIn }),
+      };
+      return [{ type: 'ChargeReversed', data: { holdId, keyId, heldAt, ...counted, query, charged, at } }];
     }
     case 'reversed':
       return [];

@@ -39,6 +39,8 @@ export { type ApiKeyRecord, type ApiKeyState, MAX_KEY_NAME_LENGTH, MIN_KEY_LIMIT
 export {
   addChargeToWindow,
   advanceWindow,
+  deriveChargeWindow,
+  deriveReversalWindow,
   getNextReset,
   getWindowId,
   type LimitWindow,

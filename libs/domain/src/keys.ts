@@ -1,7 +1,14 @@
 /** The settings of an API key: its spending limit, the reset windows of the limit, and its expiry. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
-import type { Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
-import { addChargeToWindow, advanceWindow, getNextReset, type LimitWindow, startWindow } from './limit-window.ts';
+import type { ChargeReversed, Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
+import {
+  addChargeToWindow,
+  advanceWindow,
+  deriveReversalWindow,
+  getNextReset,
+  type LimitWindow,
+  startWindow,
+} from './limit-window.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME_LENGTH = 25;
@@ -60,7 +67,7 @@ export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): Ap
 /**
  * Returns the id of the counters `used` and `held`: a hold is subtracted only from the counters that it was added to.
  */
-export function toCounterId({ changes, window }: ApiKeyState): string {
+export function toCounterId({ changes, window }: Pick<ApiKeyState, 'changes' | 'window'>): string {
   return `${changes}:${window}`;
 }
 
@@ -110,12 +117,19 @@ export function updateKeyState(
 }
 
 /**
- * Subtracts a reversed charge, whose hold was counted at `countedAt`. The window is left as it is if the settings of the
- * key have changed since, because its counters may have been restarted without the charge.
+ * Returns the window in which the charge of a hold counts; null if the reset period was changed since.
+ * @param counter id of the counters that include the hold
  */
-export function reverseKeyCharge(key: ApiKeyState, countedAt: Instant, charged: PicoUsd): ApiKeyState {
-  const amount = money.negate(charged);
-  const limitWindow = countedAt < key.updatedAt ? key : addChargeToWindow(key, countedAt, amount);
+export function getChargeWindow({ changes }: ApiKeyState, counter: string): string | null {
+  const prefix = toCounterId({ changes, window: '' });
+  return counter.startsWith(prefix) ? counter.slice(prefix.length) : null;
+}
+
+/** Subtracts a reversed charge. */
+export function reverseKeyCharge(key: ApiKeyState, reversed: ChargeReversed['data']): ApiKeyState {
+  const amount = money.negate(money.parseJsonAmount(reversed.charged));
+  const window = deriveReversalWindow(key, reversed);
+  const limitWindow = window === null ? key : addChargeToWindow(key, window, amount);
   return { ...key, ...limitWindow, usedInAll: money.add(key.usedInAll, amount) };
 }
 

@@ -3,7 +3,7 @@
  * and the read model use these functions, so the decisions and the read model agree.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
-import type { Instant, ResetPeriod } from './events.ts';
+import type { ChargeReversed, Instant, ResetPeriod } from './events.ts';
 
 /** The window of a limit without a reset period: it never ends. */
 const NO_RESET_WINDOW_ID = '-';
@@ -29,11 +29,37 @@ export function advanceWindow(at: Instant, limitWindow: LimitWindow): LimitWindo
     : limitWindow;
 }
 
-/** Adds a charge for a hold that was counted at `heldAt`. Ignores a charge that belongs to an earlier window. */
-export function addChargeToWindow(limitWindow: LimitWindow, heldAt: Instant, amount: PicoUsd): LimitWindow {
-  if (getWindowId(limitWindow.resetPeriod, heldAt) < limitWindow.window) return limitWindow;
-  const current = advanceWindow(heldAt, limitWindow);
-  return { ...current, used: money.add(current.used, amount) };
+/**
+ * Returns the window in which the charge of a hold counts that was counted at `countedAt`, unless its event states the
+ * window.
+ * @param countsFrom creation of the key or last change of its reset period: earlier holds count in no window
+ * @returns null if it counts in no window
+ */
+export function deriveChargeWindow(
+  { resetPeriod, countsFrom }: { readonly resetPeriod: ResetPeriod | null; readonly countsFrom: Instant },
+  countedAt: Instant,
+): string | null {
+  return countedAt < countsFrom ? null : getWindowId(resetPeriod, countedAt);
+}
+
+/**
+ * Returns the window in which a reversed charge is subtracted: that of the charge. After a change of the key's settings
+ * it is subtracted in none, because the counters may have been restarted without the charge.
+ * @returns null if it is subtracted in no window
+ */
+export function deriveReversalWindow(
+  { resetPeriod, updatedAt }: { readonly resetPeriod: ResetPeriod | null; readonly updatedAt: Instant },
+  { heldAt, countedAt = heldAt, countedIn }: ChargeReversed['data'],
+): string | null {
+  if (countedAt < updatedAt) return null;
+  return countedIn === undefined ? getWindowId(resetPeriod, countedAt) : countedIn;
+}
+
+/** Adds a charge that counts in the window with this id. Ignores a charge that belongs to an earlier window. */
+export function addChargeToWindow(limitWindow: LimitWindow, window: string, amount: PicoUsd): LimitWindow {
+  if (window < limitWindow.window) return limitWindow;
+  const used = window > limitWindow.window ? ZERO_USD : limitWindow.used;
+  return { ...limitWindow, window, used: money.add(used, amount) };
 }
 
 /** Returns the id of the window that contains `at`: a UTC day, week (from Monday) or month. */

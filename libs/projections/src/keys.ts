@@ -3,13 +3,15 @@ import {
   type ApiKeyRecord,
   addChargeToWindow,
   advanceWindow,
+  deriveChargeWindow,
+  deriveReversalWindow,
   getNextReset,
   getStreamId,
   type LimitWindow,
   type ResetPeriod,
   startWindow,
 } from '#domain';
-import { money } from '#kernel';
+import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
 type KeyRow = {
@@ -27,7 +29,7 @@ type KeyRow = {
   readonly used_in_all: string;
   /**
    * Creation of the key or last change of its reset period. Charges of holds that were counted for the limit earlier do
-   * not add to `used`.
+   * not add to `used`, unless their event states a window.
    */
   readonly counts_from: string;
   readonly created_at: string;
@@ -104,9 +106,9 @@ export const keys: FoldProjection<KeyRow> = {
       case 'KeyRevoked':
         return { ...row, deleted_at: event.data.at, updated_at: event.data.at };
       case 'HoldSettled':
-        return applyCharge(row, event.data.countedAt ?? event.data.heldAt, event.data.charged);
+        return applyCharge(row, event.data);
       case 'ChargeReversed':
-        return reverseCharge(row, event.data.countedAt ?? event.data.heldAt, event.data.charged);
+        return reverseCharge(row, event.data);
       default:
         return row;
     }
@@ -114,6 +116,8 @@ export const keys: FoldProjection<KeyRow> = {
 };
 
 type Created = Extract<Parameters<typeof keys.evolve>[1], { type: 'KeyCreated' }>['data'];
+type Settled = Extract<Parameters<typeof keys.evolve>[1], { type: 'HoldSettled' }>['data'];
+type Reversed = Extract<Parameters<typeof keys.evolve>[1], { type: 'ChargeReversed' }>['data'];
 type Updated = Extract<Parameters<typeof keys.evolve>[1], { type: 'KeyUpdated' }>['data'];
 
 function createRow(account_id: string, { at, ...data }: Created): KeyRow {
@@ -147,20 +151,23 @@ function updateRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
   };
 }
 
-function applyCharge(row: KeyRow, countedAt: string, charged: string): KeyRow {
-  const used_in_all = (BigInt(row.used_in_all) + BigInt(charged)).toString();
-  if (countedAt < row.counts_from) return { ...row, used_in_all };
-  return {
-    ...row,
-    ...toColumns(addChargeToWindow(toLimitWindow(row), countedAt, money.parseJsonAmount(charged))),
-    used_in_all,
-  };
+function applyCharge(row: KeyRow, { heldAt, countedAt = heldAt, countedIn, charged }: Settled): KeyRow {
+  const { reset_period: resetPeriod, counts_from: countsFrom } = row;
+  const window = countedIn === undefined ? deriveChargeWindow({ resetPeriod, countsFrom }, countedAt) : countedIn;
+  return addCharge(row, window, money.parseJsonAmount(charged));
 }
 
-/** Like `reverseKeyCharge` of the domain: after a change of the settings, the window is left as it is. */
-function reverseCharge(row: KeyRow, countedAt: string, charged: string): KeyRow {
-  if (countedAt >= row.updated_at) return applyCharge(row, countedAt, `-${charged}`);
-  return { ...row, used_in_all: (BigInt(row.used_in_all) - BigInt(charged)).toString() };
+function reverseCharge(row: KeyRow, reversed: Reversed): KeyRow {
+  const { reset_period: resetPeriod, updated_at: updatedAt } = row;
+  const window = deriveReversalWindow({ resetPeriod, updatedAt }, reversed);
+  return addCharge(row, window, money.negate(money.parseJsonAmount(reversed.charged)));
+}
+
+/** @param window in which the amount counts; null: in none */
+function addCharge(row: KeyRow, window: string | null, amount: PicoUsd): KeyRow {
+  const used_in_all = (BigInt(row.used_in_all) + amount).toString();
+  if (window === null) return { ...row, used_in_all };
+  return { ...row, ...toColumns(addChargeToWindow(toLimitWindow(row), window, amount)), used_in_all };
 }
 
 function toLimitWindow({ reset_period, used_in, used }: KeyRow): LimitWindow {

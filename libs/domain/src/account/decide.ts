@@ -3,16 +3,18 @@
  * is rejected.
  */
 import { type Decider, money, type PicoUsd } from '#kernel';
-import { ACCOUNT, type AccountEvent, type Instant } from '../events.ts';
+import { ACCOUNT, type AccountEvent, type HoldEvent, type Instant } from '../events.ts';
 import { decideHold, getHoldResolution, type OpenHold } from '../holds.ts';
 import {
   type ApiKeyState,
   advanceKeyWindow,
   assertValidKey,
   calculateRemainingLimit,
+  getChargeWindow,
   toCounterId,
   updateKeyState,
 } from '../keys.ts';
+import { deriveChargeWindow } from '../limit-window.ts';
 import { assertBalanced, toPostings } from '../postings.ts';
 import { reject } from '../rejections.ts';
 import { assertWithinLossLimit } from './absorbed-losses.ts';
@@ -39,8 +41,9 @@ function decide(command: AccountCommand, account: AccountState): readonly Accoun
       return ensureBalanced(holdFunds(command.data, account));
     case 'ExtendHold':
       return ensureBalanced(extendHold(command.data, account));
-    case 'KeepHold':
     case 'SettleHold':
+      return ensureBalanced(decideHold(command, account).map((event) => stateChargeWindow(event, account)));
+    case 'KeepHold':
     case 'ReleaseHold':
     case 'AbsorbCharge':
     case 'ReverseCharge':
@@ -222,6 +225,22 @@ function extendHold(
   }
   const by = money.toJsonAmount(money.subtract(amount, hold.amount));
   return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJsonAmount(amount), by, at } }];
+}
+
+/**
+ * States the window in which a charge counts towards the limit of the key, unless the times show it. The account does
+ * not store when the reset period was changed, so after a change the window is always stated.
+ */
+function stateChargeWindow(event: HoldEvent, account: AccountState): HoldEvent {
+  if (event.type !== 'HoldSettled') return event;
+  const { holdId, keyId } = event.data;
+  const [hold, key] = [account.holds.get(holdId), keyId === null ? undefined : account.keys.get(keyId)];
+  if (!hold || !key) return event;
+  const countedIn = getChargeWindow(key, hold.counter);
+  const { resetPeriod, changes, createdAt: countsFrom } = key;
+  return changes === 0 && countedIn === deriveChargeWindow({ resetPeriod, countsFrom }, hold.countedAt)
+    ? event
+    : { ...event, data: { ...event.data, countedIn } };
 }
 
 /**

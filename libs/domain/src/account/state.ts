@@ -136,16 +136,14 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
   }
 }
 
-function applyReversal(account: AccountState, { holdId, keyId, ...data }: ChargeReversed['data']): AccountState {
-  const charged = money.parseJsonAmount(data.charged);
+function applyReversal(account: AccountState, reversed: ChargeReversed['data']): AccountState {
+  const { holdId, keyId } = reversed;
   const key = keyId === null ? undefined : account.keys.get(keyId);
   return {
     ...account,
-    available: money.add(account.available, charged),
+    available: money.add(account.available, money.parseJsonAmount(reversed.charged)),
     ...markReversed(holdId, account),
-    keys: key
-      ? account.keys.with(keyId as string, reverseKeyCharge(key, data.countedAt ?? data.heldAt, charged))
-      : account.keys,
+    keys: key ? account.keys.with(keyId as string, reverseKeyCharge(key, reversed)) : account.keys,
   };
 }
 
