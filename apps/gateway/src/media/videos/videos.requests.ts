@@ -59,7 +59,9 @@ export class VideoRequest implements VideoBody {
   resolution?: string | null;
 
   @Field({
-    description: 'The image to animate, for models whose id ends with `-i2v`: an http(s) URL, or a data URI in base64',
+    description:
+      'The image to animate, required by models whose id ends with `-i2v`: an http(s) URL, or a data URI in base64. ' +
+      'Models without the capability `image_to_video` respond to it with 400.',
   })
   @IsOptional()
   @IsString({ message: 'image_url must be a string' })

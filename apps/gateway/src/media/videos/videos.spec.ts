@@ -161,6 +161,7 @@ describe('a request for a video', () => {
     ['an unsupported aspect ratio', { aspect_ratio: '4:3' }, /aspect_ratio must be one of 16:9, 9:16, 1:1/],
     ['an unsupported quality', { model: 'wan-2.5', quality: '4k' }, /quality must be one of 720p, 480p, 1080p/],
     ['no image', { model: `${KLING}-i2v` }, /image_url is required for kling\/kling-2.5-turbo-i2v/],
+    ['an image that the model would ignore', { image_url: IMAGE }, /"kling\/kling-2.5-turbo" .*not .*image_url/],
     ['an invalid image', { model: `${KLING}-i2v`, image_url: 'data:image/png;base64,AAAA' }, /image_url/],
     ['a prompt of another type', { prompt: 5 }, /prompt must be a string/],
   ])('is rejected for %s, and appends no event', async (_, body, message) => {
@@ -175,7 +176,8 @@ describe('a request for a video', () => {
     for (const duration of [10, '10', '10s', ' 10 seconds'])
       costs.push((await ask({ duration, size: '1920x1080', quality: 'best', n: 4, webhook: 'x' })).body.estimated_cost);
     expect(costs).toEqual([0.805, 0.805, 0.805, 0.805]);
-    expect((await ask({ duration: null })).body.estimated_cost).toBe(0.4025);
+    for (const body of [{ duration: null }, { image_url: '' }, { image_url: null }])
+      expect((await ask(body)).body.estimated_cost).toBe(0.4025);
   });
 
   test('is rejected with 429 after providers have rejected too many prompts of the account', async () => {

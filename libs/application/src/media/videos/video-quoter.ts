@@ -129,9 +129,14 @@ function toQuotedEndpoint(endpoint: Endpoint, choices: MediaChoices): VideoEndpo
   return { of, provider, creditor, model: endpoint.model, usage, prices: prices.map(toPriceJson) };
 }
 
+/**
+ * Returns the URL of the input image; undefined if the model generates the video from the prompt alone. An image that
+ * the model cannot use is rejected, because the caller would pay for a video of something else.
+ */
 function parseImageUrl({ image_url: url }: VideoBody, { id, capabilities }: MediaModel): string | undefined {
-  if (!capabilities.includes('image_to_video')) return undefined;
-  if (typeof url === 'string' && url !== '') return url;
+  const hasImage = typeof url === 'string' && url !== '';
+  if (hasImage && capabilities.includes('image_to_video')) return url;
+  if (hasImage) throw new InvalidRequestError(400, `The model "${id}" does not use an image_url`, 'image_url');
   if (!capabilities.includes('requires_image')) return undefined;
   throw new InvalidRequestError(400, `image_url is required for ${id}`, 'image_url');
 }
