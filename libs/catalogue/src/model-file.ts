@@ -136,6 +136,8 @@ export interface ModelFile extends BaseModelFile {
   readonly imageTokens?: number;
   /** Length of an embedding vector. A request can reduce it at endpoints with the parameter `dimensions`. */
   readonly dimensions?: number;
+  /** Number of token ids of the model, which are 0 to `vocabulary - 1`. Undefined if it is unknown. */
+  readonly vocabulary?: number;
   /** The model searches the web for every response, which its price includes. */
   readonly searchesWeb?: boolean;
   /** Ids of the models that the suffixes `:thinking` and `:extended` select. */
@@ -245,6 +247,7 @@ export const embeddingModel = objectRule({
   context: count,
   maxOutput: countOrZero,
   dimensions: count,
+  vocabulary: optionalRule(count),
   endpoints: listRule(endpoint),
 });
 

@@ -94,6 +94,13 @@ describe('embeddings', () => {
     ['an empty list of tokens', /non-empty/, [[1], []]],
     ['texts and tokens', /strings only/, ['a', [1]]],
     ['numbers that are not tokens', /numbers/, [1.5, -1]],
+    ['a token that the model does not have', /below 100277 .*: 100277/, [100_276, 100_277]],
+    [
+      'a token that the model does not have, in one of several inputs',
+      /below 151669/,
+      [[1], [151_669]],
+      { model: QWEN },
+    ],
     ['too many inputs', /2048/, Array(2_049).fill('a')],
     ['too many tokens', /at most 8,191 tokens/, Array(8_192).fill(1)],
     ['too many tokens in one of several inputs', /8,191 tokens.* input 1 has more/, [[1], Array(8_192).fill(1)]],

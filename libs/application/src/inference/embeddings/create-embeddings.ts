@@ -22,6 +22,7 @@ import { listSetFields, selectRoute } from '../../routing/route.ts';
 import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
 import {
   assertInputsFit,
+  assertKnownTokens,
   countEmbeddingTokens,
   countMaxInputTokens,
   type EmbeddingInput,
@@ -81,6 +82,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const { model } = resolved;
     const inputs = parseEmbeddingInputs(body.input);
     const endpoints = this.selectEndpoints(body, resolved, source);
+    assertKnownTokens(inputs, model.vocabulary ?? Number.POSITIVE_INFINITY);
     await assertInputsFit(inputs, model.context);
     const maxPrice = calculateMaxInputPrice(inputs, model, endpoints);
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: maxPrice === 0n };

@@ -30,6 +30,18 @@ export function countMaxInputTokens(input: EmbeddingInput): number {
 }
 
 /**
+ * Rejects ids of tokens that the model does not have: a provider fails on them, or embeds something else.
+ * @param vocabulary number of token ids; infinity if it is unknown
+ * @throws InvalidRequestError (400) naming the first such id
+ */
+export function assertKnownTokens(inputs: readonly EmbeddingInput[], vocabulary: number): void {
+  for (const input of inputs) {
+    const unknown = typeof input === 'string' ? undefined : input.find((token) => token >= vocabulary);
+    if (unknown !== undefined) throw invalidInput(`must have token ids below ${vocabulary} for this model: ${unknown}`);
+  }
+}
+
+/**
  * Rejects inputs with more tokens than the model accepts. Tokens are counted only for a text with more bytes than the
  * limit, because a token has at least one byte. A text that must be split within a token is accepted in case of doubt;
  * the provider then decides.
