@@ -81,12 +81,15 @@ export const MessageSchema = nameSchema(
 );
 
 export const ToolSchema = nameSchema('Tool', {
-  ...partialObject({
-    type: text('function, custom, web_search …'),
-    function: partialObject({ name: STRING, description: TEXT_OR_NULL, parameters: OBJECT_OR_NULL }, 'name'),
-    custom: partialObject({ name: STRING, description: TEXT_OR_NULL }, 'name'),
-    cache_control: OBJECT_OR_NULL,
-  }),
+  ...partialObject(
+    {
+      type: text('function, custom, web_search …'),
+      function: partialObject({ name: STRING, description: TEXT_OR_NULL, parameters: OBJECT_OR_NULL }, 'name'),
+      custom: partialObject({ name: STRING, description: TEXT_OR_NULL }, 'name'),
+      cache_control: OBJECT_OR_NULL,
+    },
+    'type',
+  ),
   ...requireFieldIf(hasType('custom'), 'custom', requireFieldIf(hasType('function'), 'function')),
 });
 

@@ -92,15 +92,27 @@ describe('a hosted tool', () => {
     await expectRefused(asked, type, 'tools[0].type');
   });
 
-  test('is rejected among functions, in a stream, and if its name is used without a type', async () => {
+  test('is rejected among functions and in a stream', async () => {
     const [model] = MODELS;
     const tools = [
       { type: 'function', function: { name: 'f' } },
       { type: 'mcp', server_url: 'https://a.example' },
     ];
     await expectRefused(chat({ model, tools, stream: true }), 'mcp', 'tools[1].type');
-    await expectRefused(chat({ model, tools: [{ google_search: {} }] }), 'google_search', 'tools[0].type');
   });
+
+  test.each([{ google_search: {} }, { function: { name: 'f' } }, { type: null, function: { name: 'f' } }])(
+    'is not guessed from its fields: a chat with the tool %j, which has no type, is rejected',
+    async (tool) => {
+      const before = (await world.listEvents(account)).length;
+      for (const model of MODELS) {
+        const { status, body } = await chat({ model, tools: [tool] });
+        expect([status, body.error.param]).toEqual([400, 'tools[0].type']);
+      }
+      expect(tap.takeReceived()).toEqual([]);
+      expect((await world.listEvents(account)).length).toBe(before);
+    },
+  );
 
   test('is rejected before money is held', async () => {
     const before = (await world.listEvents(account)).length;

@@ -82,7 +82,10 @@ test.each<[string, unknown]>([
   ['the arguments of a call', { messages: [{ role: 'assistant', tool_calls: [{ function: { arguments: long } }] }] }],
   ['the result of a call', { input: [{ type: 'function_call_output', call_id: 'x', output: long }] }],
   ['encrypted reasoning', { input: [{ type: 'reasoning', encrypted_content: long }] }],
-  ['a JSON Schema', { tools: [{ function: { name: 'x', parameters: { properties: { id: { const: long } } } } }] }],
+  [
+    'a JSON Schema',
+    { tools: [{ type: 'function', function: { name: 'x', parameters: { properties: { id: { const: long } } } } }] },
+  ],
   ['300,000 tokens to embed', { input: Array.from({ length: 300 }, () => Array(1_000).fill(7)) }],
 ])('accepts long content: %s', (_, body) => expect(refused(body)).toBeUndefined());
 

@@ -100,17 +100,14 @@ export function isFreeModel({ endpoints }: TokenPricedModel): boolean {
  */
 export function assertSupportedTools({ tools }: ChatBody): void {
   for (const [i, tool] of (tools ?? []).entries()) {
-    const type = getToolType((tool ?? {}) as SearchOptions);
-    if (CLIENT_TOOL_TYPES.has(type) || isSearchTool(tool)) continue;
-    const message = type === '' ? `tools[${i}].type must be a string` : `Tools of the type "${type}" are not supported`;
+    const { type } = (tool ?? {}) as SearchOptions;
+    if (typeof type === 'string' && (CLIENT_TOOL_TYPES.has(type) || isSearchTool(tool))) continue;
+    const message =
+      typeof type === 'string'
+        ? `Tools of the type "${type}" are not supported`
+        : `tools[${i}].type must be a string, such as "function"`;
     throw new InvalidRequestError(400, message, `tools[${i}].type`);
   }
-}
-
-/** Returns the type of a tool; for a tool without `type`, "function" or the name of its first field. */
-function getToolType({ type, ...tool }: SearchOptions): string {
-  if (typeof type === 'string') return type;
-  return 'function' in tool ? 'function' : (Object.keys(tool)[0] ?? '');
 }
 
 function isSearchTool(tool: unknown): boolean {
