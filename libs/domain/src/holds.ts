@@ -212,11 +212,11 @@ function reverseCharge({ settled, at }: DataOf<'ReverseCharge'>, payer: Holds): 
   const { holdId, keyId, heldAt, countedAt, countedIn, query, charged } = settled;
   switch (getHoldResolution(holdId, payer)) {
     case 'settled': {
-      const counted = {
+      const counting = {
         ...(countedAt === undefined ? {} : { countedAt }),
         ...(countedIn === undefined ? {} : { countedIn }),
       };
-      return [{ type: 'ChargeReversed', data: { holdId, keyId, heldAt, ...counted, query, charged, at } }];
+      return [{ type: 'ChargeReversed', data: { holdId, keyId, heldAt, ...counting, query, charged, at } }];
     }
     case 'reversed':
       return [];

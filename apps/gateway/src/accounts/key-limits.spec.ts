@@ -77,6 +77,17 @@ describe('a key with a limit', () => {
     expect([status, body.message]).toEqual([401, expect.stringContaining('API key, not x-credit-id')]);
   });
 
+  test('pays if an empty x-credit-id is sent as well, which counts as none', async () => {
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'x-credit-id': '' };
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const chat = await world.send('POST', '/v1/chat/completions', { headers, body: { ...FLAT, messages } });
+    expect(chat.status).toBe(200);
+    expect((await world.send('GET', '/queries/history', { headers })).status).toBe(200);
+    expect((await world.send('GET', '/v1/models', { headers: { 'x-credit-id': '' } })).status).toBe(200);
+    const { status, body } = await world.send('GET', '/keys', { headers });
+    expect([status, body.message]).toEqual([401, expect.stringContaining('Missing credential')]);
+  });
+
   test('still pays if the credit id of its account is sent as well, but not with that of another account', async () => {
     const spent = await newKey({ usage_limit_usd: 0.01 });
     const messages = [{ role: 'user', content: 'Hello' }];

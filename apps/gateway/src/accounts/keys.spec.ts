@@ -42,6 +42,21 @@ describe('a key', () => {
     });
   });
 
+  test('is managed with the credit id alone, whatever key of the account is sent as well', async () => {
+    const { _id, api_key: revoked } = await created();
+    await ask('DELETE', `/keys/${_id}`);
+    const list = (authorization: string) => {
+      const headers = { 'x-credit-id': account.creditId, authorization };
+      return world.send('GET', '/keys', { headers });
+    };
+    for (const authorization of [`Bearer ${account.apiKey}`, `Bearer ${revoked}`, 'Bearer sk-unknown', 'Basic YTpi'])
+      expect([authorization, (await list(authorization)).status]).toEqual([authorization, 200]);
+    const { apiKey } = await world.createAccount();
+    const { status, body } = await list(`Bearer ${apiKey}`);
+    expect([status, body.error.param]).toEqual([400, 'x-credit-id']);
+    expect(body.data).toBeUndefined();
+  });
+
   test('can be used as soon as it is created', async () => {
     const { api_key } = await created();
     expect((await world.send('POST', '/credits/balance', { headers: { 'api-key': api_key } })).status).toBe(200);

@@ -16,6 +16,7 @@ import { enforceActionLimit } from '../limits/rate-limited-actions.ts';
 import type { PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
 import type { ReadModelReader } from '../reading/read-model-reader.ts';
 import { getMaxUploadBytes } from '../uploads/multipart.ts';
+import { getCreditIdHeader, INVALID_KEY, parseApiKey } from './credential-headers.ts';
 
 /** Limit of the JSON body of a paid operation or one with `largeBody`, which may contain images and files. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
@@ -30,10 +31,7 @@ const MAX_WEBHOOK_BYTES = 256 * 1024;
 const MAX_UNAUTHENTICATED_BODY_BYTES = 4 * 1024;
 
 const MAX_CACHED_CALLERS = 100_000;
-/** Longer credentials were never issued, so they are rejected without a lookup. */
-const MAX_CREDENTIAL_CHARACTERS = 512;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const INVALID_KEY = 'The API key was not found or has been revoked';
 const INVALID_ACCOUNT = 'Invalid credit id';
 const CREDIT_ID_CANNOT_PAY =
   'Paid requests require an API key, not x-credit-id: send "Authorization: Bearer <API key>"';
@@ -176,12 +174,12 @@ export class Authenticator {
     const apiKey = parseApiKey(request);
     if (apiKey === undefined) {
       if (!this.allowsCreditIdPayment)
-        throw new UnauthorizedError(request.headers['x-credit-id'] ? CREDIT_ID_CANNOT_PAY : missingMessage);
+        throw new UnauthorizedError(getCreditIdHeader(request) ? CREDIT_ID_CANNOT_PAY : missingMessage);
       return this.authenticateAccount(request, missingMessage);
     }
     const caller =
       this.callers.get(this.dependencies.secrets.hash(apiKey)) ?? (await this.verifyApiKey(request, apiKey));
-    const claimedId = request.headers['x-credit-id'];
+    const claimedId = getCreditIdHeader(request);
     if (claimedId !== undefined && !this.isCallerAccount(caller, claimedId))
       throw createAccountMismatchError('x-credit-id');
     return caller;
@@ -198,7 +196,7 @@ export class Authenticator {
    * account; errors of `CredentialLookups.run`
    */
   async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
-    const isAnonymous = parseApiKey(request) === undefined && request.headers['x-credit-id'] === undefined;
+    const isAnonymous = parseApiKey(request) === undefined && getCreditIdHeader(request) === undefined;
     return isAnonymous ? undefined : this.authenticateReader(request, INVALID_KEY);
   }
 
@@ -213,20 +211,10 @@ export class Authenticator {
     if (apiKey === undefined) return this.authenticateAccount(request, missingMessage, creditId);
     const caller = await this.verifyApiKey(request, apiKey);
     const field = (creditId ?? undefined) === undefined ? 'x-credit-id' : 'credit_id';
-    const claimedId = creditId ?? request.headers['x-credit-id'];
+    const claimedId = creditId ?? getCreditIdHeader(request);
     if (claimedId === undefined) return caller;
     if (this.isCallerAccount(caller, claimedId)) return { ...caller, keyId: null };
     throw createAccountMismatchError(field);
-  }
-
-  /**
-   * Returns the account itself as the caller, by x-credit-id. A key alone is not accepted: its limits do not bound what
-   * these operations change. A key that is sent as well must belong to the account.
-   * @throws as `authenticateReader`
-   */
-  async authenticateOwner(request: FastifyRequest, missingMessage: string): Promise<Caller> {
-    if (!request.headers['x-credit-id']) throw new UnauthorizedError(missingMessage);
-    return this.authenticateReader(request, missingMessage);
   }
 
   /** @throws UnauthorizedError if the credential of a payer is no longer valid; errors of `CredentialLookups.run` */
@@ -248,6 +236,30 @@ export class Authenticator {
     const account = await this.dependencies.lookups.run(request.ip, false, () => this.resolveAccount(ids));
     this.callers.set(ids[0], account);
     return account;
+  }
+
+  /**
+   * Returns the caller of an operation for the account itself. A key alone is not accepted: its limits do not bound what
+   * these operations change. The credit id is enough, so a key that is unknown,
+   * expired or revoked is ignored: the owner may be about to replace it.
+   * @throws UnauthorizedError as `authenticateAccount`; BadRequestError if the key belongs to another account; errors
+   * of `CredentialLookups.run`
+   */
+  async authenticateOwner(request: FastifyRequest, missingMessage: string): Promise<Caller> {
+    const account = await this.authenticateAccount(request, missingMessage);
+    const keyOwner = await this.findUsableKeyOwner(request);
+    if (keyOwner && keyOwner.accountId !== account.accountId) throw createAccountMismatchError('x-credit-id');
+    return account;
+  }
+
+  private async findUsableKeyOwner(request: FastifyRequest): Promise<Caller | undefined> {
+    try {
+      const apiKey = parseApiKey(request);
+      return apiKey === undefined ? undefined : await this.verifyApiKey(request, apiKey);
+    } catch (error) {
+      if (error instanceof UnauthorizedError) return undefined;
+      throw error;
+    }
   }
 
   private async resolveAccount(ids: readonly string[]): Promise<Caller> {
@@ -300,34 +312,12 @@ function createAccountMismatchError(field: string): BadRequestError {
   return new BadRequestError(`${field} does not belong to the account of the API key`, field);
 }
 
-/** Whether a request has an API key, valid or not. @throws UnauthorizedError for a malformed credential */
-export function hasApiKey(request: FastifyRequest): boolean {
-  return parseApiKey(request) !== undefined;
-}
-
-/**
- * Returns the API key in Authorization, else in x-api-key or api-key; undefined without one.
- * @throws UnauthorizedError if Authorization is not a bearer token, or a header is too long
- */
-function parseApiKey({ headers }: FastifyRequest): string | undefined {
-  const { authorization: sent = '' } = headers; // some clients send it empty, together with another header
-  if (sent.length > MAX_CREDENTIAL_CHARACTERS) throw new UnauthorizedError(INVALID_KEY);
-  const authorization = /^Bearer\s*$/i.test(sent) ? '' : sent;
-  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
-  if (authorization !== '' && bearer === undefined) {
-    throw new UnauthorizedError('Authorization must have the form "Bearer <API key>"');
-  }
-  const header = headers['x-api-key'] ?? headers['api-key'];
-  if (typeof header === 'string' && header.length > MAX_CREDENTIAL_CHARACTERS) throw new UnauthorizedError(INVALID_KEY);
-  return bearer ?? (typeof header === 'string' ? header : undefined);
-}
-
 /**
  * Returns the credit id that a request claims, in lower case. There may be no account with this credit id.
  * @throws UnauthorizedError if the credit id is missing or malformed
  */
-function parseClaimedCreditId({ headers }: FastifyRequest, missingMessage: string, creditId?: unknown): string {
-  const claimed = creditId ?? headers['x-credit-id'];
+function parseClaimedCreditId(request: FastifyRequest, missingMessage: string, creditId?: unknown): string {
+  const claimed = creditId ?? getCreditIdHeader(request);
   if (claimed === undefined) throw new UnauthorizedError(missingMessage);
   if (typeof claimed !== 'string' || !UUID.test(claimed)) throw new UnauthorizedError(INVALID_ACCOUNT);
   return claimed.toLowerCase();

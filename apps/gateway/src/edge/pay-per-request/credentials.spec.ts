@@ -52,6 +52,15 @@ test('rejects a credential with an added character, apart from padding and surro
   );
 });
 
+test.each([
+  ['x-credit-id', '', 'none'],
+  ['x-credit-id', 'a', 'account'],
+  ['api-key', '', 'account'],
+])('parses a request with only the header %s: "%s" as %s', (name, value, expected) => {
+  const request = { headers: { [name]: value }, raw: { headersDistinct: {} } };
+  expect(parseCredential(request as unknown as FastifyRequest)).toBe(expected);
+});
+
 test.each<[string, readonly string[], unknown]>([
   ['no line', [], 'none'],
   ['an account and a proof', [payment(whole), 'Bearer sk-x'], 'account'],

@@ -8,8 +8,10 @@
 import type { FastifyRequest } from 'fastify';
 import type { PresentedProof } from '#application';
 
-/** Headers that name an account or one of its keys, whatever their value. */
-export const ACCOUNT_HEADERS = ['x-api-key', 'api-key', 'x-credit-id'];
+/** Headers that name the key of an account, whatever their value. */
+const KEY_HEADERS = ['x-api-key', 'api-key'];
+/** Headers that name an account or one of its keys. */
+export const ACCOUNT_HEADERS = [...KEY_HEADERS, 'x-credit-id'];
 /** Separates several credentials in one line, because a proxy may combine two headers. */
 const CREDENTIAL_SEPARATOR = /,\s*(?=(?:payment|l402|lsat)\s)/i;
 const CREDENTIAL_PATTERN = /^(payment|l402|lsat) +(\S.*)$/is;
@@ -36,7 +38,7 @@ export type PresentedCredential = PresentedProof | 'account' | 'none' | 'malform
 
 /** Parses the credential of a request, without checking whether it is valid. */
 export function parseCredential({ headers, raw }: FastifyRequest): PresentedCredential {
-  if (ACCOUNT_HEADERS.some((name) => name in headers)) return 'account';
+  if (KEY_HEADERS.some((name) => name in headers) || headers['x-credit-id']) return 'account';
   // Some clients send the same proof under two schemes, in two headers: `headers` has only the first.
   const lines = raw.headersDistinct.authorization?.flatMap((line) => line.split(CREDENTIAL_SEPARATOR)) ?? [];
   if (lines.length === 0) return 'none';
