@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createTestDatabase, NetworkLink, type TestDatabase } from '#testing';
 import { migrate } from './migrate.ts';
 import { findStaleProcesses, ProcessPresence, presenceMigrations } from './process-presence.ts';
+import { StartError } from './start-error.ts';
 
 const DEADLINE_MS = 8_000;
 const LOOK_AGAIN_MS = 5;
@@ -15,6 +16,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 let present: ProcessPresence[] = [];
 let problems: string[] = [];
+let links: NetworkLink[] = [];
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, presenceMigrations);
@@ -22,6 +24,8 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await Promise.all(present.map((each) => each.close()));
+  await Promise.all(links.map((each) => each.close()));
+  links = [];
   await pool.query('delete from processes');
   present = [];
   problems = [];
@@ -63,6 +67,17 @@ async function cutOff({ id }: ProcessPresence): Promise<void> {
   await pool.query(`alter table processes add constraint cut_off check (id <> '${id}') not valid`);
 }
 const reconnect = () => pool.query('alter table processes drop constraint cut_off');
+
+/** Opens a connection to the database that a test can interrupt. `start` registers a process through it. */
+async function openSlowLink() {
+  const link = await NetworkLink.open(Number(new URL(database.url).port));
+  links.push(link);
+  const databaseUrl = Object.assign(new URL(database.url), { host: link.address }).href;
+  const reportError = (problem: string) => void problems.push(problem);
+  const start = (options: { readonly startDeadlineMs: number }) =>
+    ProcessPresence.start({ databaseUrl, role: 'gateway', reportError, durationMs: SHORT_MS, ...options });
+  return { link, start };
+}
 
 describe('a process', () => {
   test('is registered from the start under its own id', async () => {
@@ -121,10 +136,36 @@ describe('a process', () => {
     expect(await dead()).toEqual(['gateway-yesterday']);
   });
 
-  test('cannot be registered if the database is unreachable', async () => {
-    const databaseUrl = Object.assign(new URL(database.url), { port: '1' }).href;
-    await expect(ProcessPresence.start({ databaseUrl, role: 'gateway', reportError: () => {} })).rejects.toThrow(
-      'ECONNREFUSED',
+  test('is registered although the database responds more slowly than the first attempts wait', async () => {
+    const { link, start } = await openSlowLink();
+    link.interrupt();
+    const starting = start({ startDeadlineMs: DEADLINE_MS });
+    await until(() => problems.length > 1);
+    link.restore();
+    const presence = await starting;
+    present.push(presence);
+    expect(problems[0]).toBe('the process is not registered in the database yet; retrying');
+    expect((await pool.query('select id from processes')).rows).toEqual([{ id: presence.id }]);
+    expect(presence.getProcessId()).toBe(presence.id);
+  });
+
+  test('cannot start, with one sentence as the reason, if the database does not respond until the deadline', async () => {
+    const { link, start } = await openSlowLink();
+    link.interrupt();
+    const error = await start({ startDeadlineMs: 2 * SHORT_MS }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(StartError);
+    expect((error as Error).message).toMatch(
+      /^The database did not accept the registration of this process within 2 s: [^.]+\.$/,
     );
+    expect(problems.length).toBeGreaterThan(1);
+  });
+
+  test('cannot start if the database rejects the connection, without another attempt', async () => {
+    const databaseUrl = Object.assign(new URL(database.url), { password: 'wrong' }).href;
+    const reportError = (problem: string) => void problems.push(problem);
+    await expect(ProcessPresence.start({ databaseUrl, role: 'gateway', reportError })).rejects.toMatchObject({
+      code: '28P01',
+    });
+    expect(problems).toEqual([]);
   });
 });

@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
+import { StartError } from './start-error.ts';
 
 const PRESENCE_DURATION_MS = 10_000;
 /** Number of heartbeats in the time after which a row expires without them. */
@@ -16,6 +17,14 @@ const HEARTBEATS_PER_PRESENCE = 4;
  * Share of this time that the process relies on, because its clock may run more slowly than that of the database.
  */
 const TRUSTED_SHARE = 0.95;
+/**
+ * How long a start tries to register the process. A busy machine, such as one on which all processes start again after
+ * a power failure, may need many seconds for one connection.
+ */
+const START_DEADLINE_MS = 60_000;
+const START_RETRY_DELAY_MS = 100;
+/** Classes of SQLSTATE that mean: not now. Connection failures, lack of resources, and operator intervention. */
+const TRANSIENT_ERROR_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57']);
 const ID_LENGTH = 8;
 /** Detects a full disk: it creates a temporary file. A heartbeat may need no new space, so it can succeed. */
 const DISK_SPACE_PROBE = 'select count(*) from generate_series(1, 10000)';
@@ -41,6 +50,8 @@ export interface PresenceOptions {
   reportError(problem: string, error: unknown): void;
   /** How long the process counts as alive without a heartbeat. */
   readonly durationMs?: number;
+  /** How long `start` retries while the database does not respond. */
+  readonly startDeadlineMs?: number;
 }
 
 export class ProcessPresence {
@@ -53,7 +64,11 @@ export class ProcessPresence {
   private canWrite = true;
   private heartbeat: Promise<void> = Promise.resolve();
 
-  private constructor(private readonly options: PresenceOptions) {
+  /** @param timeoutMs maximum time for connecting and for a query */
+  private constructor(
+    private readonly options: PresenceOptions,
+    timeoutMs: number,
+  ) {
     const { databaseUrl, role, durationMs = PRESENCE_DURATION_MS } = options;
     this.id = `${role}-${randomUUID().slice(0, ID_LENGTH)}`;
     this.durationMs = durationMs;
@@ -62,15 +77,35 @@ export class ProcessPresence {
       name: this.id,
       max: 1,
       allowsUnlimitedIdle: true,
-      connectTimeoutMs: durationMs / HEARTBEATS_PER_PRESENCE,
-      queryTimeoutMs: durationMs / HEARTBEATS_PER_PRESENCE,
+      connectTimeoutMs: timeoutMs,
+      queryTimeoutMs: timeoutMs,
       options: LOW_WORK_MEM_OPTION,
     });
   }
 
-  /** Registers this process under a new id, and starts its heartbeats. */
+  /**
+   * Registers this process under a new id, and starts its heartbeats. While the database does not respond, it retries
+   * with a doubled time limit, up to the duration of a presence: at a constant load, equal limits would always fail.
+   * The last limit then applies to the heartbeats too.
+   * @throws StartError if the database did not respond until the deadline; any other error of the database
+   */
   static async start(options: PresenceOptions): Promise<ProcessPresence> {
-    const presence = new ProcessPresence(options);
+    const { durationMs = PRESENCE_DURATION_MS, startDeadlineMs = START_DEADLINE_MS } = options;
+    const deadline = performance.now() + startDeadlineMs;
+    for (let timeoutMs = durationMs / HEARTBEATS_PER_PRESENCE; ; timeoutMs = Math.min(timeoutMs * 2, durationMs)) {
+      try {
+        return await ProcessPresence.register(options, timeoutMs);
+      } catch (cause) {
+        if (!isTransient(cause)) throw cause;
+        if (performance.now() > deadline) throw createStartError(startDeadlineMs, cause);
+        options.reportError('the process is not registered in the database yet; retrying', cause);
+        await delay(START_RETRY_DELAY_MS);
+      }
+    }
+  }
+
+  private static async register(options: PresenceOptions, timeoutMs: number): Promise<ProcessPresence> {
+    const presence = new ProcessPresence(options, timeoutMs);
     try {
       await presence.pool.query(`delete from public.processes where ends_at < now() - interval '${RETENTION}'`);
       await presence.recordPresence();
@@ -146,6 +181,21 @@ export class ProcessPresence {
       client.release();
     }
   }
+}
+
+/** Whether a later attempt may succeed: the server did not respond at all, or responded that it cannot serve now. */
+function isTransient(error: unknown): boolean {
+  const { severity, code = '' } = error as { readonly severity?: string; readonly code?: string };
+  return severity === undefined || TRANSIENT_ERROR_CLASSES.has(code.slice(0, 2));
+}
+
+function createStartError(deadlineMs: number, cause: unknown): StartError {
+  const { message, code } = cause as NodeJS.ErrnoException;
+  const seconds = Math.ceil(deadlineMs / 1_000);
+  return new StartError(
+    `The database did not accept the registration of this process within ${seconds} s: ${message || code}.`,
+    { cause },
+  );
 }
 
 /**

@@ -253,20 +253,15 @@ describe('/nwc-auto-topup', () => {
     expect(await state(account)).toEqual(before);
   });
 
-  test('rejects the credit id together with a key of another account, or with one that does not exist', async () => {
+  test('rejects the credit id together with a key of another account', async () => {
     const [account, other, wallet] = [
       await world.createAccount(),
       await world.createAccount(),
       await world.createNwcWallet(),
     ];
-    for (const [apiKey, status] of [
-      [other.apiKey, 400],
-      ['sk-of-nobody', 401],
-    ] as const)
-      for (const [method, route, sent] of requests(wallet.nwc_url)) {
-        const headers = { authorization: `Bearer ${apiKey}`, 'x-credit-id': account.creditId };
-        expect([route, (await world.send(method, route, { headers, ...sent })).status]).toEqual([route, status]);
-      }
+    const headers = { authorization: `Bearer ${other.apiKey}`, 'x-credit-id': account.creditId };
+    for (const [method, route, sent] of requests(wallet.nwc_url))
+      expect([route, (await world.send(method, route, { headers, ...sent })).status]).toEqual([route, 400]);
     expect(await state(account)).toMatchObject({ connected: false, updated_at: null });
   });
 
