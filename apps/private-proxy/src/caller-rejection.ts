@@ -13,14 +13,20 @@ import { ProxyError } from './proxy-error.ts';
 const NON_PAGE_FETCH_SITES: readonly unknown[] = [undefined, 'none', 'same-origin'];
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
+type CheckedRequest = Pick<FastifyRequest, 'method' | 'url' | 'headers'> & {
+  readonly raw: Pick<FastifyRequest['raw'], 'headersDistinct'>;
+};
+
 /**
  * Returns why a request is rejected, or undefined if it may be served. Checks only the method, the URL and the headers.
  * @param port the port that the proxy listens on
  */
 export function getCallerRejection(
-  { method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>,
+  { method, url, headers, raw }: CheckedRequest,
   port: number,
 ): ProxyError | undefined {
+  // Node ignores all but the first one. RFC 9112, 3.2 requires 400, because other programs may read another one.
+  if ((raw.headersDistinct.host?.length ?? 0) > 1) return new ProxyError(400, 'The request must have one Host header');
   const names = ['127.0.0.1', 'localhost', '[::1]'].flatMap((name) => [
     `${name}:${port}`,
     // Clients omit the default port of HTTP.

@@ -85,10 +85,11 @@ async function post(path: string, body: unknown, base = proxy.url) {
 }
 
 /** Sends a request with these headers. Without `body`, sends only the head of the request. */
-function raw(method: string, path: string, headers: Record<string, string>, body?: string) {
+function raw(method: string, path: string, headers: Record<string, string | string[]>, body?: string) {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; headers: object; text: string }>();
   const { hostname, port } = new URL(proxy.url);
-  const asked = httpRequest({ hostname, port, method, path, headers }, async (response) => {
+  const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]));
+  const asked = httpRequest({ hostname, port, method, path, headers: lines }, async (response) => {
     let text = '';
     for await (const piece of response) text += piece;
     resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
@@ -437,8 +438,10 @@ test('finishes a running stream and accepts no other request when the proxy stop
 describe('a caller', () => {
   const own = () => new URL(proxy.url).host;
   const json = { 'content-type': 'application/json' };
-  const refused: readonly (readonly [string, number, string, string, () => Record<string, string>])[] = [
+  const refused: readonly (readonly [string, number, string, string, () => Record<string, string | string[]>])[] = [
     ['a name that is not this host’s', 403, 'POST', '/v1/messages', () => ({ ...json, host: 'evil.test:8787' })],
+    ['a second name', 400, 'GET', '/v1/models', () => ({ host: [own(), 'evil.test:8787'] })],
+    ['the same name twice', 400, 'POST', '/v1/messages', () => ({ ...json, host: [own(), own()] })],
     ['another port', 403, 'GET', '/v1/models', () => ({ host: '127.0.0.1:1' })],
     ['the URL of another host', 403, 'POST', 'http://evil.test/v1/messages', () => ({ ...json, host: own() })],
     ['an origin', 403, 'POST', '/v1/chat/completions', () => ({ ...json, host: own(), origin: 'http://evil.test' })],
@@ -488,7 +491,12 @@ describe('a caller', () => {
 });
 
 test('accepts a Host without the default port, and rejects a gateway URL that ends in /v1', () => {
-  const caller = (host: string) => ({ method: 'GET', url: '/', headers: { host } });
+  const caller = (host: string) => ({
+    method: 'GET',
+    url: '/',
+    headers: { host },
+    raw: { headersDistinct: { host: [host] } },
+  });
   expect(getCallerRejection(caller('localhost'), 80)).toBeUndefined();
   expect(getCallerRejection(caller('localhost'), 8787)?.status).toBe(403);
   expect(getCallerRejection(caller('evil.test'), 80)?.status).toBe(403);
