@@ -41,7 +41,12 @@ test('a non-streaming response is read completely, even if it is sent byte by by
 });
 
 const stream = (endpoint: JsonHttpClient) =>
-  endpoint.stream({}, never, new ChatChunkTranslator({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }));
+  endpoint.stream({}, never, {
+    translator: new ChatChunkTranslator({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }),
+    parseCompletion: () => {
+      throw new Error('the response is not JSON');
+    },
+  });
 const whole = (endpoint: JsonHttpClient) => endpoint.post({}, never);
 
 test.each([

@@ -1,6 +1,7 @@
 /** What all chat protocols have in common: one URL, JSON bodies, and non-streaming or streamed responses. */
 import { type Dispatcher, errors } from 'undici';
-import { type ChatProtocol, type CompletionStream, UpstreamError } from '#application';
+import { type ChatProtocol, type Completion, type CompletionStream, UpstreamError } from '#application';
+import { toCompletionStream } from '../providers/chat/completion-stream.ts';
 import { extractGeneratedText } from '../providers/chat/partial-text.ts';
 import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
 import type { FieldFilter } from './field-filter.ts';
@@ -19,6 +20,15 @@ export interface HttpEndpointOptions {
   readonly idleTimeoutMs?: number;
   /** Converts a response whose status is not 200. */
   mapErrorResponse?(status: number, headers: Headers, body: string): UpstreamError;
+}
+
+/** How the response to a streaming request is read. */
+export interface StreamFormat {
+  readonly translator: EventTranslator;
+  /** `chat` by default. */
+  readonly protocol?: ChatProtocol;
+  /** Parses a non-streaming response. @throws UpstreamError if it is invalid or reports an error */
+  parseCompletion(text: string): Completion;
 }
 
 /** Sends JSON requests to one URL of a provider. */
@@ -73,7 +83,8 @@ export class JsonHttpClient {
   }
 
   /**
-   * Resolves when the first event can be forwarded, or at the end of the response. If the provider fails before that,
+   * Resolves when the first event can be forwarded, or at the end of the response. A response that is one JSON object
+   * although a stream was requested is parsed like a non-streaming one, and becomes a stream of its content. If the provider fails before that,
    * the client can still get an error status. A model may reason before the first event, so only `signal` limits that
    * time.
    * @throws UpstreamError if the request fails or is aborted before the first event, or the field filter rejects it
@@ -81,13 +92,15 @@ export class JsonHttpClient {
   async stream(
     body: unknown,
     signal: AbortSignal,
-    translator: EventTranslator,
-    protocol: ChatProtocol = 'chat',
+    { translator, protocol = 'chat', parseCompletion }: StreamFormat,
   ): Promise<CompletionStream> {
     const { origin, path, headers, dispatcher, idleTimeoutMs, mapErrorResponse } = this;
     const sent = this.serialize(body);
     // Generated output is invoiced even if none of it is forwarded. With `deliveredText` the request is not repeated.
-    const getDeliveredText = () => (translator.isGenerating ? translator.getDeliveredText() : undefined);
+    const getDeliveredText = () => {
+      if (relay.jsonText !== undefined) return extractGeneratedText(relay.jsonText);
+      return translator.isGenerating ? translator.getDeliveredText() : undefined;
+    };
     const mapConnectionError = (error: unknown, started: boolean) =>
       started
         ? toInterruptedError(toConnectionError(error, signal), {
@@ -95,10 +108,17 @@ export class JsonHttpClient {
             vendorId: translator.vendorId(),
           })
         : toConnectionError(error, signal);
-    const relay = new StreamRelay({ translator, signal, idleTimeoutMs, mapErrorResponse, mapConnectionError });
+    const relay: StreamRelay = new StreamRelay({
+      translator,
+      signal,
+      idleTimeoutMs,
+      mapErrorResponse,
+      mapConnectionError,
+    });
     const unbounded = { headersTimeout: 0, bodyTimeout: 0 };
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, ...unbounded }, relay);
     await relay.started;
+    if (relay.jsonText !== undefined) return toCompletionStream(parseCompletion(relay.jsonText));
     return {
       kind: 'stream',
       protocol,

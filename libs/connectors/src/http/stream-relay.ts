@@ -1,6 +1,7 @@
 /** Relays a streamed response: receives chunks of the provider's body and forwards events in the gateway's format. */
 import type { Dispatcher } from 'undici';
 import {
+  ByteAccumulator,
   MAX_EVENT_CHARACTERS,
   parseSseData,
   type SearchStatus,
@@ -133,6 +134,8 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined;
   private receiver: SseEventSink | undefined;
   private errorResponse: { readonly status: number; readonly headers: Headers; body: string } | undefined;
+  /** The body, if it is a JSON object instead of a stream; undefined before its first byte that is not a space. */
+  private jsonBody: ByteAccumulator | false | undefined;
   private isResponding = false;
   private isFinished = false;
   private abortTimer: NodeJS.Timeout | undefined;
@@ -151,6 +154,11 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   /** Resolves at the first forwarded events, or at the end of the response. Rejects if the response fails before. */
   get started(): Promise<void> {
     return this.begin.promise;
+  }
+
+  /** The body of a provider that sent one JSON object although a stream was requested, as far as it was received. */
+  get jsonText(): string | undefined {
+    return this.jsonBody ? this.jsonBody.bytes.toString('utf8') : undefined;
   }
 
   /**
@@ -194,6 +202,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     const { translator } = this.options;
     idleTimeout?.refresh();
     if (errorResponse) this.appendErrorBody(errorResponse, chunk);
+    else if (this.isJsonBody(chunk)) this.appendJsonBody(chunk);
     else this.runStep(() => translator.accept(chunk, this.forward));
     if (this.isFinished) return;
     if (!this.isPaused) this.idleTimer.recordActivity();
@@ -203,12 +212,30 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (!this.errorResponse) this.runStep(() => this.options.translator.end(this.forward));
+    if (!this.errorResponse && !this.jsonBody) this.runStep(() => this.options.translator.end(this.forward));
     this.finish();
   }
 
   onResponseError(_: unknown, error: Error): void {
     this.finish(error);
+  }
+
+  /** Whether the body starts like a JSON object. No line of an event stream starts like one. */
+  private isJsonBody(chunk: Uint8Array): boolean {
+    if (this.jsonBody === undefined) {
+      const start = decodeLatin1(chunk).trimStart();
+      if (start !== '') this.jsonBody = start.startsWith('{') && new ByteAccumulator();
+    }
+    return this.jsonBody instanceof ByteAccumulator;
+  }
+
+  private appendJsonBody(chunk: Uint8Array): void {
+    const body = this.jsonBody as ByteAccumulator;
+    body.add(chunk);
+    if (body.size <= MAX_EVENT_CHARACTERS) return;
+    const tooLong = new UpstreamError('answer_too_long', 'The response of the provider is too long');
+    this.finish(tooLong);
+    this.controller?.abort(tooLong);
   }
 
   private appendErrorBody(errorResponse: { body: string }, chunk: Uint8Array): void {

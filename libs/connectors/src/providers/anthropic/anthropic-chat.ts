@@ -37,14 +37,16 @@ export class AnthropicChat {
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {
     const { stream, withoutReasoning, identity, search, signal } = call;
-    if (!stream) {
-      const text = await this.endpoint.post(request, signal);
-      return parseAnthropicCompletion(text, identity, { withoutReasoning, hasSearched: search !== undefined });
+    const parseCompletion = (text: string) =>
+      parseAnthropicCompletion(text, identity, { withoutReasoning, hasSearched: search !== undefined });
+    if (!stream) return parseCompletion(await this.endpoint.post(request, signal));
+    if (search === undefined) {
+      const translator = new AnthropicEventTranslator(identity, withoutReasoning);
+      return this.endpoint.stream(request, signal, { translator, parseCompletion });
     }
-    if (search === undefined)
-      return this.endpoint.stream(request, signal, new AnthropicEventTranslator(identity, withoutReasoning));
-    const events = new AnthropicSearchTranslator(identity, withoutReasoning);
-    return { ...(await this.endpoint.stream(request, signal, events)), countInvoicedSearches: () => events.invoiced };
+    const translator = new AnthropicSearchTranslator(identity, withoutReasoning);
+    const response = await this.endpoint.stream(request, signal, { translator, parseCompletion });
+    return { countInvoicedSearches: () => translator.invoiced, ...response };
   }
 }
 

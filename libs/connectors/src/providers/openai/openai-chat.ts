@@ -1,5 +1,5 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
-import type { JsonHttpClient } from '../../http/json-http-client.ts';
+import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import {
@@ -30,23 +30,35 @@ export class OpenAiChat {
     const { protocols, search, stream, withoutReasoning, identity, signal } = call;
     if (search !== undefined || !protocols.includes('chat')) {
       const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT)), search);
-      if (stream) return this.streamResponse(call, request, new ResponsesToChatTranslator(identity));
-      return toChatCompletion(parseResponsesCompletion(await this.responsesClient.post(request, signal)), identity);
+      const parseCompletion = (text: string) => toChatCompletion(parseResponsesCompletion(text), identity);
+      if (!stream) return parseCompletion(await this.responsesClient.post(request, signal));
+      return this.streamResponse(call, request, {
+        translator: new ResponsesToChatTranslator(identity),
+        parseCompletion,
+      });
     }
     const body = toDialect(call.body, this.dialect);
-    if (stream) return this.completionsClient.stream(body, signal, new ChatChunkTranslator(identity, withoutReasoning));
-    return parseChatCompletion(await this.completionsClient.post(body, signal), call);
+    const parseCompletion = (text: string) => parseChatCompletion(text, call);
+    if (!stream) return parseCompletion(await this.completionsClient.post(body, signal));
+    const translator = new ChatChunkTranslator(identity, withoutReasoning);
+    return this.completionsClient.stream(body, signal, { translator, parseCompletion });
   }
 
   async responses(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = withSearch(toResponsesDialect(call.body), call.search);
-    if (call.stream) return this.streamResponse(call, request, new ResponsesEventTranslator());
+    const format = { translator: new ResponsesEventTranslator(), parseCompletion: parseResponsesCompletion };
+    if (call.stream) return this.streamResponse(call, request, format);
     return parseResponsesCompletion(await this.responsesClient.post(request, call.signal));
   }
 
-  private async streamResponse({ protocol, signal }: ChatCall, request: object, events: ResponsesEventTranslator) {
-    const stream = await this.responsesClient.stream(request, signal, events, protocol);
-    return { ...stream, countInvoicedSearches: () => events.invoiced };
+  private async streamResponse(
+    { protocol, signal }: ChatCall,
+    request: object,
+    format: StreamFormat & { readonly translator: ResponsesEventTranslator },
+  ): Promise<CompletionStream> {
+    const { translator } = format;
+    const stream = await this.responsesClient.stream(request, signal, { ...format, protocol });
+    return { countInvoicedSearches: () => translator.invoiced, ...stream };
   }
 }
 
