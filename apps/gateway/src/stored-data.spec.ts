@@ -133,7 +133,7 @@ describe('a read', () => {
       const { name, path: route } = exchange;
       const { status, responseBody } = await resendRequest(exchange, world.api);
       const expected = [name, route, exchange.status, withoutSignatures(exchange.responseBody)];
-      expect([name, route, status, withoutSignatures(responseBody)]).toEqual(expected);
+      expect([name, route, status, withoutAddedFields(withoutSignatures(responseBody))]).toEqual(expected);
     }
   });
 
@@ -161,6 +161,11 @@ describe('a read', () => {
 });
 
 /** Each response signs its links again, for one day. */
+/** Removes the fields of the history that were added after the fixture was written. */
+function withoutAddedFields(body: string): string {
+  return body.replace(/"(input|output)_unit":("\w+"|null),/g, '');
+}
+
 function withoutSignatures(body: string): string {
   return body.replace(/\?exp=\d+&sig=[\w-]{43}/g, '');
 }

@@ -39,7 +39,9 @@ export {
 } from './projection.ts';
 export { listenForWakeups, ProjectorWakeup } from './projector-wakeup.ts';
 export {
+  COUNT_UNITS,
   countRefusedVideos,
+  getCountUnits,
   type MedianPrice,
   readMedianPrices,
 } from './queries.ts';

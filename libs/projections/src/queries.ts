@@ -5,6 +5,7 @@ import {
   getStreamId,
   type HoldSettled,
   type Query,
+  type QueryType,
   type RequestRefused,
   type Unit,
 } from '#domain';
@@ -150,10 +151,34 @@ function toUsageColumns({ query, charge }: HoldSettled['data']) {
   };
 }
 
-/**
- * Counts tokens, except for media and data: generated images, seconds of generated video, seconds of transcribed audio,
- * characters of synthesized text, and charged data lookups.
- */
+export const COUNT_UNITS = ['tokens', 'images', 'seconds', 'characters', 'lookups'] as const;
+export type CountUnit = (typeof COUNT_UNITS)[number];
+
+const TOKEN_UNITS = { input: 'tokens', output: 'tokens' } as const;
+
+/** What `toCountColumns` counts, by the type of the query. Null if nothing is counted, so the count is always 0. */
+const UNITS_BY_TYPE: Readonly<
+  Record<QueryType, { readonly input: CountUnit | null; readonly output: CountUnit | null }>
+> = {
+  chat_completion: TOKEN_UNITS,
+  completion: TOKEN_UNITS,
+  response: TOKEN_UNITS,
+  message: TOKEN_UNITS,
+  embedding: { input: 'tokens', output: null },
+  image_generation: { input: 'tokens', output: 'images' },
+  image_edit: { input: 'tokens', output: 'images' },
+  video_generation: { input: null, output: 'seconds' },
+  speech_to_text: { input: 'seconds', output: null },
+  text_to_speech: { input: 'characters', output: null },
+  data_enrichment: { input: null, output: 'lookups' },
+};
+
+/** Returns the units of the counts in a record of the history. */
+export function getCountUnits(type: string) {
+  return UNITS_BY_TYPE[type as QueryType] ?? TOKEN_UNITS;
+}
+
+/** Counts in the units of `UNITS_BY_TYPE`. Images have input tokens only if their provider bills tokens. */
 function toCountColumns(query: Query, count: (unit: Unit) => number, items: readonly ChargeItem[]) {
   switch (query.type) {
     case 'image_generation':

@@ -3,7 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, CatalogueService } from '#application';
 import { parseInstant } from '#domain';
 import { toUsdJsonNumber } from '#kernel';
-import { type HistoryFilter, type HistoryPage, type HistoryRecord, PageOutOfRangeError } from '#projections';
+import {
+  getCountUnits,
+  type HistoryFilter,
+  type HistoryPage,
+  type HistoryRecord,
+  PageOutOfRangeError,
+} from '#projections';
 import { Authenticator, CurrentCaller } from '../edge/authentication/authenticator.ts';
 import { hasApiKey } from '../edge/authentication/credential-headers.ts';
 import { BadRequestError } from '../edge/errors/errors.ts';
@@ -112,11 +118,14 @@ export class QueriesController {
 }
 
 function toHistoryRecordJson(record: HistoryRecord) {
+  const units = getCountUnits(record.type);
   return {
     timestamp: record.at,
     model: record.model,
     input_count: record.inputCount,
+    input_unit: units.input,
     output_count: record.outputCount,
+    output_unit: units.output,
     price_in_usd: toUsdJsonNumber(record.price),
     query_type: record.type,
     query_source: record.source,

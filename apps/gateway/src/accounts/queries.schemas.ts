@@ -1,18 +1,28 @@
+import { COUNT_UNITS } from '#projections';
 import { nameSchema } from '../openapi/operation.ts';
-import { array, BOOLEAN, COUNT, instant, object, text, usd } from '../openapi/schemas.ts';
+import { array, BOOLEAN, COUNT, instant, nullable, object, text, usd } from '../openapi/schemas.ts';
+
+const COUNT_UNIT = nullable({ type: 'string', enum: COUNT_UNITS });
 
 export const QueryRecord = nameSchema(
   'QueryRecord',
   object({
     timestamp: instant('When the request was made'),
     model: text('The model that was used'),
-    input_count: {
-      ...COUNT,
-      description: 'Input tokens; seconds of transcribed audio, characters of spoken text; 0 for videos and lookups',
+    input_count: { ...COUNT, description: 'The amount of input in `input_unit`; 0 if the unit is null' },
+    input_unit: {
+      ...COUNT_UNIT,
+      description:
+        'Depends only on the type of the query. Tokens for chats, completions, responses, messages, embeddings and ' +
+        'images (0 if the provider bills by the image); seconds of transcribed audio; characters of spoken text; null ' +
+        'for videos and lookups',
     },
-    output_count: {
-      ...COUNT,
-      description: 'Output tokens; generated images, seconds of generated video, charged lookups; 0 for audio',
+    output_count: { ...COUNT, description: 'The amount of output in `output_unit`; 0 if the unit is null' },
+    output_unit: {
+      ...COUNT_UNIT,
+      description:
+        'Depends only on the type of the query. Tokens for chats, completions, responses and messages; generated ' +
+        'images; seconds of generated video; charged lookups; null for embeddings and audio',
     },
     price_in_usd: usd('Charged; negative for a charge that was reversed'),
     query_type: text('The type of the query, such as chat_completion'),

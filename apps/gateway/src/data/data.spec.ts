@@ -108,6 +108,7 @@ test('charges the listed price for each lookup, and records the cost that its pr
     listed.map(({ price_usd }: { price_usd: number }) => price_usd),
   );
   expect(history[0]).toMatchObject({ model: 'x/lists/by/id', input_count: 0, output_count: 1, query_source: 'api' });
+  expect(history[0]).toMatchObject({ input_unit: null, output_unit: 'lookups' });
   await expectNothingOfOurs();
 }, 60_000);
 

@@ -210,6 +210,7 @@ describe('embeddings of a faulty provider', () => {
     expect(answer.body.usage.prompt_tokens).toBeGreaterThan(3);
     expect(answer.body.usage.cost).toBe(record.price_in_usd);
     expect(record).toMatchObject({ query_type: 'embedding', isEstimated: true, output_count: 0 });
+    expect(record).toMatchObject({ input_unit: 'tokens', output_unit: null });
     expect(spent).toBe(record.price_in_usd.toFixed(12));
   });
 

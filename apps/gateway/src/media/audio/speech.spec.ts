@@ -112,6 +112,7 @@ describe('speech', () => {
     await speak('Grüezi 👋', {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
     expect(record).toMatchObject({ model: DEEPGRAM, query_type: 'text_to_speech', input_count: 8, output_count: 0 });
+    expect(record).toMatchObject({ input_unit: 'characters', output_unit: null });
   });
 });
 

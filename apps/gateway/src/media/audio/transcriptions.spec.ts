@@ -107,6 +107,7 @@ describe('a transcription', () => {
     await transcribe({ seconds: 7.5 }, {}, by);
     const [record] = (await world.get('/queries/history', by)).body.data;
     expect(record).toMatchObject({ model: 'nova-3', query_type: 'speech_to_text', input_count: 8, output_count: 0 });
+    expect(record).toMatchObject({ input_unit: 'seconds', output_unit: null });
   });
 });
 

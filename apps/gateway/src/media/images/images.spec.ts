@@ -50,7 +50,13 @@ describe('POST /v1/images/generations', () => {
     expect([opened.status, opened.headers.get('content-type')]).toEqual([200, 'image/png']);
     expect((await sharp(await opened.arrayBuffer()).metadata()).format).toBe('png');
     const [record] = (await world.get('/queries/history', account)).body.data;
-    const counted = { query_type: 'image_generation', model: BANANA, price_in_usd: 0.092, output_count: 1 };
+    const counted = {
+      query_type: 'image_generation',
+      model: BANANA,
+      price_in_usd: 0.092,
+      output_count: 1,
+      output_unit: 'images',
+    };
     expect(record).toMatchObject(counted);
   });
 

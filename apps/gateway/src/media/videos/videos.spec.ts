@@ -249,5 +249,6 @@ test('records the charge and the duration of a video in the history', async () =
   expect(rows.find((row: { price_in_usd: number }) => row.price_in_usd === 0.4025)).toMatchObject({
     model: KLING,
     output_count: 5,
+    ...{ input_count: 0, input_unit: null, output_unit: 'seconds' },
   });
 });
