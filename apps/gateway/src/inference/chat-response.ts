@@ -12,7 +12,7 @@ import {
   translateEvents,
 } from '#application';
 import { getQuantity } from '#domain';
-import { toUsdJsonNumber } from '#kernel';
+import { type JsonObject, toUsdJsonNumber } from '#kernel';
 import { selectErrorFormat } from '../edge/errors/error-formats.ts';
 import { INTERNAL_ERROR, toErrorResponse } from '../edge/errors/errors.ts';
 import { SseWriter } from '../edge/responses/sse-writer.ts';
@@ -37,8 +37,19 @@ function toUsageJson(receipt: Receipt) {
   };
 }
 
-export function toChatCompletion(body: Readonly<Record<string, unknown>>, receipt: Receipt) {
-  return { ...body, system_fingerprint: body.system_fingerprint ?? null, usage: toUsageJson(receipt) };
+/** Adds the fields that strict clients require and that not every provider sends. */
+export function toChatCompletion(body: JsonObject, receipt: Receipt) {
+  const { choices, system_fingerprint = null } = body;
+  return {
+    ...body,
+    choices: (choices as readonly JsonObject[]).map(toChoiceJson),
+    system_fingerprint,
+    usage: toUsageJson(receipt),
+  };
+}
+
+function toChoiceJson({ message, native_finish_reason = null, ...choice }: JsonObject) {
+  return { ...choice, native_finish_reason, message: { reasoning: null, ...(message as JsonObject) } };
 }
 
 /** Writes a streamed chat completion. Once the response has started, an error can only be sent as an event. */

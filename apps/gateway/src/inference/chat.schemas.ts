@@ -131,8 +131,11 @@ export const ChatCompletion = nameSchema(
         withExtraFields(
           object({
             index: COUNT,
-            message: withExtraFields(object({ role: { const: 'assistant' }, content: { type: ['string', 'null'] } })),
+            message: withExtraFields(
+              object({ role: { const: 'assistant' }, content: TEXT_OR_NULL, reasoning: TEXT_OR_NULL }),
+            ),
             finish_reason: FINISH,
+            native_finish_reason: { ...TEXT_OR_NULL, description: 'The provider’s own reason, if it sent one' },
           }),
         ),
       ),

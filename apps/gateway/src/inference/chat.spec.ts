@@ -20,6 +20,22 @@ const ask = (
 ) => world.send('POST', route, { body, headers });
 
 describe('a chat completion', () => {
+  // In this order: Anthropic's Messages, only Responses, a router, a provider with `reasoning_content`.
+  test.each(['anthropic/claude-haiku-4.5', 'openai/gpt-5-codex', 'google/gemini-2.5-pro', 'deepseek/deepseek-r1'])(
+    'has its reasoning and the native finish reason, or null for what the provider did not send: %s',
+    async (model) => {
+      for (const [directive, reasoning] of [
+        ['tokens=9 reasoning=0', null],
+        ['tokens=9 reasoning=5', model.startsWith('openai/') ? null : expect.any(String)],
+      ] as const) {
+        const messages = [{ role: 'user', content: `[[sandbox ${directive}]]` }];
+        const { body } = await ask({ model, max_tokens: 3_000, reasoning: { max_tokens: 1_100 }, messages });
+        const [{ message, native_finish_reason }] = body.choices;
+        expect([directive, message.reasoning, native_finish_reason]).toEqual([directive, reasoning, null]);
+      }
+    },
+  );
+
   test('has the format of OpenAI with the id and model name of the gateway, and the cost of the request', async () => {
     const { status, headers, body } = await ask(HELLO);
     expect(status).toBe(200);
@@ -36,8 +52,9 @@ describe('a chat completion', () => {
         {
           index: 0,
           finish_reason: 'stop',
+          native_finish_reason: null,
           logprobs: null,
-          message: { role: 'assistant', content: 'every coin that', refusal: null, annotations: [] },
+          message: { role: 'assistant', content: 'every coin that', refusal: null, reasoning: null, annotations: [] },
         },
       ],
       usage: {
