@@ -14,8 +14,11 @@ export const MAX_HISTORY_SCAN = 10_000;
 export const MAX_COUNTED_AFTER_PAGE = 1_000;
 /** Page ends are cached for a minute, so that new records do not shift the following page. */
 const PAGE_END_CACHE_OPTIONS = { max: 20_000, ttl: 60_000 };
-/** How many pages before the requested one are searched for a cached end. */
-const MAX_PAGES_BEFORE = 20;
+/**
+ * How many pages before the requested one are searched for a cached end. Each process has its own cache, so with a load
+ * balancer most of these pages may have been served by other gateways.
+ */
+const MAX_PAGES_BEFORE = 100;
 
 export interface HistoryFilter {
   readonly accountId: string;

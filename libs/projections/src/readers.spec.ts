@@ -477,6 +477,16 @@ describe('the query history', () => {
       await books.pool.query('delete from queries where position = 0');
     });
 
+    test('serves pages beyond the scan limit in order if another gateway served the last 50 pages', async () => {
+      const [one, other] = [new QueryHistory(books.pool), new QueryHistory(books.pool)];
+      for (const history of [one, other])
+        for (let page = 1; page <= 70; page++) await history.read({ accountId }, page, 100);
+      for (let page = 71; page <= 120; page++) await other.read({ accountId }, page, 100);
+      expect(prices(await one.read({ accountId }, 121, 100))).toEqual(
+        Array.from({ length: 100 }, (_, i) => MANY - 12_000 - i),
+      );
+    });
+
     test('rejects pages beyond the scan limit, and returns an empty page after the last record', async () => {
       const history = new QueryHistory(books.pool);
       await expect(history.read({ accountId }, 102, 100)).rejects.toThrow(PageOutOfRangeError);
