@@ -20,12 +20,15 @@ const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * Rejects content parts that the catalogue does not list as an input of the model. A router would convert them for a
+ * Rejects content parts that the catalogue does not list as an input of the model, and images outside the content, as
+ * other APIs have them: no provider gets those, so the model would respond without having seen them. A router would convert them for a
  * fee, for example a PDF by OCR at a price per page.
  * @throws InvalidRequestError (400) naming the content part
  */
 export function assertSupportedContent({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {
-  for (const [i, { content }] of messages.entries()) {
+  for (const [i, { content, images }] of messages.entries()) {
+    if (Array.isArray(images) && images.length > 0)
+      throw invalidContent('Images must be content parts of the type "image_url"', `messages[${i}].images`);
     if (!Array.isArray(content)) continue;
     for (const [j, part] of content.entries())
       if (part?.type !== 'text') assertSupportedPart(part, model, `messages[${i}].content[${j}]`);
