@@ -127,6 +127,25 @@ describe.each(['groq', 'openai', 'anthropic'] as const)(
   },
 );
 
+test('a stream of Anthropic that ends without usage is charged by an estimate of its text, not of its start', async () => {
+  const events = [
+    { type: 'message_start', message: { id: 'msg_1', content: [], usage: { input_tokens: 5, output_tokens: 1 } } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: TEXT } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
+    { type: 'message_stop' },
+  ];
+  provider.handler = (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''));
+  };
+  expect((await world.sendChat(account, '', { model: MODELS.anthropic, stream: true })).status).toBe(200);
+  const [item] = (await lastCharge())?.items ?? [];
+  expect(item).toMatchObject({ estimated: true });
+  expect(Number(item?.usage.output)).toBeGreaterThan(5);
+});
+
 test('a complete response without usage is charged by an estimate of its text', async () => {
   const { usage: _, ...unmetered } = RESPONSES.groq;
   provider.handler = respondWithJson(unmetered);

@@ -69,7 +69,7 @@ describe('Anthropic’s usage is converted to disjoint units', () => {
 describe('the usage of a stream is merged from its start and its end:', () => {
   const start = { input_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 5, output_tokens: 1 };
 
-  test.each<[string, unknown, unknown, TokenCounts]>([
+  test.each<[string, unknown, unknown, TokenCounts | undefined]>([
     ['the end reports only the output', start, { output_tokens: 40 }, [12, 100, 5, 40, 0]],
     [
       'the end reports everything',
@@ -84,8 +84,10 @@ describe('the usage of a stream is merged from its start and its end:', () => {
       [12, 100, 5, 40, 0],
     ],
     ['the end reports zero', start, { input_tokens: 0, output_tokens: 0 }, [0, 100, 5, 0, 0]],
+    ['the end reports no output: it is unknown, not the first token', start, { input_tokens: 12 }, undefined],
+    ['the end reports nothing', start, undefined, undefined],
     ['the start reports nothing', undefined, { input_tokens: 3, output_tokens: 4 }, [3, 0, 0, 4, 0]],
   ])('%s', (_, atStart, atEnd, expected) => {
-    expect(parseAnthropicUsage(mergeAnthropicUsage(atStart, atEnd))).toEqual(toTokenUsage(expected));
+    expect(parseAnthropicUsage(mergeAnthropicUsage(atStart, atEnd))).toEqual(expected && toTokenUsage(expected));
   });
 });
