@@ -54,13 +54,14 @@ test('correlates the events of a top-up from its request to its credit', async (
   await world.payInvoice(asked.body.lightning_invoice);
   await world.waitUntil(async () => (await world.get(`/topup/status/${id}`)).body.status === 'Settled');
   const story = (await world.listEvents()).filter(({ metadata }) => metadata.$correlationId === id);
-  const [issued, received, credited, marked] = story;
-  expect(story.map(({ type }) => type)).toEqual(['InvoiceIssued', 'PaymentReceived', 'CreditAdded', 'TopupCredited']);
+  const [issued, claimed, received, credited, marked] = story;
+  const types = ['InvoiceIssued', 'PaymentClaimed', 'PaymentReceived', 'CreditAdded', 'TopupCredited'];
+  expect(story.map(({ type }) => type)).toEqual(types);
   expect(issued?.metadata).toMatchObject({
     actor: `key:${keyId}`,
     $causationId: asked.headers.get('x-request-id'),
   });
-  expect(received?.metadata.actor).toBe('workflow:topups');
+  for (const fact of [claimed, received]) expect(fact?.metadata.actor).toBe('workflow:topups');
   for (const fact of [credited, marked])
     expect(fact?.metadata).toMatchObject({ actor: 'workflow:topups', $causationId: received?.id });
 });
