@@ -70,10 +70,13 @@ export default {
     },
     {
       name: 'pure',
-      comment: 'kernel and domain import no package, not even a built-in module of Node',
+      comment: 'kernel and domain import no package but immutable, not even a built-in module of Node',
       severity: 'error',
       from: { path: lib(['kernel', 'domain']), pathNot: SPEC },
-      to: { dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional', 'npm-no-pkg', 'unknown'] },
+      to: {
+        dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional', 'npm-no-pkg', 'unknown'],
+        pathNot: '^node_modules/immutable/',
+      },
     },
     {
       name: 'libs-modules',

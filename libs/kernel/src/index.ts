@@ -6,7 +6,6 @@ export { isJsonObject, type JsonObject } from './json-object.ts';
 export type { Message, Metadata, NewEvent, StoredEvent } from './message.ts';
 export * as money from './money.ts';
 export { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from './money.ts';
-export { PersistentMap } from './persistent-map.ts';
 export {
   AppendTooLargeError,
   BlockedByEventError,

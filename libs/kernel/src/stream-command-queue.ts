@@ -1,5 +1,6 @@
 import { type Cause, toMetadata } from './cause.ts';
 import { type Decider, fold, type StateCodec } from './decider.ts';
+import { estimateBytes } from './estimate-bytes.ts';
 import type { Message, NewEvent, StoredEvent } from './message.ts';
 import {
   type EventAppender,
@@ -76,8 +77,8 @@ export interface StreamCommandQueueOptions<Command extends Message, State, Event
   readonly runtime: Runtime;
   readonly snapshots?: { readonly store: SnapshotStore; readonly codec: StateCodec<State> };
   /**
-   * Estimates the memory of a state that may exceed a few KB. Must be cheap: it is called after each read, and
-   * each time that the queue of commands has become empty.
+   * Estimates the memory of a state, for states that may have thousands of values; by default, all values are counted.
+   * Must be cheap: it is called after each read, and each time that the queue of commands has become empty.
    */
   estimateBytes?(state: State): number;
   /** How long an append is retried while the store is unavailable; 4.5 s by default. */
@@ -131,7 +132,8 @@ export class StreamCommandQueue<Command extends Message, State, Event extends Me
   }
 
   private touchCache(): void {
-    this.cache.touch(this, this.folded ? (this.options.estimateBytes?.(this.folded.state) ?? 0) : 0);
+    const { estimateBytes: estimateStateBytes = estimateBytes } = this.options;
+    this.cache.touch(this, this.folded ? estimateStateBytes(this.folded.state) : 0);
   }
 
   /**

@@ -13,9 +13,9 @@ test('evicts the least recently used stream if the limit is exceeded', () => {
   const of = streams(forgotten);
   const warm = new StreamStateCache(50 * KB);
   const [a, b, c] = [of('a'), of('b'), of('c')];
-  for (const stream of [a, b, a]) warm.touch(stream, 16 * KB);
+  for (const stream of [a, b, a]) warm.touch(stream, 18 * KB);
   expect([warm.size, warm.bytes]).toEqual([2, 40 * KB]);
-  warm.touch(c, 16 * KB);
+  warm.touch(c, 18 * KB);
   expect([forgotten, warm.size, warm.bytes]).toEqual([['b'], 2, 40 * KB]);
 });
 
@@ -25,7 +25,7 @@ test('evicts many small streams for one that has become large', () => {
   const warm = new StreamStateCache(100 * KB);
   const names = Array.from({ length: 20 }, (_, i) => `${i}`);
   const small = names.map((name) => of(name));
-  for (const stream of small) warm.touch(stream, KB);
+  for (const stream of small) warm.touch(stream, 3 * KB);
   expect(forgotten).toEqual([]);
   warm.touch(small[5] as (typeof small)[0], 60 * KB);
   expect(forgotten).toEqual(['0', '1', '2', '3', '4', '6', '7', '8', '9', '10', '11', '12']);
@@ -36,7 +36,7 @@ test('does not evict streams in use', () => {
   const forgotten: string[] = [];
   const of = streams(forgotten);
   const warm = new StreamStateCache(50 * KB);
-  for (const stream of [of('busy', false), of('idle'), of('busy too', false)]) warm.touch(stream, 16 * KB);
+  for (const stream of [of('busy', false), of('idle'), of('busy too', false)]) warm.touch(stream, 18 * KB);
   warm.touch(of('last', false), 40 * KB);
   expect([forgotten, warm.size]).toEqual([['idle'], 3]);
 });

@@ -1,5 +1,5 @@
 /** Estimated memory of a cached stream without its state: its command queue and its entries in two maps. */
-const BASE_STREAM_BYTES = 4_000;
+const BASE_STREAM_BYTES = 2_000;
 /** Default limit, for callers that do not derive one from the available memory. */
 const MAX_BYTES = 256 * 1024 * 1024;
 

@@ -18,7 +18,7 @@ import { ProjectorLag } from '#projections';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
-/** Share of the maximum heap. Stream states may take twice their estimated memory; requests need the rest. */
+/** Share of the maximum heap. Stream states take about their estimated memory; requests need the rest. */
 const STREAM_CACHE_SHARE = 0.25;
 
 /** The write paths, one of each per process, for roles that run commands. They need secrets to sign snapshots. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { Map as ImmutableMap } from 'immutable';
 import {
   type Accounts,
   type Clock,
@@ -15,7 +16,6 @@ import {
   AppendTooLargeError,
   money,
   NO_SNAPSHOTS,
-  PersistentMap,
   Rejection,
   StoreUnavailableError,
   UnknownEventError,
@@ -185,8 +185,8 @@ test.each(['settle', 'release'] as const)('reports a cost that the store does no
 
 test('returns the charged amount if the response to a settlement was lost, or zero if the hold expired', async () => {
   const told = async (ended: string, price: string) => {
-    const one = PersistentMap.empty<string>().with('r', ended);
-    const state = { ...accountDecider.getInitialState(), resolved: [one, PersistentMap.empty<string>()] as never };
+    const resolved = [ImmutableMap({ r: ended }), ImmutableMap()] as never;
+    const state = { ...accountDecider.getInitialState(), resolved };
     const run = async () => ({ events: [], state, revision: 0, position: 0n });
     const payer = createPayer(run);
     return payer.settle(

@@ -1,5 +1,6 @@
 /** The JSON form of an account in snapshots. */
-import { money, PersistentMap, type StateCodec, toSchemaFingerprint } from '#kernel';
+import { Map as ImmutableMap } from 'immutable';
+import { money, type StateCodec, toSchemaFingerprint } from '#kernel';
 import type { OpenHold, RecentIds } from '../holds.ts';
 import type { ApiKeyState } from '../keys.ts';
 import { EVENT_SCHEMA } from '../upcasters/index.ts';
@@ -38,10 +39,10 @@ export const accountCodec: StateCodec<AccountState> = {
     status: account.status,
     available: money.toJsonAmount(account.available),
     held: money.toJsonAmount(account.held),
-    holds: [...account.holds.entries()].map(([id, hold]) => [id, { ...hold, amount: money.toJsonAmount(hold.amount) }]),
-    keys: [...account.keys.entries()].map(([id, key]) => [id, encodeKey(key)]),
-    credits: [...account.credits.entries()],
-    reversals: [...account.reversals.entries()],
+    holds: account.holds.toArray().map(([id, hold]) => [id, { ...hold, amount: money.toJsonAmount(hold.amount) }]),
+    keys: account.keys.toArray().map(([id, key]) => [id, encodeKey(key)]),
+    credits: account.credits.toArray(),
+    reversals: account.reversals.toArray(),
     resolved: encodeRecentIds(account.resolved),
     expired: encodeRecentIds(account.expired),
     ...(account.losses ? { losses: encodeLosses(account.losses) } : {}),
@@ -50,12 +51,10 @@ export const accountCodec: StateCodec<AccountState> = {
     status: json.status,
     available: money.parseJsonAmount(json.available),
     held: money.parseJsonAmount(json.held),
-    holds: PersistentMap.from(
-      json.holds.map(([id, hold]) => [id, { ...hold, amount: money.parseJsonAmount(hold.amount) }]),
-    ),
-    keys: PersistentMap.from(json.keys.map(([id, key]) => [id, decodeKey(key)])),
-    credits: PersistentMap.from(json.credits),
-    reversals: PersistentMap.from(json.reversals),
+    holds: ImmutableMap(json.holds.map(([id, hold]) => [id, { ...hold, amount: money.parseJsonAmount(hold.amount) }])),
+    keys: ImmutableMap(json.keys.map(([id, key]) => [id, decodeKey(key)])),
+    credits: ImmutableMap(json.credits),
+    reversals: ImmutableMap(json.reversals),
     resolved: decodeRecentIds(json.resolved),
     expired: decodeRecentIds(json.expired),
     ...(json.losses ? { losses: decodeLosses(json.losses) } : {}),
@@ -95,9 +94,9 @@ function decodeKey(json: KeyJson): ApiKeyState {
 }
 
 function encodeRecentIds([recent, older]: RecentIds): RecentIdsJson {
-  return [[...recent.entries()], [...older.entries()]];
+  return [recent.toArray(), older.toArray()];
 }
 
 function decodeRecentIds([recent, older]: RecentIdsJson): RecentIds {
-  return [PersistentMap.from(recent), PersistentMap.from(older)];
+  return [ImmutableMap(recent), ImmutableMap(older)];
 }

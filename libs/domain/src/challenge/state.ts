@@ -1,4 +1,5 @@
-import { money, PersistentMap, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
+import { Map as ImmutableMap } from 'immutable';
+import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
 import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
 import {
   getHoldResolution,
@@ -53,7 +54,7 @@ export const INITIAL_CHALLENGE: ChallengeState = {
   served: 0,
   rejections: 0,
   absorbed: ZERO_USD,
-  holds: PersistentMap.empty(),
+  holds: ImmutableMap(),
   resolved: NO_RECENT_IDS,
   expired: NO_RECENT_IDS,
 };
@@ -155,7 +156,7 @@ function applyHold(
   return {
     ...challenge,
     available: money.subtract(challenge.available, amount),
-    holds: challenge.holds.with(holdId, hold),
+    holds: challenge.holds.set(holdId, hold),
     claims: challenge.claims + 1,
   };
 }

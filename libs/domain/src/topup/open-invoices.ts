@@ -2,7 +2,8 @@
  * The invoices of one account that have not expired. Each is a free option on the exchange rate that it guarantees, so
  * their number is limited. The limit is checked before a payment backend creates an invoice.
  */
-import { type Decider, PersistentMap, throwUnknownEvent } from '#kernel';
+import { Map as ImmutableMap } from 'immutable';
+import { type Decider, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 import type { InvoiceAllowed } from './events.ts';
@@ -15,16 +16,16 @@ export interface AllowInvoice {
 }
 
 /** Expiry times by top-up id. */
-type OpenInvoices = PersistentMap<Instant>;
+type OpenInvoices = ImmutableMap<string, Instant>;
 
 function evolve(open: OpenInvoices, event: InvoiceAllowed): OpenInvoices {
   if (event.type !== 'InvoiceAllowed') return throwUnknownEvent(event as never);
   const { topupId, expiresAt, at } = event.data;
-  return PersistentMap.from([...open.entries()].filter(([, end]) => end > at)).with(topupId, expiresAt);
+  return open.filter((end) => end > at).set(topupId, expiresAt);
 }
 
 export const openInvoicesDecider: Decider<AllowInvoice, OpenInvoices, InvoiceAllowed> = {
-  getInitialState: () => PersistentMap.empty(),
+  getInitialState: () => ImmutableMap(),
   evolve,
   decide({ data: { maxOpenInvoices, ...data } }, open) {
     if (open.has(data.topupId)) return [];

@@ -3,7 +3,8 @@
  * one can report the same payment for two invoices. So each payment has a stream of its own, in which the first claimant
  * wins. Nothing is credited for a payment that is not claimed.
  */
-import { type Decider, PersistentMap, throwUnknownEvent } from '#kernel';
+import { OrderedMap } from 'immutable';
+import { type Decider, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
 import type { PaymentClaimEvent, PaymentId } from './events.ts';
@@ -15,7 +16,7 @@ export interface PaymentClaimState {
   /** Name of the stream of the top-up or challenge to which the payment belongs. */
   readonly owner: string | undefined;
   /** Whether a person has closed the contest, by the name of the other claimant's stream. */
-  readonly contests: PersistentMap<boolean>;
+  readonly contests: OrderedMap<string, boolean>;
 }
 
 export type PaymentClaimCommand =
@@ -31,9 +32,9 @@ function evolve(state: PaymentClaimState, event: PaymentClaimEvent): PaymentClai
     case 'PaymentClaimed':
       return { ...state, owner: event.data.claimant };
     case 'PaymentContested':
-      return { ...state, contests: state.contests.with(event.data.claimant, false) };
+      return { ...state, contests: state.contests.set(event.data.claimant, false) };
     case 'ContestClosed':
-      return { ...state, contests: state.contests.with(event.data.claimant, true) };
+      return { ...state, contests: state.contests.set(event.data.claimant, true) };
     default:
       return throwUnknownEvent(event);
   }
@@ -58,7 +59,7 @@ function decide(command: PaymentClaimCommand, { owner, contests }: PaymentClaimS
 }
 
 export const paymentClaimDecider: Decider<PaymentClaimCommand, PaymentClaimState, PaymentClaimEvent> = {
-  getInitialState: () => ({ owner: undefined, contests: PersistentMap.empty() }),
+  getInitialState: () => ({ owner: undefined, contests: OrderedMap() }),
   evolve,
   decide,
 };

@@ -1,5 +1,6 @@
 /** The state of a top-up: its invoice, and the payments, fees and reversals that were recorded. */
-import { money, PersistentMap, throwUnknownEvent } from '#kernel';
+import { Map as ImmutableMap, OrderedMap } from 'immutable';
+import { money, throwUnknownEvent } from '#kernel';
 import type {
   ExcessCredited,
   InvoiceIssued,
@@ -15,15 +16,15 @@ import { calculatePartAmounts, creditExcess, type EarlierPayments, listParts } f
 export interface TopupState {
   readonly invoice: InvoiceIssued['data'] | undefined;
   /** The payments that are not final yet, by `toPaymentKey`. */
-  readonly pendingPayments: PersistentMap<PendingPayment>;
+  readonly pendingPayments: OrderedMap<string, PendingPayment>;
   /** Whether a payment was lost: pending, or after it was received. */
   readonly hasLostPayment: boolean;
   /** By `toPaymentKey`. */
-  readonly payments: PersistentMap<ReceivedPayment>;
+  readonly payments: OrderedMap<string, ReceivedPayment>;
   /** By reversal id. */
-  readonly reversals: PersistentMap<PaymentReversed['data']>;
+  readonly reversals: OrderedMap<string, PaymentReversed['data']>;
   /** Units of fees by `toFeeKey`. */
-  readonly fees: PersistentMap<string>;
+  readonly fees: ImmutableMap<string, string>;
 }
 
 /** A payment that is not final yet. */
@@ -60,7 +61,7 @@ export function evolveTopup(topup: TopupState, event: TopupEvent): TopupState {
     case 'PaymentSeen':
       return addPending(topup, event.data);
     case 'PaymentLost': {
-      const pendingPayments = topup.pendingPayments.without(toPaymentKey(event.data.payment));
+      const pendingPayments = topup.pendingPayments.delete(toPaymentKey(event.data.payment));
       return { ...topup, pendingPayments, hasLostPayment: true };
     }
     case 'PaymentReceived':
@@ -77,7 +78,7 @@ export function evolveTopup(topup: TopupState, event: TopupEvent): TopupState {
       return addReversal(topup, event.data);
     case 'PaymentFeeCharged': {
       const { payment, feeId, units } = event.data;
-      return { ...topup, fees: topup.fees.with(toFeeKey(payment, feeId), units) };
+      return { ...topup, fees: topup.fees.set(toFeeKey(payment, feeId), units) };
     }
     default:
       return throwUnknownEvent(event);
@@ -87,7 +88,7 @@ export function evolveTopup(topup: TopupState, event: TopupEvent): TopupState {
 function addPending(topup: TopupState, { payment, units }: PaymentSeen['data']): TopupState {
   const key = toPaymentKey(payment);
   const hasReplaced = topup.pendingPayments.get(key)?.hasReplaced ?? topup.hasLostPayment;
-  return { ...topup, pendingPayments: topup.pendingPayments.with(key, { units, hasReplaced }) };
+  return { ...topup, pendingPayments: topup.pendingPayments.set(key, { units, hasReplaced }) };
 }
 
 function addPayment(topup: TopupState, data: PaymentReceived['data']): TopupState {
@@ -101,13 +102,13 @@ function addPayment(topup: TopupState, data: PaymentReceived['data']): TopupStat
     lossCount: 0,
     lostUnits: 0n,
   };
-  return { ...topup, pendingPayments: topup.pendingPayments.without(key), payments: topup.payments.with(key, payment) };
+  return { ...topup, pendingPayments: topup.pendingPayments.delete(key), payments: topup.payments.set(key, payment) };
 }
 
 function addReversal(topup: TopupState, data: PaymentReversed['data']): TopupState {
   const { payment, reversalId } = data;
   const units = BigInt(data.units);
-  const reversals = topup.reversals.with(reversalId, data);
+  const reversals = topup.reversals.set(reversalId, data);
   const existing = topup.payments.get(toPaymentKey(payment));
   const hasLostPayment = topup.hasLostPayment || (existing !== undefined && reversalId === toLossId(existing));
   return withPayment({ ...topup, reversals, hasLostPayment }, payment, (received) => {
@@ -139,16 +140,16 @@ function withPayment(
 ): TopupState {
   const key = toPaymentKey(payment);
   const existing = topup.payments.get(key);
-  return existing ? { ...topup, payments: topup.payments.with(key, change(existing)) } : topup;
+  return existing ? { ...topup, payments: topup.payments.set(key, change(existing)) } : topup;
 }
 
 export const INITIAL_TOPUP: TopupState = {
   invoice: undefined,
-  pendingPayments: PersistentMap.empty(),
+  pendingPayments: OrderedMap(),
   hasLostPayment: false,
-  payments: PersistentMap.empty(),
-  reversals: PersistentMap.empty(),
-  fees: PersistentMap.empty(),
+  payments: OrderedMap(),
+  reversals: OrderedMap(),
+  fees: ImmutableMap(),
 };
 
 /** Returns what preceded a payment of the invoice that was not received yet. */
