@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent, type HoldSettled } from '#domain';
+import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent } from '#domain';
 import {
   AppendTooLargeError,
   type Cause,
@@ -17,7 +17,7 @@ import {
   ZERO_USD,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
-import type { HoldCommandRouter } from './hold-commands.ts';
+import type { HoldCommandResult, HoldCommandRouter } from './hold-commands.ts';
 import type { Hold, HoldExtensionRequest, HoldRelease, HoldRequest, Payer } from './payer.ts';
 
 const MIN_BACKOFF_MS = 500;
@@ -83,18 +83,15 @@ export abstract class StreamPayer implements Payer {
   abstract extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;
 
   async settle(hold: Hold, charge: Charge, { isDelivered }: { readonly isDelivered: boolean }): Promise<PicoUsd> {
-    const { holdCommands, clock } = this.dependencies;
-    const command = { type: 'SettleHold', data: { holdId: hold.holdId, charge, at: clock.now() } } as const;
-    const change = this.change(hold, isDelivered, () =>
-      holdCommands.run(this.id, command, this.createCause(hold.holdId)),
-    );
+    const data = { holdId: hold.holdId, charge, at: this.dependencies.clock.now() };
+    const change = this.change(hold, isDelivered, () => this.endHold({ type: 'SettleHold', data }, ['HoldSettled']));
     const unrecorded = this.createUnrecordedReporter(hold, charge);
     try {
       const { events, state } = await change.result;
       const settled = events.find((event) => event.type === 'HoldSettled');
       if (settled) return money.parseJsonAmount(settled.data.charged);
       // If nothing is appended although the hold is settled, an earlier attempt settled it and its response was lost.
-      const isSettled = events.length === 0 && getHoldResolution(hold.holdId, state) === 'settled';
+      const isSettled = events.length === 0 && state && getHoldResolution(hold.holdId, state) === 'settled';
       return isSettled ? money.min(money.parseJsonAmount(charge.price), hold.amount) : ZERO_USD;
     } catch (error) {
       if (!change.hasTimedOut()) unrecorded(error);
@@ -109,14 +106,32 @@ export abstract class StreamPayer implements Payer {
   }
 
   async release(hold: Hold, { failure, attempts, absorbed }: HoldRelease): Promise<void> {
-    const { holdCommands, clock } = this.dependencies;
+    const { clock } = this.dependencies;
     const details = { errorCode: failure.code, reason: failure.message, attempts, ...(absorbed ? { absorbed } : {}) };
     const command = { type: 'ReleaseHold', data: { holdId: hold.holdId, ...details, at: clock.now() } } as const;
-    const { work, result } = this.change(hold, true, () =>
-      holdCommands.run(this.id, command, this.createCause(hold.holdId)),
-    );
+    const { work, result } = this.change(hold, true, () => this.endHold(command, ['HoldReleased', 'HoldExpired']));
     work.catch(absorbed ? this.createUnrecordedReporter(hold, absorbed) : () => {});
     await result;
+  }
+
+  /**
+   * Ends a hold. An account remembers a limited number of ended holds. If it does not know the hold, an earlier attempt
+   * may have ended it, and its response was lost: then the result is the event of that attempt.
+   * @param doneBy the events after which the command has nothing to do
+   */
+  private async endHold(
+    command: Extract<HoldCommand, { type: 'SettleHold' | 'ReleaseHold' }>,
+    doneBy: readonly HoldEnd['type'][],
+  ): Promise<Pick<HoldCommandResult, 'events'> & Partial<HoldCommandResult>> {
+    const { holdId } = command.data;
+    try {
+      return await this.dependencies.holdCommands.run(this.id, command, this.createCause(holdId));
+    } catch (error) {
+      if (!(error instanceof Rejection && error.code === 'hold_not_found')) throw error;
+      const end = this.heldAtRevision === NO_STREAM ? undefined : await this.findHoldEnd(holdId);
+      if (!end || !doneBy.includes(end.type)) throw error;
+      return { events: [end] };
+    }
   }
 
   /**
@@ -133,10 +148,10 @@ export abstract class StreamPayer implements Payer {
         try {
           await run({ type: 'AbsorbCharge', data: { holdId, charge, at: clock.now() } });
         } catch (error) {
-          const settled =
-            error instanceof Rejection && error.code === 'hold_resolved' && (await this.findSettlement(holdId));
-          if (!settled) throw error;
-          await run({ type: 'ReverseCharge', data: { settled, at: clock.now() } });
+          const hasEnded = error instanceof Rejection && error.code === 'hold_resolved';
+          const end = hasEnded ? await this.findHoldEnd(holdId) : undefined;
+          if (end?.type !== 'HoldSettled') throw error;
+          await run({ type: 'ReverseCharge', data: { settled: end.data, at: clock.now() } });
         }
       },
       () => true,
@@ -144,11 +159,13 @@ export abstract class StreamPayer implements Payer {
     );
   }
 
-  /** Returns the data of the event that settled the hold. */
-  private async findSettlement(holdId: string): Promise<HoldSettled['data'] | undefined> {
+  /** Returns the event that ended a hold of this payer, among the events since the hold was placed. */
+  private async findHoldEnd(holdId: string): Promise<HoldEnd | undefined> {
     for await (const batch of this.dependencies.events.read(this.id, this.heldAtRevision)) {
-      for (const event of batch as readonly StoredEvent<HoldEvent>[])
-        if (event.type === 'HoldSettled' && event.data.holdId === holdId) return event.data;
+      const end = (batch as readonly StoredEvent<HoldEvent>[]).find(
+        (event) => isHoldEnd(event) && event.data.holdId === holdId,
+      );
+      if (end) return end as HoldEnd;
     }
     return undefined;
   }
@@ -248,6 +265,12 @@ export abstract class StreamPayer implements Payer {
       }
     }
   }
+}
+
+type HoldEnd = Extract<HoldEvent, { type: 'HoldSettled' | 'HoldReleased' | 'HoldExpired' }>;
+
+function isHoldEnd(event: HoldEvent): event is HoldEnd {
+  return event.type === 'HoldSettled' || event.type === 'HoldReleased' || event.type === 'HoldExpired';
 }
 
 /** A change of a hold that is being made. */
