@@ -1,6 +1,7 @@
 /** The local server of the proxy: two protocols for programs, and a status page for users. */
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
+import { TokenCounter } from '#application/messages';
 import { ConnectionGuard, type Log, SERVER_TIMEOUTS, StartError } from '#foundation/program';
 import type { AttestationVerifier } from './attestation/attestation-verifier.ts';
 import { MAX_BODY_BYTES, registerBodyParser } from './body-parser.ts';
@@ -55,6 +56,7 @@ export async function startProxy(
     new PrivateModelResolver(enclaves, settings.defaultModel),
     new PrivateChats(gateway, enclaves),
   );
+  const tokenCounter = new TokenCounter();
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
@@ -64,7 +66,7 @@ export async function startProxy(
   const connections = new ConnectionGuard({ max: MAX_CONNECTIONS, reportError: (problem) => log.warn(problem) });
   connections.guard(app.server);
   registerHooks(app, log);
-  registerModelRoutes(app, enclaves, exchanges);
+  registerModelRoutes(app, enclaves, exchanges, tokenCounter);
   registerStatusRoutes(app, enclaves, settings);
   await listen(app, settings.port);
   if (settings.allowUnattested) log.warn('ALLOW_UNATTESTED=1: simulated enclaves are accepted without evidence');
@@ -78,7 +80,7 @@ export async function startProxy(
       app.server.closeAllConnections();
       await closed;
       connections.close();
-      await gateway.close();
+      await Promise.all([gateway.close(), tokenCounter.close()]);
     },
   };
 }
@@ -110,7 +112,12 @@ function registerHooks(app: FastifyInstance, log: Log): void {
   });
 }
 
-function registerModelRoutes(app: FastifyInstance, enclaves: Enclaves, exchanges: Exchanges): void {
+function registerModelRoutes(
+  app: FastifyInstance,
+  enclaves: Enclaves,
+  exchanges: Exchanges,
+  tokenCounter: TokenCounter,
+): void {
   app.get('/v1/models', async () => {
     const models = await enclaves.listModels();
     return { object: 'list', data: models.map(toModelJson) };
@@ -130,7 +137,7 @@ function registerModelRoutes(app: FastifyInstance, enclaves: Enclaves, exchanges
     exchanges.serve(request, reply, ANTHROPIC_PROTOCOL, createMessageExchange),
   );
   app.post('/v1/messages/count_tokens', async (request) => ({
-    input_tokens: await estimateMessageTokens(parseMessagesBody(parseJsonBody(request))),
+    input_tokens: await estimateMessageTokens(parseMessagesBody(parseJsonBody(request)), tokenCounter),
   }));
 }
 

@@ -82,7 +82,8 @@ export {
   type CompletionWriter,
   KeepAliveSettings,
 } from './inference/chat/completion-writer.ts';
-export { countInputTokens, countMaxChatInputTokens, countTokens } from './inference/chat/count-tokens.ts';
+export { countInputTokens, countMaxChatInputTokens } from './inference/chat/count-tokens.ts';
+export { InferenceServices } from './inference/chat/inference-services.ts';
 export type { ChatDelta, TypedEvent } from './inference/chat/translating-writer.ts';
 export { ChatQuoter } from './inference/chat-execution/chat-quoter.ts';
 export { CompleteChat, CompleteChatHandler } from './inference/chat-execution/complete-chat.ts';
@@ -268,6 +269,7 @@ export {
   Videos,
 } from './streams.ts';
 export { sanitizeThirdPartyText, truncateText } from './third-party-text.ts';
+export { TokenCounter } from './tokens/token-counter.ts';
 export {
   type CreatedTopup,
   CreateTopup,
@@ -289,7 +291,6 @@ export { type AvailablePaymentMethod, CARD_METHOD, PaymentMethods } from './topu
 export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
 export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';
-
 export {
   formatSseComment,
   formatSseEvent,

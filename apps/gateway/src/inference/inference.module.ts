@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import {
+  BillingEngine,
   CallLimits,
   CatalogueService,
   ChatQuoter,
@@ -13,11 +14,14 @@ import {
   CreateMessageHandler,
   CreateResponseHandler,
   EndpointHealth,
+  InferenceServices,
   OutputLengthStats,
+  ProviderRegistry,
   ResponseRequestLoader,
   ResponseStore,
   Secrets,
   StorageQuota,
+  TokenCounter,
 } from '#application';
 import { Foundation } from '#foundation';
 import { CatalogueModule, ProcessRole, ProvidersModule } from '#modules';
@@ -45,10 +49,28 @@ import { ResponsesController } from './responses.controller.ts';
   ],
   providers: [
     {
+      provide: TokenCounter,
+      inject: [ProcessRole],
+      useFactory: (role: ProcessRole) => role.closeOnExit(new TokenCounter()),
+    },
+    {
+      provide: InferenceServices,
+      inject: [ProviderRegistry, TokenCounter],
+      useFactory: (providers: ProviderRegistry, tokenCounter: TokenCounter) =>
+        new InferenceServices(providers, tokenCounter),
+    },
+    {
       provide: ChatQuoter,
-      inject: [CatalogueService, EndpointHealth, CallLimits],
-      useFactory: (catalogues: CatalogueService, health: EndpointHealth, limits: CallLimits) =>
-        new ChatQuoter(catalogues, health, new OutputLengthStats(), limits),
+      inject: [CatalogueService, EndpointHealth, CallLimits, BillingEngine, TokenCounter],
+      useFactory: (
+        ...[catalogues, health, limits, billing, tokenCounter]: [
+          CatalogueService,
+          EndpointHealth,
+          CallLimits,
+          BillingEngine,
+          TokenCounter,
+        ]
+      ) => new ChatQuoter(catalogues, health, new OutputLengthStats(), { limits, billing, tokenCounter }),
     },
     CompleteChatHandler,
     { provide: ChatService, useExisting: CompleteChatHandler },

@@ -36,7 +36,7 @@ export class MessagesController {
   @Post(['v1/messages/count_tokens', 'messages/count_tokens'])
   @HttpCode(200)
   @Operation(operations.countMessageTokens)
-  async count(@Body() body: TokenCountRequest) {
-    return { input_tokens: await this.commands.execute(new CountMessageTokens(body)) };
+  async count(@CurrentCaller() caller: Caller, @Body() body: TokenCountRequest) {
+    return { input_tokens: await this.commands.execute(new CountMessageTokens(caller.accountId, body)) };
   }
 }

@@ -14,6 +14,7 @@ import {
   type MessageUsage,
   type ParsedMessagesRequest,
   parseMessagesRequest,
+  type TokenCounter,
   type TypedEvent,
 } from '#application/messages';
 import { isJsonObject, type JsonObject } from '#kernel';
@@ -88,10 +89,13 @@ export function createMessageExchange(body: JsonObject, model: ResolvedPrivateMo
   };
 }
 
+/** All programs that use the proxy are one owner of the token counter. */
+const LOCAL_OWNER = 'local';
+
 /** Estimates the number of input tokens in this process, without a call to the gateway. @throws ProxyError */
-export async function estimateMessageTokens(body: MessagesBody): Promise<number> {
+export async function estimateMessageTokens(body: MessagesBody, tokenCounter: TokenCounter): Promise<number> {
   const { chat } = parseRequest(body);
-  return estimateInputTokens(chat).catch((error) => {
+  return estimateInputTokens(chat, (text) => tokenCounter.count(LOCAL_OWNER, text)).catch((error) => {
     throw translateError(error);
   });
 }

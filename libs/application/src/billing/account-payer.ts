@@ -1,5 +1,5 @@
-import { ACCOUNT, calculateMaxSpendable, calculateSpendable } from '#domain';
-import { money, Rejection, toStreamName } from '#kernel';
+import { ACCOUNT, type AccountState, accountDecider, calculateMaxSpendable, calculateSpendable } from '#domain';
+import { money, Rejection, type StreamStateReader, toStreamName } from '#kernel';
 import type { Accounts } from '../streams.ts';
 import {
   type Caller,
@@ -15,7 +15,7 @@ import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 export class AccountPayer extends StreamPayer {
   constructor(
     dependencies: PayerDependencies,
-    private readonly accounts: Accounts,
+    private readonly accounts: Accounts & StreamStateReader<AccountState>,
     private readonly caller: Caller,
   ) {
     super(dependencies);
@@ -29,15 +29,20 @@ export class AccountPayer extends StreamPayer {
     return toActor(this.caller);
   }
 
-  async hold({ holdId, query, minAmount, maxAmount, partial, lifetimeMs }: HoldRequest): Promise<Hold> {
+  /** Makes the same decision as `hold`, without appending its event. */
+  async assertAffordable(request: HoldRequest): Promise<void> {
+    const state = await this.accounts.read(this.caller.accountId);
+    accountDecider.decide(this.createHoldCommand(request, this.dependencies.clock.nowMs() + request.lifetimeMs), state);
+  }
+
+  async hold(request: HoldRequest): Promise<Hold> {
+    const { holdId, lifetimeMs } = request;
     const { accountId, keyId } = this.caller;
-    const { clock, getProcessId, lossLimit } = this.dependencies;
-    const at = clock.now();
-    const expiresAt = clock.nowMs() + lifetimeMs;
-    const holdLimits = { holdId, keyId, query, minAmount, maxAmount, partialHold: partial, lossLimit };
-    const data = { ...holdLimits, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at };
+    const expiresAt = this.dependencies.clock.nowMs() + lifetimeMs;
+    const command = this.createHoldCommand(request, expiresAt);
+    const { at } = command.data;
     const { events, state, revision } = await this.acquireHold({ holdId, expiresAt }, () =>
-      this.accounts.run(accountId, { type: 'HoldFunds', data }, this.createCause(holdId)),
+      this.accounts.run(accountId, command, this.createCause(holdId)),
     );
     const held = events.find((event) => event.type === 'FundsHeld');
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
@@ -48,6 +53,21 @@ export class AccountPayer extends StreamPayer {
       calculateMaxSpendable(state, keyId, at),
     ];
     return { holdId, payer: this.id, amount, availableAfter, maxSpendable, expiresAt };
+  }
+
+  private createHoldCommand({ holdId, query, minAmount, maxAmount, partial }: HoldRequest, expiresAt: number) {
+    const { clock, getProcessId, lossLimit } = this.dependencies;
+    const holdLimits = {
+      holdId,
+      keyId: this.caller.keyId,
+      query,
+      minAmount,
+      maxAmount,
+      partialHold: partial,
+      lossLimit,
+    };
+    const data = { ...holdLimits, owner: getProcessId(), expiresAt: clock.toInstant(expiresAt), at: clock.now() };
+    return { type: 'HoldFunds', data } as const;
   }
 
   async extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'> {

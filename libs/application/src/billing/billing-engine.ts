@@ -2,7 +2,7 @@
 import { type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.ts';
-import type { Hold, Payer } from './payer.ts';
+import type { Hold, HoldRequest, Payer } from './payer.ts';
 import { Purchase } from './purchase.ts';
 
 /**
@@ -136,6 +136,14 @@ export class BillingEngine {
     return this.hold(payer, order);
   }
 
+  /**
+   * Checks whether the payer can pay for an order, before work that is only done for payers who can. Holds nothing.
+   * @throws any error of `Payer.assertAffordable`
+   */
+  assertAffordable(payer: Payer, order: Order): Promise<void> {
+    return payer.assertAffordable(this.createHoldRequest(order));
+  }
+
   /** Waits for all running requests. Those that still run after `timeoutMs` are aborted and end as failed. */
   drain(timeoutMs: number): Promise<void> {
     return this.running.drain(timeoutMs);
@@ -146,18 +154,21 @@ export class BillingEngine {
     return new Purchase(order, funds, task, { health: this.health, reportError: this.reportError });
   }
 
-  private hold(payer: Payer, { id, query, priceList, minPrice, maxPrice, partialHold }: Order): Promise<Hold> {
+  private hold(payer: Payer, order: Order): Promise<Hold> {
+    return payer.hold(this.createHoldRequest(order));
+  }
+
+  private createHoldRequest({ id, query, priceList, minPrice, maxPrice, partialHold }: Order): HoldRequest {
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
-    const lifetimeMs = totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS;
-    return payer.hold({
+    return {
       holdId: id,
       query,
       priceList: priceList.version,
       minAmount: minPrice,
       maxAmount: maxPrice,
       partial: partialHold,
-      lifetimeMs,
-    });
+      lifetimeMs: totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS,
+    };
   }
 
   /**

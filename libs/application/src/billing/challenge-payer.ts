@@ -43,6 +43,9 @@ export class ChallengePayer extends StreamPayer {
     return `challenge:${this.challenge.challengeId}`;
   }
 
+  /** Whether the challenge pays for the request is decided when it is claimed. */
+  async assertAffordable(): Promise<void> {}
+
   /**
    * Claims the payment, then holds its money.
    * @throws Rejection if the payment belongs to a top-up or another challenge, or the challenge does not pay for this request, can no longer be used, or has an open hold;

@@ -67,6 +67,12 @@ export interface Payer {
   /** Version of the price list at which this payer is served; the current one if undefined. */
   readonly priceList?: string | undefined;
   /**
+   * Checks without holding anything whether `hold` would be rejected for this request now. Resolves for a payer whose
+   * money is only known when it is held.
+   * @throws Rejection as `hold`; StoreUnavailableError
+   */
+  assertAffordable(request: HoldRequest): Promise<void>;
+  /**
    * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set.
    * @throws Rejection if the payer cannot pay; HoldAlreadyExistsError if the request has a hold already; any other
    *   error if nothing may be held
@@ -106,6 +112,10 @@ export abstract class PayerDecorator implements Payer {
 
   get priceList(): string | undefined {
     return this.payer.priceList;
+  }
+
+  assertAffordable(request: HoldRequest): Promise<void> {
+    return this.payer.assertAffordable(request);
   }
 
   abstract hold(request: HoldRequest): Promise<Hold>;

@@ -22,6 +22,8 @@ export class PaymentRequiredError extends Error {
 export class QuoteOnlyPayer implements Payer {
   readonly id = 'stranger';
 
+  async assertAffordable(): Promise<void> {}
+
   async hold({ query, priceList, maxAmount }: HoldRequest): Promise<Hold> {
     throw new PaymentRequiredError(query, maxAmount, priceList);
   }

@@ -68,9 +68,17 @@ class RecordingPayer extends PayerDecorator {
     super(payer);
   }
 
-  override async hold(request: HoldRequest): Promise<Hold> {
+  override assertAffordable(request: HoldRequest): Promise<void> {
+    return this.recordRejection(request, this.payer.assertAffordable(request));
+  }
+
+  override hold(request: HoldRequest): Promise<Hold> {
+    return this.recordRejection(request, this.payer.hold(request));
+  }
+
+  private async recordRejection<T>(request: HoldRequest, result: Promise<T>): Promise<T> {
     try {
-      return await this.payer.hold(request);
+      return await result;
     } catch (error) {
       if (error instanceof Rejection) await this.onRejected(request, error);
       throw error;

@@ -78,6 +78,8 @@ export abstract class StreamPayer implements Payer {
   /** The actor that events record. */
   protected abstract readonly actor: string;
 
+  abstract assertAffordable(request: HoldRequest): Promise<void>;
+
   abstract hold(request: HoldRequest): Promise<Hold>;
 
   abstract extend(hold: Hold, extension: HoldExtensionRequest): Promise<Hold | 'retry_later' | 'exhausted' | 'expired'>;

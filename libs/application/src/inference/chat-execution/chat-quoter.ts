@@ -1,9 +1,10 @@
 /** Creates the order of a chat: its quote, and everything that its execution requires. */
 import type { Endpoint } from '#catalogue';
-import type { CallLimits } from '../../billing/billing-engine.ts';
+import type { BillingEngine, CallLimits } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
 import type { EndpointHealth } from '../../routing/endpoint-health.ts';
+import type { TokenCounter } from '../../tokens/token-counter.ts';
 import type { ChatParams } from '../responses/chat-service.ts';
 import {
   allowsTruncation,
@@ -13,20 +14,27 @@ import {
 } from '../responses/native-request.ts';
 import { countMaxPreSearchTokens } from '../search/results.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
-import { type ChatOrder, quoteChat, usesGatewaySearch, withPartialHold } from './quote-chat.ts';
-import { truncateToFit } from './truncation.ts';
+import { type ChatOrder, quoteChat, toOrder, usesGatewaySearch, withPartialHold } from './quote-chat.ts';
+import { type CountTexts, truncateToFit } from './truncation.ts';
+
+export interface ChatQuoterDependencies {
+  readonly limits: CallLimits;
+  readonly billing: Pick<BillingEngine, 'assertAffordable'>;
+  readonly tokenCounter: TokenCounter;
+}
 
 export class ChatQuoter {
   constructor(
     private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
     private readonly lengths: OutputLengthStats,
-    private readonly limits: CallLimits,
+    private readonly dependencies: ChatQuoterDependencies,
   ) {}
 
   /** @throws InvalidRequestError if the model or an option does not exist, is unavailable or is invalid */
-  createOrder(payer: Payer, request: ChatParams, stream: boolean): ChatOrder | Promise<ChatOrder> {
-    const { health, lengths, limits } = this;
+  createOrder(payer: Payer, request: ChatParams, stream: boolean): ChatOrder {
+    const { health, lengths } = this;
+    const { limits } = this.dependencies;
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
     const chat = quoteChat(request, this.catalogues.current, health, responses && countMaxCarriedTokens(responses));
     const { model } = chat.resolved;
@@ -34,17 +42,34 @@ export class ChatQuoter {
     const quoted = withPartialHold(chat, () => lengths.getInitialTokens(model.id, payer.id), maxFullHoldTokens);
     const getTokensPerSecond = (endpoint: Endpoint) =>
       health.get(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
-    const order = { ...quoted, requestId, source, type, responses, created, stream, lengths, getTokensPerSecond };
-    return responses && allowsTruncation(responses.body) ? truncateConversation(order, responses) : order;
+    return { ...quoted, requestId, source, type, responses, created, stream, lengths, getTokensPerSecond };
+  }
+
+  /**
+   * Truncates a conversation that is too long, if the request allows it. Its tokens are counted only for a payer who
+   * can pay for them.
+   * @throws errors of `Payer.assertAffordable`; UpstreamError with `not_served` if too much waits to be counted
+   */
+  truncate(payer: Payer, order: ChatOrder): ChatOrder | Promise<ChatOrder> {
+    const { responses } = order;
+    if (!responses || !allowsTruncation(responses.body)) return order;
+    return truncateConversation(order, responses, async (texts) => {
+      await this.dependencies.billing.assertAffordable(payer, toOrder(order));
+      return this.dependencies.tokenCounter.countEach(payer.id, texts);
+    });
   }
 }
 
 /** Truncates a conversation that is too long, unless the provider of every endpoint does so itself. */
-async function truncateConversation(order: ChatOrder, responses: NativeRequest): Promise<ChatOrder> {
+async function truncateConversation(
+  order: ChatOrder,
+  responses: NativeRequest,
+  countEach: CountTexts,
+): Promise<ChatOrder> {
   const { quote, plan, body, resolved } = order;
   const isTruncatedUpstream = (endpoint: Endpoint) =>
     !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, quote.requestedMaxTokens);
   if (quote.endpoints.every(isTruncatedUpstream)) return order;
   const extraInputTokens = plan?.kind === 'pre_search' ? countMaxPreSearchTokens(plan) : 0;
-  return { ...order, body: await truncateToFit(body, resolved.model, extraInputTokens) };
+  return { ...order, body: await truncateToFit(body, resolved.model, countEach, extraInputTokens) };
 }

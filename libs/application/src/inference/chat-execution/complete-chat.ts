@@ -4,7 +4,6 @@ import type { Endpoint } from '#catalogue';
 import { BillingEngine } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
-import { ProviderRegistry } from '../../providers/provider.ts';
 import type { SearchQuery } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { explainInsufficientBalance } from '../chat/chat-quote.ts';
@@ -14,13 +13,19 @@ import {
   type CompletionWriter,
   KeepAliveSettings,
 } from '../chat/completion-writer.ts';
+import { InferenceServices } from '../chat/inference-services.ts';
 import { type ChatParams, ChatService } from '../responses/chat-service.ts';
 import { withResults } from '../search/results.ts';
 import { SearchChat } from '../search/search-chat.ts';
 import type { PreSearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
 import { ChatQuoter } from './chat-quoter.ts';
 import { type ChatOrder, limitSearchesToHold, toOrder } from './quote-chat.ts';
-import { createCompletionIdentity, createUpstreamCall, estimateChatUsage, SingleCallChat } from './single-call-chat.ts';
+import {
+  createCompletionIdentity,
+  createUpstreamCall,
+  createUsageEstimate,
+  SingleCallChat,
+} from './single-call-chat.ts';
 
 /** Completes a chat. With a client the completion is streamed to it and the result is undefined. */
 export class CompleteChat extends Command<BilledCompletion | undefined> {
@@ -38,7 +43,7 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
   constructor(
     private readonly quoter: ChatQuoter,
     private readonly billing: BillingEngine,
-    private readonly providers: ProviderRegistry,
+    private readonly services: InferenceServices,
     private readonly settings: KeepAliveSettings,
   ) {
     super();
@@ -49,9 +54,10 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
   }
 
   async complete(payer: Payer, request: ChatParams, client?: CompletionWriter): Promise<BilledCompletion | undefined> {
-    const order = await this.quoter.createOrder(payer, request, client !== undefined);
-    const createExecutor = (purchase: Purchase) => createChatExecutor(order, purchase, this.providers);
+    const untruncated = this.quoter.createOrder(payer, request, client !== undefined);
     try {
+      const order = await this.quoter.truncate(payer, untruncated);
+      const createExecutor = (purchase: Purchase) => createChatExecutor(order, purchase, this.services);
       if (client) {
         const stream = async (purchase: Purchase) => (await createExecutor(purchase)).stream(client);
         await this.billing.sellStream(
@@ -66,7 +72,7 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
       const sold = await this.billing.sell(payer, toOrder(order), complete, request.connection);
       return { ...sold.result, receipt: sold.receipt };
     } catch (error) {
-      throw explainInsufficientBalance(error, order.quote);
+      throw explainInsufficientBalance(error, untruncated.quote);
     }
   }
 
@@ -87,21 +93,21 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
 function createChatExecutor(
   order: ChatOrder,
   purchase: Purchase,
-  providers: ProviderRegistry,
+  services: InferenceServices,
 ): ChatExecutor | Promise<ChatExecutor> {
   const { plan } = order;
   switch (plan?.kind) {
     case 'pre_search':
-      return createPreSearchedChat(plan, order, purchase, providers);
+      return createPreSearchedChat(plan, order, purchase, services);
     case 'tool':
-      return createSearchChat(plan, order, purchase, providers);
+      return createSearchChat(plan, order, purchase, services);
     case 'upstream': {
       const limited = limitSearchesToHold(order, plan, purchase.hold.amount);
-      return new SingleCallChat({ ...order, ...limited, searchFee: plan.fee }, purchase, providers);
+      return new SingleCallChat({ ...order, ...limited, searchFee: plan.fee }, purchase, services);
     }
     case 'built_in':
     case undefined:
-      return new SingleCallChat(order, purchase, providers);
+      return new SingleCallChat(order, purchase, services);
     default:
       return plan satisfies never;
   }
@@ -112,25 +118,25 @@ async function createPreSearchedChat(
   plan: PreSearchPlan,
   order: ChatOrder,
   purchase: Purchase,
-  providers: ProviderRegistry,
+  services: InferenceServices,
 ): Promise<ChatExecutor> {
   const { hold, signal } = purchase;
-  const { results, vendorId } = await providers.get(hold, plan.fee.provider, 'search')({ ...plan, signal });
+  const { results, vendorId } = await services.providers.get(hold, plan.fee.provider, 'search')({ ...plan, signal });
   purchase.billSearches(plan.fee, 1, vendorId);
   const searches = [{ at: 0, query: plan.query, state: 'completed', results }] as const;
   const body = withResults(order.body, plan, { results, day: new Date().toISOString().slice(0, 10) });
-  return new SingleCallChat({ ...order, body, searchResults: results, searches }, purchase, providers);
+  return new SingleCallChat({ ...order, body, searchResults: results, searches }, purchase, services);
 }
 
 function createSearchChat(
   plan: ToolSearchPlan,
   order: ChatOrder,
   purchase: Purchase,
-  providers: ProviderRegistry,
+  services: InferenceServices,
 ): ChatExecutor {
   const { body, quote, resolved } = order;
   const { hold } = purchase;
-  const callUpstream = createUpstreamCall(order, purchase, providers);
+  const callUpstream = createUpstreamCall(order, purchase, services.providers);
   const request = {
     plan,
     body,
@@ -139,8 +145,8 @@ function createSearchChat(
     getIdentity: createCompletionIdentity(order, hold),
     callUpstream: (endpoint: Endpoint, roundBody: ChatBody, limit: number | undefined) =>
       callUpstream(endpoint, { body: roundBody, limit, stream: order.stream }),
-    search: (query: SearchQuery) => providers.get(hold, plan.fee.provider, 'search')(query),
-    estimateUsage: estimateChatUsage,
+    search: (query: SearchQuery) => services.providers.get(hold, plan.fee.provider, 'search')(query),
+    estimateUsage: createUsageEstimate(purchase, services.tokenCounter),
   };
   return new SearchChat(request, purchase);
 }

@@ -17,6 +17,7 @@ import {
 import type { NativeSearch, SearchResult, SearchStatus } from '../../providers/web-search.ts';
 import { canReason } from '../../routing/endpoint-health.ts';
 import { mapNotFoundError } from '../../routing/preferences.ts';
+import type { TokenCounter } from '../../tokens/token-counter.ts';
 import { type ChatBody, toUpstreamBody } from '../chat/chat-body.ts';
 import { calculateFixedShare, countAffordableTokensPerChoice } from '../chat/chat-quote.ts';
 import {
@@ -27,7 +28,8 @@ import {
   createLengthLimitEvents,
   toCompletionSource,
 } from '../chat/completion-writer.ts';
-import { countInputTokens, countTokens, loadTokenizer } from '../chat/count-tokens.ts';
+import { countInputTokens } from '../chat/count-tokens.ts';
+import type { InferenceServices } from '../chat/inference-services.ts';
 import { toUpstreamResponsesBody, usesNativeResponses } from '../responses/native-request.ts';
 import { createCitationEvent, withCitations } from '../search/results.ts';
 import { type ChatOrder, canExtendHold, usesGatewaySearch } from './quote-chat.ts';
@@ -52,14 +54,14 @@ export class SingleCallChat implements ChatExecutor {
   constructor(
     private readonly order: SingleCallOrder,
     private readonly purchase: Purchase,
-    providers: ProviderRegistry,
+    private readonly services: InferenceServices,
   ) {
     const { body, native } = order;
-    const callUpstream = createUpstreamCall(order, purchase, providers, native);
+    const estimateUsage = createUsageEstimate(purchase, services.tokenCounter);
+    const callUpstream = createUpstreamCall(order, purchase, services.providers, native);
     this.call = {
       send: async (endpoint) => {
         if (this.isExtensible(endpoint)) {
-          await loadTokenizer();
           return await callUpstream(endpoint, {
             body,
             limit: getOutputLimit(order, purchase.hold.maxSpendable),
@@ -73,7 +75,7 @@ export class SingleCallChat implements ChatExecutor {
           stream: order.stream,
         });
       },
-      estimateUsage: (delivered) => estimateChatUsage(body, delivered),
+      estimateUsage: (delivered) => estimateUsage(body, delivered),
     };
   }
 
@@ -137,7 +139,7 @@ export class SingleCallChat implements ChatExecutor {
     if (meter?.isUsedUp) return this.endAtHoldLimit(served, meter, client);
     const usage = await purchase.billStream(call, served);
     this.recordOutputLength(failure);
-    meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
+    await meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(response, response.countInvoicedSearches?.());
     // After a disconnect, the payer owes what was generated. After any other failure, the payer owes nothing unless
     // output was forwarded.
@@ -159,7 +161,8 @@ export class SingleCallChat implements ChatExecutor {
     const { order, purchase } = this;
     const identity = createCompletionIdentity(order, purchase.hold)(endpoint);
     await client.write(createLengthLimitEvents(response.protocol, identity, order.quote.choices));
-    const input = await countInputTokens(order.body);
+    const countText = this.services.tokenCounter.createRequiredCount(purchase.payerId);
+    const input = await countInputTokens(order.body, countText);
     const usage = async () => ({ input, output: meter.chargedTokens });
     const callResult = { usage: undefined, getDeliveredText: () => '', vendorId: response.vendorId() };
     await purchase.billCall({ estimateUsage: usage }, callResult);
@@ -177,6 +180,7 @@ export class SingleCallChat implements ChatExecutor {
       lengths,
       tokensPerSecond: getTokensPerSecond(endpoint),
       hasReasoning: thinks,
+      countText: this.services.tokenCounter.createRequiredCount(purchase.payerId),
     };
     return new UsageMeter(params, response);
   }
@@ -287,8 +291,11 @@ export function createCompletionIdentity(
   return ({ provider }) => ({ id: `gen-${holdId}`, model: resolved.model.id, provider, created });
 }
 
-/** Estimates usage that no provider reported. @param delivered the generated text */
-export async function estimateChatUsage(body: ChatBody, delivered: string): Promise<Usage> {
-  const [input, output] = await Promise.all([countInputTokens(body), countTokens(delivered)]);
-  return { input, output, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+/** Returns a function that estimates usage that no provider reported, from the generated text. */
+export function createUsageEstimate({ payerId }: Purchase, tokenCounter: TokenCounter) {
+  const countText = tokenCounter.createRequiredCount(payerId);
+  return async (body: ChatBody, delivered: string): Promise<Usage> => {
+    const [input, output] = await Promise.all([countInputTokens(body, countText), countText(delivered)]);
+    return { input, output, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
+  };
 }

@@ -1,6 +1,11 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { TokenCounter } from '../../tokens/token-counter.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
 import { selectLatestTurns, truncateToFit } from './truncation.ts';
+
+const counter = new TokenCounter();
+afterAll(() => counter.close());
+const countTexts = (texts: readonly string[]) => counter.countEach('a', texts);
 
 type ChatMessage = ChatBody['messages'][number];
 
@@ -12,7 +17,7 @@ const OUTPUTS = ['a', 'b'].map((tool_call_id) => ({ role: 'tool', tool_call_id, 
 
 /** Selects turns with every message counted as one token. */
 const within = (messages: readonly ChatMessage[], room: number) =>
-  selectLatestTurns(messages, room, (turn) => turn.length);
+  selectLatestTurns(messages, room, async (turns) => turns.map((turn) => turn.length));
 
 describe('a conversation that is too long', () => {
   const TALK = [system, user('1'), assistant('2'), user('3'), assistant('4'), user('5')];
@@ -56,16 +61,18 @@ describe('truncating a request', () => {
 
   test('returns a request unchanged if it fits', async () => {
     const short = body([user('Hi')]);
-    expect(await truncateToFit(short, model)).toBe(short);
+    expect(await truncateToFit(short, model, countTexts)).toBe(short);
   });
 
   test('reserves tokens for the output limit and the tools', async () => {
     const talk = [user('word '.repeat(300)), assistant('word '.repeat(100)), user('Hi')];
-    expect((await truncateToFit(body(talk, { max_completion_tokens: 100 }), model)).messages).toEqual(talk);
-    expect((await truncateToFit(body(talk, { max_completion_tokens: 600 }), model)).messages).toEqual(talk.slice(2));
-    const tools = [{ type: 'function', function: { name: 'f', description: 'word '.repeat(300) } }];
-    expect((await truncateToFit(body(talk, { max_completion_tokens: 100, tools }), model)).messages).toEqual(
+    expect((await truncateToFit(body(talk, { max_completion_tokens: 100 }), model, countTexts)).messages).toEqual(talk);
+    expect((await truncateToFit(body(talk, { max_completion_tokens: 600 }), model, countTexts)).messages).toEqual(
       talk.slice(2),
     );
+    const tools = [{ type: 'function', function: { name: 'f', description: 'word '.repeat(300) } }];
+    expect(
+      (await truncateToFit(body(talk, { max_completion_tokens: 100, tools }), model, countTexts)).messages,
+    ).toEqual(talk.slice(2));
   });
 });

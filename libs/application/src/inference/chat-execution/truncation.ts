@@ -1,35 +1,48 @@
 /** Truncates the beginning of a conversation that is too long for a model. */
 import type { TokenPricedModel } from '#catalogue';
 import { type ChatBody, getRequestedMaxTokens } from '../chat/chat-body.ts';
-import { countInputTokens, countMaxChatInputTokens } from '../chat/count-tokens.ts';
+import { collectInputText, countMaxChatInputTokens } from '../chat/count-tokens.ts';
 
 /** Share of the available tokens that is used, as other tokenizers may count a quarter more tokens than the gateway. */
 const MAX_FILL_SHARE = 0.8;
 /** Maximum share of the context that is reserved for the output. */
 const MAX_OUTPUT_SHARE = 0.5;
 
+/** Turns whose tokens are counted together. */
+const TURNS_PER_COUNT = 64;
+
 type Messages = ChatBody['messages'];
+
+/** Counts the tokens of each text. */
+export type CountTexts = (texts: readonly string[]) => Promise<readonly number[]>;
 
 /**
  * Removes the oldest turns of a conversation that may leave too little of the model's context for the output. A request
  * that fits by the upper bound of its tokens is returned without counting them.
+ * @param countTexts called only if tokens must be counted
  * @param extraInputTokens maximum tokens that are added to the input later
  */
 export async function truncateToFit(
   body: ChatBody,
   model: Pick<TokenPricedModel, 'context' | 'maxOutput' | 'imageTokens'>,
+  countTexts: CountTexts,
   extraInputTokens = 0,
 ): Promise<ChatBody> {
   const { context, maxOutput } = model;
   const output = Math.min(getRequestedMaxTokens(body) ?? maxOutput, maxOutput, context * MAX_OUTPUT_SHARE);
   const availableTokens = context - output - extraInputTokens;
   if (countMaxChatInputTokens(body, model) <= availableTokens) return body;
-  const { messages, ...rest } = body;
-  const otherTokens = await countInputTokens({ ...rest, messages: [] } as ChatBody);
-  const count = (turn: Messages) => countInputTokens({ messages: turn } as ChatBody);
+  const { messages, tools } = body;
+  const countEach = async (inputs: readonly Pick<ChatBody, 'messages' | 'tools'>[]) => {
+    const collected = inputs.map(collectInputText);
+    const counts = await countTexts(collected.map(({ text }) => text));
+    return collected.map(({ otherTokens }, i) => otherTokens + (counts[i] ?? 0));
+  };
+  const [otherTokens = 0] = await countEach([{ messages: [], tools }]);
+  const countTurns = (turns: readonly Messages[]) => countEach(turns.map((turn) => ({ messages: turn })));
   return {
     ...body,
-    messages: await selectLatestTurns(messages, availableTokens * MAX_FILL_SHARE - otherTokens, count),
+    messages: await selectLatestTurns(messages, availableTokens * MAX_FILL_SHARE - otherTokens, countTurns),
   } as ChatBody;
 }
 
@@ -40,16 +53,22 @@ export async function truncateToFit(
 export async function selectLatestTurns(
   messages: Messages,
   availableTokens: number,
-  count: (turn: Messages) => number | Promise<number>,
+  countTurns: (turns: readonly Messages[]) => Promise<readonly number[]>,
 ): Promise<Messages> {
   const isSystem = ({ role }: Messages[number]) => role === 'system' || role === 'developer';
   const turns = groupIntoTurns(messages.filter((message) => !isSystem(message)));
-  let remainingTokens = availableTokens - (await count(messages.filter(isSystem)));
-  const retained = new Set<Messages[number]>();
-  for (const [age, turn] of turns.toReversed().entries()) {
-    remainingTokens -= await count(turn);
-    if (age > 0 && remainingTokens < 0) break;
-    for (const message of turn) retained.add(message);
+  const [systemTokens = 0] = await countTurns([messages.filter(isSystem)]);
+  let remainingTokens = availableTokens - systemTokens;
+  const retained = new Set<Messages[number]>(turns.at(-1));
+  const latest = turns.toReversed();
+  for (let age = 0; age < latest.length && remainingTokens >= 0; age += TURNS_PER_COUNT) {
+    const group = latest.slice(age, age + TURNS_PER_COUNT);
+    const counts = await countTurns(group);
+    for (const [i, turn] of group.entries()) {
+      remainingTokens -= counts[i] ?? 0;
+      if (remainingTokens < 0) break;
+      for (const message of turn) retained.add(message);
+    }
   }
   return messages.filter((message) => isSystem(message) || retained.has(message));
 }

@@ -10,9 +10,9 @@ import type { Purchase } from '../../billing/purchase.ts';
 import { toUpstreamError, UpstreamError } from '../../errors.ts';
 import type { CompletionStream, SseEventSink } from '../../providers/provider.ts';
 import { getTypicalSpeed } from '../../routing/endpoint-health.ts';
+import type { CountText } from '../../tokens/token-counter.ts';
 import { formatSseEvent, parseSseEvents } from '../../wire/sse.ts';
 import { type ChatQuote, calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat-quote.ts';
-import { countTokensSync } from '../chat/count-tokens.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
 
 /**
@@ -40,6 +40,7 @@ export interface MeterParams {
   readonly tokensPerSecond: number | undefined;
   /** The model may generate hidden reasoning tokens. */
   readonly hasReasoning: boolean;
+  readonly countText: CountText;
 }
 
 export class UsageMeter {
@@ -89,7 +90,9 @@ export class UsageMeter {
       if (!pendingCheck) return sink(events, search);
       return this.trackForward(
         pendingCheck.then((isCovered) =>
-          this.forwardOrStop(isCovered, () => sink(isCovered ? events : this.selectCoveredEvents(events), search)),
+          this.forwardOrStop(isCovered, async () =>
+            sink(isCovered ? events : await this.selectCoveredEvents(events), search),
+          ),
         ),
       );
     };
@@ -119,9 +122,9 @@ export class UsageMeter {
    * Records the ratio of the billed output to the gateway's count, if this meter has counted tokens.
    * @param visible billed output tokens without reasoning
    */
-  recordRatio(visible: number): void {
+  async recordRatio(visible: number): Promise<void> {
     if (this.countedTokens === 0) return;
-    this.updateCount();
+    await this.updateCount();
     this.params.lengths.recordRatio(this.params.purchase.order.model.id, this.countedTokens, visible);
   }
 
@@ -152,20 +155,26 @@ export class UsageMeter {
   }
 
   /**
-   * Extends the hold if necessary.
-   * @returns undefined if the hold covers the usage, else a promise of whether the hold covers it after an extension;
-   *   a promise of false once the completion was stopped
+   * Counts what was generated and extends the hold, if the upper bound of the usage makes that necessary.
+   * @returns undefined if the hold covers the upper bound, else a promise of whether the hold covers the usage, perhaps
+   *   after an extension; a promise of false once the completion was stopped
    */
   private checkHold(): Promise<boolean> | undefined {
     if (this.isStopped) return Promise.resolve(false);
-    const { extensionThreshold } = this;
-    if (this.maxUsedTokens < extensionThreshold) return undefined;
-    this.updateCount();
+    return this.maxUsedTokens < this.extensionThreshold ? undefined : this.checkCountedUsage();
+  }
+
+  private async checkCountedUsage(): Promise<boolean> {
+    try {
+      await this.updateCount();
+    } catch (error) {
+      this.stop(toUpstreamError(error));
+      return false;
+    }
     const { usedTokens } = this;
-    if (usedTokens < extensionThreshold) return undefined;
     if (usedTokens > this.heldTokens) return this.extendUntilCovered();
-    this.extendInAdvance(usedTokens);
-    return undefined;
+    if (usedTokens >= this.extensionThreshold) this.extendInAdvance(usedTokens);
+    return true;
   }
 
   /** The usage from which the hold is extended; infinite if the maximum price is held. */
@@ -192,14 +201,20 @@ export class UsageMeter {
   }
 
   /** Counts the text up to its last space only once. The rest may end within a token and is counted each time. */
-  private updateCount(): void {
+  private async updateCount(): Promise<void> {
+    const { countText } = this.params;
     const text = this.completion.getDeliveredText();
+    const maxTokens = this.completion.getMaxGeneratedTokens();
     const gap = text.lastIndexOf(' ');
     const end = gap > this.countedCharacters ? gap : this.countedCharacters;
-    this.tokensBeforeGap += countTokensSync(text.slice(this.countedCharacters, end));
+    const [added, rest] = await Promise.all([
+      countText(text.slice(this.countedCharacters, end)),
+      countText(text.slice(end)),
+    ]);
+    this.tokensBeforeGap += added;
     this.countedCharacters = end;
-    this.countedTokens = this.tokensBeforeGap + countTokensSync(text.slice(end));
-    this.maxTokensAtCount = this.completion.getMaxGeneratedTokens();
+    this.countedTokens = this.tokensBeforeGap + rest;
+    this.maxTokensAtCount = maxTokens;
   }
 
   /**
@@ -288,11 +303,12 @@ export class UsageMeter {
   }
 
   /** Returns as many of the first events as the hold covers. The usage already includes all of these events. */
-  private selectCoveredEvents(events: Uint8Array): Uint8Array {
-    const all = parseSseEvents(events).map((data) => ({
+  private async selectCoveredEvents(events: Uint8Array): Promise<Uint8Array> {
+    const pendingCounts = parseSseEvents(events).map(async (data) => ({
       data,
-      tokens: countTokensSync(getGeneratedText(data)) * this.ratio,
+      tokens: (await this.params.countText(getGeneratedText(data))) * this.ratio,
     }));
+    const all = await Promise.all(pendingCounts);
     let remaining = this.heldTokens - this.usedTokens + all.reduce((sum, { tokens }) => sum + tokens, 0);
     const covered = all.filter(({ tokens }) => {
       remaining -= tokens;

@@ -6,7 +6,8 @@
 import type { TokenPricedModel } from '#catalogue';
 import { isJsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { countMaxTextTokens, splitForTokenizer, splitForTokenizerAsync } from '../../tokenizer.ts';
+import type { CountText } from '../../tokens/token-counter.ts';
+import { countMaxTextTokens } from '../../tokens/tokenizer.ts';
 
 import type { ChatBody } from './chat-body.ts';
 import { countMaxAudioTokens } from './max-audio-tokens.ts';
@@ -31,7 +32,7 @@ const TEXT_DATA = /^data:(text|application\/json)\b/;
 /** Length of the start of a file in which the signature of its format is expected. */
 const HEAD_CHARACTERS = 1_024;
 const PDF_DATA = /^data:application\/pdf\b/;
-/** Maximum characters that an estimate counts with the tokenizer. Counting them takes tens of milliseconds. */
+/** Maximum characters that an estimate counts with the tokenizer, which limits the work of requests that are free. */
 const ESTIMATED_CHARACTERS = 200_000;
 /** Maximum nesting of a request: deeper than any schema in use, and far below what would overflow the stack. */
 const MAX_DEPTH = 100;
@@ -89,8 +90,17 @@ function countMaxAttachmentTokens(part: Part | null, imageTokens: number): numbe
 function estimateTokensBySize(part: Part | null, imageTokens: number): number | undefined {
   const type = part?.type;
   if (type === 'image_url' || type === 'input_image') return imageTokens;
-  if (ATTACHMENT_TYPES.has(type)) return JSON.stringify(part).length / BASE64_CHARACTERS_PER_TOKEN;
+  if (ATTACHMENT_TYPES.has(type)) return countCharacters(part) / BASE64_CHARACTERS_PER_TOKEN;
   return undefined;
+}
+
+/** Counts the characters of names and values without serialising them: an attachment may have 24 MB. */
+function countCharacters(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  let total = 0;
+  for (const [name, member] of Object.entries(value)) total += name.length + countCharacters(member);
+  return total;
 }
 
 /** Returns the maximum tokens of a file or audio by its format; infinity for a video and 0 for an image. */
@@ -122,51 +132,29 @@ function decodeText(data: string): string {
   return data.slice(0, start).includes('base64') ? Buffer.from(data.slice(start), 'base64').toString('utf8') : data;
 }
 
-let tokenizer: typeof import('gpt-tokenizer/encoding/o200k_base') | undefined;
-
-/** Loads the tables of the tokenizer on first use, because loading is slow and they use much memory. */
-export async function loadTokenizer(): Promise<void> {
-  tokenizer ??= await import('gpt-tokenizer/encoding/o200k_base');
-}
-
-/** Counts tokens with a tokenizer. Yields to other work during long texts. */
-export async function countTokens(text: string): Promise<number> {
-  await loadTokenizer();
-  let total = 0;
-  for await (const part of splitForTokenizerAsync(text)) total += countPart(part);
-  return total;
-}
-
-/** Like `countTokens`, but synchronous: only for short texts. @throws Error if the tokenizer is not loaded */
-export function countTokensSync(text: string): number {
-  let total = 0;
-  for (const part of splitForTokenizer(text)) total += countPart(part);
-  return total;
-}
-
-function countPart(part: string): number {
-  if (!tokenizer) throw new Error('the tokenizer is not loaded');
-  return tokenizer.countTokens(part, { allowedSpecial: 'all' });
-}
-
 /** Counts the input tokens of a request with a tokenizer. An image counts as 2,000, other attachments by their size. */
-export async function countInputTokens(body: ChatBody): Promise<number> {
-  const { text, otherTokens } = collectInput(body);
-  return otherTokens + (await countTokens(text));
+export async function countInputTokens(body: ChatBody, countText: CountText): Promise<number> {
+  const { text, otherTokens } = collectInputText(body);
+  return otherTokens + (await countText(text));
 }
 
 /**
  * Like `countInputTokens`, but counts only the first 200,000 characters and extrapolates. This limits the work of
  * requests that are free.
  */
-export async function estimateInputTokens(body: ChatBody): Promise<number> {
-  const { text, otherTokens } = collectInput(body);
-  const countedTokens = await countTokens(text.slice(0, ESTIMATED_CHARACTERS));
+export async function estimateInputTokens(body: ChatBody, countText: CountText): Promise<number> {
+  const { text, otherTokens } = collectInputText(body);
+  const countedTokens = await countText(text.slice(0, ESTIMATED_CHARACTERS));
   return otherTokens + Math.ceil(countedTokens * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
 }
 
+export interface InputText {
+  readonly text: string;
+  readonly otherTokens: number;
+}
+
 /** Returns the text of the messages and tools, and the typical tokens of the attachments and the message format. */
-function collectInput({ messages, tools }: ChatBody): { readonly text: string; readonly otherTokens: number } {
+export function collectInputText({ messages, tools }: Pick<ChatBody, 'messages' | 'tools'>): InputText {
   let attached = 0;
   const texts: string[] = [];
   const collect = (value: unknown): void => {

@@ -10,7 +10,7 @@ import type { Purchase } from '../../billing/purchase.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
 import { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError } from '../../errors.ts';
-import { type EmbeddingsResponse, ProviderRegistry } from '../../providers/provider.ts';
+import type { EmbeddingsResponse } from '../../providers/provider.ts';
 import { EndpointHealth } from '../../routing/endpoint-health.ts';
 import {
   mapNotFoundError,
@@ -20,6 +20,7 @@ import {
 } from '../../routing/preferences.ts';
 import { listSetFields, selectRoute } from '../../routing/route.ts';
 import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
+import { InferenceServices } from '../chat/inference-services.ts';
 import {
   assertInputsFit,
   assertKnownTokens,
@@ -72,31 +73,36 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     private readonly catalogues: CatalogueService,
     private readonly health: EndpointHealth,
     private readonly billing: BillingEngine,
-    private readonly providers: ProviderRegistry,
+    private readonly services: InferenceServices,
   ) {}
 
   async execute({ payer, request, body }: CreateEmbeddings): Promise<EmbeddingsResult> {
     const { requestId, source, connection } = request;
+    const { providers, tokenCounter } = this.services;
     const { current: catalogue } = this.catalogues;
     const resolved = resolveEmbeddingModel(body, catalogue);
     const { model } = resolved;
     const inputs = parseEmbeddingInputs(body.input);
     const endpoints = this.selectEndpoints(body, resolved, source);
     assertKnownTokens(inputs, model.vocabulary ?? Number.POSITIVE_INFINITY);
-    await assertInputsFit(inputs, model.context);
     const maxPrice = calculateMaxInputPrice(inputs, model, endpoints);
     const query: Query = { model: model.id, type: 'embedding', source, online: false, free: maxPrice === 0n };
     const { priceList } = catalogue;
     const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
+    // The price bound needs no tokens to be counted. They are counted only for a payer who can pay for them.
+    await assertInputsFit(inputs, model.context, async (texts, options) => {
+      await this.billing.assertAffordable(payer, order);
+      return tokenCounter.countEach(payer.id, texts, options);
+    });
     const embed = async (purchase: Purchase) => {
       const { hold, signal } = purchase;
       const call: UpstreamCall<EmbeddingsResponse> = {
         send: (endpoint) => {
           const sent = toUpstreamBody(body, endpoint, endpoint.model + resolved.forwardedSuffix);
-          const embed = this.providers.get(hold, endpoint.upstream, 'embeddings');
+          const embed = providers.get(hold, endpoint.upstream, 'embeddings');
           return mapNotFoundError(resolved, endpoint, embed({ body: sent, count: inputs.length, signal }));
         },
-        estimateUsage: async () => ({ input: await countEmbeddingTokens(inputs) }),
+        estimateUsage: async () => ({ input: await countEmbeddingTokens(inputs, tokenCounter, payer.id) }),
       };
       const { response } = await purchase.call(call);
       const { usage, vendorId } = response;

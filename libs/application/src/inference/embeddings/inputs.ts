@@ -1,12 +1,12 @@
 /** Parses the inputs of embeddings, which are texts or arrays of tokens, and counts their tokens. */
 import { InvalidRequestError } from '../../errors.ts';
-import { countMaxTextTokens, isTokenBoundary, splitForTokenizerAsync } from '../../tokenizer.ts';
+import type { TokenCounter, TokenCountOptions } from '../../tokens/token-counter.ts';
+import { countMaxTextTokens } from '../../tokens/tokenizer.ts';
 
 export type EmbeddingInput = string | readonly number[];
 
 const MAX_INPUTS = 2_048;
-/** Splitting a text within a token adds at most this many tokens to its count. */
-const EXTRA_TOKENS_PER_SPLIT = 2;
+const ENCODING = 'cl100k_base';
 
 /**
  * Parses the `input` of a request into a list of inputs.
@@ -45,39 +45,43 @@ export function assertKnownTokens(inputs: readonly EmbeddingInput[], vocabulary:
  * Rejects inputs with more tokens than the model accepts. Tokens are counted only for a text with more bytes than the
  * limit, because a token has at least one byte. A text that must be split within a token is accepted in case of doubt;
  * the provider then decides.
- * @throws InvalidRequestError (400) naming the limit
+ * @param countEach counts texts like `TokenCounter.countEach`, until the limit is exceeded. It is called only if tokens
+ *   must be counted
+ * @throws InvalidRequestError (400) naming the limit; errors of `countEach`
  */
-export async function assertInputsFit(inputs: readonly EmbeddingInput[], limit: number): Promise<void> {
-  for (const [i, input] of inputs.entries()) {
-    if ((typeof input === 'string' ? Buffer.byteLength(input) : input.length) <= limit) continue;
-    if (typeof input === 'string' && (await countCl100kTokens(input, limit)) <= limit) continue;
-    const which = inputs.length === 1 ? 'the input' : `input ${i}`;
-    const limitText = limit.toLocaleString('en-US');
-    const message = `input must have at most ${limitText} tokens for this model, but ${which} has more`;
-    throw new InvalidRequestError(400, message, 'input', { tooLong: true });
-  }
+export async function assertInputsFit(
+  inputs: readonly EmbeddingInput[],
+  limit: number,
+  countEach: (texts: readonly string[], options: TokenCountOptions) => Promise<readonly number[]>,
+): Promise<void> {
+  const long = [...inputs.entries()].filter(
+    ([, input]) => (typeof input === 'string' ? Buffer.byteLength(input) : input.length) > limit,
+  );
+  if (long.length === 0) return;
+  const tokens = long.find(([, input]) => typeof input !== 'string');
+  if (tokens) throw createTooLongError(tokens[0], inputs.length, limit);
+  const texts = long.map(([, text]) => text as string);
+  const counts = await countEach(texts, { encoding: ENCODING, limit });
+  if ((counts.at(-1) ?? 0) > limit) throw createTooLongError(long[counts.length - 1]?.[0] ?? 0, inputs.length, limit);
+}
+
+function createTooLongError(index: number, inputs: number, limit: number): InvalidRequestError {
+  const which = inputs === 1 ? 'the input' : `input ${index}`;
+  const limitText = limit.toLocaleString('en-US');
+  const message = `input must have at most ${limitText} tokens for this model, but ${which} has more`;
+  return new InvalidRequestError(400, message, 'input', { tooLong: true });
 }
 
 /** Counts the tokens of all inputs, for usage that the provider did not report. */
-export async function countEmbeddingTokens(inputs: readonly EmbeddingInput[]): Promise<number> {
-  let total = 0;
-  for (const input of inputs) total += typeof input === 'string' ? await countCl100kTokens(input) : input.length;
-  return total;
-}
-
-/** Counts tokens until the limit is certainly exceeded. With a limit, tokens that splitting may add are subtracted. */
-async function countCl100kTokens(text: string, limit = Number.POSITIVE_INFINITY): Promise<number> {
-  const { countTokens: count } = await import('gpt-tokenizer/encoding/cl100k_base');
-  const allowance = limit === Number.POSITIVE_INFINITY ? 0 : EXTRA_TOKENS_PER_SPLIT;
-  let tokens = 0;
-  let end = 0;
-  for await (const part of splitForTokenizerAsync(text)) {
-    end += part.length;
-    const isTokenSplit = end < text.length && !isTokenBoundary(text, end);
-    tokens += count(part, { allowedSpecial: 'all' }) - (isTokenSplit ? allowance : 0);
-    if (tokens > limit) break;
-  }
-  return Math.max(tokens, 0);
+export async function countEmbeddingTokens(
+  inputs: readonly EmbeddingInput[],
+  counter: TokenCounter,
+  owner: string,
+): Promise<number> {
+  const texts = inputs.filter((input) => typeof input === 'string');
+  const counts = await counter.countEach(owner, texts, { encoding: ENCODING, isRequired: true });
+  const textTokens = counts.reduce((sum, count) => sum + count, 0);
+  return inputs.reduce((sum, input) => sum + (typeof input === 'string' ? 0 : input.length), textTokens);
 }
 
 function isTokens(value: unknown): value is readonly number[] {

@@ -1,5 +1,8 @@
 /** Estimates the input tokens of a response, since every provider counts differently. This operation is free. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
+import { ACCOUNT } from '#domain';
+import { toStreamName } from '#kernel';
+import { TokenCounter } from '../../tokens/token-counter.ts';
 import { estimateInputTokens } from '../chat/count-tokens.ts';
 import type { ResponsesBody } from './body.ts';
 import type { StoredResponseReader } from './conversations.ts';
@@ -16,10 +19,15 @@ export class CountResponseTokens extends Command<number> {
 
 @CommandHandler(CountResponseTokens)
 export class CountResponseTokensHandler implements ICommandHandler<CountResponseTokens> {
-  constructor(private readonly requestLoader: ResponseRequestLoader) {}
+  constructor(
+    private readonly requestLoader: ResponseRequestLoader,
+    private readonly tokenCounter: TokenCounter,
+  ) {}
 
   /** @throws InvalidRequestError if the model or a stored response does not exist, or the request is invalid */
   async execute({ reader, body }: CountResponseTokens): Promise<number> {
-    return estimateInputTokens((await this.requestLoader.load(reader, body)).chat);
+    const { chat } = await this.requestLoader.load(reader, body);
+    const owner = toStreamName(ACCOUNT, reader.accountId);
+    return estimateInputTokens(chat, (text) => this.tokenCounter.count(owner, text));
   }
 }

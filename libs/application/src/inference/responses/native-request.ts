@@ -2,7 +2,7 @@
 
 import type { Endpoint } from '#catalogue';
 import { isJsonObject, type JsonObject } from '#kernel';
-import { countMaxTextTokens } from '../../tokenizer.ts';
+import { countMaxTextTokens } from '../../tokens/tokenizer.ts';
 
 import type { Reasoning } from '../chat/chat-body.ts';
 import { MIN_RESPONSES_OUTPUT_TOKENS } from '../chat/chat-quote.ts';
