@@ -135,7 +135,6 @@ export type { ResponseEventOutput } from './inference/responses/response-writer.
 export { getFullInput, type ItemPage, paginateItems } from './inference/responses/stored-items.ts';
 export type { Conversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
-export { isWithinJsonLimits, MAX_JSON_PARTS } from './json-limits.ts';
 export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
 export { DEFAULT_SPEECH_MODEL, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
 export {
@@ -202,6 +201,7 @@ export {
   VideoWebhooks,
   type WebhookSubmission,
 } from './media/videos/video-webhooks.ts';
+export { OwnerQueue } from './owner-queue.ts';
 export type { DataCall, DataResponse, FileDataResponse, JsonDataResponse } from './providers/data-calls.ts';
 export type {
   GeneratedFile,

@@ -1,5 +1,5 @@
 /** Maximum number of objects, lists and fields in a body. Legitimate bodies have fewer. */
-export const MAX_JSON_PARTS = 600_000;
+const MAX_JSON_PARTS = 600_000;
 
 /** Characters that mark what is expensive to parse: the start of an object or a list, and the colon of a field. */
 const COSTLY_CHARACTERS = ['{', '[', ':'];

@@ -31,5 +31,5 @@ export const countMessageTokens: OperationOptions = {
   body: TokenCountRequest,
   example: HELLO,
   response: jsonContent(TokenCount),
-  errors: [404],
+  errors: [402, 404],
 };

@@ -36,7 +36,7 @@ export const countResponseTokens: OperationOptions = {
   body: ConversationInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
   response: jsonContent(ResponseTokens),
-  errors: [404],
+  errors: [402, 404],
 };
 
 export const compactResponse: OperationOptions = {

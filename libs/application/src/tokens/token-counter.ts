@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Piscina } from 'piscina';
 import { UpstreamError } from '../errors.ts';
+import { OwnerQueue } from '../owner-queue.ts';
 import type { TextTokens, TokenCountTask, TokenEncoding } from './token-worker.ts';
 import { isTokenBoundary, splitForTokenizer } from './tokenizer.ts';
 
@@ -43,8 +44,7 @@ export type CountText = (text: string) => Promise<number>;
 
 export class TokenCounter {
   private pool: Piscina<TokenCountTask, readonly TextTokens[]> | undefined;
-  /** By owner: the end of its last task. */
-  private readonly lastTasks = new Map<string, Promise<unknown>>();
+  private readonly owners = new OwnerQueue();
   private readonly waitingByOwner = new Map<string, number>();
   private waiting = 0;
 
@@ -79,7 +79,7 @@ export class TokenCounter {
       const counts = new Array<number>(texts.length).fill(0);
       for (const chunks of groupIntoTasks(texts)) {
         const task = { encoding, texts: chunks.map(({ text }) => text) };
-        const results = await this.enqueue(owner, () => this.getPool().run(task));
+        const results = await this.owners.run(owner, () => this.getPool().run(task));
         for (const [i, { index, isSplit }] of chunks.entries()) {
           const { tokens, splits } = results[i] as TextTokens;
           const extraTokens = limit === undefined ? 0 : (splits + Number(isSplit)) * EXTRA_TOKENS_PER_SPLIT;
@@ -96,18 +96,6 @@ export class TokenCounter {
   /** Ends the threads. Counts that are running fail. */
   async close(): Promise<void> {
     await this.pool?.destroy();
-  }
-
-  /** Runs a task after the earlier tasks of the same owner. */
-  private async enqueue<T>(owner: string, run: () => Promise<T>): Promise<T> {
-    const task = (this.lastTasks.get(owner) ?? Promise.resolve()).then(run);
-    const end = task.catch(() => {});
-    this.lastTasks.set(owner, end);
-    try {
-      return await task;
-    } finally {
-      if (this.lastTasks.get(owner) === end) this.lastTasks.delete(owner);
-    }
   }
 
   private assertCapacity(owner: string, characters: number): void {

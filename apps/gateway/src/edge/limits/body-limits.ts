@@ -2,18 +2,9 @@
  * Limits of names, ids, roles and tags: of everything in a request except its content. They are checked before the
  * request is interpreted, so that no name of 24 MB is looked up. Only the size of the body limits texts of content.
  */
-import { isWithinJsonLimits, MAX_JSON_PARTS } from '#application';
 import { BadRequestError } from '../errors/errors.ts';
+import { createTooManyError, MAX_DEPTH, MAX_ELEMENTS, MAX_FIELDS } from './json-scanner.ts';
 
-/** Maximum nesting of objects and arrays. */
-const MAX_DEPTH = 64;
-/**
- * Maximum number of array elements in a body. The longest legitimate array is the input of embeddings: 300,000 tokens
- * as numbers.
- */
-const MAX_ELEMENTS = 500_000;
-/** Maximum number of object fields in a body. Each part of a conversation has a few; every distinct name costs time. */
-const MAX_FIELDS = 100_000;
 const MAX_FIELD_NAME = 256;
 /** For string fields without a limit of their own. */
 const MAX_TEXT = 4_096;
@@ -73,14 +64,6 @@ const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 const NESTED_CONTENT_FIELDS: ReadonlySet<string> = new Set(['arguments', 'input_schema', 'parameters', 'schema']);
 
 /**
- * Counts objects, arrays and fields before parsing, by characters that may also occur inside strings.
- * @throws BadRequestError if they are too many
- */
-export function assertJsonWithinLimits(json: string): void {
-  if (!isWithinJsonLimits(json)) throw createTooManyError('objects, arrays and fields', MAX_JSON_PARTS);
-}
-
-/**
  * @throws BadRequestError if the body is nested too deeply, has too many array elements or fields, or has a name or a
  * text that is too long; the error names the field of such a text
  */
@@ -137,10 +120,6 @@ function isContent(value: unknown, field: string): boolean {
 function getMaxLength(field: string): number {
   if (NAME_FIELDS.has(field)) return MAX_NAME;
   return CALL_ID_FIELDS.has(field) ? MAX_CALL_ID : MAX_TEXT;
-}
-
-function createTooManyError(what: string, max: number): BadRequestError {
-  return new BadRequestError(`The body must have at most ${max} ${what}`);
 }
 
 function createTooLongError(name: string, max: number): BadRequestError {

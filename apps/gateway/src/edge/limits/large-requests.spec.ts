@@ -65,7 +65,43 @@ test('rejects eight million objects with 400 before they are parsed', async () =
   const headers = { authorization: `Bearer ${account.apiKey}` };
   const { status, body } = await world.send('POST', CHAT, { body: `[${'{},'.repeat(8_000_000)}{}]`, headers });
   expect([status, body.error.type]).toEqual([400, 'invalid_request_error']);
-  expect(body.message).toContain('objects, arrays and fields');
+  expect(body.message).toContain('objects and arrays');
+});
+
+describe('JSON of more than 256 KiB from an account that was never credited gets 402 before it is parsed', () => {
+  const head = ['content-type: application/json', 'host: x'];
+  const tooMuch = `{"broken ${'x'.repeat(256 * 1024)}`;
+  const chunk = `${tooMuch.length.toString(16)}\r\n${tooMuch}\r\n`;
+
+  test.each<[string, string, string]>([
+    ['by its content-length', 'content-length: 300000', ''],
+    ['by what has arrived of it', 'transfer-encoding: chunked', chunk],
+  ])('%s, while more is awaited', async (_, length, sent) => {
+    const poor = await world.createAccount();
+    for (const route of [CHAT, '/v1/embeddings', '/v1/messages/count_tokens', '/v1/responses/input_tokens']) {
+      const { hostname, port } = new URL(world.api);
+      const socket = connect(Number(port), hostname);
+      const lines = [`POST ${route} HTTP/1.1`, ...head, `authorization: Bearer ${poor.apiKey}`, length, '', ''];
+      socket.on('error', () => {}).write(lines.join('\r\n') + sent);
+      const [first] = await once(socket, 'data');
+      socket.destroy();
+      expect(String(first)).toMatch(/^HTTP\/1.1 402 /);
+      expect(String(first)).toContain('Insufficient balance');
+    }
+  });
+
+  test('but is read from an account that was credited, and a smaller body from every account', async () => {
+    const poor = await world.createAccount();
+    const body = (bytes: number) => ({
+      model: 'openai/gpt-5-mini',
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'x'.repeat(bytes) }],
+    });
+    const count = (bytes: number, by: TestAccount) => world.post('/v1/messages/count_tokens', body(bytes), by);
+    expect((await count(300_000, poor)).status).toBe(402);
+    expect((await count(300_000, account)).status).toBe(200);
+    expect((await count(250_000, poor)).status).toBe(200);
+  });
 });
 
 test.each([

@@ -68,7 +68,7 @@ async function held(bytes: number): Promise<void> {
 test.each(['poor', 'nobody'])(
   'lets a caller who has not paid (%s) use an eighth of the memory, and all such callers together a quarter',
   async (from) => {
-    const many = [from, `${from} too`].map((each) => asked(each, MAX));
+    const many = [from, `${from} too`].map((each) => asked(each, MAX / 4));
     for (const each of many) each.write(bodyOf(MAX / 8));
     await held(MAX / 4);
     const small = asked('poor three', 1_000).end(bodyOf(1_000));

@@ -4,9 +4,12 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ByteAccumulator } from '#application';
+import { Rejection } from '#kernel';
 import { MAX_ANONYMOUS_BODY_BYTES, MAX_ANONYMOUS_UPLOAD_BYTES } from '../authentication/authenticator.ts';
 import { BadRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from '../errors/errors.ts';
-import { assertBodyWithinLimits, assertJsonWithinLimits } from '../limits/body-limits.ts';
+import { assertBodyWithinLimits } from '../limits/body-limits.ts';
+import { HeavyWorkQueue } from '../limits/heavy-work-queue.ts';
+import { JsonScanner } from '../limits/json-scanner.ts';
 import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
 
 /** Decompressed size above which the compression ratio is limited, against attempts to exhaust resources. */
@@ -18,6 +21,11 @@ const MAX_COMPRESSION_RATIO = 100;
  * memory budget. `ConnectionGuard` limits their number.
  */
 const MAX_SMALL_BODY_BYTES = 16 * 1024;
+/**
+ * JSON of more bytes is read only from accounts that were credited, because accounts are free and parsing takes time. It
+ * is parsed in turns.
+ */
+const MAX_SMALL_JSON_BYTES = 256 * 1024;
 /** Delay before closing the connection of a client that is still sending, so that the client reads the response. */
 const CLOSE_DELAY_MS = 3_000;
 
@@ -25,6 +33,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The request's share of the memory budget; undefined for a small or streamed body without `reserveMemory`. */
     inMemory: MemoryShare | undefined;
+    /** Whether the caller is an account that was ever credited; undefined for a small or streamed body. */
+    isPayer: boolean | undefined;
   }
 }
 
@@ -42,6 +52,7 @@ export interface BodyParserOptions {
  */
 export class BodyParser {
   private readonly budget: MemoryBudget;
+  private readonly largeBodies = new HeavyWorkQueue();
 
   constructor(private readonly options: BodyParserOptions) {
     this.budget = new MemoryBudget(options.maxBytes, 'Too many large requests at the moment; retry later');
@@ -55,15 +66,17 @@ export class BodyParser {
   /** Adds the parsers for routes that are declared after this call. */
   registerParsers(fastify: FastifyInstance): void {
     fastify.decorateRequest('inMemory', undefined);
+    fastify.decorateRequest('isPayer', undefined);
     fastify.removeAllContentTypeParsers();
     fastify.addContentTypeParser('application/json', (request, payload: Readable, done) => {
-      collectBody(request, payload, (error, body) => {
+      const scanner = new JsonScanner();
+      const parse = (error: Error | null, body?: Buffer) => {
         if (error) return done(error);
-        try {
-          done(null, parseBody((body as Buffer).toString()));
-        } catch (error) {
-          done(error as Error);
-        }
+        this.parse(request, body as Buffer, done);
+      };
+      collectBody(request, payload, parse, (chunk, size) => {
+        if (size > MAX_SMALL_JSON_BYTES && !request.isPayer) throw createUnfundedError();
+        scanner.scan(chunk);
       });
     });
     fastify.addContentTypeParser(RAW_MEDIA_TYPE, (request, payload: Readable, done) => {
@@ -85,6 +98,20 @@ export class BodyParser {
     });
   }
 
+  /** Parses a body. A large one waits for its turn, so that no other request waits for more than one of them. */
+  private parse(request: FastifyRequest, body: Buffer, done: (error: Error | null, body?: unknown) => void): void {
+    const parse = () => parseBody(body.toString());
+    if (body.length > MAX_SMALL_JSON_BYTES) {
+      this.largeBodies.run(request.caller.accountId, parse).then((parsed) => done(null, parsed), done);
+      return;
+    }
+    try {
+      done(null, parse());
+    } catch (error) {
+      done(error as Error);
+    }
+  }
+
   /**
    * Reserves memory of the budget for data that is read for a request, until the response has been sent.
    * @throws OverloadedError if the budget, or the fraction of the caller, has less than `bytes` left
@@ -103,6 +130,17 @@ export class BodyParser {
   }
 
   /**
+   * Creates the share of the memory budget, and determines whether the caller may send large JSON.
+   * @throws Rejection if the caller sends large JSON and was never credited
+   */
+  private async admit(request: FastifyRequest, reply: FastifyReply, isLargeJson: boolean): Promise<void> {
+    await this.getOrCreateShare(reply);
+    const { caller } = request;
+    request.isPayer = caller ? await this.options.isFunded(caller.accountId) : false;
+    if (isLargeJson && !request.isPayer) throw createUnfundedError();
+  }
+
+  /**
    * Adds hooks to every operation that is declared after this call. One follows the hook that identifies the caller by
    * the headers. It rejects bodies that are too large by their content-length, creates the share of the memory budget
    * for bodies that are neither small nor streamed, and decompresses bodies. The other one is `delayClose`.
@@ -111,13 +149,19 @@ export class BodyParser {
     fastify.addHook('onRoute', (route) => {
       const { config, bodyLimit } = route;
       if (!config?.operation || bodyLimit === undefined) return;
-      const { streamed } = config.operation;
+      const { streamed, raw, upload } = config.operation;
+      const isJson = !streamed && !raw && !upload;
       const onPreParsing = (request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Done) => {
         const limit = getBodyLimit(request);
-        if (Number(request.headers['content-length']) > limit) done(createTooLargeError(limit));
+        const length = Number(request.headers['content-length']);
+        if (length > limit) done(createTooLargeError(limit));
         else if (isSmall(request)) done(null, payload);
         else if (streamed) unpack(request, reply, payload, done);
-        else this.getOrCreateShare(reply).then(() => unpack(request, reply, payload, done), done);
+        else
+          this.admit(request, reply, isJson && length > MAX_SMALL_JSON_BYTES).then(
+            () => unpack(request, reply, payload, done),
+            done,
+          );
       };
       route.preParsing = [route.preParsing ?? [], onPreParsing].flat() as never;
       route.onSend = [route.onSend ?? [], delayClose].flat() as never;
@@ -184,6 +228,7 @@ function collectBody(
   request: FastifyRequest,
   payload: Readable,
   done: (error: Error | null, body?: Buffer) => void,
+  inspect?: (chunk: Buffer, size: number) => void,
 ): void {
   const limit = getBodyLimit(request);
   const body = new ByteAccumulator();
@@ -197,6 +242,7 @@ function collectBody(
     if (body.size + chunk.length > limit) return end(createTooLargeError(limit));
     try {
       request.inMemory?.reserve(chunk.length);
+      inspect?.(chunk, body.size + chunk.length);
       body.add(chunk);
     } catch (error) {
       end(error as Error);
@@ -220,6 +266,13 @@ function createTooLargeError(limit: number): PayloadTooLargeError {
   return new PayloadTooLargeError(`The body must have at most ${limit} bytes`);
 }
 
+function createUnfundedError(): Rejection<string> {
+  return new Rejection(
+    'insufficient_balance',
+    `Insufficient balance: bodies of more than ${MAX_SMALL_JSON_BYTES} bytes require an account that was credited`,
+  );
+}
+
 /** Forwards a body. Fails with PayloadTooLargeError beyond the limit. */
 function limitSize(payload: Readable, limit: number): Readable {
   let size = 0;
@@ -239,7 +292,6 @@ function limitSize(payload: Readable, limit: number): Readable {
 /** @throws BadRequestError for invalid JSON, or a body above the limits that apply to every operation */
 function parseBody(text: string): unknown {
   if (text === '') return undefined;
-  assertJsonWithinLimits(text);
   const body = parseJson(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
   assertBodyWithinLimits(body);
   return body;
