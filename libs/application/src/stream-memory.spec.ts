@@ -126,7 +126,13 @@ async function compare(count: number, { store, snapshots }: Stores, read: (strea
   return (cache.bytes - estimatedBefore) / measured;
 }
 
-function expectClose(ratio: number): void {
+/** Compares up to three times, because other code of the process can release memory in the meantime. */
+async function expectClose(...args: Parameters<typeof compare>): Promise<void> {
+  let ratio = 0;
+  for (let attempt = 1; attempt <= 3; attempt++) {
+    ratio = await compare(...args);
+    if (ratio > MIN_RATIO && ratio < MAX_RATIO) return;
+  }
   expect(ratio).toBeGreaterThan(MIN_RATIO);
   expect(ratio).toBeLessThan(MAX_RATIO);
 }
@@ -143,8 +149,8 @@ test.each([
   ['an account with 20,000 credits', 4, () => [...open(), ...repeat(20_000, addCredit)]],
   ['an account with 20,000 open holds', 4, () => [...open(), ...repeat(20_000, () => hold())]],
 ] as const)('%s takes about the estimated memory, from events and from a snapshot', async (_, count, createEvents) => {
-  expectClose(await compare(count, createStore(createEvents), readAccount));
-  expectClose(await compare(count, createSnapshots(createEvents), readAccount));
+  await expectClose(count, createStore(createEvents), readAccount);
+  await expectClose(count, createSnapshots(createEvents), readAccount);
 });
 
 test.each([
@@ -153,5 +159,5 @@ test.each([
   ['a top-up with 1,000 payments', 50, () => repeat(1_000, receive), 'topups'],
 ] as const)('%s take about the estimated memory', async (_, count, createEvents, name) => {
   const read = (streams: Streams) => (streams[name] as StreamStateReader<unknown>).read(randomUUID());
-  expectClose(await compare(count, createStore(createEvents), read));
+  await expectClose(count, createStore(createEvents), read);
 });

@@ -511,9 +511,11 @@ describe('the storage of an account', () => {
 
   test('is limited to 1 MiB before the first top-up; further responses are not stored', async () => {
     const stranger = await world.createAccount();
+    // Of an account without a top-up, no body above 256 KiB is parsed.
+    const input = [{ role: 'user', content: `${'word '.repeat(45_000)}[[sandbox tokens=1]]` }];
     const kept: boolean[] = [];
-    for (let i = 0; i < 4; i++) kept.push((await ask([large], { model: FREE }, stranger)).body.store);
-    expect(kept).toEqual([true, true, false, false]);
+    for (let i = 0; i < 6; i++) kept.push((await ask(input, { model: FREE }, stranger)).body.store);
+    expect(kept).toEqual([true, true, true, false, false, false]);
   });
 
   test('is read within the memory for request bodies, which is released afterwards', async () => {

@@ -209,6 +209,7 @@ describe('a manipulated source', () => {
         else believed++;
         expect(belief === 'contradiction' || (typeof belief === 'object' && isNear(belief.price, price))).toBe(true);
       }),
+      { seed: 20_261_124, numRuns: 300 },
     );
     expect([refused > 0, believed > 0]).toEqual([true, true]);
   });
