@@ -34,18 +34,20 @@ export interface Customer {
  */
 export class ProofCluster {
   readonly processes = new Map<string, StartedProcess>();
-  private build = root;
 
   private constructor(
     readonly dataDir: string,
     private env: Readonly<Record<string, string>>,
     readonly sandbox: string,
+    private build = root,
   ) {}
 
+  /** @param build the directory whose `dist` runs all roles; the sandbox is always this build's */
   static async start(
     dataDir: string,
     gateways: number,
     settings: Readonly<Record<string, string>> = {},
+    build = root,
   ): Promise<ProofCluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.readyLine) as { url: string };
@@ -58,7 +60,7 @@ export class ProofCluster {
       ...getRateSettings(url),
       ...settings,
     };
-    const cluster = new ProofCluster(dataDir, env, url);
+    const cluster = new ProofCluster(dataDir, env, url, build);
     cluster.processes.set('sandbox', sandbox);
     try {
       await cluster.startRole('projector');
