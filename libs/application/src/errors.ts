@@ -112,6 +112,14 @@ export class UpstreamError extends Error {
   }
 }
 
+/** Statuses that a proxy in front of an external system may return after it has forwarded the request. */
+const POSSIBLY_FORWARDED_STATUSES: ReadonlySet<number> = new Set([408, 502, 504]);
+
+/** Whether the external system has certainly not done what was requested. */
+export function isCertainRejection({ status, isUnsent }: UpstreamError): boolean {
+  return isUnsent || (status !== undefined && status >= 300 && !POSSIBLY_FORWARDED_STATUSES.has(status));
+}
+
 /**
  * Converts any error into the failure of a call. Connectors throw UpstreamError for failures of a provider; any other
  * error is an exception in our code.

@@ -73,7 +73,7 @@ export {
 export { Clock, SystemClock } from './clock.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
 export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
-export { type FailureCode, InvalidRequestError, toUpstreamError, UpstreamError } from './errors.ts';
+export { type FailureCode, InvalidRequestError, isCertainRejection, toUpstreamError, UpstreamError } from './errors.ts';
 export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
 export {

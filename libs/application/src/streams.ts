@@ -5,7 +5,6 @@ import {
   type AccountCommand,
   type AccountEvent,
   type AccountState,
-  type AllowInvoice,
   AUTO_TOPUP,
   type AutoTopupCommand,
   type AutoTopupEvent,
@@ -21,7 +20,8 @@ import {
   estimateAccountBytes,
   estimatePriceListBytes,
   INVOICES,
-  type InvoiceAllowed,
+  type OpenInvoiceCommand,
+  type OpenInvoiceEvent,
   openInvoicesDecider,
   PAYMENT,
   type PaymentClaimCommand,
@@ -91,8 +91,8 @@ export abstract class PaymentClaims
   ): Promise<CommandOutcome<PaymentClaimEvent, PaymentClaimState>>;
 }
 
-export abstract class OpenInvoices implements CommandRunner<AllowInvoice, InvoiceAllowed> {
-  abstract run(accountId: string, command: AllowInvoice, cause: Cause): Promise<CommandOutcome<InvoiceAllowed>>;
+export abstract class OpenInvoices implements CommandRunner<OpenInvoiceCommand, OpenInvoiceEvent> {
+  abstract run(accountId: string, command: OpenInvoiceCommand, cause: Cause): Promise<CommandOutcome<OpenInvoiceEvent>>;
 }
 
 export abstract class AutoTopups implements CommandRunner<AutoTopupCommand, AutoTopupEvent, AutoTopupState> {

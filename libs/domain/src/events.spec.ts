@@ -358,6 +358,7 @@ const types: Record<DomainEvent['type'], true> = {
   ChallengeOverpaid: true,
   ChallengeForfeited: true,
   InvoiceAllowed: true,
+  InvoiceDropped: true,
   InvoiceIssued: true,
   PaymentSeen: true,
   PaymentLost: true,
@@ -464,7 +465,11 @@ function stated(): DomainEvent[] {
       events.push(event);
     }
   }
-  return [...events, ...lists, ...refusals, ...allowed];
+  const dropped = openInvoicesDecider.decide(
+    { type: 'DropInvoice', data: { topupId: 't1', at } },
+    allowed.reduce(openInvoicesDecider.evolve, openInvoicesDecider.getInitialState()),
+  );
+  return [...events, ...lists, ...refusals, ...allowed, ...dropped];
 }
 
 interface Example {

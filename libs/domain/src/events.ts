@@ -9,7 +9,7 @@ import type { AutoTopupEvent } from './autotopup/events.ts';
 import type { ChallengeLifecycleEvent } from './challenge/events.ts';
 import type { Attempt, Charge, PriceListLine } from './charge.ts';
 import type { Query } from './query.ts';
-import type { InvoiceAllowed, PaymentClaimEvent, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
+import type { OpenInvoiceEvent, PaymentClaimEvent, PaymentFeeCharged, TopupEvent } from './topup/events.ts';
 import type { Amount, Instant, SealedSecret } from './value-types.ts';
 import type { VideoEvent } from './video/events.ts';
 
@@ -236,7 +236,7 @@ export type DomainEvent =
   | PaymentClaimEvent
   | AutoTopupEvent
   | VideoEvent
-  | InvoiceAllowed
+  | OpenInvoiceEvent
   | PriceListPublished
   | RequestRefused;
 

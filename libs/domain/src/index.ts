@@ -94,7 +94,7 @@ export {
   topupDecider,
 } from './topup/decide.ts';
 export type { PaymentMethod, PaymentTerms } from './topup/methods.ts';
-export { type AllowInvoice, openInvoicesDecider } from './topup/open-invoices.ts';
+export { type OpenInvoiceCommand, openInvoicesDecider } from './topup/open-invoices.ts';
 export { type PaymentClaimCommand, type PaymentClaimState, paymentClaimDecider } from './topup/payment-claims.ts';
 export {
   type AcceptedRate,

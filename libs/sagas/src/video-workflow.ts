@@ -1,6 +1,7 @@
 import {
   type Clock,
   type HoldCommandRouter,
+  isCertainRejection,
   type ProviderRegistry,
   StoredRequestLostError,
   type StoredVideoRequest,
@@ -47,8 +48,6 @@ const SUBMIT_TIMEOUT_MS = 60_000;
 const POLL_TIMEOUT_MS = 30_000;
 /** Maximum length of the ids that a provider returns, because they are stored in events. */
 const MAX_REFERENCE_LENGTH = 1_000;
-/** Statuses that a proxy in front of the provider may return after it has forwarded the request. */
-const POSSIBLY_FORWARDED_STATUSES: ReadonlySet<number> = new Set([408, 502, 504]);
 /** Failures that may be temporary. */
 const RETRYABLE_CODES: ReadonlySet<string> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 
@@ -263,9 +262,4 @@ class VideoSteps {
     this.rateLimiters.set(upstream, rateLimiter);
     return rateLimiter;
   }
-}
-
-/** Whether the provider has certainly not accepted the job. */
-function isCertainRejection({ status, isUnsent }: UpstreamError): boolean {
-  return isUnsent || (status !== undefined && status >= 300 && !POSSIBLY_FORWARDED_STATUSES.has(status));
 }

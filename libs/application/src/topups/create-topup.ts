@@ -12,7 +12,7 @@ import {
 } from '#domain';
 import { type Cause, money, type PicoUsd } from '#kernel';
 import { Clock } from '../clock.ts';
-import { InvalidRequestError, UpstreamError } from '../errors.ts';
+import { InvalidRequestError, isCertainRejection, UpstreamError } from '../errors.ts';
 import { generateBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
@@ -93,8 +93,16 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       confirmations,
       ...options,
     };
-    await this.allowInvoice({ accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at }, cause);
-    const payment = await backend.createPayment(paymentRequest);
+    const isAllowedNow = await this.allowInvoice(
+      { accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at },
+      cause,
+    );
+    const payment = await backend.createPayment(paymentRequest).catch(async (error: unknown) => {
+      // An earlier attempt with the same id may have created an invoice.
+      if (isAllowedNow && error instanceof UpstreamError && isCertainRejection(error))
+        await this.dropInvoice(accountId, topupId, cause);
+      throw error;
+    });
     assertPlausibleInvoice(payment);
     if (payment.destination.kind !== kind)
       throw new UpstreamError('upstream_error', `${backend.name} created no ${kind}`);
@@ -110,14 +118,24 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
     return { topupId, invoice: data };
   }
 
-  /** Must run before the payment backend is called: an invoice that the backend has created can be paid. */
-  private async allowInvoice(data: InvoiceAllowed['data'], cause: Cause): Promise<void> {
+  /**
+   * Must run before the payment backend is called: an invoice that the backend has created can be paid.
+   * @returns false if the invoice was allowed before
+   */
+  private async allowInvoice(data: InvoiceAllowed['data'], cause: Cause): Promise<boolean> {
     const maxOpenInvoices = this.paymentMethods.maxOpenInvoices;
-    await this.streams.openInvoices.run(
+    const { events } = await this.streams.openInvoices.run(
       data.accountId,
       { type: 'AllowInvoice', data: { ...data, maxOpenInvoices } },
       cause,
     );
+    return events.length > 0;
+  }
+
+  /** If the event cannot be stored, the invoice counts until its expiry; the caller gets the backend's failure. */
+  private async dropInvoice(accountId: string, topupId: string, cause: Cause): Promise<void> {
+    const data = { topupId, at: this.clock.now() };
+    await this.streams.openInvoices.run(accountId, { type: 'DropInvoice', data }, cause).catch(() => {});
   }
 
   private getMethod(name: string): AvailablePaymentMethod {

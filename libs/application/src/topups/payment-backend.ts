@@ -10,7 +10,10 @@ export interface PaymentBackend {
   /** Maximum number of references per poll. */
   readonly maxBatchSize: number;
 
-  /** Requests a payment. If the response is lost, nothing records the request: it is never paid, and expires. */
+  /**
+   * Requests a payment. If the response is lost, nothing records the request: it is never paid, and expires.
+   * @throws UpstreamError; `isCertainRejection` applies only if the payment backend created nothing
+   */
   createPayment(payment: PaymentRequest): Promise<CreatedPayment>;
 
   /**

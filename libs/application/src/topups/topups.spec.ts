@@ -87,7 +87,7 @@ beforeEach(() => {
   node = new LyingNode();
 });
 
-function request(backends: readonly PaymentBackend[] = [node]) {
+function request(backends: readonly PaymentBackend[] = [node], topupId?: string) {
   const runtime = { generateId: randomUUID, sleep: async () => {}, reportError: () => {} };
   const streams = createStreams(store, NO_SNAPSHOTS, runtime);
   const handler = new CreateTopupHandler(
@@ -97,7 +97,12 @@ function request(backends: readonly PaymentBackend[] = [node]) {
     new StandingClock(),
   );
   return handler.execute(
-    new CreateTopup('account', { method: 'btc-lightning', requested: { amount: '1', currency: 'USD' } }, TEST_CAUSE),
+    new CreateTopup(
+      'account',
+      { method: 'btc-lightning', requested: { amount: '1', currency: 'USD' } },
+      TEST_CAUSE,
+      topupId,
+    ),
   );
 }
 
@@ -122,6 +127,33 @@ test('limits the open invoices of an account, and the calls to the node, under c
   for (const each of refused)
     expect(each).toMatchObject({ code: 'too_many_invoices', details: { until: '2026-11-20T12:15:00.000Z' } });
   expect(node.requests).toBe(2);
+});
+
+test.each<[string, ConstructorParameters<typeof UpstreamError>, boolean]>([
+  ['cannot be reached', ['upstream_unavailable', 'no connection', { isUnsent: true }], false],
+  ['responds with an error', ['upstream_error', 'status 500', { status: 500 }], false],
+  ['is behind a proxy that gave up', ['upstream_error', 'status 504', { status: 504 }], true],
+  ['takes too long', ['timeout', 'too long'], true],
+  ['interrupts its response', ['upstream_error', 'interrupted'], true],
+])('if the node %s, the invoice counts as open only if it may exist', async (_, failure, isOpen) => {
+  const failing: PaymentBackend = Object.assign(new LyingNode(), {
+    createPayment: () => Promise.reject(new UpstreamError(...failure)),
+  });
+  await expect(request([failing])).rejects.toMatchObject({ code: failure[0] });
+  await expect(request([failing])).rejects.toMatchObject({ code: failure[0] });
+  if (isOpen) await expect(request()).rejects.toMatchObject({ code: 'too_many_invoices' });
+  else await expect(request()).resolves.toMatchObject({ topupId: expect.any(String) });
+});
+
+test('a failure does not free the invoice of an earlier attempt whose outcome is unknown', async () => {
+  const failures = [new UpstreamError('timeout', 'too long'), new UpstreamError('upstream_error', '', { status: 500 })];
+  const failing: PaymentBackend = Object.assign(new LyingNode(), {
+    createPayment: () => Promise.reject(failures.shift()),
+  });
+  await expect(request([failing], 'same')).rejects.toMatchObject({ code: 'timeout' });
+  await expect(request([failing], 'same')).rejects.toMatchObject({ status: 500 });
+  await request();
+  await expect(request()).rejects.toMatchObject({ code: 'too_many_invoices' });
 });
 
 test('rejects an address if an invoice was requested', async () => {

@@ -128,7 +128,7 @@ const CONNECT_ERROR_CODES: ReadonlySet<unknown> = new Set([
   'ENETUNREACH',
 ]);
 
-function isConnectError(error: unknown): boolean {
+export function isConnectError(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
   return CONNECT_ERROR_CODES.has(code) || CONNECT_ERROR_CODES.has(cause?.code);
 }

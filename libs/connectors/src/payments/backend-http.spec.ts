@@ -122,14 +122,14 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
     ['closes the connection', 'upstream_unavailable', (response) => void response.destroy()],
   ])('fails without a secret in the error if the backend %s', async (_, code, answer) => {
     for (const failure of await failures(connect(await start(answer)))) {
-      expect(failure).toMatchObject({ name: 'UpstreamError', code });
+      expect(failure).toMatchObject({ name: 'UpstreamError', code, isUnsent: false });
       expect(inspect(failure, { depth: 9 })).not.toContain(SECRET);
     }
   });
 
   test('fails with upstream_unavailable if the backend is unreachable', async () => {
     for (const failure of await failures(connect('http://127.0.0.1:1'))) {
-      expect(failure).toMatchObject({ name: 'UpstreamError', code: 'upstream_unavailable' });
+      expect(failure).toMatchObject({ name: 'UpstreamError', code: 'upstream_unavailable', isUnsent: true });
     }
   });
 });

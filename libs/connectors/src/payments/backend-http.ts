@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ByteAccumulator, UpstreamError } from '#application';
+import { isConnectError } from '../http/provider-request.ts';
 import { USER_AGENT } from '../http/user-agent.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -32,6 +33,18 @@ export interface BackendResponse {
 
 /** The response exceeds `MAX_RESPONSE_BYTES`. */
 export class ResponseTooLargeError extends UpstreamError {}
+
+/**
+ * Runs the requests after the one that created a payment. The failure of these is no certain rejection: the payment
+ * exists.
+ */
+export async function runAfterCreation<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw error instanceof UpstreamError ? error.withDetails({ status: undefined, isUnsent: false }) : error;
+  }
+}
 
 interface BackendHttpLimits {
   readonly certificate?: string | undefined;
@@ -89,7 +102,8 @@ export class BackendHttp {
       if (timeoutSignal.aborted) throw new UpstreamError('timeout', `${this.backendName} took too long`);
       if (isResponding)
         throw new UpstreamError('upstream_error', `${this.backendName} interrupted its response`, { cause });
-      throw new UpstreamError('upstream_unavailable', `${this.backendName} cannot be reached`, { cause });
+      const isUnsent = isConnectError(cause);
+      throw new UpstreamError('upstream_unavailable', `${this.backendName} cannot be reached`, { cause, isUnsent });
     }
   }
 

@@ -34,6 +34,11 @@ export type InvoiceAllowed = Message<
   }
 >;
 
+/** The payment backend certainly created no invoice, so it does not count as open. Appended to the same stream. */
+export type InvoiceDropped = Message<'InvoiceDropped', { readonly topupId: string; readonly at: Instant }>;
+
+export type OpenInvoiceEvent = InvoiceAllowed | InvoiceDropped;
+
 export type InvoiceIssued = Message<
   'InvoiceIssued',
   {

@@ -1,12 +1,13 @@
 /**
  * The invoices of one account that have not expired. Each is a free option on the exchange rate that it guarantees, so
- * their number is limited. The limit is checked before a payment backend creates an invoice.
+ * their number is limited. The limit is checked before a payment backend creates an invoice. If the backend certainly created
+ * none, the invoice is dropped; if the outcome is unknown, it counts until its expiry.
  */
 import { Map as ImmutableMap } from 'immutable';
 import { type Decider, throwUnknownEvent } from '#kernel';
 import { reject } from '../rejections.ts';
 import type { Instant } from '../value-types.ts';
-import type { InvoiceAllowed } from './events.ts';
+import type { InvoiceAllowed, InvoiceDropped, OpenInvoiceEvent } from './events.ts';
 
 export interface AllowInvoice {
   readonly type: 'AllowInvoice';
@@ -15,25 +16,44 @@ export interface AllowInvoice {
   };
 }
 
+/** The payment backend certainly did not create the invoice. */
+export interface DropInvoice {
+  readonly type: 'DropInvoice';
+  readonly data: InvoiceDropped['data'];
+}
+
+export type OpenInvoiceCommand = AllowInvoice | DropInvoice;
+
 /** Expiry times by top-up id. */
 type OpenInvoices = ImmutableMap<string, Instant>;
 
-function evolve(open: OpenInvoices, event: InvoiceAllowed): OpenInvoices {
-  if (event.type !== 'InvoiceAllowed') return throwUnknownEvent(event as never);
-  const { topupId, expiresAt, at } = event.data;
-  return open.filter((end) => end > at).set(topupId, expiresAt);
+function evolve(open: OpenInvoices, event: OpenInvoiceEvent): OpenInvoices {
+  switch (event.type) {
+    case 'InvoiceAllowed': {
+      const { topupId, expiresAt, at } = event.data;
+      return open.filter((end) => end > at).set(topupId, expiresAt);
+    }
+    case 'InvoiceDropped':
+      return open.delete(event.data.topupId);
+    default:
+      return throwUnknownEvent(event);
+  }
 }
 
-export const openInvoicesDecider: Decider<AllowInvoice, OpenInvoices, InvoiceAllowed> = {
+export const openInvoicesDecider: Decider<OpenInvoiceCommand, OpenInvoices, OpenInvoiceEvent> = {
   getInitialState: () => ImmutableMap(),
   evolve,
-  decide({ data: { maxOpenInvoices, ...data } }, open) {
-    if (open.has(data.topupId)) return [];
-    const ends = [...open.values()].filter((end) => end > data.at).toSorted();
-    if (ends.length >= maxOpenInvoices)
-      reject('too_many_invoices', `The account has ${maxOpenInvoices} unexpired invoices; retry when one expires`, {
-        until: ends[0] ?? '',
-      });
-    return [{ type: 'InvoiceAllowed', data }];
+  decide(command, open) {
+    if (open.has(command.data.topupId) === (command.type === 'AllowInvoice')) return [];
+    return [command.type === 'AllowInvoice' ? allowInvoice(command, open) : { ...command, type: 'InvoiceDropped' }];
   },
 };
+
+function allowInvoice({ data: { maxOpenInvoices, ...data } }: AllowInvoice, open: OpenInvoices): InvoiceAllowed {
+  const ends = [...open.values()].filter((end) => end > data.at).toSorted();
+  if (ends.length >= maxOpenInvoices)
+    reject('too_many_invoices', `The account has ${maxOpenInvoices} unexpired invoices; retry when one expires`, {
+      until: ends[0] ?? '',
+    });
+  return { type: 'InvoiceAllowed', data };
+}

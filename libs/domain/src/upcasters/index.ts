@@ -41,6 +41,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   ChallengeOverpaid: [],
   ChallengeForfeited: [],
   InvoiceAllowed: [],
+  InvoiceDropped: [],
   InvoiceIssued: [upcastInvoiceIssuedV1],
   PaymentSeen: [],
   PaymentLost: [],

@@ -16,7 +16,7 @@ import {
 } from '#application';
 import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
-import { BackendHttp, type BackendRequest } from '../backend-http.ts';
+import { BackendHttp, type BackendRequest, runAfterCreation } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { parseBackendJson } from '../exact-json.ts';
 import { createEmptySubscription } from '../no-hints.ts';
@@ -115,7 +115,8 @@ export class BtcPayBackend implements PaymentBackend {
     const created = await this.call('POST', this.invoicesPath, { body });
     return this.mapImplausibleErrors(async () => {
       const invoiceId = parseMatchingInvoiceId(created, terms);
-      const methods = await this.call('GET', `${this.invoicesPath}/${invoiceId}/payment-methods`);
+      const methodsPath = `${this.invoicesPath}/${invoiceId}/payment-methods`;
+      const methods = await runAfterCreation(() => this.call('GET', methodsPath));
       const reference = formatReference({ orderId: topupId, method, invoiceId });
       return { reference, destination: { kind, value: parseDestination(methods, kind, terms) } };
     });

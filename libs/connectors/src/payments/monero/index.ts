@@ -15,7 +15,7 @@ import {
   type PaymentRequest,
   UpstreamError,
 } from '#application';
-import { ResponseTooLargeError } from '../backend-http.ts';
+import { ResponseTooLargeError, runAfterCreation } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 import { parseTransfers, type Transfer } from './transfers.ts';
@@ -92,8 +92,10 @@ export class MoneroBackend implements PaymentBackend {
     if (typeof address !== 'string' || !Number.isSafeInteger(minor) || Number(minor) < 1) {
       throw new UpstreamError('upstream_error', 'The Monero wallet did not create an address');
     }
-    await this.rpc.call('store', {});
-    const height = await this.fetchHeight();
+    const height = await runAfterCreation(async () => {
+      await this.rpc.call('store', {});
+      return this.fetchHeight();
+    });
     const reference = `${minor}:${Math.floor(this.now() / 1000)}:${height}:${topupId}:${getSuffix(address)}`;
     return { reference, destination: { kind: 'address', value: address } };
   }
