@@ -9,6 +9,7 @@ import { generateBase62, type Secrets } from '../secrets.ts';
 import type { Streams } from '../streams.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
 import { type VerifiedInvoice, verifyInvoice } from '../topups/lightning-invoice.ts';
+import { createPaymentInTime } from '../topups/payment-backend.ts';
 import type { AvailablePaymentMethod, PaymentMethods } from '../topups/payment-methods.ts';
 import { assertPlausibleInvoice } from '../topups/plausibility.ts';
 import {
@@ -90,7 +91,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const rate = await this.dependencies.rates.fetchUsdRate(coin.code);
     const units = convertToUnits(params.price, coin, rate.value);
     const description = describeQuery(params.query);
-    const payment = await backend.createPayment({
+    const payment = await createPaymentInTime(backend, {
       ...{ topupId: generateBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
       ...{ memo: description, expirySeconds: INVOICE_EXPIRY_SECONDS, confirmations: terms.confirmations },
     });

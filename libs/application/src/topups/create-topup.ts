@@ -17,7 +17,7 @@ import { generateBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
 import { verifyInvoice } from './lightning-invoice.ts';
-import type { CreatedPayment, PaymentRequest } from './payment-backend.ts';
+import { type CreatedPayment, createPaymentInTime, type PaymentRequest } from './payment-backend.ts';
 import { type AvailablePaymentMethod, PaymentMethods } from './payment-methods.ts';
 import { assertPlausibleInvoice } from './plausibility.ts';
 
@@ -97,7 +97,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       { accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at },
       cause,
     );
-    const payment = await backend.createPayment(paymentRequest).catch(async (error: unknown) => {
+    const payment = await createPaymentInTime(backend, paymentRequest).catch(async (error: unknown) => {
       // An earlier attempt with the same id may have created an invoice.
       if (isAllowedNow && error instanceof UpstreamError && isCertainRejection(error))
         await this.dropInvoice(accountId, topupId, cause);

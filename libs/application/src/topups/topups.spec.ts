@@ -1,4 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { mock } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import fc from 'fast-check';
@@ -152,6 +154,35 @@ test('a failure does not free the invoice of an earlier attempt whose outcome is
   });
   await expect(request([failing], 'same')).rejects.toMatchObject({ code: 'timeout' });
   await expect(request([failing], 'same')).rejects.toMatchObject({ status: 500 });
+  await request();
+  await expect(request()).rejects.toMatchObject({ code: 'too_many_invoices' });
+});
+
+test('a node that never responds holds the request for 5 s, and its invoice counts as open', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const called = Promise.withResolvers<void>();
+    const silent: PaymentBackend = Object.assign(new LyingNode(), {
+      createPayment: () => {
+        called.resolve();
+        return new Promise(() => {});
+      },
+    });
+    let isSettled = false;
+    const failure = expect(request([silent]).finally(() => (isSettled = true))).rejects.toMatchObject({
+      code: 'upstream_unavailable',
+    });
+    await called.promise;
+    mock.timers.tick(4_999);
+    await nextTurn();
+    expect(isSettled).toBe(false);
+    mock.timers.tick(1);
+    await nextTurn();
+    expect(isSettled).toBe(true);
+    await failure;
+  } finally {
+    mock.timers.reset();
+  }
   await request();
   await expect(request()).rejects.toMatchObject({ code: 'too_many_invoices' });
 });
