@@ -14,6 +14,7 @@ import { clockSkew } from './attacks/clock-skew.ts';
 import { fullDisk } from './attacks/full-disk.ts';
 import { heldConnections } from './attacks/held-connections.ts';
 import { history } from './attacks/history.ts';
+import { largeBodies } from './attacks/large-bodies.ts';
 import { largeEvents } from './attacks/large-events.ts';
 import { pooler } from './attacks/pooler.ts';
 import { rollback } from './attacks/rollback.ts';
@@ -29,6 +30,7 @@ const ATTACKS: readonly Attack[] = [
   fullDisk,
   heldConnections,
   history,
+  largeBodies,
   largeEvents,
   pooler,
   rollback,

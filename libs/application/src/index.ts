@@ -74,6 +74,7 @@ export { Clock, SystemClock } from './clock.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
 export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
 export { type FailureCode, InvalidRequestError, isCertainRejection, toUpstreamError, UpstreamError } from './errors.ts';
+export { WorkParts } from './event-loop.ts';
 export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
 export {
@@ -291,6 +292,7 @@ export { type AvailablePaymentMethod, CARD_METHOD, PaymentMethods } from './topu
 export { toReceivedAmount } from './topups/received-amount.ts';
 export { TopupPayments } from './topups/topup-payments.ts';
 export { TopupPollTrigger } from './topups/topup-poll-trigger.ts';
+export { serializeJson } from './wire/serialize-json.ts';
 export {
   formatSseComment,
   formatSseEvent,

@@ -47,3 +47,10 @@ test('accepts links and tokens of any key in the key ring, but no links of a rem
     expect(new VideoWebhooks(undefined, other).verifyToken('fal', hook ?? '')).toEqual(submission);
   }
 });
+
+test('a text in buffers has the same hash as the complete text', async () => {
+  const text = 'Ünïcode 😀 '.repeat(10_000);
+  const bytes = Buffer.from(text);
+  const buffers = [bytes.subarray(0, 1), bytes.subarray(1, 70_000), bytes.subarray(70_000)];
+  expect(await switched.hashContentWithOldestKey('x ', buffers)).toBe(switched.hashWithOldestKey(`x ${text}`));
+});

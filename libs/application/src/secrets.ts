@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, hash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
+import { WorkParts } from './event-loop.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 62²² > 2¹³⁰. Clients check for exactly this length. */
@@ -93,6 +94,21 @@ export class Secrets {
    */
   hashWithOldestKey(text: string): string {
     return hashWithKey(text, this.oldest);
+  }
+
+  /**
+   * Like `hashWithOldestKey` for a text that begins with a prefix and may be long: then it is in buffers, and hashing
+   * does not hold the event loop.
+   */
+  async hashContentWithOldestKey(prefix: string, content: string | readonly Buffer[]): Promise<string> {
+    if (typeof content === 'string') return this.hashWithOldestKey(prefix + content);
+    const digest = createHash('sha256').update(this.oldest.hashKey + prefix);
+    const parts = new WorkParts();
+    for (const buffer of content) {
+      digest.update(buffer);
+      await parts.rest();
+    }
+    return digest.digest('base64url');
   }
 
   seal(secret: string): SealedSecretBox {

@@ -77,8 +77,8 @@ export interface IdempotentRequest {
   readonly payer: string;
   readonly key: string;
   readonly source: IdempotencyKeySource;
-  /** Path and body, or their digest. Only a request with the same fingerprint gets the same response. */
-  readonly fingerprint: string;
+  /** Path and body, as a text or as its bytes, or their digest. Only a request with the same fingerprint gets the same response. */
+  readonly fingerprint: string | readonly Buffer[];
   readonly requestId: string;
   /**
    * Checks that the caller's credential is still valid. A hold would check it, but a replay holds nothing.
@@ -162,7 +162,7 @@ export class IdempotencyService {
       payer,
       // Keyed hashes: neither text is stored, and neither can be guessed from its hash.
       key: secrets.hashWithOldestKey(`idempotency key ${request.key}`),
-      request: secrets.hashWithOldestKey(`idempotent request ${request.fingerprint}`),
+      request: await secrets.hashContentWithOldestKey('idempotent request ', request.fingerprint),
       requestId: request.requestId,
       revision: head.revision,
       owner: request.requestId,

@@ -23,14 +23,14 @@ export const allowFields = (filters: Readonly<Record<string, FieldFilter>>): Fie
   const filtersByName = new Map(Object.entries(filters));
   return (value, at) => {
     if (!isJsonObject(value)) return toScalar(value);
+    const names = Object.keys(value);
     let copy: Record<string, unknown> | undefined;
-    for (const name of Object.keys(value)) {
+    for (const [i, name] of names.entries()) {
       const original = value[name];
       const sent = filtersByName.get(name)?.(original, at === '' ? name : `${at}.${name}`);
-      if (sent === original) continue;
-      copy ??= { ...value };
-      if (sent === undefined) delete copy[name];
-      else copy[name] = sent;
+      if (sent === original && !copy) continue;
+      copy ??= Object.fromEntries(names.slice(0, i).map((earlier) => [earlier, value[earlier]]));
+      if (sent !== undefined) copy[name] = sent;
     }
     return copy ?? value;
   };

@@ -1,6 +1,6 @@
 /** What all chat protocols have in common: one URL, JSON bodies, and non-streaming or streamed responses. */
 import { type Dispatcher, errors } from 'undici';
-import { type ChatProtocol, type Completion, type CompletionStream, UpstreamError } from '#application';
+import { type ChatProtocol, type Completion, type CompletionStream, serializeJson, UpstreamError } from '#application';
 import { toCompletionStream } from '../providers/chat/completion-stream.ts';
 import { extractGeneratedText } from '../providers/chat/partial-text.ts';
 import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
@@ -54,8 +54,10 @@ export class JsonHttpClient {
     this.mapErrorResponse = mapErrorResponse;
   }
 
-  private serialize(body: unknown): string {
-    return JSON.stringify(this.fieldFilter(body, ''));
+  /** Returns a promise only for a large body. */
+  private serialize(body: unknown): string | Promise<Buffer> {
+    const serialized = serializeJson(this.fieldFilter(body, ''));
+    return typeof serialized === 'string' ? serialized : serialized.then((buffers) => Buffer.concat(buffers));
   }
 
   /**
@@ -65,7 +67,8 @@ export class JsonHttpClient {
    */
   async post(body: unknown, signal: AbortSignal): Promise<string> {
     const { origin, path, headers, dispatcher } = this;
-    const sent = this.serialize(body);
+    const serialized = this.serialize(body);
+    const sent = typeof serialized === 'string' ? serialized : await serialized;
     const reader = new BufferedBodyReader(signal);
     dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, headersTimeout: 0 }, reader);
     let response: BufferedBody;
@@ -95,7 +98,8 @@ export class JsonHttpClient {
     { translator, protocol = 'chat', parseCompletion }: StreamFormat,
   ): Promise<CompletionStream> {
     const { origin, path, headers, dispatcher, idleTimeoutMs, mapErrorResponse } = this;
-    const sent = this.serialize(body);
+    const serialized = this.serialize(body);
+    const sent = typeof serialized === 'string' ? serialized : await serialized;
     // Generated output is invoiced even if none of it is forwarded. With `deliveredText` the request is not repeated.
     const getDeliveredText = () => {
       if (relay.jsonText !== undefined) return extractGeneratedText(relay.jsonText);

@@ -1,16 +1,17 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type {
-  Caller,
-  ClaimedRequest,
-  ClientConnection,
-  FreeModelLimits,
-  IdempotencyService,
-  IdempotentRequest,
-  InvalidProofReason,
-  Payer,
-  PayerFactory,
-  SavedHttpResponse,
-  VerifiedProof,
+import {
+  type Caller,
+  type ClaimedRequest,
+  type ClientConnection,
+  type FreeModelLimits,
+  type IdempotencyService,
+  type IdempotentRequest,
+  type InvalidProofReason,
+  type Payer,
+  type PayerFactory,
+  type SavedHttpResponse,
+  serializeJson,
+  type VerifiedProof,
 } from '#application';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
@@ -78,9 +79,9 @@ export class PaidRequestHandler {
     if (caller === undefined) return this.serveAnonymous(reply, operation);
     const payer = this.dependencies.payers.forCaller(caller);
     const key = request.headers['idempotency-key'];
-    const claim = () =>
+    const claim = async () =>
       this.dependencies.idempotency.claim(
-        { ...this.createPaidIdempotentRequest(String(key), request, payer.id), ...operation },
+        { ...(await this.createPaidIdempotentRequest(String(key), request, payer.id)), ...operation },
         payer,
       );
     await this.serve(reply, key === undefined ? { payer } : await claim(), operation);
@@ -155,7 +156,7 @@ export class PaidRequestHandler {
   async createOnce(request: FastifyRequest, reply: FastifyReply, create: () => Promise<unknown>): Promise<unknown> {
     const key = String(request.headers['idempotency-key']);
     const claimed = await this.dependencies.idempotency.claimCreation(
-      this.createIdempotentRequest(key, request, this.dependencies.payers.forCaller(request.caller).id),
+      await this.createIdempotentRequest(key, request, this.dependencies.payers.forCaller(request.caller).id),
     );
     if ('status' in claimed) {
       reply.header('idempotent-replayed', 'true');
@@ -165,22 +166,30 @@ export class PaidRequestHandler {
     return create();
   }
 
-  private createPaidIdempotentRequest(key: string, request: FastifyRequest, payer: string): IdempotentRequest {
+  private async createPaidIdempotentRequest(
+    key: string,
+    request: FastifyRequest,
+    payer: string,
+  ): Promise<IdempotentRequest> {
     return {
-      ...this.createIdempotentRequest(key, request, payer),
+      ...(await this.createIdempotentRequest(key, request, payer)),
       assertCredentialValid: () => this.dependencies.authenticator.assertCredentialValid(request),
     };
   }
 
-  private createIdempotentRequest(
+  private async createIdempotentRequest(
     key: string,
     { id: requestId, url, body }: FastifyRequest,
     payer: string,
-  ): IdempotentRequest {
+  ): Promise<IdempotentRequest> {
     if (!IDEMPOTENCY_KEY_PATTERN.test(key)) {
       throw new BadRequestError('Idempotency-Key must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
     }
-    const fingerprint = `${normalizePath(url)}\n${JSON.stringify(body)}`;
+    const path = `${normalizePath(url)}\n`;
+    // Stored hashes of requests without a body contain this text.
+    const value = body instanceof Upload ? body.toJSON() : body;
+    const json = value === undefined ? 'undefined' : await serializeJson(value);
+    const fingerprint = typeof json === 'string' ? path + json : [Buffer.from(path), ...json];
     // Checks nothing: the caller of a creation has just been authenticated. `createPaidIdempotentRequest` replaces it.
     const assertCredentialValid = async () => {};
     return { payer, key, source: 'Idempotency-Key', fingerprint, requestId, assertCredentialValid };

@@ -1,36 +1,57 @@
 /** Spreads work that cannot be interrupted over time, so that the event loop serves other requests in between. */
+import { channel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OwnerQueue } from '#application';
 
-/** After each unit of work, other requests have the event loop for this many times as long as the work took. */
+/** After each step and each body, other requests have the event loop for this many times as long as it takes. */
 const PAUSE_FACTOR = 3;
-/** Long enough for a request to get several turns of the event loop. */
-const MIN_PAUSE_MS = 10;
+/** What else a body takes, before and after this work: it is read, scanned, priced, and sent to a provider. */
+const OTHER_MS_PER_MIB = 8;
+const BYTES_PER_MIB = 1024 * 1024;
+/** Publishes the duration of each step, for `npm run prove:attacks -- large-bodies`. */
+const stepChannel = channel('countinghouse:heavy-work');
+
+/** One step of the work. Each gets the result of the step before it. */
+export type WorkStep = (input: never) => unknown;
 
 export class HeavyWorkQueue {
   private readonly owners = new OwnerQueue();
   private last: Promise<unknown> = Promise.resolve();
 
   /**
-   * Runs `work` when its turn comes. Each owner has one turn at a time, and after each turn there is a pause. So another
-   * owner waits for one unit of work of each owner at most, and any other request for one unit in total.
-   * @throws what the work throws
+   * Runs the steps one after the other, when their time comes. Each owner has one body in the queue at a time, and there
+   * is a pause after each step and after each body. So another owner waits for one body of
+   * each owner at most, and any other request for one step in total.
+   * @param bytes size of the body, which determines the pause
+   * @returns the result of the last step
+   * @throws what a step throws
    */
-  run<T>(owner: string, work: () => T): Promise<T> {
-    return this.owners.run(owner, () => this.runNext(work));
+  run(owner: string, bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
+    return this.owners.run(owner, () => this.runNext(bytes, steps));
   }
 
-  private runNext<T>(work: () => T): Promise<T> {
-    let elapsedMs = 0;
-    const result = this.last.then(() => {
+  private runNext(bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
+    let elapsedMs = (bytes / BYTES_PER_MIB) * OTHER_MS_PER_MIB;
+    const runStep = (step: WorkStep, input: unknown): unknown => {
       const startedAt = performance.now();
       try {
-        return work();
+        return step(input as never);
       } finally {
-        elapsedMs = performance.now() - startedAt;
+        const stepMs = performance.now() - startedAt;
+        stepChannel.publish({ elapsedMs: stepMs });
+        elapsedMs += stepMs;
       }
+    };
+    const result = this.last.then(async () => {
+      let value: unknown;
+      for (const step of steps) {
+        const beforeMs = elapsedMs;
+        value = runStep(step, value);
+        await delay((elapsedMs - beforeMs) * PAUSE_FACTOR);
+      }
+      return value;
     });
-    this.last = result.catch(() => {}).then(() => delay(Math.max(elapsedMs * PAUSE_FACTOR, MIN_PAUSE_MS)));
+    this.last = result.catch(() => {}).then(() => delay(elapsedMs * PAUSE_FACTOR));
     return result;
   }
 }

@@ -16,15 +16,22 @@ function scan(json: string, chunkBytes = 65_536): string | undefined {
   }
 }
 
-const fields = (count: number, name = 'n') => `{${Array.from({ length: count }, (_, i) => `"${name}${i}":1`).join()}}`;
+const object = (count: number, name = 'n') => `{${Array.from({ length: count }, (_, i) => `"${name}${i}":1`).join()}}`;
+const objects = (count: number, each: string, more = '') => `[${Array(count).fill(each).join()}${more}]`;
 
 describe('a body that is not parsed yet', () => {
   test.each<[what: string, accepted: string, rejected: string]>([
     ['objects and arrays', `[${'{},'.repeat(99_998)}{}]`, `[${'{},'.repeat(99_999)}{}]`],
     ['nested deeper than 64', '['.repeat(64), '['.repeat(65)],
-    ['fields', fields(100_000), fields(100_001)],
+    ['fields', objects(10, object(10_000)), objects(10, object(10_000), ',{"n":1}')],
+    ['fields in one object', object(10_000), object(10_001)],
     ['array elements', `[${'1,'.repeat(499_999)}1]`, `[${'1,'.repeat(500_001)}1]`],
-    ['bytes in names of fields', fields(10_000, 'x'.repeat(200)), fields(11_000, 'x'.repeat(200))],
+    ['strings', objects(200_000, '"a"'), objects(200_001, '"a"')],
+    [
+      'bytes in names of fields',
+      objects(2, object(5_000, 'x'.repeat(200))),
+      objects(2, object(5_500, 'x'.repeat(200))),
+    ],
     ['bytes of numbers', `[${'0.12345678,'.repeat(400_000)}1]`, `[${'0.123456789,'.repeat(400_000)}1]`],
   ])('is rejected with too many %s', (what, accepted, rejected) => {
     expect(scan(accepted)).toBeUndefined();

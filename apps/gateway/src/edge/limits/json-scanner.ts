@@ -13,8 +13,12 @@ export const MAX_DEPTH = 64;
 export const MAX_ELEMENTS = 500_000;
 /** Maximum number of object fields in a body. Each part of a conversation has a few; every distinct name costs time. */
 export const MAX_FIELDS = 100_000;
+/** Maximum number of fields in one object: listing the names of a larger one takes tens of milliseconds. */
+const MAX_FIELDS_PER_OBJECT = 10_000;
 /** Maximum number of objects and arrays in a body. */
 const MAX_CONTAINERS = 100_000;
+/** Maximum number of strings in a body, names of fields included. */
+const MAX_STRINGS = 200_000;
 /** Maximum bytes of all numbers, literals and white space together: 300,000 tokens have 2 MB. */
 const MAX_PLAIN_BYTES = 4 * 1024 * 1024;
 /** Maximum bytes of all names of fields together. Each distinct name is stored in a table. */
@@ -30,7 +34,11 @@ export class JsonScanner {
   /** Bytes of the last string, which may be the name of a field. */
   private stringBytes = 0;
   private depth = 0;
+  /** By depth: the fields of the object that is open there. */
+  private readonly fieldsByDepth = new Uint32Array(MAX_DEPTH + 1);
+  private maxFieldsOfObject = 0;
   private commas = 0;
+  private strings = 0;
   private fields = 0;
   private containers = 0;
   private nameBytes = 0;
@@ -69,19 +77,21 @@ export class JsonScanner {
       case QUOTE:
         this.isInString = true;
         this.stringBytes = 0;
+        this.strings++;
         break;
       case OPEN_ARRAY:
       case OPEN_OBJECT:
         this.containers++;
         if (++this.depth > MAX_DEPTH)
           throw new BadRequestError(`The body must not be nested deeper than ${MAX_DEPTH} levels`);
+        this.fieldsByDepth[this.depth] = 0;
         break;
       case CLOSE_ARRAY:
       case CLOSE_OBJECT:
-        this.depth--;
+        if (this.depth > 0) this.depth--;
         break;
       case COLON:
-        this.fields++;
+        this.countField();
         this.nameBytes += this.stringBytes;
         break;
       case COMMA:
@@ -92,11 +102,21 @@ export class JsonScanner {
     }
   }
 
+  private countField(): void {
+    this.fields++;
+    const ofObject = (this.fieldsByDepth[this.depth] ?? 0) + 1;
+    this.fieldsByDepth[this.depth] = ofObject;
+    if (ofObject > this.maxFieldsOfObject) this.maxFieldsOfObject = ofObject;
+  }
+
   private assertWithinLimits(): void {
+    if (this.maxFieldsOfObject > MAX_FIELDS_PER_OBJECT)
+      throw createTooManyError('fields in one object', MAX_FIELDS_PER_OBJECT);
     if (this.fields > MAX_FIELDS) throw createTooManyError('fields', MAX_FIELDS);
     // Commas separate elements, fields and nothing else.
     if (this.commas - this.fields > MAX_ELEMENTS) throw createTooManyError('array elements', MAX_ELEMENTS);
     if (this.containers > MAX_CONTAINERS) throw createTooManyError('objects and arrays', MAX_CONTAINERS);
+    if (this.strings > MAX_STRINGS) throw createTooManyError('strings', MAX_STRINGS);
     if (this.nameBytes > MAX_NAME_BYTES) throw createTooManyError('bytes in names of fields', MAX_NAME_BYTES);
     if (this.plainBytes > MAX_PLAIN_BYTES)
       throw createTooManyError('bytes of numbers, literals and white space', MAX_PLAIN_BYTES);

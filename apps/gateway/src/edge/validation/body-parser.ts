@@ -1,7 +1,6 @@
 /** Decodes, limits and parses request bodies. */
 import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ByteAccumulator } from '#application';
 import { Rejection } from '#kernel';
@@ -11,10 +10,8 @@ import { assertBodyWithinLimits } from '../limits/body-limits.ts';
 import { HeavyWorkQueue } from '../limits/heavy-work-queue.ts';
 import { JsonScanner } from '../limits/json-scanner.ts';
 import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
-
-/** Decompressed size above which the compression ratio is limited, against attempts to exhaust resources. */
-const MIN_DENSITY_CHECK_BYTES = 1024 * 1024;
-const MAX_COMPRESSION_RATIO = 100;
+import { ReadThrottle } from '../limits/read-throttle.ts';
+import { decompress } from './decompress.ts';
 
 /**
  * Bodies with a content-length up to this size, and neither transfer nor content encoding, do not count towards the
@@ -53,6 +50,7 @@ export interface BodyParserOptions {
 export class BodyParser {
   private readonly budget: MemoryBudget;
   private readonly largeBodies = new HeavyWorkQueue();
+  private readonly throttle = new ReadThrottle();
 
   constructor(private readonly options: BodyParserOptions) {
     this.budget = new MemoryBudget(options.maxBytes, 'Too many large requests at the moment; retry later');
@@ -75,8 +73,10 @@ export class BodyParser {
         this.parse(request, body as Buffer, done);
       };
       collectBody(request, payload, parse, (chunk, size) => {
-        if (size > MAX_SMALL_JSON_BYTES && !request.isPayer) throw createUnfundedError();
         scanner.scan(chunk);
+        if (size <= MAX_SMALL_JSON_BYTES) return undefined;
+        if (!request.isPayer) throw createUnfundedError();
+        return this.throttle.count(chunk.length);
       });
     });
     fastify.addContentTypeParser(RAW_MEDIA_TYPE, (request, payload: Readable, done) => {
@@ -98,15 +98,15 @@ export class BodyParser {
     });
   }
 
-  /** Parses a body. A large one waits for its turn, so that no other request waits for more than one of them. */
+  /** Parses a body. A large one waits for its turn, so that no other request waits for more than one step of it. */
   private parse(request: FastifyRequest, body: Buffer, done: (error: Error | null, body?: unknown) => void): void {
-    const parse = () => parseBody(body.toString());
     if (body.length > MAX_SMALL_JSON_BYTES) {
-      this.largeBodies.run(request.caller.accountId, parse).then((parsed) => done(null, parsed), done);
+      const steps = [() => body.toString(), parseText, assertWithinLimits];
+      this.largeBodies.run(request.caller.accountId, body.length, steps).then((parsed) => done(null, parsed), done);
       return;
     }
     try {
-      done(null, parse());
+      done(null, assertWithinLimits(parseText(body.toString())));
     } catch (error) {
       done(error as Error);
     }
@@ -223,12 +223,15 @@ function delayClose(
   done(null, payload);
 }
 
-/** Buffers a body up to its limit. Counts it towards the memory budget unless it is small. */
+/**
+ * Buffers a body up to its limit. Counts it towards the memory budget unless it is small.
+ * @param inspect called for each chunk; if it returns a promise, no more is read until that resolves
+ */
 function collectBody(
   request: FastifyRequest,
   payload: Readable,
   done: (error: Error | null, body?: Buffer) => void,
-  inspect?: (chunk: Buffer, size: number) => void,
+  inspect?: (chunk: Buffer, size: number) => Promise<void> | undefined,
 ): void {
   const limit = getBodyLimit(request);
   const body = new ByteAccumulator();
@@ -242,8 +245,12 @@ function collectBody(
     if (body.size + chunk.length > limit) return end(createTooLargeError(limit));
     try {
       request.inMemory?.reserve(chunk.length);
-      inspect?.(chunk, body.size + chunk.length);
+      const pause = inspect?.(chunk, body.size + chunk.length);
       body.add(chunk);
+      if (pause) {
+        payload.pause();
+        void pause.then(() => payload.resume());
+      }
     } catch (error) {
       end(error as Error);
     }
@@ -289,10 +296,14 @@ function limitSize(payload: Readable, limit: number): Readable {
   return payload.pipe(limiter);
 }
 
-/** @throws BadRequestError for invalid JSON, or a body above the limits that apply to every operation */
-function parseBody(text: string): unknown {
+/** @throws BadRequestError for invalid JSON */
+function parseText(text: string): unknown {
   if (text === '') return undefined;
-  const body = parseJson(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+  return parseJson(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+}
+
+/** @throws BadRequestError for a body above the limits that apply to every operation */
+function assertWithinLimits(body: unknown): unknown {
   assertBodyWithinLimits(body);
   return body;
 }
@@ -306,39 +317,3 @@ function parseJson(text: string): unknown {
 }
 
 const BYTE_ORDER_MARK = 0xfeff;
-
-/**
- * Decompresses a body. Fails with PayloadTooLargeError beyond the limit or the maximum compression ratio, and with
- * BadRequestError for invalid gzip.
- */
-function decompress(payload: Readable, limit: number): Readable {
-  const unzip = createGunzip();
-  let size = 0;
-  const limiter = new Transform({
-    transform(chunk: Buffer, _, done) {
-      size += chunk.length;
-      const isTooDense = size > MIN_DENSITY_CHECK_BYTES && size > unzip.bytesWritten * MAX_COMPRESSION_RATIO;
-      if (size <= limit && !isTooDense) return done(null, chunk);
-      stop();
-      done(
-        new PayloadTooLargeError(
-          isTooDense
-            ? 'The body is too highly compressed'
-            : `The body must have at most ${limit} bytes when decompressed`,
-        ),
-      );
-    },
-  });
-  const stop = () => {
-    payload.unpipe(unzip);
-    unzip.destroy();
-    payload.resume();
-  };
-  limiter.on('error', () => {}); // an error may occur while no other listener is attached
-  payload.once('error', (error) => limiter.destroy(error));
-  unzip.once('error', () => {
-    stop();
-    limiter.destroy(new BadRequestError('The body is not valid gzip'));
-  });
-  return payload.pipe(unzip).pipe(limiter);
-}

@@ -7,7 +7,7 @@ import type { TokenPricedModel } from '#catalogue';
 import { isJsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
 import type { CountText } from '../../tokens/token-counter.ts';
-import { countMaxTextTokens } from '../../tokens/tokenizer.ts';
+import { countMaxAsciiTokens, countMaxTextTokens } from '../../tokens/tokenizer.ts';
 
 import type { ChatBody } from './chat-body.ts';
 import { countMaxAudioTokens } from './max-audio-tokens.ts';
@@ -57,7 +57,8 @@ export function countMaxChatInputTokens(
 /** Only content parts can be attachments. Any other field is counted as text, even with the `type` of an attachment. */
 function countMaxMessageTokens(message: Part, imageTokens: number): number {
   let total = 0;
-  for (const [name, value] of Object.entries(message)) {
+  for (const name in message) {
+    const value = message[name];
     total += countMaxTextTokens(name);
     if (name !== 'content' || !Array.isArray(value)) total += countMaxValueTokens(value, 2);
     else for (const part of value) total += countMaxAttachmentTokens(part, imageTokens) ?? countMaxValueTokens(part, 3);
@@ -67,14 +68,13 @@ function countMaxMessageTokens(message: Part, imageTokens: number): number {
 
 function countMaxValueTokens(value: unknown, depth = 0): number {
   if (typeof value === 'string') return countMaxTextTokens(value);
-  if (typeof value === 'number') return countMaxTextTokens(String(value));
+  if (typeof value === 'number') return countMaxAsciiTokens(String(value).length);
   if (typeof value !== 'object' || value === null) return 1;
   if (depth > MAX_DEPTH) throw new InvalidRequestError(400, 'The request is nested too deeply');
   let total = 1;
   if (Array.isArray(value)) for (const item of value) total += countMaxValueTokens(item, depth + 1);
   else
-    for (const [name, member] of Object.entries(value))
-      total += countMaxTextTokens(name) + countMaxValueTokens(member, depth + 1);
+    for (const name in value) total += countMaxTextTokens(name) + countMaxValueTokens((value as Part)[name], depth + 1);
   return total;
 }
 

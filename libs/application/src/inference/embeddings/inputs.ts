@@ -54,15 +54,18 @@ export async function assertInputsFit(
   limit: number,
   countEach: (texts: readonly string[], options: TokenCountOptions) => Promise<readonly number[]>,
 ): Promise<void> {
-  const long = [...inputs.entries()].filter(
-    ([, input]) => (typeof input === 'string' ? Buffer.byteLength(input) : input.length) > limit,
-  );
+  const long = [...inputs.entries()].filter(([, input]) => isLonger(input, limit));
   if (long.length === 0) return;
   const tokens = long.find(([, input]) => typeof input !== 'string');
   if (tokens) throw createTooLongError(tokens[0], inputs.length, limit);
   const texts = long.map(([, text]) => text as string);
   const counts = await countEach(texts, { encoding: ENCODING, limit });
   if ((counts.at(-1) ?? 0) > limit) throw createTooLongError(long[counts.length - 1]?.[0] ?? 0, inputs.length, limit);
+}
+
+/** A text has at least as many bytes as characters, so the bytes of a very long one need not be counted. */
+function isLonger(input: EmbeddingInput, limit: number): boolean {
+  return input.length > limit || (typeof input === 'string' && Buffer.byteLength(input) > limit);
 }
 
 function createTooLongError(index: number, inputs: number, limit: number): InvalidRequestError {

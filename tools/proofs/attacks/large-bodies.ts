@@ -1,0 +1,159 @@
+/**
+ * The bodies that take a gateway longest, on every route that accepts large ones. Measures how long each holds the event
+ * loop, and the effect of ten connections that send all of them on the chats of another customer and on health checks.
+ */
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { Agent, request } from 'undici';
+import { type Customer, ProofCluster } from '../../cluster.ts';
+import type { Attack, Finding } from './attack.ts';
+import type { LoopTimes } from './loop-probe.ts';
+import type { SenderParams, SentBodies } from './send-bodies.ts';
+import { createWorstBodies, type WorstBody } from './worst-bodies.ts';
+
+const CONNECTIONS = 10;
+const MEASURED_MS = 30_000;
+const REQUEST_INTERVAL_MS = 25;
+const HEALTH_INTERVAL_MS = 100;
+const MAX_HEALTH_MS = 1_000;
+const MAX_P99_RATIO = 3;
+/** A p99 up to this value passes even if it is more than three times the baseline. */
+const MIN_P99_MS = 60;
+/** Maximum time of a turn of the event loop beyond parsing. */
+const MAX_ITERATION_MS = 20;
+/** Single turns may exceed the maximum by this factor: garbage is collected in them. */
+const GARBAGE_FACTOR = 2;
+const SIGNAL_MS = 60;
+
+export const largeBodies: Attack = {
+  name: 'large-bodies',
+  description: `${CONNECTIONS} connections that send the worst bodies to every route`,
+  run: runAttack,
+};
+
+async function runAttack(directory: string): Promise<Finding> {
+  const provider = new Worker(path.join(import.meta.dirname, 'rejecting-provider.js'));
+  const [providerPort] = await once(provider, 'message');
+  const file = path.join(directory, 'loop.json');
+  const cluster = await ProofCluster.start(path.join(directory, 'data'), 1, {
+    // The bodies of the attacker go to a provider of their own, because the simulated ones serve the other customer.
+    OPENAI_BASE_URL: `http://127.0.0.1:${providerPort}/v1`,
+    NODE_OPTIONS: `--import ${path.join(import.meta.dirname, 'loop-probe.js')}`,
+    LOOP_PROBE_FILE: file,
+  });
+  try {
+    const [attacker, other] = [await cluster.createCustomer(500), await cluster.createCustomer(50)];
+    const times = await measureIterations(cluster, attacker, file);
+    const idle = await measureOther(cluster, other);
+    const [busy, sent] = await runWithSender(cluster, attacker, () => measureOther(cluster, other));
+    const isFast = busy.p99 <= Math.max(idle.p99 * MAX_P99_RATIO, MIN_P99_MS);
+    const isHealthy = busy.unhealthy === 0 && busy.maxHealthMs < MAX_HEALTH_MS;
+    const [slowest] = times.toSorted((a, b) => b.other - a.other);
+    const [slowestToParse] = times.toSorted((a, b) => b.parsing - a.parsing);
+    const median = times.toSorted((a, b) => a.other - b.other)[Math.floor(times.length / 2)]?.other ?? 0;
+    return {
+      hasPassed:
+        isFast && isHealthy && (slowest?.other ?? 0) <= MAX_ITERATION_MS * GARBAGE_FACTOR && median <= MAX_ITERATION_MS,
+      measurements: [
+        `${times.length} bodies: turns beyond parsing at most ${slowest?.other.toFixed(0)} ms (${slowest?.name}), median ${median.toFixed(0)} ms`,
+        `parsing at most ${slowestToParse?.parsing.toFixed(0)} ms (${slowestToParse?.name})`,
+        `chats of another customer: p50 ${idle.p50.toFixed(1)} and p99 ${idle.p99.toFixed(1)} ms before, ${busy.p50.toFixed(1)} and ${busy.p99.toFixed(1)} ms during the attack`,
+        `health checks at most ${busy.maxHealthMs.toFixed(0)} ms, ${busy.unhealthy} of ${busy.checks} not ready`,
+        `${sent.megabytes} MB sent, by status ${JSON.stringify(sent.byStatus)}`,
+      ].join('; '),
+    };
+  } finally {
+    await cluster.stop();
+    await provider.terminate();
+  }
+}
+
+/** Sends each body once, and measures the turns of the gateway's event loop. */
+async function measureIterations(cluster: ProofCluster, { apiKey, creditId }: Customer, file: string) {
+  const [api = ''] = cluster.gateways;
+  const pid = cluster.processes.get('gateway 1')?.pid ?? 0;
+  const send = async ({ path: route, contentType, headers, body }: WorstBody) => {
+    const sent = {
+      authorization: `Bearer ${apiKey}`,
+      'x-credit-id': creditId,
+      'content-type': contentType,
+      ...headers,
+    };
+    const response = await request(api + route, { method: 'POST', headers: sent, body });
+    await response.body.dump();
+  };
+  const times: (LoopTimes & { readonly name: string })[] = [];
+  const bodies = createWorstBodies();
+  for (const body of bodies) if (body.headers === undefined) await send(body); // compiles and loads what is used first
+  for (const body of bodies) {
+    process.kill(pid, 'SIGUSR2');
+    await delay(SIGNAL_MS);
+    await send(body);
+    process.kill(pid, 'SIGUSR2');
+    await delay(SIGNAL_MS);
+    times.push({ name: body.name, ...(JSON.parse(await readFile(file, 'utf8')) as LoopTimes) });
+  }
+  return times;
+}
+
+/** Runs `work` while another thread sends bodies. */
+async function runWithSender<T>(
+  cluster: ProofCluster,
+  { apiKey }: Customer,
+  work: () => Promise<T>,
+): Promise<readonly [T, SentBodies]> {
+  const [api = ''] = cluster.gateways;
+  const workerData = { api, apiKey, connections: CONNECTIONS } satisfies SenderParams;
+  const worker = new Worker(path.join(import.meta.dirname, 'send-bodies.js'), { workerData });
+  try {
+    await once(worker, 'message');
+    worker.postMessage('start');
+    const result = await work();
+    const sent = once(worker, 'message');
+    worker.postMessage('stop');
+    return [result, (await sent)[0] as SentBodies];
+  } finally {
+    await worker.terminate();
+  }
+}
+
+/** Measures chats of a customer and health checks. A chat without a response of status 200 counts as infinite. */
+async function measureOther(cluster: ProofCluster, { apiKey }: Customer) {
+  const [api = ''] = cluster.gateways;
+  const dispatcher = new Agent({ connections: 64 });
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const messages = [{ role: 'user', content: '[[sandbox tokens=5]]' }];
+  const chat = {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ model: 'anthropic/claude-haiku-4.5', messages, max_tokens: 5 }),
+  };
+  const measure = async (url: string, options: object) => {
+    const sentAt = performance.now();
+    const response = await request(url, { ...options, dispatcher }).catch(() => undefined);
+    await response?.body.dump().catch(() => {});
+    return { ok: response?.statusCode === 200, ms: performance.now() - sentAt };
+  };
+  const [chats, checks]: [Promise<{ ok: boolean; ms: number }>[], Promise<{ ok: boolean; ms: number }>[]] = [[], []];
+  const end = performance.now() + MEASURED_MS;
+  for (let i = 0; performance.now() < end; i++) {
+    chats.push(measure(`${api}/v1/chat/completions`, chat));
+    if (i % Math.ceil(HEALTH_INTERVAL_MS / REQUEST_INTERVAL_MS) === 0) checks.push(measure(`${api}/health/ready`, {}));
+    await delay(REQUEST_INTERVAL_MS);
+  }
+  const sorted = (await Promise.all(chats))
+    .map(({ ok, ms }) => (ok ? ms : Number.POSITIVE_INFINITY))
+    .toSorted((a, b) => a - b);
+  const health = await Promise.all(checks);
+  await dispatcher.close();
+  return {
+    p50: sorted[Math.floor(sorted.length / 2)] ?? 0,
+    p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+    checks: health.length,
+    unhealthy: health.filter(({ ok }) => !ok).length,
+    maxHealthMs: Math.max(...health.map(({ ms }) => ms)),
+  };
+}
