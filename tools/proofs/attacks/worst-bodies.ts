@@ -20,7 +20,8 @@ const user = (content: unknown) => [{ role: 'user', content }];
 const ideographs = (length: number) =>
   Array.from({ length }, () => String.fromCharCode(0x4e00 + Math.random() * 20_000)).join('');
 const list = <T>(length: number, create: (i: number) => T) => Array.from({ length }, (_, i) => create(i));
-const nested = (depth: number): object => (depth === 0 ? { type: 'string' } : { properties: { a: nested(depth - 1) } });
+const createNested = (depth: number): object =>
+  depth === 0 ? { type: 'string' } : { properties: { a: createNested(depth - 1) } };
 const tool = (i: number, parameters: object) => ({ type: 'function', function: { name: `f${i}`, parameters } });
 const base64 = (start: string) => start + 'A'.repeat(LARGE - start.length);
 const dataUrl = (type: string) => `data:${type};base64,${'QUJD'.repeat((LARGE - 64) / 4)}`;
@@ -56,7 +57,7 @@ const CHATS: Readonly<Record<string, object>> = {
   'one recording': {
     messages: user([{ type: 'input_audio', input_audio: { format: 'mp3', data: base64('SUQzBAAAAAAA') } }]),
   },
-  'many tools': { messages: user('x'), tools: list(700, (i) => tool(i, nested(28))) },
+  'many tools': { messages: user('x'), tools: list(700, (i) => tool(i, createNested(28))) },
   'a tool with a long description': { messages: user('x'), tools: [tool(1, { description: 'a '.repeat(LARGE / 2) })] },
   'a schema of many fields': {
     messages: user('x'),
