@@ -1,9 +1,9 @@
 /**
- * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at the LND
- * node and the BTCPay Server of the sandbox. Payments are credited within 3 s (p99) if the node or a webhook reports
- * them, else within one polling cycle and 5 s (p99). Neither payment backend gets more polls within a second than
- * TOPUP_LOOKS_PER_SECOND plus 16. Before that, payments far above their invoice, after a fall of the price, and reported
- * for two invoices get what docs/top-ups.md says. Afterwards the ledger verifies with a drift of 0.
+ * `npm run prove:invoices`: 10,000 Lightning invoices and 10,000 bitcoin addresses are open at once, at the LND node
+ * and the BTCPay Server of the sandbox. Payments are credited within 3 s (p99) if the node or a webhook reports them,
+ * else within one polling cycle and 5 s (p99). Neither payment backend gets more polls within a second than
+ * TOPUP_LOOKS_PER_SECOND plus 16. Before that, payments far above their invoice, after a fall of the price, and
+ * reported for two invoices get what docs/top-ups.md says. Afterwards the ledger verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

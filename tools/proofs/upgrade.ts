@@ -1,7 +1,7 @@
 /**
  * `npm run prove:upgrade -- <directory>`: an older build, from before payments were claimed, runs in the directory. It
- * is killed with paid and unpaid invoices, credited payments, running responses, and one payment that it has credited to
- * two accounts. This build continues with its data: it credits what was paid, claims the earlier payments, names the
+ * is killed with paid and unpaid invoices, credited payments, running responses, and one payment that it has credited
+ * to two accounts. This build continues with its data: it credits what was paid, claims the earlier payments, names the
  * repeated one, ends the holds, and verifies with a drift of 0.
  */
 import { mkdtemp, rm } from 'node:fs/promises';

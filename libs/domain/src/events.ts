@@ -145,9 +145,9 @@ export type HoldSettled = Message<
     /** What the customer pays: the price, at most the held amount. The rest of the price is an overrun. */
     readonly charged: Amount;
     /**
-     * Id of the reset window of the key's limit in which the charge counts; null if it counts in none, because the reset
-     * period was changed after the hold. Stated if the reset period was ever changed, or if the times of hold and key
-     * suggest another window: decisions can follow each other in another order than the times of their commands.
+     * Id of the reset window of the key's limit in which the charge counts; null if it counts in none, because the
+     * reset period was changed after the hold. Stated if the reset period was ever changed, or if the times of hold and
+     * key suggest another window: decisions can follow each other in another order than the times of their commands.
      */
     readonly countedIn?: string | null;
     readonly charge: Charge;

@@ -10,8 +10,8 @@ const ENTRY_BYTES = 40;
 const IMMUTABLE_ENTRY_BYTES = 150;
 
 /**
- * Estimates the memory of a value in bytes: of plain objects, arrays, sets, maps and immutable collections of them. Takes
- * time linear in its number of values, so this is meant for states that stay small.
+ * Estimates the memory of a value in bytes: of plain objects, arrays, sets, maps and immutable collections of them.
+ * Takes time linear in its number of values, so this is meant for states that stay small.
  */
 export function estimateBytes(value: unknown): number {
   if (typeof value === 'string') return STRING_BYTES + value.length;

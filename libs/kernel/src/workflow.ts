@@ -133,7 +133,9 @@ export interface WakeOptions {
 export interface DueStream {
   /** Id of the stream in its category, without the prefix. */
   readonly id: string;
-  /** Changes with each wake and never repeats, so that `reschedule` recognises a stream that was woken since `findDue`. */
+  /**
+   * Changes with each wake and never repeats, so that `reschedule` recognises a stream that was woken since `findDue`.
+   */
   readonly woken: number;
   /** Failures in a row. */
   readonly failures: number;

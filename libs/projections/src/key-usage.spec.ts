@@ -1,4 +1,6 @@
-/** Tests that the read model shows what the account counts towards the limit of a key, in whatever order events follow. */
+/**
+ * Tests that the read model shows what the account counts towards the limit of a key, in whatever order events follow.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {

@@ -20,7 +20,9 @@ const BUDGET_MIB = 64;
 /** The estimate may be too low by a quarter. */
 const MAX_HEAP_MIB = 1.25 * BUDGET_MIB;
 
-/** Numbers of accounts, and of ended and running requests in each of them. Two events of each ended request are stored. */
+/**
+ * Numbers of accounts, and of ended and running requests in each of them. Two events of each ended request are stored.
+ */
 const WAVES = [
   { accounts: 40_000, ended: 0, running: 0, fromSnapshot: false },
   { accounts: 1_500, ended: 1_000, running: 0, fromSnapshot: false },

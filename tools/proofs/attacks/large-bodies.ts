@@ -1,6 +1,7 @@
 /**
- * The bodies that take a gateway longest, on every route that accepts large ones. Measures how long each holds the event
- * loop, and the effect of ten connections that send all of them on the chats of another customer and on health checks.
+ * The bodies that take a gateway longest, on every route that accepts large ones. Measures how long each holds the
+ * event loop, and the effect of ten connections that send all of them on the chats of another customer and on health
+ * checks.
  */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';

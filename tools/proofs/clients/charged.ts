@@ -47,7 +47,9 @@ async function readCharges(cluster: ProofCluster, customer: Customer, before: nu
   };
 }
 
-/** Returns by request id how many records without an error the history has. A charge that was reversed does not count. */
+/**
+ * Returns by request id how many records without an error the history has. A charge that was reversed does not count.
+ */
 export async function countCharges(cluster: ProofCluster, customer: Customer): Promise<ReadonlyMap<string, number>> {
   const records = await fetchHistory(cluster, customer);
   const reversed = records.filter(({ error_code }) => error_code === 'charge_reversed');

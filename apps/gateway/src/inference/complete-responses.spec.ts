@@ -1,4 +1,6 @@
-/** Providers that send one JSON object although a stream was requested. The client still gets the stream it requested. */
+/**
+ * Providers that send one JSON object although a stream was requested. The client still gets the stream it requested.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { type TestAccount, TestWorld } from '#testing';

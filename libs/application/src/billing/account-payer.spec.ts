@@ -116,8 +116,8 @@ test('does not retry the release of an unconfirmed hold that has ended', async (
 });
 
 /**
- * Settles a hold of one minute while the first `times` commands fail with this error. Returns the result for the caller,
- * after how many seconds it had it, and the commands.
+ * Settles a hold of one minute while the first `times` commands fail with this error. Returns the result for the
+ * caller, after how many seconds it had it, and the commands.
  */
 async function settling(error: Error, times: number, isDelivered = true) {
   const began = time.nowMs();

@@ -48,8 +48,8 @@ export class ChallengePayer extends StreamPayer {
 
   /**
    * Claims the payment, then holds its money.
-   * @throws Rejection if the payment belongs to a top-up or another challenge, or the challenge does not pay for this request, can no longer be used, or has an open hold;
-   *   HoldAlreadyExistsError if that hold has the same id
+   * @throws Rejection if the payment belongs to a top-up or another challenge, or the challenge does not pay for this
+   *   request, can no longer be used, or has an open hold; HoldAlreadyExistsError if that hold has the same id
    */
   async hold({ holdId, query, maxAmount, lifetimeMs }: HoldRequest): Promise<Hold> {
     const { challengeId, payment, request } = this.challenge;

@@ -77,7 +77,7 @@ export interface IdempotentRequest {
   readonly payer: string;
   readonly key: string;
   readonly source: IdempotencyKeySource;
-  /** Path and body, as a text or as its bytes, or their digest. Only a request with the same fingerprint gets the same response. */
+  /** Path and body as text or bytes, or their digest. Only a request with the same one gets the same response. */
   readonly fingerprint: string | readonly Buffer[];
   readonly requestId: string;
   /**

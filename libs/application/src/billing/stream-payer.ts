@@ -137,9 +137,9 @@ export abstract class StreamPayer implements Payer {
   }
 
   /**
-   * Ends the hold of a response that the customer did not get, and absorbs its charge. If the charge was stored although
-   * that was not confirmed in time, reverses it. Tries until the store has recorded it, even after the expiry of the
-   * hold: no other process knows that the response was not delivered.
+   * Ends the hold of a response that the customer did not get, and absorbs its charge. If the charge was stored
+   * although that was not confirmed in time, reverses it. Tries until the store has recorded it, even after the expiry
+   * of the hold: no other process knows that the response was not delivered.
    * @throws any error that a retry cannot change
    */
   private async absorb({ holdId }: Hold, charge: Charge): Promise<void> {
@@ -227,8 +227,8 @@ export abstract class StreamPayer implements Payer {
    * then stays unpaid.
    * @param continues whether the retries continue although nobody waits for them any more
    * @returns `work`: the change with all its retries. `result`: the same for a caller that waits. It rejects with
-   *   StoreUnavailableError once the store has not accepted writes of this request for `MAX_WAIT_MS` in total; `hasTimedOut`
-   *   then returns true
+   *   StoreUnavailableError once the store has not accepted writes of this request for `MAX_WAIT_MS` in total;
+   *   `hasTimedOut` then returns true
    */
   protected change<T>(hold: Pick<Hold, 'expiresAt'>, continues: boolean, attempt: () => Promise<T>): Change<T> {
     const { clock } = this.dependencies;

@@ -45,7 +45,8 @@ export interface PaymentBackend {
 
 /**
  * Requests a payment while a caller waits.
- * @throws UpstreamError `upstream_unavailable` if a Lightning invoice is not created within 5 s; it may still be created
+ * @throws UpstreamError `upstream_unavailable` if a Lightning invoice is not created within 5 s; it may still be
+ *   created
  */
 export async function createPaymentInTime(backend: PaymentBackend, request: PaymentRequest): Promise<CreatedPayment> {
   const creation = backend.createPayment(request);

@@ -25,8 +25,7 @@ export class TopupPayments {
 
   /**
    * Returns the commands that record the result of a poll. Pending payments that have disappeared are recorded as lost,
-   * before the payments that may have replaced them. A payment that
-   * belongs to another top-up or challenge is left out.
+   * before the payments that may have replaced them. A payment that belongs to another top-up or challenge is left out.
    * @throws UpstreamError if a report is implausible: retry later
    */
   async createCommands(
@@ -73,8 +72,8 @@ export class TopupPayments {
   }
 
   /**
-   * Returns the value at the market rate; undefined if there is no rate now. The top-up decides whether the payment then
-   * has to wait.
+   * Returns the value at the market rate; undefined if there is no rate now. The top-up decides whether the payment
+   * then has to wait.
    * @throws UpstreamError if the value is implausible
    */
   private async findMarketValue({ coin: code }: PaymentsQuery, { units }: BackendPayment) {

@@ -87,9 +87,9 @@ export class JsonHttpClient {
 
   /**
    * Resolves when the first event can be forwarded, or at the end of the response. A response that is one JSON object
-   * although a stream was requested is parsed like a non-streaming one, and becomes a stream of its content. If the provider fails before that,
-   * the client can still get an error status. A model may reason before the first event, so only `signal` limits that
-   * time.
+   * although a stream was requested is parsed like a non-streaming one, and becomes a stream of its content. If the
+   * provider fails before that, the client can still get an error status. A model may reason before the first event, so
+   * only `signal` limits that time.
    * @throws UpstreamError if the request fails or is aborted before the first event, or the field filter rejects it
    */
   async stream(

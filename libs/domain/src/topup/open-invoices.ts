@@ -1,7 +1,7 @@
 /**
  * The invoices of one account that have not expired. Each is a free option on the exchange rate that it guarantees, so
- * their number is limited. The limit is checked before a payment backend creates an invoice. If the backend certainly created
- * none, the invoice is dropped; if the outcome is unknown, it counts until its expiry.
+ * their number is limited. The limit is checked before a payment backend creates an invoice. If the backend certainly
+ * created none, the invoice is dropped; if the outcome is unknown, it counts until its expiry.
  */
 import { Map as ImmutableMap } from 'immutable';
 import { type Decider, throwUnknownEvent } from '#kernel';

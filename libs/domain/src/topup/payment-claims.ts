@@ -1,7 +1,7 @@
 /**
  * Which top-up or challenge a payment belongs to. Payment backends identify payments, and a faulty, restored or forged
- * one can report the same payment for two invoices. So each payment has a stream of its own, in which the first claimant
- * wins. Nothing is credited for a payment that is not claimed.
+ * one can report the same payment for two invoices. So each payment has a stream of its own, in which the first
+ * claimant wins. Nothing is credited for a payment that is not claimed.
  */
 import { OrderedMap } from 'immutable';
 import { type Decider, throwUnknownEvent } from '#kernel';

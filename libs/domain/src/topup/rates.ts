@@ -54,7 +54,9 @@ export type RateRejection = 'no_quotes' | 'single_source' | 'contradiction' | 'j
 export const TIMELY_MS = 10_000;
 /** A rate without enough timely quotes must not have changed by more than this in `JUMP_WINDOW_MS`, in percent. */
 const MAX_MOVE_PERCENT = 5;
-/** A consensus is added to the history after this time, or earlier if it differs by more than `HISTORY_STEP_PERCENT`. */
+/**
+ * A consensus is added to the history after this time, or earlier if it differs by more than `HISTORY_STEP_PERCENT`.
+ */
 const HISTORY_INTERVAL_MS = 30_000;
 const HISTORY_STEP_PERCENT = 1;
 /** The allowed difference grows with time, so that a real change of the rate is accepted without an operator. */
@@ -112,7 +114,9 @@ function accept(price: PicoUsd, quotes: readonly RateQuote[], { history, now }: 
   return { price, quotes, isMoving: !hasTimelyMajority && hasMoved(price, history, now) };
 }
 
-/** Whether any two rates of the last `JUMP_WINDOW_MS`, including the new one, differ by more than `MAX_MOVE_PERCENT`. */
+/**
+ * Whether any two rates of the last `JUMP_WINDOW_MS`, including the new one, differ by more than `MAX_MOVE_PERCENT`.
+ */
 function hasMoved(price: PicoUsd, history: readonly ConsensusRate[], now: number): boolean {
   const recent = history.filter(({ at }) => now - at < JUMP_WINDOW_MS).map((rate) => rate.price);
   const sorted = [price, ...recent].toSorted((a, b) => (a < b ? -1 : 1));

@@ -159,8 +159,8 @@ export function listParts({ units, amount, bonus, rate, parts }: PaymentReceived
 }
 
 /**
- * Returns the amounts of the first `units` units of a payment; with negative units, the negative amounts of as many. The
- * differences of this function sum to exactly the amounts of the payment, however it is divided.
+ * Returns the amounts of the first `units` units of a payment; with negative units, the negative amounts of as many.
+ * The differences of this function sum to exactly the amounts of the payment, however it is divided.
  */
 export function calculatePartAmounts(parts: readonly PaymentPart[], units: bigint): PartAmounts {
   if (units < 0n) {

@@ -85,8 +85,8 @@ function getPollDelayMs(
 }
 
 /**
- * A credited payment is marked in the top-up. A credited excess and a reversal are not marked: sending them again has no
- * effect.
+ * A credited payment is marked in the top-up. A credited excess and a reversal are not marked: sending them again has
+ * no effect.
  */
 function listSendCommands(topup: TopupState, at: Instant): readonly TopupSendCommand[] {
   const payments = [...topup.payments.values()];

@@ -239,9 +239,9 @@ export class Authenticator {
   }
 
   /**
-   * Returns the caller of an operation for the account itself. A key alone is not accepted: its limits do not bound what
-   * these operations change. The credit id is enough, so a key that is unknown,
-   * expired or revoked is ignored: the owner may be about to replace it.
+   * Returns the caller of an operation for the account itself. A key alone is not accepted: its limits do not bound
+   * what these operations change. The credit id is enough, so a key that is unknown, expired or revoked is ignored: the
+   * owner may be about to replace it.
    * @throws UnauthorizedError as `authenticateAccount`; BadRequestError if the key belongs to another account; errors
    * of `CredentialLookups.run`
    */

@@ -1,4 +1,6 @@
-/** The event store stops accepting writes while requests are running. PostgreSQL rejects each append as for a full disk. */
+/**
+ * The event store stops accepting writes while requests are running. PostgreSQL rejects each append as for a full disk.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { EventStore } from '#kernel';

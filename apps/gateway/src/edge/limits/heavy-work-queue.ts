@@ -19,9 +19,9 @@ export class HeavyWorkQueue {
   private last: Promise<unknown> = Promise.resolve();
 
   /**
-   * Runs the steps one after the other, when their time comes. Each owner has one body in the queue at a time, and there
-   * is a pause after each step and after each body. So another owner waits for one body of
-   * each owner at most, and any other request for one step in total.
+   * Runs the steps one after the other, when their time comes. Each owner has one body in the queue at a time, and
+   * there is a pause after each step and after each body. So another owner waits for one body of each owner at most,
+   * and any other request for one step in total.
    * @param bytes size of the body, which determines the pause
    * @returns the result of the last step
    * @throws what a step throws

@@ -1,4 +1,6 @@
-/** No response to a caller with a credential may be stored by a cache, and no browser guesses the type of a response. */
+/**
+ * No response to a caller with a credential may be stored by a cache, and no browser guesses the type of a response.
+ */
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';

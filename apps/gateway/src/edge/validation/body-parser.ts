@@ -19,8 +19,8 @@ import { decompress } from './decompress.ts';
  */
 const MAX_SMALL_BODY_BYTES = 16 * 1024;
 /**
- * JSON of more bytes is read only from accounts that were credited, because accounts are free and parsing takes time. It
- * is parsed in turns.
+ * JSON of more bytes is read only from accounts that were credited, because accounts are free and parsing takes time.
+ * It is parsed in turns.
  */
 const MAX_SMALL_JSON_BYTES = 256 * 1024;
 /** Delay before closing the connection of a client that is still sending, so that the client reads the response. */

@@ -21,8 +21,8 @@ const INPUT_BY_PART_TYPE: ReadonlyMap<unknown, string> = new Map([
 
 /**
  * Rejects content parts that the catalogue does not list as an input of the model, and images outside the content, as
- * other APIs have them: no provider gets those, so the model would respond without having seen them. A router would convert them for a
- * fee, for example a PDF by OCR at a price per page.
+ * other APIs have them: no provider gets those, so the model would respond without having seen them. A router would
+ * convert them for a fee, for example a PDF by OCR at a price per page.
  * @throws InvalidRequestError (400) naming the content part
  */
 export function assertSupportedContent({ messages }: ChatBody, model: Pick<TokenPricedModel, 'id' | 'inputs'>): void {

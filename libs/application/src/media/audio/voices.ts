@@ -3,7 +3,10 @@ import { ANY_LANGUAGE, type MediaModel, type Voice } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import { toPrimaryLanguage } from './audio-models.ts';
 
-/** OpenAI's API requires a voice, so its clients send one of these. For a model without that voice, it counts as no voice. */
+/**
+ * OpenAI's API requires a voice, so its clients send one of these. For a model without that voice, it counts as no
+ * voice.
+ */
 const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
