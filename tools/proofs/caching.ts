@@ -174,7 +174,7 @@ async function createContent(api: string, owner: Customer) {
   return { ids, file: `${pathname}${search}` };
 }
 
-/** Pays for an image without an account. @returns the header with the proof of payment */
+/** Pays for an image without an account. @returns the header with the proof */
 async function payChallenge(api: string, sandbox: string): Promise<Headers> {
   const image = { model: 'openai/gpt-image-2', prompt: 'A harbour' };
   const { challengeId, invoice } = await post(`${api}/v1/images/generations`, image);

@@ -1,4 +1,4 @@
-import { type DomainEvent, toPaymentKey } from '#domain';
+import { type DomainEvent, toChallengePayment, toPaymentKey } from '#domain';
 import type { StoredEvent } from '#kernel';
 
 /** Maximum number of payments that are named. */
@@ -17,7 +17,7 @@ export class RepeatedPayments {
         this.add(toPaymentKey(event.data.payment), stream);
         return;
       case 'ChallengeIssued':
-        this.challenges.set(stream, toPaymentKey({ backend: event.data.backend, id: event.data.paymentHash }));
+        this.challenges.set(stream, toPaymentKey(toChallengePayment(event.data)));
         return;
       case 'ChallengePaid': {
         const key = this.challenges.get(stream);

@@ -89,14 +89,14 @@ function raw(method: string, path: string, headers: Record<string, string | stri
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; headers: object; text: string }>();
   const { hostname, port } = new URL(proxy.url);
   const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]));
-  const asked = httpRequest({ hostname, port, method, path, headers: lines }, async (response) => {
+  const sent = httpRequest({ hostname, port, method, path, headers: lines }, async (response) => {
     let text = '';
     for await (const piece of response) text += piece;
     resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
   });
-  asked.on('error', reject);
-  if (body === undefined) asked.flushHeaders();
-  else asked.end(body);
+  sent.on('error', reject);
+  if (body === undefined) sent.flushHeaders();
+  else sent.end(body);
   return promise;
 }
 

@@ -39,7 +39,7 @@ test('a sweep ends the hold of a stale gateway before the hold expires, but no h
   const other = await world.startGateway();
   const account = await world.createAccount(1.05);
   const slow = 'tokens=8 latency=40000';
-  const asked = [
+  const requests = [
     world.sendChat(account, slow),
     world.sendChat(account, slow, {}, other.api),
     world.sendChat(account, `${slow} fault=malformed`, {}, other.api),
@@ -58,7 +58,7 @@ test('a sweep ends the hold of a stale gateway before the hold expires, but no h
   expect((await ended()).toSorted()).toEqual(ofLost.toSorted());
 
   // The operator absorbs the charge of the late response, and the cost of the response that failed late.
-  const [answer, late, failed] = await Promise.all(asked);
+  const [answer, late, failed] = await Promise.all(requests);
   expect([answer.status, late.status, failed.status]).toEqual([200, 200, 502]);
   const after = (await world.listEvents(account)).slice(-3).map(({ type }) => type);
   expect(after.toSorted()).toEqual(['ChargeAbsorbed', 'ChargeAbsorbed', 'HoldSettled']);

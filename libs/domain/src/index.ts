@@ -18,7 +18,7 @@ export {
   type WalletPaymentEffect,
 } from './autotopup/workflow.ts';
 export { type ChallengeCommand, type ChallengeProofClaim, challengeDecider } from './challenge/decide.ts';
-export { type ChallengePhase, type ChallengeState, getChallengePhase } from './challenge/state.ts';
+export { type ChallengePhase, type ChallengeState, getChallengePhase, toChallengePayment } from './challenge/state.ts';
 export { type ChallengeStep, challengeWorkflow } from './challenge/workflow.ts';
 export {
   type Attempt,
@@ -87,7 +87,7 @@ export {
   type RateNames,
 } from './topup/coins.ts';
 export {
-  getOpenExcess,
+  isFinalPayment,
   type PaymentAdjustment,
   type ReportedPayment,
   type TopupCommand,
@@ -108,7 +108,7 @@ export {
   selectRate,
   TIMELY_MS,
 } from './topup/rates.ts';
-export { type ReceivedPayment, type TopupState, toPaymentKey } from './topup/state.ts';
+export { type TopupState, toPaymentKey } from './topup/state.ts';
 export { type PaymentsQuery, type TopupSendCommand, type TopupStep, topupWorkflow } from './topup/workflow.ts';
 export { EVENT_SCHEMA } from './upcasters/index.ts';
 export { type SubmissionResult, type VideoCommand, videoDecider } from './video/decide.ts';

@@ -1,5 +1,5 @@
 import type { PaymentRegistry, Streams } from '#application';
-import { type DomainEvent, getStreamId, type PaymentContested, toPaymentKey } from '#domain';
+import { type DomainEvent, getStreamId, type PaymentContested, toChallengePayment, toPaymentKey } from '#domain';
 import {
   type CheckpointStore,
   createCauseFromEvent,
@@ -75,7 +75,7 @@ class PaymentClaimSink implements EventSink {
     if (event.type === 'PaymentReceived') await registry.claim(event.data.payment, event.stream, cause);
     if (event.type === 'ChallengePaid') {
       const { issued } = await challenges.read(getStreamId(event));
-      if (issued) await registry.claim({ backend: issued.backend, id: issued.paymentHash }, event.stream, cause);
+      if (issued) await registry.claim(toChallengePayment(issued), event.stream, cause);
     }
     if (event.type === 'PaymentContested') this.reportContest(event);
   }

@@ -8,7 +8,6 @@ import { type PayerDependencies, StreamPayer } from './stream-payer.ts';
 /** A challenge whose proof of payment, with the preimage of the payment, was presented and verified. */
 export interface PaidChallenge {
   readonly challengeId: string;
-  /** Lightning backends identify a payment by its hash, which the proof has revealed. */
   readonly payment: PaymentId;
   /** Digest of the request that carried the proof. */
   readonly request: string;

@@ -1,5 +1,6 @@
 import {
   convertToUsd,
+  isFinalPayment,
   type PaymentId,
   type PaymentsQuery,
   type ReportedPayment,
@@ -59,7 +60,7 @@ export class TopupPayments {
     const { reference: _, id, ...details } = reported;
     const payment = { backend: query.backend, id };
     const isNew = !query.received.includes(id);
-    const isClaimed = isNew && isFinal(reported, query);
+    const isClaimed = isNew && isFinalPayment(reported.confirmations, query.confirmations);
     if (isClaimed && !(await this.claim(payment, topupId))) return undefined;
     const maxAmount = this.paymentMethods.getMaxAmount(query.method) ?? ZERO_USD;
     const data = { payment, ...details, isClaimed, maxAmount, at: this.clock.now() };
@@ -81,8 +82,4 @@ export class TopupPayments {
     const rate = await this.rates.fetchUsdRate(code).catch(() => undefined);
     return rate && { rate, amount: toPlausibleUsd(convertToUsd(units, coin, rate.value)) };
   }
-}
-
-function isFinal({ confirmations }: BackendPayment, query: PaymentsQuery): boolean {
-  return confirmations === 'final' || (typeof confirmations === 'number' && confirmations >= query.confirmations);
 }

@@ -277,13 +277,11 @@ describe('a report of a payment backend', () => {
         fc.asyncProperty(payments, rate, async (payment, value) => {
           const rates = { fetchUsdRate: async () => ({ value, source: 'two', at: NOW }) } as unknown as ExchangeRates;
           const invoice = createIssuedInvoice({ coin: coin.code, expiresAt: '2026-11-20T12:15:00.000Z' });
-          const wanted = { ...invoice, pending: ['p'], received: [] };
+          const query = { ...invoice, pending: ['p'], received: [] };
           const registry = { claim: async () => true } as unknown as PaymentRegistry;
-          const recorded = new TopupPayments(rates, offered, registry, new StandingClock()).createCommands(
-            't',
-            wanted,
-            [payment],
-          );
+          const recorded = new TopupPayments(rates, offered, registry, new StandingClock()).createCommands('t', query, [
+            payment,
+          ]);
           const refused = (error: unknown) => {
             expect([UpstreamError, Rejection].some((kind) => error instanceof kind)).toBe(true);
             return [];

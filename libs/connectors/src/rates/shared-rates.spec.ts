@@ -97,8 +97,8 @@ function pass(milliseconds: number): void {
 describe('all gateways', () => {
   test('share one fetch from each source, and so the rate', async () => {
     const gateways = [openGatewayRates(), openGatewayRates(), openGatewayRates()];
-    const asked = gateways.flatMap((fetchRate) => Array.from({ length: 10 }, () => fetchRate('BTC')));
-    expect(new Set(await Promise.all(asked))).toEqual(new Set(['100']));
+    const fetches = gateways.flatMap((fetchRate) => Array.from({ length: 10 }, () => fetchRate('BTC')));
+    expect(new Set(await Promise.all(fetches))).toEqual(new Set(['100']));
     expect(called.toSorted()).toEqual(THREE);
     await setRates({ btc_usd: '110' });
     pass(9_999);
@@ -131,7 +131,7 @@ describe('all gateways', () => {
     const locker = await openTestPool().connect();
     // Both have read the empty history before either can write it.
     await locker.query('begin; lock table public.agreed_rates in share mode');
-    const asked = Promise.allSettled(gateways.map((fetchRate) => fetchRate('BTC')));
+    const fetches = Promise.allSettled(gateways.map((fetchRate) => fetchRate('BTC')));
     const end = performance.now() + 10_000;
     for (let waiting = 0; waiting < 2 && performance.now() < end; ) {
       const { rows } = await locker.query(
@@ -141,7 +141,7 @@ describe('all gateways', () => {
     }
     await locker.query('commit');
     locker.release();
-    const rates = await asked;
+    const rates = await fetches;
     expect(rates.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     expect(rates).toContainEqual({ status: 'rejected', reason: expect.objectContaining(JUMP) });
   });

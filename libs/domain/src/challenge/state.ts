@@ -1,6 +1,6 @@
 import { Map as ImmutableMap } from 'immutable';
 import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
-import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant } from '../events.ts';
+import type { ChallengeEvent, ChallengeIssued, ChallengePaid, FundsHeld, Instant, PaymentId } from '../events.ts';
 import {
   getHoldResolution,
   type Holds,
@@ -58,6 +58,16 @@ export const INITIAL_CHALLENGE: ChallengeState = {
   resolved: NO_RECENT_IDS,
   expired: NO_RECENT_IDS,
 };
+
+/**
+ * Returns the id of the payment for a challenge. The proof reveals it: Lightning backends identify a payment by its hash.
+ */
+export function toChallengePayment({
+  backend,
+  paymentHash,
+}: Pick<ChallengeIssued['data'], 'backend' | 'paymentHash'>): PaymentId {
+  return { backend, id: paymentHash };
+}
 
 /** `lapsed`: paid, but no longer usable. `exhausted`: paid, but no further attempt is allowed. */
 export type ChallengePhase =

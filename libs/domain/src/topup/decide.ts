@@ -107,8 +107,7 @@ function recordPayment(
   const { confirmations } = payment;
   const key = toPaymentKey(payment.payment);
   const existing = topup.payments.get(key);
-  const isEnough = typeof confirmations === 'number' && confirmations >= invoice.confirmations;
-  const isFinal = confirmations === 'final' || isEnough;
+  const isFinal = isFinalPayment(confirmations, invoice.confirmations);
   if (existing) return listChanges(payment, existing, topup, isFinal);
   if (isFinal) {
     if (!payment.isClaimed) throw new Error(`the payment ${key} cannot be credited before it is claimed`);
@@ -123,7 +122,12 @@ function recordPayment(
   }
   return pendingUnits === payment.units.toString()
     ? []
-    : [createPaymentSeen(payment, confirmations === 'pending' ? 0 : confirmations)];
+    : [createPaymentSeen(payment, typeof confirmations === 'number' ? confirmations : 0)];
+}
+
+/** Whether a payment is final. @param required the number of confirmations after which it is */
+export function isFinalPayment(confirmations: ReportedPayment['confirmations'], required: number): boolean {
+  return confirmations === 'final' || (typeof confirmations === 'number' && confirmations >= required);
 }
 
 function createPaymentSeen({ payment, units, receivedAt, at }: ReportedPayment, confirmations: number): PaymentSeen {
@@ -285,7 +289,7 @@ function countCreditedUnits(parts: readonly PaymentPart[]): bigint {
 }
 
 /** Returns the excess of a payment that is neither credited nor reversed. */
-export function getOpenExcess({ parts, remainingUnits }: ReceivedPayment): PicoUsd {
+function getOpenExcess({ parts, remainingUnits }: ReceivedPayment): PicoUsd {
   return calculatePartAmounts(parts, remainingUnits).excess;
 }
 

@@ -44,8 +44,15 @@ export const openInvoicesDecider: Decider<OpenInvoiceCommand, OpenInvoices, Open
   getInitialState: () => ImmutableMap(),
   evolve,
   decide(command, open) {
-    if (open.has(command.data.topupId) === (command.type === 'AllowInvoice')) return [];
-    return [command.type === 'AllowInvoice' ? allowInvoice(command, open) : { ...command, type: 'InvoiceDropped' }];
+    const isOpen = open.has(command.data.topupId);
+    switch (command.type) {
+      case 'AllowInvoice':
+        return isOpen ? [] : [allowInvoice(command, open)];
+      case 'DropInvoice':
+        return isOpen ? [{ type: 'InvoiceDropped', data: command.data }] : [];
+      default:
+        return command satisfies never;
+    }
   },
 };
 

@@ -13,6 +13,7 @@ import {
   serializeJson,
   type VerifiedProof,
 } from '#application';
+import { toChallengePayment } from '#domain';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { BadRequestError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
@@ -110,8 +111,8 @@ export class PaidRequestHandler {
     const { request } = reply;
     const digest = this.dependencies.gate.digestRequest(request);
     if (digest !== issued.request) return 'other_request';
-    const { backend, paymentHash, priceList } = issued;
-    const paidChallenge = { challengeId, payment: { backend, id: paymentHash }, request: digest, priceList };
+    const { priceList } = issued;
+    const paidChallenge = { challengeId, payment: toChallengePayment(issued), request: digest, priceList };
     const payer = this.dependencies.payers.forChallenge(paidChallenge);
     const createRetryPayer = () => this.dependencies.payers.forChallenge(paidChallenge, true);
     const keyed = {

@@ -121,9 +121,9 @@ export class BodyParser {
     if (!reply.raw.closed) share.reserve(bytes);
   }
 
-  private async getOrCreateShare(reply: FastifyReply): Promise<MemoryShare> {
+  private async getOrCreateShare(reply: FastifyReply, isFunded = this.options.isFunded): Promise<MemoryShare> {
     const { request, raw } = reply;
-    const share = new MemoryShare(this.budget, await resolveMemoryShareholders(request, this.options.isFunded));
+    const share = new MemoryShare(this.budget, await resolveMemoryShareholders(request, isFunded));
     request.inMemory ??= share;
     if (request.inMemory === share) raw.once('close', () => share.freeAll());
     return request.inMemory;
@@ -134,9 +134,10 @@ export class BodyParser {
    * @throws Rejection if the caller sends large JSON and was never credited
    */
   private async admit(request: FastifyRequest, reply: FastifyReply, isLargeJson: boolean): Promise<void> {
-    await this.getOrCreateShare(reply);
     const { caller } = request;
-    request.isPayer = caller ? await this.options.isFunded(caller.accountId) : false;
+    const isPayer = caller ? await this.options.isFunded(caller.accountId) : false;
+    request.isPayer = isPayer;
+    await this.getOrCreateShare(reply, async () => isPayer);
     if (isLargeJson && !request.isPayer) throw createUnfundedError();
   }
 
