@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { createStreams } from '#application';
 import { type Foundation, StartError } from '#foundation';
-import { createRootCause, formatUsd, money, NO_SNAPSHOTS, type PicoUsd, parseUsd, Rejection, ZERO_USD } from '#kernel';
+import { formatUsd, money, NO_SNAPSHOTS, type PicoUsd, parseUsd, ZERO_USD } from '#kernel';
 import { openPool } from '#postgres';
 import { READ_MODEL_CONNECTION_OPTIONS, readVideoJobs, type VideoJobView } from '#projections';
+import { runAsOperator } from './run-as-operator.ts';
 
 type Print = (line: string) => void;
 
@@ -40,19 +40,10 @@ export async function printJobs({ databaseUrl }: Pick<Foundation, 'databaseUrl'>
 export async function closeJobCost(foundation: Foundation, jobId: string, cost: string, print: Print): Promise<void> {
   const { store, runtime } = foundation;
   const amount = parseCost(cost);
-  try {
-    const { videos } = createStreams(store, NO_SNAPSHOTS, runtime);
-    const data = { cost: amount, at: new Date().toISOString() };
-    const { events } = await videos.run(
-      jobId,
-      { type: 'CloseVideoCost', data },
-      createRootCause('ledger', randomUUID()),
-    );
-    print(`${jobId}: ${formatUsd(amount)} USD ${events.length === 0 ? 'was recorded before' : 'is recorded as cost'}`);
-  } catch (error) {
-    if (error instanceof Rejection) throw new StartError(`${error.message}: ${jobId}.`);
-    throw error;
-  }
+  const { videos } = createStreams(store, NO_SNAPSHOTS, runtime);
+  const data = { cost: amount, at: new Date().toISOString() };
+  const isNew = await runAsOperator(videos, jobId, { type: 'CloseVideoCost', data }, `: ${jobId}`);
+  print(`${jobId}: ${formatUsd(amount)} USD ${isNew ? 'is recorded as cost' : 'was recorded before'}`);
 }
 
 function parseCost(cost: string): PicoUsd {

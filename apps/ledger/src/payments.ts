@@ -1,19 +1,17 @@
 /** The payments that a person has to decide about. */
-import { randomUUID } from 'node:crypto';
-import { createStreams } from '#application';
-import { type DomainEvent, getStreamId, type PaymentId, type TopupCommand, toPaymentKey } from '#domain';
+import { createStreams, type Topups } from '#application';
+import { type DomainEvent, getStreamId, type PaymentId, toPaymentKey } from '#domain';
 import { type Foundation, StartError } from '#foundation';
 import {
-  createRootCause,
   type EventReader,
   formatUsd,
   money,
   NO_SNAPSHOTS,
   type PicoUsd,
-  Rejection,
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
+import { runAsOperator } from './run-as-operator.ts';
 
 type Print = (line: string) => void;
 
@@ -102,7 +100,7 @@ export async function creditExcess(
   print: Print,
 ): Promise<void> {
   const data = { payment: parsePaymentKey(paymentKey), at: new Date().toISOString() };
-  const isNew = await runTopupCommand(foundation, topupId, { type: 'CreditExcess', data });
+  const isNew = await runAsOperator(openTopups(foundation), topupId, { type: 'CreditExcess', data });
   print(`The excess of ${paymentKey} ${isNew ? 'is being credited' : 'was credited before'}`);
 }
 
@@ -117,7 +115,7 @@ export async function recordExcessRefund(
   print: Print,
 ): Promise<void> {
   const data = { payment: parsePaymentKey(paymentKey), why, at: new Date().toISOString() };
-  const isNew = await runTopupCommand(foundation, topupId, { type: 'RefundExcess', data });
+  const isNew = await runAsOperator(openTopups(foundation), topupId, { type: 'RefundExcess', data });
   print(`The refund of the excess of ${paymentKey} ${isNew ? 'is recorded' : 'was recorded before'}`);
 }
 
@@ -133,10 +131,12 @@ export async function closeContests(
   const { paymentClaims } = createStreams(store, NO_SNAPSHOTS, runtime);
   const data = { why, at: new Date().toISOString() };
   const id = toPaymentKey(parsePaymentKey(paymentKey));
-  const { events } = await rejectAsStartError(() =>
-    paymentClaims.run(id, { type: 'CloseContests', data }, createRootCause('ledger', randomUUID())),
-  );
-  print(`${paymentKey} ${events.length > 0 ? 'is no longer listed' : 'was closed before'}`);
+  const isNew = await runAsOperator(paymentClaims, id, { type: 'CloseContests', data });
+  print(`${paymentKey} ${isNew ? 'is no longer listed' : 'was closed before'}`);
+}
+
+function openTopups({ store, runtime }: Foundation): Topups {
+  return createStreams(store, NO_SNAPSHOTS, runtime).topups;
 }
 
 function parsePaymentKey(paymentKey: string): PaymentId {
@@ -144,27 +144,4 @@ function parsePaymentKey(paymentKey: string): PaymentId {
   if (backend === undefined || id === undefined)
     throw new StartError('A payment is named by its payment backend and its id there, such as lnd/5b0e…');
   return { backend, id };
-}
-
-/** @returns whether the command has appended events */
-async function runTopupCommand(
-  { store, runtime }: Foundation,
-  topupId: string,
-  command: TopupCommand,
-): Promise<boolean> {
-  const { topups } = createStreams(store, NO_SNAPSHOTS, runtime);
-  const { events } = await rejectAsStartError(() =>
-    topups.run(topupId, command, createRootCause('ledger', randomUUID())),
-  );
-  return events.length > 0;
-}
-
-/** Runs a command. @throws StartError with the message of a rejection */
-async function rejectAsStartError<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    if (error instanceof Rejection) throw new StartError(`${error.message}.`);
-    throw error;
-  }
 }
