@@ -44,6 +44,7 @@ type FailureDetails = Partial<
     | 'param'
     | 'upstreamCode'
     | 'upstreamMessage'
+    | 'hasOpenCost'
     | 'isUnsent'
     | 'isInternal'
     | 'cause'
@@ -77,7 +78,12 @@ export class UpstreamError extends Error {
    * The provider's message about the request, sanitised and truncated. Only for the caller, who may fix the request.
    */
   readonly upstreamMessage: string | undefined;
-  /** The request certainly never reached the provider: there was no connection. */
+  /**
+   * The request was sent, and no response arrived: the provider may invoice it, or may have stopped in time. False if
+   * `deliveredText` is set, by which the call is billed.
+   */
+  readonly hasOpenCost: boolean;
+  /** The request certainly never reached the provider: there was no connection, or it was aborted before. */
   readonly isUnsent: boolean;
   /** The failure is an exception in our code, whatever request caused it. It does not count against the provider. */
   readonly isInternal: boolean;
@@ -97,6 +103,7 @@ export class UpstreamError extends Error {
       REQUEST_FAILURE_CODES.has(code) && details.upstreamMessage !== undefined
         ? sanitizeThirdPartyText(details.upstreamMessage) || undefined
         : undefined;
+    this.hasOpenCost = this.deliveredText === undefined && (details.hasOpenCost ?? false);
     this.isUnsent = details.isUnsent ?? false;
     this.isInternal = details.isInternal ?? false;
   }

@@ -50,6 +50,11 @@ export interface Attempt {
   /** HTTP status of the provider, if it responded. */
   readonly status?: number;
   readonly milliseconds: number;
+  /**
+   * What the creditor may invoice at most for an attempt without a response. It is unknown whether it does, so no item of
+   * a charge includes this cost, and the ledger does not contain it.
+   */
+  readonly openCost?: Amount;
 }
 
 /** A charge with its evidence, from which it can be calculated again with the named price list. */

@@ -129,7 +129,9 @@ const accountLife: readonly AccountCommand[] = [
       holdId: 'released',
       errorCode: 'timeout',
       reason: 'The upstream took too long',
-      attempts,
+      attempts: attempts.map((attempt) =>
+        attempt.outcome === 'timeout' ? { ...attempt, openCost: parseUsd('0.03').toString() } : attempt,
+      ),
       at,
     },
   },

@@ -137,6 +137,26 @@ describe('a purchase', () => {
     expect(items).toMatchObject([{ vendorId: 'gen-2', estimated: true, usage: { input: 100, request: 1 } }]);
   });
 
+  test('records the maximum cost of an attempt without a response: what the call states, else what is held', async () => {
+    const failure = new UpstreamError('timeout', 'no', { hasOpenCost: true });
+    const send = () => Promise.reject(failure);
+    const { purchase, hold } = begin();
+    await expect(
+      purchase.call({ send, estimateUsage: counted, getLostUsage: () => ({ usage: { output: 2 } }) }),
+    ).rejects.toBe(failure);
+    await expect(purchase.call({ send, estimateUsage: counted })).rejects.toBe(failure);
+    expect(purchase.attempts).toMatchObject([{ openCost: '10' }, { openCost: hold.amount.toString() }]);
+    expect(purchase.createCharge(failure)).toBeUndefined();
+  });
+
+  test('records no open cost of an attempt that is billed', async () => {
+    const failure = new UpstreamError('timeout', 'no', { hasOpenCost: true }).withDetails({ deliveredText: '' });
+    const { purchase } = begin();
+    await expect(purchase.call({ send: () => Promise.reject(failure), estimateUsage: counted })).rejects.toBe(failure);
+    expect(purchase.attempts).toEqual([expect.not.objectContaining({ openCost: expect.anything() })]);
+    expect(purchase.createCharge(failure)?.items).toHaveLength(1);
+  });
+
   test('bills the fee of a request with web searches once, and the cost of each search', async () => {
     const { purchase } = begin();
     purchase.billSearches(search, 1);

@@ -22,7 +22,7 @@ import { toUpstreamError, UpstreamError } from '../errors.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
-import { canFallBack, isRetryable, toAttemptOutcome } from './retry-policy.ts';
+import { canFallBack, isRetryable, toAttemptOutcome, toOpenCost } from './retry-policy.ts';
 import type { CallResult, EndpointResponse, StreamResult, UpstreamCall } from './upstream-call.ts';
 
 /** Maximum attempts of one call to an endpoint, including the first. */
@@ -167,7 +167,7 @@ export class Purchase {
     const sentAtMs = performance.now();
     try {
       const maxAttempts = isLastEndpoint && !call.isSingleUse ? MAX_ATTEMPTS : 1;
-      const response = await this.callWithRetries(endpoint.tariff, maxAttempts, () => call.send(endpoint));
+      const response = await this.callWithRetries(call, endpoint, maxAttempts);
       const firstByteAtMs = performance.now();
       this.observer.health.recordFirstByte(this.order.model, endpoint, firstByteAtMs - sentAtMs);
       return { response, endpoint, sentAtMs, firstByteAtMs };
@@ -202,22 +202,21 @@ export class Purchase {
    * Makes a call, retries it after a failure that a retry may fix, and records each attempt.
    * @throws UpstreamError of the last attempt
    */
-  private async callWithRetries<A>(
-    { of: model, provider, creditor }: Tariff,
-    maxAttempts: number,
-    call: () => Promise<A>,
-  ): Promise<A> {
+  private async callWithRetries<A>(call: UpstreamCall<A>, endpoint: Endpoint, maxAttempts: number): Promise<A> {
     const { attempts, signal } = this;
+    const { of: model, provider, creditor } = endpoint.tariff;
     for (let remaining = maxAttempts; ; ) {
       remaining--;
       const started = performance.now();
       try {
-        const response = await call();
+        const response = await call.send(endpoint);
         attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs(started) });
         return response;
       } catch (error) {
         const failure = toUpstreamError(error);
-        attempts.push({ provider, creditor, model, ...toAttemptOutcome(failure), milliseconds: getElapsedMs(started) });
+        const outcome = { ...toAttemptOutcome(failure), milliseconds: getElapsedMs(started) };
+        const openCost = failure.hasOpenCost ? toOpenCost(call, endpoint, this.hold.amount) : {};
+        attempts.push({ provider, creditor, model, ...outcome, ...openCost });
         const wait = Math.max(
           MIN_BACKOFF_MS * 2 ** (maxAttempts - remaining),
           (failure.retryAfterSeconds ?? 0) * 1_000,

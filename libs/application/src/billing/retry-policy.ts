@@ -1,6 +1,9 @@
 /** Decides after a failed call whether to retry it or to fall back, and what its attempt records. */
-import { type Attempt, toProviderRequestIdFields } from '#domain';
+import type { Endpoint } from '#catalogue';
+import { type Attempt, calculateCost, toProviderRequestIdFields } from '#domain';
+import { money, type PicoUsd } from '#kernel';
 import type { FailureCode, UpstreamError } from '../errors.ts';
+import type { UpstreamCall } from './upstream-call.ts';
 
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
 const RETRYABLE_CODES: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
@@ -36,4 +39,18 @@ export function toAttemptOutcome({
     outcome: code,
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/**
+ * Returns what an attempt without a response costs at most: what is held, unless the call states the usage of a lost
+ * response.
+ */
+export function toOpenCost(
+  call: Pick<UpstreamCall<unknown>, 'getLostUsage'>,
+  endpoint: Endpoint,
+  held: PicoUsd,
+): Pick<Attempt, 'openCost'> {
+  const lost = call.getLostUsage?.(endpoint, undefined);
+  const cost = lost ? calculateCost(lost.usage, endpoint.tariff.prices, lost.terms) : held;
+  return { openCost: money.toJsonAmount(cost) };
 }

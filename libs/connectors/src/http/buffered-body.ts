@@ -30,6 +30,8 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   private readonly accumulator = new ByteAccumulator();
   private head: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
+  /** Whether the provider may have received the request. */
+  isSent = false;
 
   constructor(private readonly signal: AbortSignal) {
     signal.addEventListener('abort', this.abort);
@@ -43,6 +45,7 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     if (this.signal.aborted) this.abort();
+    else this.isSent = true;
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {

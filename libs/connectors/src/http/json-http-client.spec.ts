@@ -75,6 +75,21 @@ test.each([
   await expect(ask(endpoint)).resolves.toBeDefined();
 });
 
+test('a call without a response may be invoiced, unless it was certainly not sent or was rejected', async () => {
+  const reason = new UpstreamError('client_disconnected', 'The client has left');
+  const abort = new AbortController();
+  const aborting = await endpointTo(() => abort.abort(reason));
+  const broken = await endpointTo((request) => request.socket.destroy());
+  const failing = await endpointTo((_, response) => response.writeHead(500).end());
+  const unreachable = new JsonHttpClient('http://127.0.0.1:1/', new Agent(), { headers: {}, fieldFilter: allowAny });
+
+  await expect(aborting.post({}, abort.signal)).rejects.toMatchObject({ code: reason.code, hasOpenCost: true });
+  await expect(broken.post({}, never)).rejects.toMatchObject({ code: 'upstream_unavailable', hasOpenCost: true });
+  await expect(failing.post({}, never)).rejects.toMatchObject({ status: 500, hasOpenCost: false });
+  await expect(unreachable.post({}, never)).rejects.toMatchObject({ hasOpenCost: false });
+  await expect(broken.post({}, abort.signal)).rejects.toMatchObject({ code: reason.code, hasOpenCost: false });
+});
+
 test.each([
   ['before it starts', false],
   ['after it has started', true],

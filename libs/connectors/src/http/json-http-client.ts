@@ -75,7 +75,7 @@ export class JsonHttpClient {
     try {
       response = await reader.body;
     } catch (error) {
-      throw toConnectionError(error, signal);
+      throw toConnectionError(error, signal).withDetails({ hasOpenCost: reader.isSent });
     }
     if (response.status !== 200) throw this.mapErrorResponse(response.status, response.headers, response.text);
     if (response.error === undefined) return response.text;

@@ -40,13 +40,14 @@ export interface ProviderHttpResponse {
 /**
  * Sends a request and resolves with the head of its response.
  * @throws UpstreamError. Without `status` it is unknown whether the provider accepted the request, unless `isUnsent` is
- * set. With `deliveredText` the provider may have accepted the request, and may invoice it.
+ * set. With `deliveredText` or `hasOpenCost` the provider may have accepted the request, and may invoice it.
  */
 export async function sendProviderRequest(
   url: string,
   dispatcher: Dispatcher,
   { method, headers, body, signal, isBilledAfterDisconnect, invoiced, mapErrorResponse }: ProviderHttpRequest,
 ): Promise<ProviderHttpResponse> {
+  const wasAborted = signal.aborted;
   const isInvoiced = invoiced ?? method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
   const json = isJson ? createJsonBody(body) : undefined;
@@ -59,7 +60,8 @@ export async function sendProviderRequest(
     // A provider may be idle until its response is complete, so only `signal` limits the time to its start.
     headersTimeout: 0,
   }).catch((error: unknown) => {
-    if (isConnectError(error)) throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });
+    if (wasAborted || isConnectError(error))
+      throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });
     throw isInvoiced
       ? toLostResponseError(error, signal, NO_RESPONSE, isBilledAfterDisconnect)
       : toRequestError(error, signal, UNREACHED);
@@ -75,7 +77,10 @@ export async function sendProviderRequest(
   const bytes = async (maxBytes = MAX_RESPONSE_BYTES) => {
     const all = await readFirstBytes(maxBytes + 1, chunks());
     if (all.length > maxBytes)
-      throw new UpstreamError('answer_too_long', 'The response of the provider is too long', { status });
+      throw new UpstreamError('answer_too_long', 'The response of the provider is too long', {
+        status,
+        hasOpenCost: isInvoiced,
+      });
     return all;
   };
   const readJson = async () => {
@@ -135,7 +140,8 @@ export function isConnectError(error: unknown): boolean {
 
 /**
  * Converts an error of a request that was sent: the provider may have completed it and may invoice it. If the gateway
- * aborted the request, providers without `isBilledAfterDisconnect` stop and do not invoice it.
+ * aborted the request, providers without `isBilledAfterDisconnect` stop. Whether one stops before it invoices the request
+ * is unknown.
  */
 function toLostResponseError(
   error: unknown,
@@ -144,7 +150,9 @@ function toLostResponseError(
   isBilledAfterDisconnect = false,
 ): UpstreamError {
   const failure = toRequestError(error, signal, description);
-  return signal.aborted && !isBilledAfterDisconnect ? failure : failure.withDetails({ deliveredText: '' });
+  return failure.withDetails(
+    signal.aborted && !isBilledAfterDisconnect ? { hasOpenCost: true } : { deliveredText: '' },
+  );
 }
 
 function toRequestError(error: unknown, signal: AbortSignal, [code, message]: FailureDescription): UpstreamError {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { GeneratedImages, ImageCall, UpstreamError } from '#application';
+import { type GeneratedImages, type ImageCall, UpstreamError } from '#application';
 import { PIXEL } from '#testing';
 import { respondWithJson, type StubHandler, StubServer } from '../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../http/provider-http.ts';
@@ -48,6 +48,15 @@ async function failureOf(vendor: keyof typeof makers, answer: StubHandler): Prom
     (failure: UpstreamError) => failure,
   );
 }
+
+test('an aborted call to OpenAI may be invoiced if it was sent', async () => {
+  const abort = new AbortController();
+  const reason = new UpstreamError('client_disconnected', 'The client has left');
+  server.handler = () => abort.abort(reason);
+  const generate = () => makers.openai(call({ signal: abort.signal }));
+  await expect(generate()).rejects.toMatchObject({ code: reason.code, hasOpenCost: true, isUnsent: false });
+  await expect(generate()).rejects.toMatchObject({ code: reason.code, hasOpenCost: false, isUnsent: true });
+});
 
 const BASE64 = PIXEL.toString('base64');
 

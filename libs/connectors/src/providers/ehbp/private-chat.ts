@@ -96,7 +96,7 @@ async function* toEncryptedChunks(chunks: AsyncIterable<Uint8Array>): AsyncItera
  */
 function withDeliveryState(failure: UpstreamError, isSent: boolean): UpstreamError {
   if (failure.status !== undefined || failure.isUnsent) return failure;
-  return failure.withDetails({ deliveredText: isSent ? '' : undefined });
+  return failure.withDetails({ deliveredText: isSent ? '' : undefined, hasOpenCost: false });
 }
 
 function mapErrorResponse(status: number, headers: ResponseHeaders, text: string, body: Uint8Array): UpstreamError {

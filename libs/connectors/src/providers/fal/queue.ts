@@ -68,6 +68,7 @@ export class FalQueue {
       return { requestId, statusUrl, responseUrl, cancelUrl };
     throw new UpstreamError('upstream_error', 'The provider did not return a reference to the result', {
       ...(requestId === undefined ? {} : { vendorId: requestId }),
+      hasOpenCost: true,
     });
   }
 
