@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { readPayments } from '#catalogue';
 import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#foundation';
 import { resolveAccountId, printAccount as showAccount } from './account.ts';
+import { printAccruals } from './accruals.ts';
 import { printAutoTopups } from './auto-topup.ts';
 import { printChallenges } from './challenges.ts';
 import { closeJobCost, printJobs } from './jobs.ts';
@@ -12,36 +13,48 @@ import { skipBlockingEvent } from './skip.ts';
 import { verify } from './verify.ts';
 import { printWallets } from './wallets.ts';
 
-const OPTION_NAMES = ['until', 'cost', 'why'] as const;
+const OPTION_NAMES = ['since', 'until', 'cost', 'why'] as const;
 type OptionName = (typeof OPTION_NAMES)[number];
 
 interface CommandInput {
   readonly foundation: Foundation;
   /** The positional arguments after the command name, as many as the command requires. */
   readonly operands: readonly string[];
-  readonly until: string | undefined;
-  readonly cost: string | undefined;
-  readonly why: string | undefined;
+  readonly since?: string;
+  readonly until?: string;
+  readonly cost?: string;
+  readonly why?: string;
   print(line: string): void;
+}
+
+interface CommandOption {
+  readonly name: OptionName;
+  readonly usage: string;
+  readonly isRequired?: true;
 }
 
 interface Command {
   /** Names of the positional arguments in the usage text. */
   readonly operandNames?: readonly string[];
-  readonly option?: { readonly name: OptionName; readonly usage: string; readonly isRequired?: true };
+  readonly options?: readonly CommandOption[];
   /** Resolves to false if the command found a problem. */
   run(input: CommandInput): Promise<unknown>;
 }
 
+const SINCE_OPTION = { name: 'since', usage: '--since <ISO 8601 time>' } as const;
 const UNTIL_OPTION = { name: 'until', usage: '--until <ISO 8601 time or position>' } as const;
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   verify: { run: ({ foundation, print }) => verify(foundation, print) },
-  replay: { option: UNTIL_OPTION, run: ({ foundation, until, print }) => replay(foundation.store, until, print) },
+  replay: { options: [UNTIL_OPTION], run: ({ foundation, until, print }) => replay(foundation.store, until, print) },
   wallets: {
-    option: UNTIL_OPTION,
+    options: [UNTIL_OPTION],
     run: ({ foundation: { store, settings }, until, print }) =>
       printWallets({ store, ...readPayments(settings.catalogueDir) }, until, print),
+  },
+  accruals: {
+    options: [SINCE_OPTION, UNTIL_OPTION],
+    run: ({ foundation, since, until, print }) => printAccruals(foundation.store, { since, until }, print),
   },
   autotopup: {
     operandNames: ['account'],
@@ -55,7 +68,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   jobs: { run: ({ foundation, print }) => printJobs(foundation, print) },
   'jobs close': {
     operandNames: ['job'],
-    option: { name: 'cost', usage: '--cost <USD or none>', isRequired: true },
+    options: [{ name: 'cost', usage: '--cost <USD or none>', isRequired: true }],
     run: ({ foundation, operands: [job = ''], cost = '', print }) => closeJobCost(foundation, job, cost, print),
   },
   payments: { run: ({ foundation, print }) => printPayments(foundation, print) },
@@ -66,13 +79,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   'payments refund': {
     operandNames: ['top-up', 'payment'],
-    option: { name: 'why', usage: '--why <text>', isRequired: true },
+    options: [{ name: 'why', usage: '--why <text>', isRequired: true }],
     run: ({ foundation, operands: [topupId = '', paymentKey = ''], why = '', print }) =>
       recordExcessRefund(foundation, { topupId, paymentKey, why }, print),
   },
   'payments close': {
     operandNames: ['payment'],
-    option: { name: 'why', usage: '--why <text>', isRequired: true },
+    options: [{ name: 'why', usage: '--why <text>', isRequired: true }],
     run: ({ foundation, operands: [paymentKey = ''], why = '', print }) =>
       closeContests(foundation, { paymentKey, why }, print),
   },
@@ -85,16 +98,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   skip: {
     operandNames: ['read model', 'position'],
-    option: { name: 'why', usage: '--why <text>', isRequired: true },
+    options: [{ name: 'why', usage: '--why <text>', isRequired: true }],
     run: ({ foundation, operands: [readModel = '', position = ''], why = '', print }) =>
       skipBlockingEvent(foundation, { readModel, position, reason: why }, print),
   },
 };
 
 function formatUsage(): string {
-  const lines = Object.entries(COMMANDS).map(([name, { operandNames = [], option }]) => {
-    const optional = option && (option.isRequired ? option.usage : `[${option.usage}]`);
-    return [name, ...operandNames.map((operandName) => `<${operandName}>`), optional].filter(Boolean).join(' ');
+  const lines = Object.entries(COMMANDS).map(([name, { operandNames = [], options = [] }]) => {
+    const optionUsages = options.map(({ usage, isRequired }) => (isRequired ? usage : `[${usage}]`));
+    return [name, ...operandNames.map((operandName) => `<${operandName}>`), ...optionUsages].join(' ');
   });
   return `Usage: npm run ledger -- ${lines.join(' | ')}`;
 }
@@ -103,7 +116,7 @@ function formatUsage(): string {
  * Returns the command and its positional arguments.
  * @throws StartError with the usage text if there is no such command, or it has other arguments or options
  */
-function parseCommand(positionals: readonly string[], options: { readonly [name in OptionName]?: string }) {
+function parseCommand(positionals: readonly string[], values: { readonly [name in OptionName]?: string }) {
   const [name, rest] = [2, 1].flatMap((length) => {
     const commandName = positionals.slice(0, length).join(' ');
     return positionals.length >= length && Object.hasOwn(COMMANDS, commandName)
@@ -111,12 +124,11 @@ function parseCommand(positionals: readonly string[], options: { readonly [name 
       : [];
   })[0] ?? ['', []];
   const command = COMMANDS[name];
-  const { operandNames = [], option } = command ?? {};
-  const hasValidOptions = OPTION_NAMES.every((optionName) =>
-    option?.name === optionName
-      ? !option.isRequired || options[optionName] !== undefined
-      : options[optionName] === undefined,
-  );
+  const { operandNames = [], options = [] } = command ?? {};
+  const hasValidOptions = OPTION_NAMES.every((optionName) => {
+    const option = options.find(({ name }) => name === optionName);
+    return option ? !option.isRequired || values[optionName] !== undefined : values[optionName] === undefined;
+  });
   if (!command || rest.length !== operandNames.length || !hasValidOptions) throw new StartError(formatUsage());
   return { command, operands: rest };
 }
@@ -132,13 +144,17 @@ export async function runLedgerCommand(
   env: Readonly<Record<string, string | undefined>>,
   print: (line: string) => void,
 ): Promise<boolean> {
-  const options = { until: { type: 'string' }, cost: { type: 'string' }, why: { type: 'string' } } as const;
+  const options = {
+    since: { type: 'string' },
+    until: { type: 'string' },
+    cost: { type: 'string' },
+    why: { type: 'string' },
+  } as const;
   const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
-  const { until, cost, why } = values;
   const { command, operands } = parseCommand(positionals, values);
   const foundation = await openFoundation(readSettings(env), createLog('warn'));
   try {
-    return (await command.run({ foundation, operands, until, cost, why, print })) !== false;
+    return (await command.run({ foundation, operands, ...values, print })) !== false;
   } finally {
     await foundation.close();
   }

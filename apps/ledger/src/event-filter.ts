@@ -3,7 +3,7 @@ import { StartError } from '#foundation';
 import { START_POSITION, type StoredEvent } from '#kernel';
 
 /** Returns whether an event is included in the accounting data as of a position or a booking time. */
-export type EventFilter = (event: StoredEvent) => boolean;
+export type EventFilter = (event: Pick<StoredEvent, 'position' | 'recordedAt'>) => boolean;
 
 /**
  * Parses the option `--until`.
@@ -19,6 +19,18 @@ export function parseUntilFilter(until: string | undefined): EventFilter {
   const instant = parseInstant(until);
   if (instant === undefined) throw new StartError('--until must be a position or an ISO 8601 time.');
   return (event) => event.recordedAt <= instant;
+}
+
+/**
+ * Parses the option `--since`.
+ * @param since a booking time; undefined includes all events
+ * @throws StartError if it is not a time
+ */
+export function parseSinceFilter(since: string | undefined): EventFilter {
+  if (since === undefined) return () => true;
+  const instant = parseInstant(since);
+  if (instant === undefined) throw new StartError('--since must be an ISO 8601 time.');
+  return (event) => event.recordedAt >= instant;
 }
 
 /** Counts the included events and records the position of the last one. */

@@ -326,7 +326,7 @@ test('autotopup prints every step of an automatic top-up without the secret of t
 
 describe('an invalid call prints nothing and fails with a message of one line:', () => {
   const usage =
-    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | autotopup <account>';
+    'Usage: npm run ledger -- verify | replay [--until <ISO 8601 time or position>] | wallets [--until <ISO 8601 time or position>] | accruals [--since <ISO 8601 time>] [--until <ISO 8601 time or position>] | autotopup <account>';
   const until = '--until must be a position or an ISO 8601 time.';
   test.each<[string[], string]>([
     [[], usage],
@@ -344,7 +344,9 @@ describe('an invalid call prints nothing and fails with a message of one line:',
     [['replay', '--until', '11/21/2026'], until],
     [['replay', '--until', '2026-02-30'], until],
     [['replay', '--until'], "Option '--until <value>' argument missing"],
-    [['replay', '--since', '1'], "Unknown option '--since'"],
+    [['replay', '--since', '2026-11-20'], usage],
+    [['accruals', '--since', '1'], '--since must be an ISO 8601 time.'],
+    [['replay', '--from', '1'], "Unknown option '--from'"],
     [['skip', 'topups', '1'], usage],
   ])('ledger %j', async (args, complaint) => {
     const ended = await ledger(...args);

@@ -1,0 +1,145 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Attempt, Charge, HoldEvent, Query } from '#domain';
+import { type EventReader, parseUsd, type StoredEvent } from '#kernel';
+import { createCharge } from '#testing';
+import { type AccrualPeriod, printAccruals } from './accruals.ts';
+
+const AT = '2026-11-20T12:00:00.000Z';
+const NOTHING_POSSIBLE = '0 costs may be invoiced that the ledger does not contain: 0 USD at most';
+const NOTHING_BOOKED = '0 costs in the ledger are of what customers did not get: 0 USD';
+const ONE_POSSIBLE = '1 costs may be invoiced that the ledger does not contain: 0.5 USD at most';
+const KILLED = 'h  gateway_killed, m, account-a: 0.5 USD at most';
+
+const amount = (usd: string) => parseUsd(usd).toString();
+
+function buildHold(held: string, type: Query['type'] = 'image_generation') {
+  const query = { model: 'm', type, source: 'api', online: false, free: false } as const;
+  return { holdId: 'h', keyId: null, held: amount(held), heldAt: AT, query, at: AT };
+}
+
+const buildAttempt = (openCost?: string): Attempt => ({
+  ...{ provider: 'p', creditor: 'router', model: 'm', outcome: 'timeout', milliseconds: 1 },
+  ...(openCost === undefined ? {} : { openCost: amount(openCost) }),
+});
+
+const expire = (held = '0.5', type?: Query['type']): HoldEvent => ({
+  type: 'HoldExpired',
+  data: buildHold(held, type),
+});
+const release = (...attempts: readonly Attempt[]): HoldEvent => ({
+  type: 'HoldReleased',
+  data: { ...buildHold('0.5'), errorCode: 'timeout', reason: '', attempts },
+});
+const settle = (charge: Charge): HoldEvent => ({
+  type: 'HoldSettled',
+  data: { ...buildHold('0.5'), charged: charge.price, charge },
+});
+const absorb = (charge: Charge): HoldEvent => ({ type: 'ChargeAbsorbed', data: { holdId: 'h', charge, at: AT } });
+
+/** The booking time of the event at a position. */
+const getTime = (position: number) => `2026-11-20T12:0${position}:00.000Z`;
+
+/** Prints the list for events that are booked one minute after the other, each in a batch of its own. */
+async function list(events: readonly HoldEvent[], period: Partial<AccrualPeriod> = {}): Promise<readonly string[]> {
+  const stored = events.map((event, i) => {
+    const location = { stream: 'account-a', revision: i, position: BigInt(i), recordedAt: getTime(i) };
+    return { ...event, id: String(i), metadata: {}, ...location } as unknown as StoredEvent;
+  });
+  const store = {
+    async *readAll() {
+      for (const event of stored) yield { events: [event] };
+    },
+  } as unknown as EventReader;
+  const lines: string[] = [];
+  await printAccruals(store, { since: undefined, until: undefined, ...period }, (line) => lines.push(line));
+  return lines;
+}
+
+describe('the hold of a killed gateway', () => {
+  test('is listed with its amount', async () => {
+    expect(await list([expire()])).toEqual([ONE_POSSIBLE, `${getTime(0)}  ${KILLED}`, NOTHING_BOOKED]);
+  });
+
+  test('is not listed once its charge has arrived', async () => {
+    expect(await list([expire(), absorb(createCharge({ cost: amount('0.2') }))])).toEqual([
+      NOTHING_POSSIBLE,
+      NOTHING_BOOKED,
+    ]);
+  });
+
+  test('is not listed if it is free, or for a video that no provider was called for', async () => {
+    expect(await list([expire('0'), expire('3', 'video_generation')])).toEqual([NOTHING_POSSIBLE, NOTHING_BOOKED]);
+  });
+});
+
+describe('a call without a response', () => {
+  test('is listed with the provider that may invoice it, and a call that was rejected is not', async () => {
+    expect(await list([release(buildAttempt(), { ...buildAttempt('0.2'), vendorId: 'r1' })])).toEqual([
+      '1 costs may be invoiced that the ledger does not contain: 0.2 USD at most',
+      `${getTime(0)}  h  aborted (timeout), m at router as r1, account-a: 0.2 USD at most`,
+      NOTHING_BOOKED,
+    ]);
+  });
+
+  test('is listed once if another call of its request succeeds or is absorbed', async () => {
+    const charge = createCharge({ cost: '0' }, { attempts: [buildAttempt('0.2')] });
+    const line = `h  aborted (timeout), m at router, account-a: 0.2 USD at most`;
+    for (const [position, events] of [
+      [0, [settle(charge)]],
+      [0, [release(buildAttempt('0.2')), absorb(charge)]],
+      [1, [expire(), absorb(charge)]],
+    ] as const)
+      expect((await list(events)).slice(1)).toEqual([`${getTime(position)}  ${line}`, NOTHING_BOOKED]);
+  });
+});
+
+describe('a cost in the ledger', () => {
+  test('is listed if the operator absorbs an item of a charge', async () => {
+    const charge = createCharge({ cost: amount('0.08'), absorbed: 'not_delivered', vendorId: 'r2' });
+    for (const [position, events] of [
+      [0, [settle(charge)]],
+      [1, [release(), absorb(charge)]],
+      [1, [expire(), absorb(charge)]],
+    ] as const)
+      expect(await list(events)).toEqual([
+        NOTHING_POSSIBLE,
+        '1 costs in the ledger are of what customers did not get: 0.08 USD',
+        `${getTime(position)}  h  not_delivered, m at p as r2, account-a: 0.08 USD`,
+      ]);
+  });
+
+  test('is listed with all items of a request that failed', async () => {
+    const charge = createCharge({ cost: amount('0.08'), absorbed: 'upstream_error' });
+    const items = [...charge.items, ...createCharge({ cost: amount('0.04') }).items];
+    expect((await list([release(), absorb({ ...charge, items })])).slice(1)).toEqual([
+      '2 costs in the ledger are of what customers did not get: 0.12 USD',
+      `${getTime(1)}  h  not_delivered (upstream_error), m at p, account-a: 0.08 USD`,
+      `${getTime(1)}  h  not_delivered, m at p, account-a: 0.04 USD`,
+    ]);
+  });
+
+  test('is not listed if the customer pays for it', async () => {
+    expect(await list([settle(createCharge({ cost: '1', price: '2' }))])).toEqual([NOTHING_POSSIBLE, NOTHING_BOOKED]);
+  });
+});
+
+describe('a period', () => {
+  const events = [release(buildAttempt('0.1')), expire(), release(buildAttempt('0.2')), absorb(createCharge())];
+  const listAmounts = async (period: Partial<AccrualPeriod>) =>
+    (await list(events, period)).flatMap((line) => (/ ([\d.]+) USD at most$/.exec(line) ?? []).slice(1));
+
+  test('includes all events by default, in their order', async () => {
+    expect(await listAmounts({})).toEqual(['0.3', '0.1', '0.2']);
+  });
+
+  test('begins at a time, and ends at a time or position', async () => {
+    expect(await listAmounts({ since: getTime(1) })).toEqual(['0.2', '0.2']);
+    expect(await listAmounts({ since: getTime(1), until: '2' })).toEqual(['0.7', '0.5', '0.2']);
+    expect(await listAmounts({ until: getTime(1) })).toEqual(['0.6', '0.1', '0.5']);
+  });
+
+  test('must have valid bounds', async () => {
+    await expect(list([], { since: '7' })).rejects.toThrow('--since must be an ISO 8601 time.');
+    await expect(list([], { until: 'soon' })).rejects.toThrow('--until must be a position or an ISO 8601 time.');
+  });
+});

@@ -1,0 +1,139 @@
+/** The provider costs of what no customer has paid for: those that are only possible, and those in the ledger. */
+import type { Attempt, Charge, ChargeItem, DomainEvent } from '#domain';
+import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
+import { parseSinceFilter, parseUntilFilter } from './event-filter.ts';
+
+export interface AccrualPeriod {
+  /** A booking time. */
+  readonly since: string | undefined;
+  /** A position or a booking time. */
+  readonly until: string | undefined;
+}
+
+/** The hold, and the event that states the cost. Not the complete event, because there can be many. */
+interface AccrualSource extends Pick<StoredEvent, 'position' | 'recordedAt' | 'stream'> {
+  readonly holdId: string;
+}
+
+interface Accrual extends AccrualSource {
+  readonly reason: string;
+  /** What was called, and the provider that invoices it. */
+  readonly origin: string;
+  readonly amount: PicoUsd;
+}
+
+const NOT_DELIVERED = 'not_delivered';
+
+/**
+ * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge, and
+ * for calls without a response. Then lists the costs in the ledger of what customers did not get. Both lists are in the
+ * order of the log, and computed from all events up to `until`. Memory grows with the lists, not with the log.
+ * @throws StartError if a bound of the period is invalid
+ */
+export async function printAccruals(
+  store: EventReader,
+  { since, until }: AccrualPeriod,
+  print: (line: string) => void,
+): Promise<void> {
+  const [isInPeriod, isIncluded] = [parseSinceFilter(since), parseUntilFilter(until)];
+  const accruals = new Accruals();
+  for await (const { events } of store.readAll(START_POSITION))
+    for (const event of events) if (isIncluded(event)) accruals.book(event as StoredEvent<DomainEvent>);
+  const select = (accruals: readonly Accrual[]) =>
+    accruals.filter((accrual) => accrual.amount !== ZERO_USD && isInPeriod(accrual)).sort(byPosition);
+  const [possible, booked] = [select(accruals.possible), select(accruals.booked)];
+  print(`${possible.length} costs may be invoiced that the ledger does not contain: ${formatTotal(possible)} at most`);
+  for (const accrual of possible) print(`${formatAccrual(accrual)} at most`);
+  print(`${booked.length} costs in the ledger are of what customers did not get: ${formatTotal(booked)}`);
+  for (const accrual of booked) print(formatAccrual(accrual));
+}
+
+class Accruals {
+  readonly booked: Accrual[] = [];
+  private readonly attempts: Accrual[] = [];
+  /** Holds without a charge, by hold id. A charge that arrives later replaces such an entry. */
+  private readonly expiredHolds = new Map<string, Accrual>();
+
+  get possible(): readonly Accrual[] {
+    return [...this.expiredHolds.values(), ...this.attempts];
+  }
+
+  book(event: StoredEvent<DomainEvent>): void {
+    switch (event.type) {
+      case 'HoldExpired': {
+        const { held, query } = event.data;
+        // No provider is called for a video whose hold ends before it is transferred to the job.
+        const amount = query.type === 'video_generation' ? ZERO_USD : money.parseJsonAmount(held);
+        const source = toSource(event, event.data);
+        this.expiredHolds.set(source.holdId, { ...source, reason: 'gateway_killed', origin: query.model, amount });
+        break;
+      }
+      case 'HoldReleased':
+        this.bookAttempts(toSource(event, event.data), event.data.attempts);
+        break;
+      case 'HoldSettled':
+        this.bookCharge(toSource(event, event.data), event.data.charge);
+        break;
+      case 'ChargeAbsorbed': {
+        const source = toSource(event, event.data);
+        if (this.expiredHolds.delete(source.holdId)) this.bookCharge(source, event.data.charge);
+        // The event of the release, which precedes this one, has the same attempts.
+        else this.bookItems(source, event.data.charge.items);
+        break;
+      }
+      default:
+    }
+  }
+
+  private bookCharge(source: AccrualSource, { items, attempts }: Charge): void {
+    this.bookAttempts(source, attempts);
+    this.bookItems(
+      source,
+      items.filter(({ absorbed }) => absorbed !== undefined),
+    );
+  }
+
+  private bookAttempts(source: AccrualSource, attempts: readonly Attempt[]): void {
+    for (const { openCost, outcome, model, ...attempt } of attempts) {
+      if (openCost === undefined) continue;
+      const origin = formatOrigin({ ...attempt, of: model });
+      this.attempts.push({
+        ...source,
+        reason: `aborted (${outcome})`,
+        origin,
+        amount: money.parseJsonAmount(openCost),
+      });
+    }
+  }
+
+  private bookItems(source: AccrualSource, items: readonly ChargeItem[]): void {
+    for (const item of items) {
+      const { absorbed = NOT_DELIVERED, cost } = item;
+      const reason = absorbed === NOT_DELIVERED ? NOT_DELIVERED : `${NOT_DELIVERED} (${absorbed})`;
+      this.booked.push({ ...source, reason, origin: formatOrigin(item), amount: money.parseJsonAmount(cost) });
+    }
+  }
+}
+
+function toSource(
+  { position, recordedAt, stream }: StoredEvent,
+  { holdId }: { readonly holdId: string },
+): AccrualSource {
+  return { position, recordedAt, stream, holdId };
+}
+
+function formatOrigin({ of, creditor, vendorId }: Pick<ChargeItem, 'of' | 'creditor' | 'vendorId'>): string {
+  return `${of ?? 'unknown model'} at ${creditor}${vendorId === undefined ? '' : ` as ${vendorId}`}`;
+}
+
+function formatAccrual({ recordedAt, holdId, reason, origin, stream, amount }: Accrual): string {
+  return `${recordedAt}  ${holdId}  ${reason}, ${origin}, ${stream}: ${formatUsd(amount)} USD`;
+}
+
+function formatTotal(accruals: readonly Accrual[]): string {
+  return `${formatUsd(money.sum(accruals.map(({ amount }) => amount)))} USD`;
+}
+
+function byPosition(a: Accrual, b: Accrual): number {
+  return a.position < b.position ? -1 : Number(a.position > b.position);
+}
