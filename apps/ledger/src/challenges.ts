@@ -1,16 +1,23 @@
+import { createStreams, type Streams } from '#application';
 import type { Foundation } from '#foundation';
-import { formatUsd, money, type PicoUsd } from '#kernel';
+import { formatUsd, money, NO_SNAPSHOTS, type PicoUsd } from '#kernel';
 import { openPool } from '#postgres';
 import { type ChallengeView, READ_MODEL_CONNECTION_OPTIONS, readChallenges } from '#projections';
 
 type Print = (line: string) => void;
+
+interface PaidChallenge extends ChallengeView {
+  readonly model: string;
+  readonly reference: string;
+  readonly usableUntil: string;
+}
 
 /**
  * Lists the pay-per-request payments of which an amount is owed or held. Those that can still be used or are in use
  * come first. Also lists the payments whose unused amount became income.
  */
 export async function printChallenges(
-  { databaseUrl, settings }: Pick<Foundation, 'databaseUrl' | 'settings'>,
+  { databaseUrl, settings, store, runtime }: Pick<Foundation, 'databaseUrl' | 'settings' | 'store' | 'runtime'>,
   print: Print,
   now = new Date().toISOString(),
 ): Promise<void> {
@@ -21,9 +28,11 @@ export async function printChallenges(
     options: READ_MODEL_CONNECTION_OPTIONS,
   });
   try {
-    const challenges = await readChallenges(pool);
+    const streams = createStreams(store, NO_SNAPSHOTS, runtime);
+    const challenges: PaidChallenge[] = [];
+    for (const challenge of await readChallenges(pool)) challenges.push(await addTerms(challenge, streams));
     const owed = challenges.filter(({ available, held }) => available !== 0n || held !== 0n);
-    const isUsable = ({ usableUntil, state }: ChallengeView) => usableUntil >= now || state === 'running';
+    const isUsable = ({ usableUntil, state }: PaidChallenge) => usableUntil >= now || state === 'running';
     const [usable, unclaimed] = [owed.filter(isUsable), owed.filter((challenge) => !isUsable(challenge))];
     print(`${owed.length} payments are unused or partly used: ${formatOwedTotals(owed)}`);
     print(`${usable.length} can still be used or are in use: ${formatOwedTotals(usable)}`);
@@ -40,6 +49,15 @@ export async function printChallenges(
   } finally {
     await pool.end();
   }
+}
+
+/** Adds what only the stream of the challenge states. */
+async function addTerms(challenge: ChallengeView, { challenges }: Pick<Streams, 'challenges'>): Promise<PaidChallenge> {
+  const { challengeId } = challenge;
+  const { issued } = await challenges.read(challengeId);
+  if (!issued) throw new Error(`challenge ${challengeId} is paid, but was never issued`);
+  const { query, reference, usableUntil } = issued;
+  return { ...challenge, model: query.model, reference, usableUntil };
 }
 
 function describeForfeitRule(days: number | undefined): string {
@@ -60,12 +78,12 @@ function formatTotal(amounts: readonly PicoUsd[]): string {
   return formatUsd(money.sum(amounts));
 }
 
-function formatOwedLine({ paidAt = '', challengeId, state, model, available, held, ...rest }: ChallengeView): string {
+function formatOwedLine({ paidAt, challengeId, state, model, available, held, ...rest }: PaidChallenge): string {
   const heldText = held === 0n ? '' : `, ${formatUsd(held)} USD held`;
   const paymentSource = `${rest.method} at ${rest.backend} as ${rest.reference}`;
   return `${paidAt}  ${challengeId}  ${state}, ${model}: ${formatUsd(available)} USD owed${heldText}, until ${rest.usableUntil}, ${paymentSource}`;
 }
 
-function formatForfeitedLine({ forfeitedAt = '', challengeId, model, forfeited, ...rest }: ChallengeView): string {
+function formatForfeitedLine({ forfeitedAt = '', challengeId, model, forfeited, ...rest }: PaidChallenge): string {
   return `${forfeitedAt}  ${challengeId}  ${model}: ${formatUsd(forfeited)} USD, paid by ${rest.method} at ${rest.backend} as ${rest.reference}`;
 }

@@ -104,12 +104,16 @@ test('the challenge workflow finds a payment without a presented proof once its 
     const { rows } = await database.query(`select from es.due where workflow = 'challenges' and id = '${id}'`);
     return rows.length > 0;
   });
-  expect(await ends(id)).toEqual([]);
+  const row = async () =>
+    (await database.query(`select state, available from books.challenges where challenge_id = '${id}'`)).rows;
+  expect([await ends(id), await row()]).toEqual([[], []]);
 
   const clock = world.getService(Clock);
   const now = clock.nowMs.bind(clock);
   Object.defineProperty(clock, 'nowMs', { value: () => now() + 6 * 60_000, configurable: true });
-  await world.waitUntil(async () => (await ends(id)).length > 0);
+  await world.waitUntil(async () => (await row()).length > 0);
   Reflect.deleteProperty(clock, 'nowMs');
-  expect(await ends(id)).toMatchObject([{ type: 'ChallengePaid', data: { by: 'backend' } }]);
+  const paid = await ends(id);
+  expect(paid).toMatchObject([{ type: 'ChallengePaid', data: { by: 'backend' } }]);
+  expect(await row()).toEqual([{ state: 'paid', available: paid[0]?.type === 'ChallengePaid' && paid[0].data.price }]);
 });

@@ -1,21 +1,16 @@
 import type pg from 'pg';
-import { CHALLENGE, type ChallengeEvent, type ChallengeIssued, getStreamId } from '#domain';
+import { CHALLENGE, type ChallengeEvent, type ChallengePaid, getStreamId } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { type FoldProjection, TEXT_TYPE_PARSERS } from './projection.ts';
 
-/**
- * `running`: the request that the challenge pays for is being served. Expiry is not a status: readers compare the time
- * with `expires_at` and `usable_until`.
- */
-type ChallengeStatus = 'issued' | 'paid' | 'running' | 'used' | 'forfeited';
+/** `running`: the request that the challenge pays for is being served. Expiry is not a status. */
+type ChallengeStatus = 'paid' | 'running' | 'used' | 'forfeited';
 
 type ChallengeRow = {
   readonly challenge_id: string;
   readonly state: ChallengeStatus;
-  readonly model: string;
   readonly method: string;
   readonly backend: string;
-  readonly reference: string;
   /** The required amount, in the coin's smallest unit. */
   readonly units: string;
   /** The received amount, in the same unit. */
@@ -30,24 +25,23 @@ type ChallengeRow = {
   readonly claims: number;
   /** How often the request was served. */
   readonly served: number;
-  readonly issued_at: string;
-  readonly expires_at: string;
-  readonly usable_until: string;
-  readonly paid_at: string | null;
+  readonly paid_at: string;
   readonly forfeited_at: string | null;
 };
 
-/** The read model of challenges: the required amount, what was paid, and what it was used for. */
+/**
+ * The read model of paid challenges: the required amount, what was paid, and what it was used for. Anyone can cause
+ * challenges without paying them, so an unpaid challenge has no row. The terms of a challenge are in its stream.
+ */
 export const challenges: FoldProjection<ChallengeRow> = {
   kind: 'fold',
   name: 'challenges',
-  version: 1,
+  version: 2,
   key: 'challenge_id',
-  createdBy: 'ChallengeIssued',
+  createdBy: 'ChallengePaid',
   columns: [
-    ...['challenge_id', 'state', 'model', 'method', 'backend', 'reference', 'units', 'paid_units', 'price'],
-    ...['available', 'held', 'charged', 'forfeited', 'claims', 'served'],
-    ...['issued_at', 'expires_at', 'usable_until', 'paid_at', 'forfeited_at'],
+    ...['challenge_id', 'state', 'method', 'backend', 'units', 'paid_units', 'price'],
+    ...['available', 'held', 'charged', 'forfeited', 'claims', 'served', 'paid_at', 'forfeited_at'],
   ] as (keyof ChallengeRow & string)[],
   migrations: [
     {
@@ -76,29 +70,37 @@ export const challenges: FoldProjection<ChallengeRow> = {
             ) with (fillfactor = 70);
             create index on books.challenges (usable_until) where available > 0;`,
     },
+    {
+      // What only the event of issuing has. Unpaid challenges lose their rows when the new version is rebuilt.
+      id: 'challenges-2',
+      sql: `alter table books.challenges
+              drop column model, drop column reference,
+              drop column issued_at, drop column expires_at, drop column usable_until;
+            create index on books.challenges (paid_at) where available > 0;`,
+    },
   ],
-  getKey: (event) => (event.stream.startsWith(`${CHALLENGE}-`) ? getStreamId(event) : undefined),
+  getKey: (event) =>
+    event.stream.startsWith(`${CHALLENGE}-`) && event.type !== 'ChallengeIssued' ? getStreamId(event) : undefined,
   evolve(row, event) {
-    if (event.type === 'ChallengeIssued') return createRow(getStreamId(event), event.data);
+    if (event.type === 'ChallengePaid') return createRow(getStreamId(event), event.data);
     return row ? evolveRow(row, event as ChallengeEvent) : null;
   },
 };
 
-function createRow(challenge_id: string, data: ChallengeIssued['data']): ChallengeRow {
-  const { query, method, backend, reference, units, price, expiresAt, usableUntil, at } = data;
+function createRow(challenge_id: string, data: ChallengePaid['data']): ChallengeRow {
+  const { method, backend, units, price, at } = data;
   return {
-    ...{ challenge_id, state: 'issued', model: query.model, method, backend, reference, units, price },
-    ...{ paid_units: '0', available: '0', held: '0', charged: '0', forfeited: '0', claims: 0, served: 0 },
-    ...{ issued_at: at, expires_at: expiresAt, usable_until: usableUntil, paid_at: null, forfeited_at: null },
+    ...{ challenge_id, state: 'paid', method, backend, units, paid_units: units, price, available: price },
+    ...{ held: '0', charged: '0', forfeited: '0', claims: 0, served: 0, paid_at: at, forfeited_at: null },
   };
 }
 
 function evolveRow(row: ChallengeRow, { type, data }: ChallengeEvent): ChallengeRow {
   switch (type) {
-    case 'ChallengePaid':
-      return { ...addPayment(row, data.units, data.price), state: 'paid', paid_at: data.at };
-    case 'ChallengeOverpaid':
-      return addPayment(row, data.units, data.amount);
+    case 'ChallengeOverpaid': {
+      const [paid_units, available] = [sum(row.paid_units, data.units), sum(row.available, data.amount)];
+      return { ...row, paid_units, available };
+    }
     case 'ChallengeForfeited': {
       const [available, forfeited] = [sum(row.available, `-${data.amount}`), sum(row.forfeited, data.amount)];
       return { ...row, state: 'forfeited', available, forfeited, forfeited_at: data.at };
@@ -131,10 +133,6 @@ function evolveRow(row: ChallengeRow, { type, data }: ChallengeEvent): Challenge
   }
 }
 
-function addPayment(row: ChallengeRow, units: string, amount: string): ChallengeRow {
-  return { ...row, paid_units: sum(row.paid_units, units), available: sum(row.available, amount) };
-}
-
 function sum(...amounts: readonly string[]): string {
   return amounts.reduce((total, amount) => total + BigInt(amount), 0n).toString();
 }
@@ -142,10 +140,8 @@ function sum(...amounts: readonly string[]): string {
 export interface ChallengeView {
   readonly challengeId: string;
   readonly state: ChallengeStatus;
-  readonly model: string;
   readonly method: string;
   readonly backend: string;
-  readonly reference: string;
   readonly price: PicoUsd;
   readonly available: PicoUsd;
   readonly held: PicoUsd;
@@ -153,16 +149,15 @@ export interface ChallengeView {
   readonly forfeited: PicoUsd;
   readonly claims: number;
   readonly served: number;
-  readonly usableUntil: string;
-  readonly paidAt: string | undefined;
+  readonly paidAt: string;
   readonly forfeitedAt: string | undefined;
 }
 
-/** Returns the challenges that have an available, held or forfeited amount, oldest first. */
+/** Returns the challenges that have an available, held or forfeited amount, in the order of their payments. */
 export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<readonly ChallengeView[]> {
   const { rows } = await pool.query<ChallengeRow>({
     text: `select * from books.challenges where available <> 0 or held <> 0 or forfeited <> 0
-            order by issued_at, challenge_id`,
+            order by paid_at, challenge_id`,
     types: TEXT_TYPE_PARSERS,
   });
   return rows.map(toView);
@@ -172,15 +167,15 @@ export async function readChallenges(pool: Pick<pg.Pool, 'query'>): Promise<read
 const MAX_UNCLAIMED_PER_SWEEP = 500;
 
 /**
- * Returns the ids of challenges that have an available amount and no hold, and whose `usable_until` is before `before`.
- * These are at most the `MAX_UNCLAIMED_PER_SWEEP` with the earliest `usable_until`.
+ * Returns the ids of challenges that were paid before `before`, and have an available amount and no hold. These are at
+ * most the `MAX_UNCLAIMED_PER_SWEEP` that were paid first.
  */
 export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ challenge_id: string }>({
     name: 'unclaimed-challenges',
     text: `select challenge_id from books.challenges
-            where available > 0 and held = 0 and state <> 'running' and usable_until < $1
-            order by usable_until limit ${MAX_UNCLAIMED_PER_SWEEP}`,
+            where available > 0 and held = 0 and state <> 'running' and paid_at < $1
+            order by paid_at limit ${MAX_UNCLAIMED_PER_SWEEP}`,
     values: [before],
   });
   return rows.map(({ challenge_id }) => challenge_id);
@@ -188,15 +183,14 @@ export async function findUnclaimedChallenges(pool: pg.Pool, before: string): Pr
 
 function toView(row: ChallengeRow): ChallengeView {
   return {
-    ...{ challengeId: row.challenge_id, state: row.state, model: row.model },
-    ...{ method: row.method, backend: row.backend, reference: row.reference },
+    ...{ challengeId: row.challenge_id, state: row.state, method: row.method, backend: row.backend },
     ...{
       price: money.parseJsonAmount(row.price),
       available: money.parseJsonAmount(row.available),
       held: money.parseJsonAmount(row.held),
     },
     ...{ charged: money.parseJsonAmount(row.charged), forfeited: money.parseJsonAmount(row.forfeited) },
-    ...{ claims: row.claims, served: row.served, usableUntil: row.usable_until },
-    ...{ paidAt: row.paid_at ?? undefined, forfeitedAt: row.forfeited_at ?? undefined },
+    ...{ claims: row.claims, served: row.served },
+    ...{ paidAt: row.paid_at, forfeitedAt: row.forfeited_at ?? undefined },
   };
 }

@@ -227,6 +227,13 @@ describe('open holds', () => {
 });
 
 describe('a challenge', () => {
+  test('has a row from its payment on, and none before', () =>
+    afterwards(async ({ challenges }) => {
+      const { rows } = await books.pool.query<{ challenge_id: string }>('select challenge_id from challenges');
+      const paid = [...challenges].filter(([, challenge]) => challenge.paid !== undefined);
+      expect(rows.map(({ challenge_id }) => challenge_id).toSorted()).toEqual(paid.map(([id]) => id).toSorted());
+    }));
+
   test('has the amounts of its decider state, and is not listed if nothing is available, held or forfeited', () =>
     afterwards(async ({ challenges }) => {
       const views = new Map((await readChallenges(books.pool)).map((each) => [each.challengeId, each]));
@@ -237,12 +244,11 @@ describe('a challenge', () => {
       }
     }));
 
-  test('is unclaimed if it has an available amount and no hold, and can no longer be used', () =>
-    afterwards(async ({ challenges }) => {
-      for (const before of [FRIDAY, LATER]) {
+  test('is unclaimed if it was paid before a time, and has an available amount and no hold', () =>
+    afterwards(async ({ challenges, end }) => {
+      for (const before of [FRIDAY, end, LATER]) {
         const left = [...challenges].filter(
-          ([, { available, holds, issued }]) =>
-            available > 0n && holds.size === 0 && (issued?.usableUntil ?? LATER) < before,
+          ([, { available, holds, paid }]) => available > 0n && holds.size === 0 && (paid?.at ?? LATER) < before,
         );
         const found = await findUnclaimedChallenges(books.pool, before);
         expect(found.toSorted()).toEqual(left.map(([id]) => id).toSorted());

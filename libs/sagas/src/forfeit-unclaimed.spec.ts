@@ -67,8 +67,8 @@ const income = async () =>
 
 /** Behaves like a lagging read model: it also returns challenges that were already forfeited. */
 async function everPaid(before: string): Promise<readonly string[]> {
-  const issued = (await facts()).flatMap((fact) => (fact.type === 'ChallengeIssued' ? [fact] : []));
-  return issued.filter(({ data }) => data.usableUntil < before).map(({ stream }) => stream.slice('challenge-'.length));
+  const payments = (await facts()).flatMap((fact) => (fact.type === 'ChallengePaid' ? [fact] : []));
+  return payments.filter(({ data }) => data.at < before).map(({ stream }) => stream.slice('challenge-'.length));
 }
 
 function sweep(more: Partial<ForfeitDependencies> = {}): void {

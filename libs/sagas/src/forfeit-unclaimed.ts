@@ -12,9 +12,12 @@ const DAY_MS = 86_400_000;
 export interface ForfeitDependencies {
   readonly challenges: Challenges;
   readonly clock: Clock;
-  /** The remaining amount of a challenge is forfeited this many days after the challenge became unusable. */
+  /**
+   * The remaining amount of a challenge is forfeited this many days after the challenge became unusable, or was paid if
+   * that was later.
+   */
   readonly unclaimedAfterDays: number;
-  /** Returns some of the challenges that have a remaining amount and became unusable before this instant. */
+  /** Returns some of the challenges that have a remaining amount and were paid before this instant, oldest first. */
   findUnclaimed(before: string): Promise<readonly string[]>;
   /** Called after each sweep that turned payments into income, so that the log shows it. */
   onForfeit(forfeited: { readonly challenges: number; readonly amount: PicoUsd }): void;
