@@ -24,7 +24,7 @@ const CORS = {
   allowedHeaders:
     '*, authorization, api-key, x-api-key, x-credit-id, x-query-source, x-private-model, ehbp-encapsulated-key, content-type, idempotency-key',
   exposedHeaders:
-    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, x-tinfoil-usage-metrics, www-authenticate, payment-receipt, x-cost-usd, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
+    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, x-tinfoil-usage-metrics, www-authenticate, payment-receipt, x-cost-usd, x-web-search-ignored, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
   // Responds to OPTIONS on every path, also to clients that are not browsers.

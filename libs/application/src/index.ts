@@ -20,7 +20,7 @@ export {
 } from './autotopup/connect-wallet.ts';
 export { AutoTopupInvoices, InvoiceRejectedError } from './autotopup/invoices.ts';
 export { type WalletConnection, type WalletResponse, Wallets, WalletUnreachableError } from './autotopup/wallets.ts';
-export { BillingEngine, CallLimits, type ClientConnection } from './billing/billing-engine.ts';
+export { BillingEngine, CallLimits } from './billing/billing-engine.ts';
 export type { PaidChallenge } from './billing/challenge-payer.ts';
 export { toCostDetails } from './billing/cost-details.ts';
 export { FreeModelLimits } from './billing/free-model-limits.ts';
@@ -111,7 +111,7 @@ export {
   RelayPrivateChatHandler,
 } from './inference/private/relay-private-chat.ts';
 export type { ResponsesBody } from './inference/responses/body.ts';
-export { type ChatParams, ChatService } from './inference/responses/chat-service.ts';
+export { type ChatConnection, type ChatParams, ChatService } from './inference/responses/chat-service.ts';
 export {
   ConversationService,
   type LoadedConversation,

@@ -26,6 +26,7 @@ export class ChatController {
       'OpenAI’s chat completions. Money is held first; the actual cost is in `usage`. Other fields of OpenAI’s API are forwarded if the model supports them.',
     auth: 'key',
     paid: true,
+    searches: true,
     body: ChatRequest,
     example: { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] },
     response: { ...jsonContent(ChatCompletion), ...sseContent(ChatCompletionChunk) },

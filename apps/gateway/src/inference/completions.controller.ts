@@ -26,6 +26,7 @@ export class CompletionsController {
       'OpenAI’s legacy text completions, with every chat model: the prompt becomes the only message of a chat. Without `max_tokens`, only the model and the available money limit the completion.',
     auth: 'key',
     paid: true,
+    searches: true,
     body: CompletionRequest,
     example: { model: 'openai/gpt-5-mini', prompt: 'Hello' },
     response: { ...jsonContent(TextCompletion), ...sseContent(TextCompletionChunk) },

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { TestWorld } from '#testing';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type TestAccount, TestWorld } from '#testing';
 
 const FREE = ['openai/gpt-oss-20b:free', 'z-ai/glm-4.5-air:free', 'meta-llama/llama-3.3-70b-instruct:free'];
 
@@ -30,10 +30,42 @@ test('lists free models with prices of 0 and a provider that collects data', asy
   }
 });
 
-test('ignores :online for a free model', async () => {
-  const account = await world.createAccount();
-  const { status, body } = await world.sendChat(account, 'tokens=4', { model: `${FREE[0]}:online` });
-  expect([status, body.model, body.usage.cost]).toEqual([200, FREE[0], 0]);
+describe('a web search with a free model', () => {
+  const messages = [{ role: 'user', content: '[[sandbox tokens=4]] Why?' }];
+  const isReportedIgnored = async (path: string, body: object, account?: TestAccount) => {
+    const { status, headers } = await world.post(path, body, account ?? (await world.createAccount()));
+    expect(status).toBe(200);
+    return headers.get('x-web-search-ignored');
+  };
+
+  test.each([true, false])(
+    'is not made, and the response says so in every protocol if stream is %s',
+    async (stream) => {
+      const online = { model: `${FREE[0]}:online`, max_tokens: 20, stream };
+      for (const [path, body] of [
+        ['/v1/chat/completions', { ...online, messages }],
+        ['/v1/completions', { ...online, prompt: 'Why?' }],
+        ['/v1/responses', { model: online.model, stream, input: 'Why?' }],
+        ['/v1/messages', { ...online, messages }],
+      ] as const)
+        expect([path, await isReportedIgnored(path, body)]).toEqual([path, 'true']);
+    },
+  );
+
+  test.each<[string, object, string | null]>([
+    ['a plugin', { plugins: [{ id: 'web' }] }, 'true'],
+    ['a tool', { tools: [{ type: 'web_search' }] }, 'true'],
+    ['web_search_options', { web_search_options: {} }, 'true'],
+    ['a disabled plugin', { plugins: [{ id: 'web', enabled: false }] }, null],
+    ['nothing', {}, null],
+  ])('is reported as ignored if the request contains one: %s', async (_, fields, expected) => {
+    expect(await isReportedIgnored('/v1/chat/completions', { model: FREE[0], messages, ...fields })).toBe(expected);
+  });
+
+  test('with another model has no such header', async () => {
+    const body = { model: 'openai/gpt-5-mini:online', max_tokens: 20, messages };
+    expect(await isReportedIgnored('/v1/chat/completions', body, await world.createAccount(1.05))).toBeNull();
+  });
 });
 
 test('rejects free requests above the limit per minute with 429 before a hold, non-streaming and streamed', async () => {

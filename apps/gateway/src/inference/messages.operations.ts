@@ -12,6 +12,7 @@ export const createMessage: OperationOptions = {
     'Anthropic’s Messages API, with every chat model. Anthropic’s clients work with the base URL of the gateway. The actual cost is in `usage`.',
   auth: 'key',
   paid: true,
+  searches: true,
   errorFormat: 'anthropic',
   body: MessageRequest,
   example: { ...HELLO, max_tokens: 1_024 },

@@ -19,6 +19,7 @@ export const createResponse: OperationOptions = {
     'OpenAI’s Responses API, with every chat model. A response is stored for 30 days unless `store` is false; the field `store` of the response shows whether it was stored.',
   auth: 'key',
   paid: true,
+  searches: true,
   body: ResponsesInput,
   example: { model: 'openai/gpt-5-mini', input: 'Hello' },
   response: { ...jsonContent(ResponseSchema), ...sseContent(ResponseStreamEvent) },

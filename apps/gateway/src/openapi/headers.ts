@@ -37,6 +37,10 @@ export const RESPONSE_HEADERS = {
     description: 'The amount that was charged, in USD: a plain decimal without exponent',
     schema: { type: 'string', pattern: '^\\d+(\\.\\d+)?$' },
   },
+  'x-web-search-ignored': {
+    description: 'The request contains a web search, but its model is free: free models do not search',
+    schema: { const: 'true' },
+  },
   'ehbp-response-nonce': {
     description: 'The nonce with which the client decrypts the response, together with its own secret',
     schema: { type: 'string', pattern: '^[0-9a-f]{64}$' },
@@ -73,7 +77,7 @@ export const QUERY_SOURCE_PARAMETER = {
 
 export type ResponseHeaderOptions = Pick<
   OperationOptions,
-  'paid' | 'payPerRequest' | 'creates' | 'readsAccountEvents' | 'priced' | 'streamed' | 'errorFormat'
+  'paid' | 'payPerRequest' | 'creates' | 'readsAccountEvents' | 'priced' | 'searches' | 'streamed' | 'errorFormat'
 >;
 
 /** Lists the headers that a response can have in addition to x-request-id. */
@@ -85,6 +89,7 @@ export function getResponseHeaders(
     creates,
     readsAccountEvents: follows,
     priced,
+    searches,
     streamed,
     errorFormat,
   }: ResponseHeaderOptions,
@@ -95,6 +100,7 @@ export function getResponseHeaders(
     ...(paid ? (['x-generation-id'] as const) : []),
     ...(isIdempotent && status < 300 ? (['idempotent-replayed'] as const) : []),
     ...(priced && status < 300 ? (['x-cost-usd'] as const) : []),
+    ...(searches && status < 300 ? (['x-web-search-ignored'] as const) : []),
     ...(streamed && status < 300 ? (['ehbp-response-nonce', 'x-tinfoil-usage-metrics'] as const) : []),
     ...(challenge && status < 300 ? (['payment-receipt'] as const) : []),
     ...(challenge && status === 402 ? (['www-authenticate'] as const) : []),

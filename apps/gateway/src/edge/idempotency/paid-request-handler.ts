@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   type Caller,
+  type ChatConnection,
   type ClaimedRequest,
-  type ClientConnection,
   type FreeModelLimits,
   type IdempotencyService,
   type IdempotentRequest,
@@ -28,7 +28,7 @@ export function getQuerySource({ headers }: FastifyRequest): 'ui' | 'api' {
   return headers['x-query-source'] === 'ui' ? 'ui' : 'api';
 }
 
-type Serve = (payer: Payer, connection: ClientConnection) => Promise<unknown>;
+type Serve = (payer: Payer, connection: ChatConnection) => Promise<unknown>;
 
 interface PaidOperation {
   readonly serve: Serve;

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { ClientConnection, SavedHttpResponse } from '#application';
+import type { ChatConnection, SavedHttpResponse } from '#application';
 import { completeHeaders } from './response-headers.ts';
 
 /** A longer response is delivered, but not saved. */
@@ -76,10 +76,10 @@ export function waitForDisconnect({ raw }: FastifyReply, onClose?: () => void): 
 }
 
 /**
- * The client of a non-streaming response. `disconnected` is a getter, so that streams, which have their own writer, add
+ * The client of a paid request. `disconnected` is a getter, so that streams, which have their own writer, add
  * no listener here.
  */
-export class HttpClientConnection implements ClientConnection {
+export class HttpClientConnection implements ChatConnection {
   constructor(private readonly reply: FastifyReply) {}
 
   get disconnected(): Promise<void> {
@@ -88,6 +88,10 @@ export class HttpClientConnection implements ClientConnection {
 
   get storesResponse(): boolean {
     return isResponseStored(this.reply);
+  }
+
+  reportIgnoredSearch(): void {
+    this.reply.header('x-web-search-ignored', 'true');
   }
 }
 

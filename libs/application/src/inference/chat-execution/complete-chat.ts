@@ -55,6 +55,7 @@ export class CompleteChatHandler extends ChatService implements ICommandHandler<
 
   async complete(payer: Payer, request: ChatParams, client?: CompletionWriter): Promise<BilledCompletion | undefined> {
     const untruncated = this.quoter.createOrder(payer, request, client !== undefined);
+    if (untruncated.ignoresSearch) request.connection.reportIgnoredSearch();
     try {
       const order = await this.quoter.truncate(payer, untruncated);
       const createExecutor = (purchase: Purchase) => createChatExecutor(order, purchase, this.services);

@@ -22,6 +22,7 @@ import { type NativeSearchPlan, planSearch, type SearchPlan } from '../search/se
 import { quoteNativeSearch, quoteSearch } from '../search/search-quote.ts';
 import {
   assertSupportedTools,
+  findRequestedSearch,
   isFreeModel,
   parseSearchRequest,
   removeSearchOptions,
@@ -35,6 +36,8 @@ export interface QuotedChat {
   /** The request without the web search tool, and with the enforced routing in its `provider` object. */
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
+  /** The request contains a web search that its model does not make, because it is free. */
+  readonly ignoresSearch: boolean;
   readonly reasoning: Reasoning | undefined;
   /**
    * Whether the web is searched in any case. False if the model gets a search tool; the charge then shows whether the
@@ -97,7 +100,9 @@ export function quoteChat(
   const { model } = resolved;
   assertSupportedContent(requestBody, model);
   const reasoning = parseReasoning(requestBody);
-  const search = parseSearchRequest(requestBody, model, resolved.online);
+  const requested = findRequestedSearch(requestBody, resolved.online);
+  const ignoresSearch = requested !== undefined && isFreeModel(model);
+  const search = requested && !ignoresSearch ? parseSearchRequest(requested) : undefined;
   const body = enforceRouting(removeSearchOptions(requestBody, model), resolved, {
     source,
     searchesWeb: search !== undefined,
@@ -118,6 +123,7 @@ export function quoteChat(
       body,
       reasoning,
       plan: undefined,
+      ignoresSearch,
       extraInputTokens,
       online: isAlwaysOnline,
       quote: quoteWithoutSearch(routed),
@@ -131,6 +137,7 @@ export function quoteChat(
     body,
     reasoning,
     plan,
+    ignoresSearch,
     extraInputTokens,
     online: isAlwaysOnline || (plan !== undefined && !isSearchOptional(plan)),
     quote,

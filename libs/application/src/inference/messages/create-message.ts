@@ -1,8 +1,7 @@
 /** Creates a message of Anthropic's API: converts the request to a chat, and its completion to a message. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
-import { ChatService } from '../responses/chat-service.ts';
+import { type ChatConnection, ChatService } from '../responses/chat-service.ts';
 import type { MessagesBody } from './body.ts';
 import { MessageBuilder } from './message-builder.ts';
 import { type MessageEventOutput, MessageWriter } from './message-writer.ts';
@@ -13,7 +12,7 @@ export interface CreateMessageParams {
   readonly requestId: string;
   /** The origin of the request, as displayed in the query history. */
   readonly source: string;
-  readonly connection: ClientConnection;
+  readonly connection: ChatConnection;
   readonly body: MessagesBody;
 }
 

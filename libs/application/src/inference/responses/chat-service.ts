@@ -6,6 +6,12 @@ import type { ChatBody } from '../chat/chat-body.ts';
 import type { BilledCompletion, CompletionWriter } from '../chat/completion-writer.ts';
 import type { NativeRequest } from './native-request.ts';
 
+/** The connection of the client that sent a chat. */
+export interface ChatConnection extends ClientConnection {
+  /** Called before the response starts if the model is free and does not make the web search of the request. */
+  reportIgnoredSearch(): void;
+}
+
 /** A chat request, converted from any of the protocols. */
 export interface ChatParams {
   readonly requestId: string;
@@ -17,8 +23,7 @@ export interface ChatParams {
   readonly created?: number | undefined;
   /** The protocol requires an output limit, so the limit does not indicate the expected length of the completion. */
   readonly isLimitRequired?: boolean;
-  /** The connection of the client that waits for a non-streaming completion. */
-  readonly connection: ClientConnection;
+  readonly connection: ChatConnection;
   /** The original request, for endpoints with the Responses API. Without it, every endpoint gets `body`. */
   readonly responses?: NativeRequest;
 }

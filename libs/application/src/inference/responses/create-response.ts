@@ -1,9 +1,8 @@
 /** Creates a response: loads the conversation that it continues, completes the chat, and may store the response. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { ClientConnection } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { ResponsesBody } from './body.ts';
-import { ChatService } from './chat-service.ts';
+import { type ChatConnection, ChatService } from './chat-service.ts';
 import { toCompactedConversation } from './compaction.ts';
 import { ConversationService, type StoredResponseReader } from './conversations.ts';
 import { type LoadedResponseRequest, ResponseRequestLoader } from './request-loader.ts';
@@ -16,7 +15,7 @@ export interface CreateResponseParams {
   readonly source: string;
   /** The account whose stored conversations the request may continue. */
   readonly reader: StoredResponseReader;
-  readonly connection: ClientConnection;
+  readonly connection: ChatConnection;
   readonly body: ResponsesBody;
   /** `compaction` returns the compacted conversation instead of the response. */
   readonly resultFormat?: 'compaction';

@@ -5,7 +5,12 @@ import { createTestModel } from '../../../../testing/src/world/test-catalogue.ts
 import type { ChatBody } from '../chat/chat-body.ts';
 import { planSearch } from './search-plan.ts';
 import { quoteSearch } from './search-quote.ts';
-import { parseSearchRequest, removeSearchOptions, type SearchRequest } from './search-request.ts';
+import {
+  findRequestedSearch,
+  parseSearchRequest,
+  type RequestedSearch,
+  removeSearchOptions,
+} from './search-request.ts';
 
 const fees = [
   { name: 'web_search', provider: 'Exa', costUsd: '0.005', priceUsdPerRequest: '0.02' },
@@ -23,7 +28,6 @@ const endpoint = (provider: string, more: object = {}) => ({
 const file = (id: string, endpoints: readonly object[], more: object = {}) =>
   createTestModel(id, endpoints, { context: 100_000, maxOutput: 1_000, ...more }) as ModelFile;
 
-const free = { usdPerMillionTokens: { input: '0', output: '0' } };
 const catalogue = Catalogue.fromFiles(
   [
     file('plain', [endpoint('A')]),
@@ -32,7 +36,6 @@ const catalogue = Catalogue.fromFiles(
     file('late', [endpoint('B'), endpoint('A', { searchFee: 'own' })]),
     file('anyway', [endpoint('A')], { searchesWeb: true }),
     file('toolless', [endpoint('A', { parameters: ['max_tokens'] })]),
-    file('free', [endpoint('A', free)]),
   ],
   { fees },
 );
@@ -45,7 +48,8 @@ function planned(id: string, more: object, online = false, zdr = false) {
   const model = catalogue.findModel(id);
   if (model?.type !== 'chat') throw new Error(`no model ${id}`);
   const asked = { model: id, messages: [{ role: 'user', content: 'Why?' }], ...more } as ChatBody;
-  const search = parseSearchRequest(asked, model, online);
+  const requested = findRequestedSearch(asked, online);
+  const search = requested && parseSearchRequest(requested);
   const body = removeSearchOptions(asked, model);
   const { plan, endpoints } = search
     ? planSearch(search, { body, model, endpoints: model.endpoints, zdr }, catalogue)
@@ -87,7 +91,6 @@ describe('planning a search', () => {
       false,
       'pre_search',
     ],
-    ['plans no search for a free model', 'free', { plugins, tools: [tool] }, true, undefined],
   ])('%s', (_, id, more, online, kind) => {
     expect(planned(id, more, online).plan?.kind).toBe(kind);
   });
@@ -143,7 +146,7 @@ describe('a search with zero data retention', () => {
     });
     const body = { model: 'm', messages: [{ role: 'user', content: 'Why?' }], ...asked } as ChatBody;
     const model = forgetful.findModel('m') as TokenPricedModel;
-    const search = parseSearchRequest(body, model, false) as SearchRequest;
+    const search = parseSearchRequest(findRequestedSearch(body, false) as RequestedSearch);
     const { plan } = planSearch(search, { body, model, endpoints: model.endpoints, zdr: true }, forgetful);
     expect(plan).toMatchObject({ kind: 'pre_search', fee: { of: 'web_search' } });
   });

@@ -43,25 +43,27 @@ const CLIENT_TOOL_TYPES: ReadonlySet<string> = new Set(['function', 'custom']);
 
 type SearchOptions = Readonly<Record<string, unknown>>;
 
+/** The search that a request contains, before its options are validated. */
+export interface RequestedSearch extends Pick<SearchRequest, 'isModelDecided' | 'isRequired'> {
+  readonly options: SearchOptions;
+  readonly source: OptionSource;
+}
+
 /**
- * Parses the search that a request contains. A plugin takes precedence over the option, and the option over the tool.
+ * Finds the search that a request contains. A plugin takes precedence over the option, and the option over the tool.
  * Without a plugin and a tool, `:online` counts as a plugin. A disabled plugin also disables `:online` and the option.
- * @returns undefined if no search is requested, or the model is free
+ * @returns undefined if no search is requested
  * @throws InvalidRequestError (400) naming the invalid field
  */
-export function parseSearchRequest(
-  body: ChatBody,
-  model: TokenPricedModel,
-  online: boolean,
-): SearchRequest | undefined {
+export function findRequestedSearch(body: ChatBody, online: boolean): RequestedSearch | undefined {
   const { plugins, tools, web_search_options } = body;
   const plugin = parsePlugin(plugins);
   const tool = tools?.find(isSearchTool) as SearchOptions | undefined;
   const option = parseOption(web_search_options);
-  if (!online && !tool && !plugin && !option) return undefined;
-  if (isFreeModel(model)) return undefined;
-  if (plugin ? plugin.enabled !== false : online && !tool) return parseOptions(plugin ?? {}, 'plugins', false, false);
-  if (!plugin && option) return parseOptions(option, OPTION, false, false);
+  const always = { isModelDecided: false, isRequired: false };
+  if (plugin ? plugin.enabled !== false : online && !tool)
+    return { options: plugin ?? {}, source: 'plugins', ...always };
+  if (!plugin && option) return { options: option, source: OPTION, ...always };
   if (!tool || body.tool_choice === 'none') return undefined;
   const { parameters, ...toolOptions } = tool;
   const options = {
@@ -69,7 +71,7 @@ export function parseSearchRequest(
     ...(toolOptions.filters as SearchOptions | undefined),
     ...(parameters as SearchOptions | undefined),
   };
-  return parseOptions(options, 'tools', true, isSearchRequired(body));
+  return { options, source: 'tools', isModelDecided: true, isRequired: isSearchRequired(body) };
 }
 
 /**
@@ -141,12 +143,8 @@ function parsePlugin(plugins: unknown): SearchOptions | undefined {
 
 type OptionSource = 'plugins' | 'tools' | typeof OPTION;
 
-function parseOptions(
-  options: SearchOptions,
-  source: OptionSource,
-  isModelDecided: boolean,
-  isRequired: boolean,
-): SearchRequest {
+/** @throws InvalidRequestError (400) naming the invalid option */
+export function parseSearchRequest({ options, source, isModelDecided, isRequired }: RequestedSearch): SearchRequest {
   const invalidOption = (field: string, requirement: string) =>
     new InvalidRequestError(400, `${field} of the web search must be ${requirement}`, `${source}.${field}`);
   const parseCount = (field: string, byDefault: number, max: number) => {
