@@ -62,7 +62,7 @@ describe('a web search with a free model', () => {
     expect(await isReportedIgnored('/v1/chat/completions', { model: FREE[0], messages, ...fields })).toBe(expected);
   });
 
-  test('with another model has no such header', async () => {
+  test('is not reported as ignored if another model makes it', async () => {
     const body = { model: 'openai/gpt-5-mini:online', max_tokens: 20, messages };
     expect(await isReportedIgnored('/v1/chat/completions', body, await world.createAccount(1.05))).toBeNull();
   });

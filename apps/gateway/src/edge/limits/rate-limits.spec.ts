@@ -90,6 +90,18 @@ test('limits requests to free models by address', async () => {
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 200]);
 });
 
+test.each([
+  ['minute', { freePerMinute: 3 }],
+  ['day', { freePerDay: 3 }],
+])('limits requests to free models by account and %s on all gateways together', async (_, limit) => {
+  const gateways = [await world.addGateway(limit), await world.addGateway(limit)];
+  const stranger = await world.createAccount();
+  const answers: number[] = [];
+  for (const api of [...gateways, ...gateways])
+    answers.push((await world.sendChat(stranger, 'tokens=1', { model: FREE }, api)).status);
+  expect(answers).toEqual([200, 200, 200, 429]);
+});
+
 test('limits invalid credentials by address, but still accepts valid ones, cached or not', async () => {
   const wrong = (i: number) => [{ 'x-credit-id': crypto.randomUUID() }, bearer(`sk-${i}`)][i % 2] as object;
   const balance = (headers: object) => send('POST', '/credits/balance', '192.0.2.8', headers);
