@@ -86,15 +86,16 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
    *   invoice
    */
   async execute({ params, cause }: IssueChallenge): Promise<PaymentChallenge> {
-    const { streams, tokens, clock } = this.dependencies;
-    const { terms, coin, backend } = getLightningMethod(this.dependencies.paymentMethods);
+    const { streams, tokens, clock, paymentMethods } = this.dependencies;
+    const { terms, coin, backend } = getLightningMethod(paymentMethods);
     const rate = await this.dependencies.rates.fetchUsdRate(coin.code);
     const units = convertToUnits(params.price, coin, rate.value);
     const description = describeQuery(params.query);
-    const payment = await createPaymentInTime(backend, {
+    const paymentRequest = {
       ...{ topupId: generateBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
       ...{ memo: description, expirySeconds: INVOICE_EXPIRY_SECONDS, confirmations: terms.confirmations },
-    });
+    };
+    const payment = await createPaymentInTime(backend, paymentRequest, paymentMethods.lightningTimeoutMs);
     assertPlausibleInvoice(payment);
     const at = clock.now();
     const invoice = payment.destination.value;

@@ -97,12 +97,15 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       { accountId, topupId, expiresAt: toExpiry(paymentRequest, at), at },
       cause,
     );
-    const payment = await createPaymentInTime(backend, paymentRequest).catch(async (error: unknown) => {
-      // An earlier attempt with the same id may have created an invoice.
-      if (isAllowedNow && error instanceof UpstreamError && isCertainRejection(error))
-        await this.dropInvoice(accountId, topupId, cause);
-      throw error;
-    });
+    const { lightningTimeoutMs } = this.paymentMethods;
+    const payment = await createPaymentInTime(backend, paymentRequest, lightningTimeoutMs).catch(
+      async (error: unknown) => {
+        // An earlier attempt with the same id may have created an invoice.
+        if (isAllowedNow && error instanceof UpstreamError && isCertainRejection(error))
+          await this.dropInvoice(accountId, topupId, cause);
+        throw error;
+      },
+    );
     assertPlausibleInvoice(payment);
     if (payment.destination.kind !== kind)
       throw new UpstreamError('upstream_error', `${backend.name} created no ${kind}`);

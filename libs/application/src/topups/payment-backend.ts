@@ -1,9 +1,6 @@
 import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
 import { UpstreamError } from '../errors.ts';
 
-/** Maximum milliseconds for the creation of a Lightning invoice while a caller waits. A node creates one at once. */
-const LIGHTNING_TIMEOUT_MS = 5_000;
-
 /**
  * The port to what receives payments: a Lightning node, a wallet, a payment processor. Each has its folder in
  * `libs/connectors/src/payments`.
@@ -43,17 +40,25 @@ export interface PaymentBackend {
   close(): Promise<void>;
 }
 
+const RETRY_AFTER_SECONDS = 5;
+
 /**
  * Requests a payment while a caller waits.
- * @throws UpstreamError `upstream_unavailable` if a Lightning invoice is not created within 5 s; it may still be
- *   created
+ * @param lightningTimeoutMs maximum time for the creation of a Lightning invoice
+ * @throws UpstreamError `upstream_unavailable` if a Lightning invoice is not created in time; it may still be created
  */
-export async function createPaymentInTime(backend: PaymentBackend, request: PaymentRequest): Promise<CreatedPayment> {
+export async function createPaymentInTime(
+  backend: PaymentBackend,
+  request: PaymentRequest,
+  lightningTimeoutMs: number,
+): Promise<CreatedPayment> {
   const creation = backend.createPayment(request);
   if (request.kind !== 'bolt11') return creation;
   const { promise, reject } = Promise.withResolvers<never>();
-  const error = new UpstreamError('upstream_unavailable', `${backend.name} did not create an invoice in time`);
-  const timer = setTimeout(() => reject(error), LIGHTNING_TIMEOUT_MS);
+  const error = new UpstreamError('upstream_unavailable', `${backend.name} did not create an invoice in time`, {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  });
+  const timer = setTimeout(() => reject(error), lightningTimeoutMs);
   return Promise.race([creation, promise]).finally(() => clearTimeout(timer));
 }
 

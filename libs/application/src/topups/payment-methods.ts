@@ -5,6 +5,9 @@ import type { PaymentBackend, PaymentBackendRegistry } from './payment-backend.t
 /** The method of card payments. It is not on the public list: customers pay by card on a page. */
 export const CARD_METHOD = 'card';
 
+/** A node creates an invoice at once. */
+const LIGHTNING_TIMEOUT_MS = 5_000;
+
 /** A payment method that is available here. */
 export interface AvailablePaymentMethod {
   readonly terms: PaymentMethod;
@@ -19,6 +22,8 @@ export class PaymentMethods {
     private readonly backends: PaymentBackendRegistry,
     /** Maximum per account. */
     readonly maxOpenInvoices: number,
+    /** Maximum time for the creation of a Lightning invoice while a caller waits. */
+    readonly lightningTimeoutMs = LIGHTNING_TIMEOUT_MS,
   ) {}
 
   /** @throws Error if the coin was removed from the data files although payments in it exist */
