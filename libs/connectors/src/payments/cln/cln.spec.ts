@@ -132,6 +132,11 @@ describe('a Core Lightning node with prepared responses', () => {
     expect(await (await start({ invoices: [] })).fetchPayments([HASH])).toEqual([]);
   });
 
+  test('fails for an unpaid invoice with another hash, because the requested one may be paid', async () => {
+    const node = await start({ invoices: [paid({ status: 'unpaid', payment_hash: '00'.repeat(32) })] });
+    await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
   test.each([
     ['of another invoice', { payment_hash: '00'.repeat(32) }],
     ['without an invoice', { payment_hash: undefined }],

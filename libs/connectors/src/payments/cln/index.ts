@@ -82,9 +82,10 @@ export class ClnBackend implements PaymentBackend {
   }
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return fetchInvoicesOneByOne(references, async (payment_hash) => {
-      const invoice = await this.findInvoice({ payment_hash });
-      return invoice && toPayment(invoice);
+    return fetchInvoicesOneByOne(references, {
+      find: (hash) => this.findInvoice({ payment_hash: hash }),
+      getHash: ({ payment_hash }) => payment_hash,
+      toPayment,
     });
   }
 
@@ -161,12 +162,12 @@ export class ClnBackend implements PaymentBackend {
   }
 }
 
-function toPayment({ status, payment_hash, amount_received_msat, paid_at }: ClnInvoice): BackendPayment | undefined {
+function toPayment({ status, amount_received_msat, paid_at }: ClnInvoice, hash: string): BackendPayment | undefined {
   if (status !== 'paid') return undefined;
   const units = parseUnits(amount_received_msat);
   const receivedAt = unixSecondsToInstant(paid_at);
-  if (!isHex32(payment_hash) || units === undefined || receivedAt === undefined) {
+  if (units === undefined || receivedAt === undefined) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported an unreadable payment');
   }
-  return { reference: payment_hash, id: payment_hash, units, confirmations: 'final', receivedAt };
+  return { reference: hash, id: hash, units, confirmations: 'final', receivedAt };
 }

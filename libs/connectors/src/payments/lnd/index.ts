@@ -66,9 +66,10 @@ export class LndBackend implements PaymentBackend {
   }
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return fetchInvoicesOneByOne(references, async (hash) => {
-      const invoice = await this.call<LndInvoice>('GET', `/v1/invoice/${hash}`);
-      return invoice && toPayment(invoice);
+    return fetchInvoicesOneByOne(references, {
+      find: (hash) => this.call<LndInvoice>('GET', `/v1/invoice/${hash}`),
+      getHash: ({ r_hash }) => (isHash(r_hash) ? base64ToHex(r_hash) : undefined),
+      toPayment,
     });
   }
 
@@ -112,15 +113,14 @@ function parseSettledHash(line: string): string | undefined {
   return result?.state === 'SETTLED' && isHash(result.r_hash) ? base64ToHex(result.r_hash) : undefined;
 }
 
-function toPayment({ state, r_hash, amt_paid_msat, settle_date }: LndInvoice): BackendPayment | undefined {
+function toPayment({ state, amt_paid_msat, settle_date }: LndInvoice, hash: string): BackendPayment | undefined {
   if (state !== 'SETTLED') return undefined;
   const receivedAt = unixSecondsToInstant(Number(settle_date));
-  if (!isHash(r_hash) || !/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
+  if (!/^\d{1,19}$/.test(amt_paid_msat) || receivedAt === undefined) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported an unreadable payment');
   }
-  const paymentHash = base64ToHex(r_hash);
   const units = BigInt(amt_paid_msat);
-  return { reference: paymentHash, id: paymentHash, units, confirmations: 'final', receivedAt };
+  return { reference: hash, id: hash, units, confirmations: 'final', receivedAt };
 }
 
 /** 32 bytes in base64. */

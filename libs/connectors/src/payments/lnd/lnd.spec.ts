@@ -19,6 +19,7 @@ const MACAROON = '0201036c6e64';
 const NOWHERE = 'http://127.0.0.1:1';
 const HASH = 'fb'.repeat(32);
 const BASE64_HASH = Buffer.from(HASH, 'hex').toString('base64');
+const OTHER_BASE64_HASH = Buffer.from('00'.repeat(32), 'hex').toString('base64');
 const PAID = {
   reference: HASH,
   id: HASH,
@@ -165,7 +166,15 @@ describe('looking up a payment', () => {
   });
 
   test.each([
-    ['of another invoice', { r_hash: Buffer.from('00'.repeat(32), 'hex').toString('base64') }],
+    ['another hash', OTHER_BASE64_HASH],
+    ['no hash', undefined],
+  ])('fails for an unpaid invoice with %s, because the requested one may be paid', async (_, r_hash) => {
+    const node = await start(json(invoice({ r_hash, state: 'OPEN', settle_date: '0', amt_paid_msat: '0' })));
+    await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  test.each([
+    ['of another invoice', { r_hash: OTHER_BASE64_HASH }],
     ['without a hash', { r_hash: undefined }],
     ['without an amount', { amt_paid_msat: undefined }],
     ['with an invalid amount', { amt_paid_msat: 'all' }],

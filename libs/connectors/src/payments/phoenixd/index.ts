@@ -20,7 +20,7 @@ import {
 import { BackendHttp } from '../backend-http.ts';
 import type { BackendKind } from '../backend-kind.ts';
 import { parseBackendJson } from '../exact-json.ts';
-import { fetchInvoicesOneByOne, isHex32, mismatchedInvoiceError } from '../lightning.ts';
+import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 
 const MSAT_PER_SAT = 1_000n;
@@ -74,10 +74,10 @@ export class PhoenixdBackend implements PaymentBackend {
   }
 
   fetchPayments(references: readonly string[]): Promise<readonly BackendPayment[]> {
-    return fetchInvoicesOneByOne(references, async (reference) => {
-      const payment = await this.call('GET', `/payments/incoming/${reference}`);
-      if (payment && payment.paymentHash !== reference) throw mismatchedInvoiceError();
-      return payment?.isPaid === true ? toPayment(reference, payment) : undefined;
+    return fetchInvoicesOneByOne(references, {
+      find: (hash) => this.call('GET', `/payments/incoming/${hash}`),
+      getHash: ({ paymentHash }) => paymentHash,
+      toPayment,
     });
   }
 
@@ -114,8 +114,9 @@ export class PhoenixdBackend implements PaymentBackend {
  * Returns a payment of the requested amount, or of the received amount if that is higher. What is missing from the
  * requested amount is the fee for liquidity.
  */
-function toPayment(reference: string, payment: Readonly<Record<string, unknown>>): BackendPayment {
-  const { requestedSat, receivedSat, completedAt } = payment;
+function toPayment(payment: Readonly<Record<string, unknown>>, hash: string): BackendPayment | undefined {
+  const { isPaid, requestedSat, receivedSat, completedAt } = payment;
+  if (isPaid !== true) return undefined;
   const hasIntegers = [requestedSat, receivedSat, completedAt].every(Number.isSafeInteger);
   if (!hasIntegers || Number(requestedSat) < 0 || Number(completedAt) <= 0 || Number(completedAt) > 1e14) {
     throw new UpstreamError('upstream_error', 'The Lightning node reported an unreadable payment');
@@ -127,7 +128,7 @@ function toPayment(reference: string, payment: Readonly<Record<string, unknown>>
   const units = received > requested ? received : requested;
   const liquidityFee = units - received;
   return {
-    ...{ reference, id: reference, units, confirmations: 'final' },
+    ...{ reference: hash, id: hash, units, confirmations: 'final' },
     receivedAt: new Date(Number(completedAt)).toISOString(),
     ...(liquidityFee > 0n
       ? { fees: [{ id: 'liquidity', units: liquidityFee, why: 'liquidity that phoenixd bought' }] }
