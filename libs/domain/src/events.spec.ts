@@ -205,6 +205,8 @@ const topupLives: readonly (readonly TopupCommand[])[] = [
     { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
     { type: 'MarkCredited', data: { payment, at } },
     { type: 'RecordPayment', data: { ...onChain, confirmations: 'lost' } },
+    { type: 'RecordPayment', data: { ...onChain, confirmations: 0 } },
+    { type: 'RecordPayment', data: { ...onChain, isClaimed: false } },
     { type: 'RecordPayment', data: { ...createFullPayment(invoice), reversals: [refund], fees: [fee] } },
   ],
   [{ type: 'RecordPayment', data: { ...toPayment('late'), receivedAt: late, market } }],

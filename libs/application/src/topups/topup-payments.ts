@@ -26,7 +26,8 @@ export class TopupPayments {
 
   /**
    * Returns the commands that record the result of a poll. Pending payments that have disappeared are recorded as lost,
-   * before the payments that may have replaced them. A payment that belongs to another top-up or challenge is left out.
+   * before the payments that may have replaced them. A final payment is claimed; if it belongs to another top-up or
+   * challenge, the top-up learns that.
    * @throws UpstreamError if a report is implausible: retry later
    */
   async createCommands(
@@ -47,7 +48,6 @@ export class TopupPayments {
       [...missing, ...existing].map((payment) => this.toPayment(topupId, query, payment)),
     );
     return payments
-      .filter((payment) => payment !== undefined)
       .toSorted((a, b) => Number(b.confirmations === 'lost') - Number(a.confirmations === 'lost'))
       .map((data) => ({ type: 'RecordPayment', data }));
   }
@@ -56,12 +56,12 @@ export class TopupPayments {
     topupId: string,
     query: PaymentsQuery,
     reported: BackendPayment,
-  ): Promise<ReportedPayment | undefined> {
+  ): Promise<ReportedPayment> {
     const { reference: _, id, ...details } = reported;
     const payment = { backend: query.backend, id };
     const isNew = !query.received.includes(id);
-    const isClaimed = isNew && isFinalPayment(reported.confirmations, query.confirmations);
-    if (isClaimed && !(await this.claim(payment, topupId))) return undefined;
+    const isFinal = isFinalPayment(reported.confirmations, query.confirmations);
+    const isClaimed = isNew && isFinal && (await this.claim(payment, topupId));
     const maxAmount = this.paymentMethods.getMaxAmount(query.method) ?? ZERO_USD;
     const data = { payment, ...details, isClaimed, maxAmount, at: this.clock.now() };
     const market = isNew && reported.confirmations !== 'lost' ? await this.findMarketValue(query, reported) : undefined;

@@ -51,7 +51,7 @@ export interface ReportedPayment extends ValuablePayment {
    * guarantees it. `lost`: the network or the payment backend has dropped or reversed it.
    */
   readonly confirmations: number | 'pending' | 'final' | 'lost';
-  /** Whether the payment's own stream names this top-up. Nothing is credited for another payment. */
+  /** Whether the payment is final and its own stream names this top-up. Nothing is credited for another payment. */
   readonly isClaimed: boolean;
   readonly fees?: readonly PaymentAdjustment[];
   readonly reversals?: readonly PaymentAdjustment[];
@@ -97,7 +97,8 @@ function getReceivedPayment(payment: PaymentId, topup: TopupState): ReceivedPaym
 
 /**
  * Returns the events for what is new in the report of the payment backend. A higher number of confirmations is nothing
- * new until it suffices.
+ * new until it suffices. A final payment that this top-up has not claimed belongs to another one: here it is no longer
+ * pending.
  */
 function recordPayment(
   payment: ReportedPayment,
@@ -109,16 +110,16 @@ function recordPayment(
   const existing = topup.payments.get(key);
   const isFinal = isFinalPayment(confirmations, invoice.confirmations);
   if (existing) return listChanges(payment, existing, topup, isFinal);
-  if (isFinal) {
-    if (!payment.isClaimed) throw new Error(`the payment ${key} cannot be credited before it is claimed`);
+  if (isFinal && payment.isClaimed) {
     const first: TopupEvent = { type: 'PaymentReceived', data: toPaymentReceivedData(payment, invoice, topup) };
     const after = evolveTopup(topup, first);
     return [first, ...listChanges(payment, getReceivedPayment(payment.payment, after), after, true)];
   }
   const pendingUnits = topup.pendingPayments.get(key)?.units;
-  if (confirmations === 'lost') {
+  if (confirmations === 'lost' || isFinal) {
     const { payment: id, at } = payment;
-    return pendingUnits === undefined ? [] : [{ type: 'PaymentLost', data: { payment: id, at } }];
+    const data = { payment: id, at, ...(isFinal ? { isContested: true as const } : {}) };
+    return pendingUnits === undefined ? [] : [{ type: 'PaymentLost', data }];
   }
   return pendingUnits === payment.units.toString()
     ? []

@@ -77,8 +77,16 @@ export type PaymentSeen = Message<
   }
 >;
 
-/** An observed payment will not arrive: it was replaced, or dropped by its network. */
-export type PaymentLost = Message<'PaymentLost', { readonly payment: PaymentId; readonly at: Instant }>;
+/** An observed payment will not arrive: it was replaced, dropped by its network, or belongs to another top-up. */
+export type PaymentLost = Message<
+  'PaymentLost',
+  {
+    readonly payment: PaymentId;
+    readonly at: Instant;
+    /** The payment belongs to another top-up or challenge, so no payment of this invoice was lost. */
+    readonly isContested?: true;
+  }
+>;
 
 /** Units of a payment that are credited alike. A reversal takes the last units first. */
 export interface PaymentPart {

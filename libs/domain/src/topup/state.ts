@@ -17,7 +17,7 @@ export interface TopupState {
   readonly invoice: InvoiceIssued['data'] | undefined;
   /** The payments that are not final yet, by `toPaymentKey`. */
   readonly pendingPayments: OrderedMap<string, PendingPayment>;
-  /** Whether a payment was lost: pending, or after it was received. */
+  /** Whether a payment was lost, not to another top-up: pending, or after it was received. */
   readonly hasLostPayment: boolean;
   /** By `toPaymentKey`. */
   readonly payments: OrderedMap<string, ReceivedPayment>;
@@ -62,7 +62,7 @@ export function evolveTopup(topup: TopupState, event: TopupEvent): TopupState {
       return addPending(topup, event.data);
     case 'PaymentLost': {
       const pendingPayments = topup.pendingPayments.delete(toPaymentKey(event.data.payment));
-      return { ...topup, pendingPayments, hasLostPayment: true };
+      return { ...topup, pendingPayments, hasLostPayment: topup.hasLostPayment || !event.data.isContested };
     }
     case 'PaymentReceived':
       return addPayment(topup, event.data);

@@ -136,6 +136,20 @@ describe('a payment that is not final yet', () => {
       .when(record({ confirmations: 'lost' }))
       .thenAlreadySo();
   });
+  test('that belongs to another top-up leaves this one as it was before the payment was seen', () => {
+    const contested: TopupEvent = { type: 'PaymentLost', data: { payment, at, isContested: true } };
+    given(onChain, seen)
+      .when(record({ isClaimed: false }))
+      .then(contested);
+    given(onChain, seen, contested)
+      .when(record({ isClaimed: false }))
+      .thenAlreadySo();
+    given(onChain)
+      .when(record({ isClaimed: false }))
+      .thenAlreadySo();
+    const other = record({ payment: { ...payment, id: 'cd' }, market });
+    expect(given(onChain, seen, contested).when(other).events()).toEqual(given(onChain).when(other).events());
+  });
   test('is received once it has the required confirmations or its backend reports it as final', () => {
     for (const confirmations of [2, 3, 'final'] as const) {
       given(onChain, seen).when(record({ confirmations })).then(received());
