@@ -135,6 +135,7 @@ describe('verify', () => {
         '3 challenges paid, 0.023 USD of them held or owed',
         '6 charges audited, 2 of them estimates',
         '0 payments were recorded more than once',
+        '0 payments were reported for another top-up or challenge, which got nothing',
         'balances: 3 rows compared',
         `journal: ${lines} rows compared`,
         'keys: 4 rows compared',
@@ -292,6 +293,7 @@ describe('wallets', () => {
       ['by method, in USD', 'gained by rates', 'lost by rates', 'fees'],
       [''],
       ['0 payments were recorded more than once'],
+      ['0 payments were reported for another top-up or challenge, which got nothing'],
     ]);
   });
 });

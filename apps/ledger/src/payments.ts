@@ -11,6 +11,7 @@ import {
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
+import { ContestedPayments } from './contested-payments.ts';
 import { runAsOperator } from './run-as-operator.ts';
 
 type Print = (line: string) => void;
@@ -32,23 +33,14 @@ interface ExcessivePayment {
  */
 export async function printPayments({ store }: { readonly store: EventReader }, print: Print): Promise<void> {
   const excesses = new Map<string, ExcessivePayment>();
-  const contests = new Map<string, string>();
+  const contests = new ContestedPayments();
   for await (const { events } of store.readAll(START_POSITION))
     for (const event of events) {
       bookExcess(event as StoredEvent<DomainEvent>, excesses);
-      bookContest(event as StoredEvent<DomainEvent>, contests);
+      contests.book(event as StoredEvent<DomainEvent>);
     }
   printExcesses(excesses, print);
-  print(`${contests.size} payments were reported for another top-up or challenge, which got nothing`);
-  for (const line of contests.values()) print(line);
-}
-
-function bookContest(event: StoredEvent<DomainEvent>, contests: Map<string, string>): void {
-  if (event.type === 'PaymentContested') {
-    const { payment, claimant, owner, at } = event.data;
-    contests.set(`${event.stream} ${claimant}`, `${at}  ${toPaymentKey(payment)}  of ${owner}, also for ${claimant}`);
-  }
-  if (event.type === 'ContestClosed') contests.delete(`${event.stream} ${event.data.claimant}`);
+  for (const line of contests.formatLines()) print(line);
 }
 
 function printExcesses(excesses: ReadonlyMap<string, ExcessivePayment>, print: Print): void {

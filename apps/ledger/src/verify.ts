@@ -23,8 +23,8 @@ const CATCH_UP_TIMEOUT_MS = 5_000;
 /**
  * Replays all events, compares every row of every read model as of its checkpoint, and audits the events themselves.
  * The read models are read in one database snapshot, so that the service may run. Skipped events, and events that a
- * read model does not apply in time, are differences. Payments that were recorded more than once are named, and are no
- * differences: the events are as they were recorded.
+ * read model does not apply in time, are differences. Payments that were recorded more than once and contested
+ * payments are named, and are no differences: the events are as they were recorded.
  * @returns true if there are no differences
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {

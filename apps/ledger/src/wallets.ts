@@ -15,7 +15,8 @@ import { RepeatedPayments } from './repeated-payments.ts';
 /**
  * Prints the amount that each payment backend should hold in each coin. Also prints for each payment method, in USD,
  * its fees and its gains and losses from exchange rates. All are computed from events up to a position or a booking
- * time. Names payments that were recorded more than once, because their coins are counted more than once.
+ * time. Names payments that were recorded more than once, because their coins are counted more than once, and
+ * contested payments, whose coins are counted once.
  */
 export async function printWallets(
   { store, coins }: { readonly store: EventReader; readonly coins: readonly CoinTerms[] },

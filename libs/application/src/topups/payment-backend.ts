@@ -97,6 +97,11 @@ export interface BackendPayment {
   /** Unique among the payments of this payment backend; never changes. */
   readonly id: string;
   /**
+   * Id of what the customer paid with, if the payment backend could report it for two payments: a payment intent of a
+   * card. It differs from the ids of all payments, and only one top-up can have it.
+   */
+  readonly sourceId?: string;
+  /**
    * What the customer paid, in the smallest unit of the coin; 0 if the payment is lost and its amount is no longer
    * known.
    */

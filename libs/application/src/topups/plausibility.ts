@@ -20,9 +20,10 @@ const MAX_DESTINATION_LENGTH = 8_192;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** @throws UpstreamError if an amount, an id, a reason, the time, or the number of fees and reversals is implausible */
-export function assertPlausiblePayment({ id, units, receivedAt, fees = [], reversals = [] }: BackendPayment): void {
+export function assertPlausiblePayment(payment: BackendPayment): void {
+  const { id, sourceId = id, units, receivedAt, fees = [], reversals = [] } = payment;
   const changes = [...fees, ...reversals];
-  const ids = [id, ...changes.map((change) => change.id)];
+  const ids = [id, sourceId, ...changes.map((change) => change.id)];
   const maxChange = units * MAX_CHANGE_FACTOR;
   const isWithinLimits =
     units >= 0n &&

@@ -52,24 +52,27 @@ export class TopupPayments {
       .map((data) => ({ type: 'RecordPayment', data }));
   }
 
-  private async toPayment(
-    topupId: string,
-    query: PaymentsQuery,
-    reported: BackendPayment,
-  ): Promise<ReportedPayment> {
-    const { reference: _, id, ...details } = reported;
+  private async toPayment(topupId: string, query: PaymentsQuery, reported: BackendPayment): Promise<ReportedPayment> {
+    const { reference: _, id, sourceId, ...details } = reported;
     const payment = { backend: query.backend, id };
     const isNew = !query.received.includes(id);
     const isFinal = isFinalPayment(reported.confirmations, query.confirmations);
-    const isClaimed = isNew && isFinal && (await this.claim(payment, topupId));
+    const isClaimed = isNew && isFinal && (await this.claim(payment, sourceId, topupId));
     const maxAmount = this.paymentMethods.getMaxAmount(query.method) ?? ZERO_USD;
     const data = { payment, ...details, isClaimed, maxAmount, at: this.clock.now() };
     const market = isNew && reported.confirmations !== 'lost' ? await this.findMarketValue(query, reported) : undefined;
     return market ? { ...data, market } : data;
   }
 
-  private claim(payment: PaymentId, topupId: string): Promise<boolean> {
-    return this.registry.claim(payment, toStreamName(TOPUP, topupId), createRootCause('workflow:topups', topupId));
+  /** Claims a payment and its source for the top-up, the source first: a contested payment itself has no owner. */
+  private async claim(payment: PaymentId, sourceId: string | undefined, topupId: string): Promise<boolean> {
+    const claimant = toStreamName(TOPUP, topupId);
+    const cause = createRootCause('workflow:topups', topupId);
+    const source = sourceId === undefined ? payment : { ...payment, id: sourceId };
+    return (
+      (source === payment || (await this.registry.claim(source, claimant, cause))) &&
+      this.registry.claim(payment, claimant, cause)
+    );
   }
 
   /**
