@@ -23,6 +23,7 @@ import { presenceMigrations } from './process-presence.ts';
 import { assertSessionPooling } from './sessions.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
+import { retryUntilStartDeadline } from './start-retry.ts';
 import { createThrottledReporter } from './throttled-error-reporter.ts';
 
 /** How often the embedded database is checked. */
@@ -48,7 +49,10 @@ export abstract class Foundation {
   abstract close(): Promise<void>;
 }
 
-/** @throws StartError if the database or the event store cannot be used */
+/**
+ * Waits for a database that does not respond or is starting up, until the start deadline.
+ * @throws StartError if the database or the event store cannot be used
+ */
 export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
   return openWithCleanup(async (resources) => {
     const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
@@ -58,15 +62,18 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       resources.defer(() => clearInterval(livenessTimer));
     }
     const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
-    await prepare(databaseUrl, settings).catch((error) => {
-      if (error instanceof StartError) throw error;
-      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
-    });
     const runtime: Runtime = {
       generateId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
       reportError: createThrottledReporter((problem, err) => log.warn({ err }, problem)),
     };
+    await retryUntilStartDeadline(
+      () => prepare(databaseUrl, settings),
+      (error) => runtime.reportError('the database is not available yet; retrying', error),
+    ).catch((error) => {
+      if (error instanceof StartError) throw error;
+      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
+    });
     const { eventStoreUrl } = settings;
     const store = openStore({
       eventStoreUrl,

@@ -26,4 +26,5 @@ export { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 export type { ProviderSettingsSpec } from './provider-settings.ts';
 export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
 export { StartError } from './start-error.ts';
+export { retryUntilStartDeadline } from './start-retry.ts';
 export { listUnsafeSettings } from './unsafe-settings.ts';

@@ -9,6 +9,7 @@ import type pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
 import { StartError } from './start-error.ts';
+import { isTransient, retryUntilStartDeadline, START_DEADLINE_MS } from './start-retry.ts';
 
 const PRESENCE_DURATION_MS = 10_000;
 /** Number of heartbeats in the time after which a row expires without them. */
@@ -17,14 +18,6 @@ const HEARTBEATS_PER_PRESENCE = 4;
  * Share of this time that the process relies on, because its clock may run more slowly than that of the database.
  */
 const TRUSTED_SHARE = 0.95;
-/**
- * How long a start tries to register the process. A busy machine, such as one on which all processes start again after
- * a power failure, may need many seconds for one connection.
- */
-const START_DEADLINE_MS = 60_000;
-const START_RETRY_DELAY_MS = 100;
-/** Classes of SQLSTATE that mean: not now. Connection failures, lack of resources, and operator intervention. */
-const TRANSIENT_ERROR_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57']);
 const ID_LENGTH = 8;
 /** Detects a full disk: it creates a temporary file. A heartbeat may need no new space, so it can succeed. */
 const DISK_SPACE_PROBE = 'select count(*) from generate_series(1, 10000)';
@@ -91,17 +84,15 @@ export class ProcessPresence {
    */
   static async start(options: PresenceOptions): Promise<ProcessPresence> {
     const { durationMs = PRESENCE_DURATION_MS, startDeadlineMs = START_DEADLINE_MS } = options;
-    const deadline = performance.now() + startDeadlineMs;
-    for (let timeoutMs = durationMs / HEARTBEATS_PER_PRESENCE; ; timeoutMs = Math.min(timeoutMs * 2, durationMs)) {
-      try {
-        return await ProcessPresence.register(options, timeoutMs);
-      } catch (cause) {
-        if (!isTransient(cause)) throw cause;
-        if (performance.now() > deadline) throw createStartError(startDeadlineMs, cause);
-        options.reportError('the process is not registered in the database yet; retrying', cause);
-        await delay(START_RETRY_DELAY_MS);
-      }
-    }
+    let timeoutMs = durationMs / HEARTBEATS_PER_PRESENCE;
+    const reportRetry = (error: unknown) => {
+      timeoutMs = Math.min(timeoutMs * 2, durationMs);
+      options.reportError('the process is not registered in the database yet; retrying', error);
+    };
+    const register = () => ProcessPresence.register(options, timeoutMs);
+    return retryUntilStartDeadline(register, reportRetry, startDeadlineMs).catch((cause) => {
+      throw isTransient(cause) ? createStartError(startDeadlineMs, cause) : cause;
+    });
   }
 
   private static async register(options: PresenceOptions, timeoutMs: number): Promise<ProcessPresence> {
@@ -181,12 +172,6 @@ export class ProcessPresence {
       client.release();
     }
   }
-}
-
-/** Whether a later attempt may succeed: the server did not respond at all, or responded that it cannot serve now. */
-function isTransient(error: unknown): boolean {
-  const { severity, code = '' } = error as { readonly severity?: string; readonly code?: string };
-  return severity === undefined || TRANSIENT_ERROR_CLASSES.has(code.slice(0, 2));
 }
 
 function createStartError(deadlineMs: number, cause: unknown): StartError {

@@ -3,7 +3,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
-import { Foundation, prepareDatabase, StartError } from '#foundation';
+import { Foundation, prepareDatabase, retryUntilStartDeadline, StartError } from '#foundation';
 import { openPool, ProcessRole } from '#modules';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
@@ -23,11 +23,14 @@ export const contentProviders: readonly Provider[] = [
 
 async function openContentDatabase(
   role: ProcessRole,
-  { databaseUrl }: Foundation,
+  { databaseUrl, runtime }: Foundation,
   readModelPool: pg.Pool,
 ): Promise<ContentDatabase> {
   const { contentDatabaseUrl, migrate } = role.settings;
-  await prepareDatabase(contentDatabaseUrl ?? databaseUrl, contentMigrations, migrate).catch((cause) => {
+  await retryUntilStartDeadline(
+    () => prepareDatabase(contentDatabaseUrl ?? databaseUrl, contentMigrations, migrate),
+    (error) => runtime.reportError('the database for stored content is not available yet; retrying', error),
+  ).catch((cause) => {
     if (contentDatabaseUrl === undefined) throw cause;
     throw new StartError(`CONTENT_DATABASE_URL: the database cannot be prepared: ${cause.message || cause.code}.`, {
       cause,

@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { createLog, openFoundation, readSettings } from './index.ts';
+
+let database: TestDatabase;
+const opened = new AsyncDisposableStack();
+beforeAll(async () => {
+  database = await createTestDatabase();
+  opened.defer(() => database.drop());
+});
+afterAll(() => opened.disposeAsync());
+
+/** The error of a server that recovers after a crash. */
+function createStartingUpError(): Buffer {
+  const fields = ['SFATAL', 'VFATAL', 'C57P03', 'Mthe database system is starting up'].map((field) => `${field}\0`);
+  const body = Buffer.from(`${fields.join('')}\0`);
+  const head = Buffer.from('E\0\0\0\0');
+  head.writeUInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+}
+
+/** Opens a way to PostgreSQL on which the first connections find that it is starting up. */
+async function openStartingDatabase(rejectedConnections: number) {
+  let count = 0;
+  const server = createServer((client: Socket) => {
+    client.on('error', () => {});
+    count++;
+    if (count <= rejectedConnections) return void client.once('data', () => client.end(createStartingUpError()));
+    const there = connect(Number(new URL(database.url).port), '127.0.0.1');
+    client.pipe(there).pipe(client);
+    client.on('close', () => there.destroy());
+    there.on('close', () => client.destroy()).on('error', () => {});
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  opened.defer(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return { url: Object.assign(new URL(database.url), { port }).href, countConnections: () => count };
+}
+
+const open = (url: string) => openFoundation(readSettings({ DATABASE_URL: url }), createLog('silent'));
+
+test('a process starts once PostgreSQL, which is starting up, accepts connections', async () => {
+  const { url, countConnections } = await openStartingDatabase(3);
+
+  const foundation = await open(url);
+
+  opened.defer(() => foundation.close());
+  expect(await foundation.store.readLastPosition()).toBe(-1n);
+  expect(countConnections()).toBeGreaterThan(3);
+});
+
+test('a process whose password is invalid does not start, without another attempt', async () => {
+  const { url, countConnections } = await openStartingDatabase(0);
+
+  await expect(open(Object.assign(new URL(url), { password: 'wrong' }).href)).rejects.toThrow(
+    /^The database cannot be prepared: password authentication failed/,
+  );
+
+  expect(countConnections()).toBe(1);
+});
