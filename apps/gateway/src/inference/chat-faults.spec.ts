@@ -221,8 +221,17 @@ describe.each(BOTH)('usage (%j)', (stream) => {
     expect(exchanged.spent).toBe(exchanged.record.price_in_usd.toFixed(12));
   });
 
-  test('is accepted if the provider reports zero', async () => {
-    const exchanged = await exchange('fault=zero', stream);
+  test('is counted and marked as an estimate if the provider reports zero for a text', async () => {
+    const exchanged = await exchange('fault=zero tokens=8', stream);
+    const [item] = exchanged.facts[0]?.data.charge.items ?? [];
+    expect(item).toMatchObject({ estimated: true, usage: { output: 8, input: expect.any(Number) } });
+    expect(usage(exchanged.answer)).toMatchObject({ completion_tokens: 8, cost: exchanged.record.price_in_usd });
+    expect(exchanged.record).toMatchObject({ error_code: null, isEstimated: true, output_count: 8 });
+    expect(exchanged.spent).toBe(exchanged.record.price_in_usd.toFixed(12));
+  });
+
+  test('is accepted if the provider reports zero for a response without a text', async () => {
+    const exchanged = await exchange('fault=zero tokens=0', stream);
     expect(exchanged.facts[0]).toMatchObject({
       type: 'HoldSettled',
       data: { charged: '0', charge: { items: [{ estimated: false }] } },

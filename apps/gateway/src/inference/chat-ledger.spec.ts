@@ -12,7 +12,7 @@ const TOLD = [
   'tokens=40',
   'tokens=20 reasoning=15',
   'tokens=0',
-  'fault=zero',
+  'fault=zero tokens=0',
   'fault=cached',
   'fault=400',
   'fault=500',
@@ -31,7 +31,7 @@ beforeAll(async () => {
   account = await world.createAccount(10.5);
   const mixes = MODELS.flatMap((model) => [...TOLD, ...GUESSED].map((directive) => ({ model, directive })));
   // The sandbox does not bill a flat request without usage, but the price list has a price for it.
-  const mixed = mixes.filter(({ model, directive }) => model !== FLAT || directive !== 'fault=zero');
+  const mixed = mixes.filter(({ model, directive }) => model !== FLAT || directive !== 'fault=zero tokens=0');
   const run = (stream: boolean) =>
     mixed.map(({ model, directive }) => world.sendChat(account, directive, { model, stream, max_tokens: 64 }));
   await Promise.all([...run(false), ...run(true)]);

@@ -158,6 +158,49 @@ test('a complete response without usage is charged by an estimate of its text', 
   expect(Number(item?.usage.output)).toBeGreaterThan(9);
 });
 
+describe.each([true, false])('a response with a text (stream: %p)', (stream) => {
+  const names = { groq: ['prompt_tokens', 'completion_tokens'], openai: ['input_tokens', 'output_tokens'] };
+  const report = (slug: keyof typeof RESPONSES, input: number, output: number, more: object = {}) => {
+    const [inputName, outputName] = slug === 'groq' ? names.groq : names.openai;
+    return { ...RESPONSES[slug], usage: { [`${inputName}`]: input, [`${outputName}`]: output, ...more } };
+  };
+  async function chargeFor(slug: keyof typeof RESPONSES, body: object) {
+    provider.handler = respondWithJson(body);
+    expect((await world.sendChat(account, '', { model: MODELS[slug], stream, max_tokens: 500 })).status).toBe(200);
+    return (await lastCharge())?.items[0];
+  }
+
+  test.each(['groq', 'openai', 'anthropic'] as const)(
+    'of %s without used tokens is charged by an estimate',
+    async (slug) => {
+      const item = await chargeFor(slug, report(slug, 0, 0));
+      expect(item).toMatchObject({ estimated: true });
+      expect(Number(item?.usage.input)).toBeGreaterThan(0);
+      expect(Number(item?.usage.output)).toBeGreaterThan(9);
+    },
+  );
+
+  test.each(['groq', 'openai', 'anthropic'] as const)(
+    'of %s without output tokens is charged for the reported input and an estimate of the text',
+    async (slug) => {
+      const item = await chargeFor(slug, report(slug, 5, 0));
+      expect(item).toMatchObject({ estimated: true, usage: { input: 5 } });
+      expect(Number(item?.usage.output)).toBeGreaterThan(9);
+    },
+  );
+
+  test('is charged as reported if all of its input was cached', async () => {
+    const details = { prompt_tokens_details: { cached_tokens: 5 } };
+    const item = await chargeFor('groq', report('groq', 5, 9, details));
+    expect(item).toMatchObject({ estimated: false, usage: { output: 9 } });
+  });
+
+  test('is charged as reported if all of its output is reasoning', async () => {
+    const details = { completion_tokens_details: { reasoning_tokens: 9 } };
+    expect(await chargeFor('groq', report('groq', 5, 9, details))).toMatchObject({ estimated: false });
+  });
+});
+
 test('a complete response that is cut off is not requested again, because the provider may invoice it', async () => {
   const json = JSON.stringify(RESPONSES.groq);
   provider.handler = (response) => {

@@ -25,13 +25,13 @@ const FAULTS = [
   'fault=cut',
 ];
 /** Faults of a later search round after which the usage of the earlier rounds is still known. */
-const LATER = ['', 'fault=cached', 'fault=zero', 'fault=500', 'fault=overloaded', 'fault=refuse'];
+const LATER = ['', 'fault=cached', 'fault=500', 'fault=overloaded', 'fault=refuse'];
 const EMBEDDINGS = [
   { model: 'text-embedding-3-small' },
   { model: 'qwen/qwen3-embedding-8b', provider: { order: ['deepinfra'] } },
 ];
 /** Faults after which the invoice of the provider is unknown, so the ledger has an estimate. */
-const UNREPORTED = new Set(['no_usage', 'cut', 'malformed', 'error']);
+const UNREPORTED = new Set(['no_usage', 'zero', 'cut', 'malformed', 'error']);
 
 let world: TestWorld;
 let account: TestAccount;

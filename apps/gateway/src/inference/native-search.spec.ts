@@ -77,7 +77,6 @@ describe('a model with native search', () => {
 
   test.each([
     ['', 2],
-    ['fault=zero', 0],
     ['fault=cached', 2],
   ])('streams its text and sources: %p', async (fault, searches) => {
     const { events } = await ask(`${SEARCH} tool_times=2 ${fault}`, { tools: [TOOL], stream: true });
@@ -85,13 +84,18 @@ describe('a model with native search', () => {
     expect(deltas.filter((delta) => 'annotations' in delta)).toHaveLength(1);
     expect(deltas.filter((delta) => 'tool_calls' in delta)).toHaveLength(0);
     expect(deltas.map(({ content = '' }) => content).join('')).toMatch(/^every coin/);
-    expect(await beside()).toEqual(searches === 0 ? [] : [searched(searches)]);
+    expect(await beside()).toEqual([searched(searches)]);
     await assertBooksAreTheBill();
   });
 
   test('costs the fee for the observed searches if the provider reports no usage', async () => {
     await ask(`${SEARCH} tool_times=2 fault=no_usage`, { tools: [TOOL], stream: true });
     expect((await charges())[0]?.items).toMatchObject([{ estimated: true }, searched(2)]);
+  });
+
+  test('costs no fee if the provider reports no searches, and an estimate of its text if it reports no tokens', async () => {
+    await ask(`${SEARCH} tool_times=2 fault=zero`, { tools: [TOOL], stream: true });
+    expect((await charges())[0]?.items).toMatchObject([{ of: CLAUDE, estimated: true }]);
   });
 
   test('costs no fee for a failed search', async () => {

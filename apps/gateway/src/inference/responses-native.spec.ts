@@ -340,12 +340,15 @@ describe('a fault of the provider', () => {
     }
   });
 
-  test.each(['zero', 'cached'])('leads to a record of the billed cost if it affects the usage (%s)', async (fault) => {
-    for (const stream of [false, true]) {
-      await ask(directed(`fault=${fault} tokens=8`), { stream });
-      expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), items: [{ estimated: false }] });
-    }
-  });
+  test.each(['zero tokens=0', 'cached tokens=8'])(
+    'leads to a record of the billed cost if it affects the usage (%s)',
+    async (fault) => {
+      for (const stream of [false, true]) {
+        await ask(directed(`fault=${fault}`), { stream });
+        expect(await lastCharge()).toMatchObject({ cost: pico((await lastLine()).usd), items: [{ estimated: false }] });
+      }
+    },
+  );
 
   test('leads to an estimate if the usage is missing', async () => {
     for (const stream of [false, true]) {

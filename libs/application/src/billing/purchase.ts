@@ -23,7 +23,13 @@ import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
 import { canFallBack, isRetryable, toAttemptOutcome, toOpenCost } from './retry-policy.ts';
-import type { CallResult, EndpointResponse, StreamResult, UpstreamCall } from './upstream-call.ts';
+import {
+  type CallResult,
+  type EndpointResponse,
+  measureUsage,
+  type StreamResult,
+  type UpstreamCall,
+} from './upstream-call.ts';
 
 /** Maximum attempts of one call to an endpoint, including the first. */
 const MAX_ATTEMPTS = 3;
@@ -235,13 +241,12 @@ export class Purchase {
   }
 
   /** Bills a model call with the reported usage, or else with an estimate from what was delivered. */
-  async billCall(
-    call: Pick<UpstreamCall<unknown>, 'estimateUsage'>,
-    { usage: reported, getDeliveredText: delivered, vendorId }: CallResult,
-  ): Promise<Usage> {
+  async billCall(call: Pick<UpstreamCall<unknown>, 'estimateUsage'>, result: CallResult): Promise<Usage> {
     const { tariff } = this.endpoint as Endpoint;
-    const usage = { ...(reported ?? (await call.estimateUsage(delivered()))), request: 1 };
-    this.bill(tariff, { usage, estimated: reported === undefined, ...(vendorId === undefined ? {} : { vendorId }) });
+    const { vendorId } = result;
+    const { usage: tokens, estimated } = await measureUsage(call, result);
+    const usage = { ...tokens, request: 1 };
+    this.bill(tariff, { usage, estimated, ...(vendorId === undefined ? {} : { vendorId }) });
     this.usage = addUsage(this.usage, usage);
     this.inputCost = money.add(this.inputCost, calculateInputCost(tariff, usage));
     return usage;

@@ -1,6 +1,6 @@
 /** A call to a provider as billing sees it: how it is sent, and what is known about its usage. */
 import type { Endpoint } from '#catalogue';
-import type { CallUsage, Usage } from '#domain';
+import { type CallUsage, getQuantity, type Usage } from '#domain';
 
 /** A call that can be sent to any endpoint of an order. */
 export interface UpstreamCall<A> {
@@ -35,6 +35,22 @@ export interface CallResult {
   readonly getDeliveredText: () => string;
   /** The provider's id of its response. */
   readonly vendorId: string | undefined;
+}
+
+/**
+ * Returns the usage of a call as the provider reported it, or else an estimate. A report without output tokens for a
+ * text is incomplete, whatever it says about the input: the output is estimated, and the input if the report has none.
+ */
+export async function measureUsage(
+  { estimateUsage }: Pick<UpstreamCall<unknown>, 'estimateUsage'>,
+  { usage: reported, getDeliveredText }: CallResult,
+): Promise<Pick<CallUsage, 'usage' | 'estimated'>> {
+  const isComplete = reported && (getQuantity('output', reported) > 0 || getDeliveredText().trim() === '');
+  if (isComplete) return { usage: reported, estimated: false };
+  const estimate = await estimateUsage(getDeliveredText());
+  const { output = 0, reasoning = 0 } = estimate;
+  const hasInput = reported !== undefined && getQuantity('input', reported) > 0;
+  return { usage: hasInput ? { ...reported, output, reasoning } : estimate, estimated: true };
 }
 
 /** What is known about a streamed response once it has ended. */

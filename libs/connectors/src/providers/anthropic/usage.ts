@@ -12,7 +12,7 @@ interface AnthropicUsage {
 /**
  * Converts Anthropic's usage to disjoint units. `input_tokens` are those that were neither read from the cache nor
  * written to it; `output_tokens` include the thinking.
- * @returns undefined if no valid usage was reported; a reported zero is valid
+ * @returns undefined if no valid usage was reported; a reported zero is valid here
  */
 export function parseAnthropicUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;

@@ -13,7 +13,7 @@ interface OpenAiUsage {
 /**
  * Converts OpenAI's usage to disjoint units. `prompt_tokens` include cache reads and cache writes; `completion_tokens`
  * include the reasoning tokens.
- * @returns undefined if no valid usage was reported; a reported zero is valid
+ * @returns undefined if no valid usage was reported; a reported zero is valid here
  */
 export function parseOpenAiUsage(reported: unknown): Usage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined;
