@@ -3,7 +3,7 @@ import type { ChatBody } from '#application';
 import { MatchesSchema, MatchesSchemaIfPresent } from '../edge/validation/matches-schema.ts';
 import { IsModelId, IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { array, STRING } from '../openapi/schemas.ts';
-import { MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
+import { LogitBiasSchema, MessageSchema, ResponseFormatSchema, ToolChoiceSchema, ToolSchema } from './chat.schemas.ts';
 
 export const MAX_CHOICES = 128;
 
@@ -59,7 +59,7 @@ export class ChatRequest implements ChatBody {
   @MatchesSchemaIfPresent({ type: 'object' })
   stream_options?: unknown;
 
-  @MatchesSchemaIfPresent({ type: 'object' })
+  @MatchesSchemaIfPresent(LogitBiasSchema)
   logit_bias?: unknown;
 
   @IsOptional()

@@ -93,6 +93,15 @@ export const ToolSchema = nameSchema('Tool', {
   ...requireFieldIf(hasType('custom'), 'custom', requireFieldIf(hasType('function'), 'function')),
 });
 
+/**
+ * Biases by the id of their token. The catalogue does not have the vocabularies of chat models, which are all several
+ * times smaller than this maximum. Providers ignore an id that a model does not have, or fail.
+ */
+export const LogitBiasSchema: JsonSchema = {
+  type: 'object',
+  propertyNames: { pattern: '^(0|[1-9][0-9]{0,5})$', description: 'token ids from 0 to 999999' },
+};
+
 export const ToolChoiceSchema: JsonSchema = {
   ...partialObject(
     {

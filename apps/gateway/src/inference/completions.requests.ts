@@ -1,8 +1,10 @@
 import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
 import type { CompletionBody } from '#application';
+import { MatchesSchemaIfPresent } from '../edge/validation/matches-schema.ts';
 import { IsNumberBetween, IsPositiveInteger } from '../edge/validation/validation.ts';
 import { Field } from '../openapi/request-schema.ts';
 import { MAX_CHOICES } from './chat.requests.ts';
+import { LogitBiasSchema } from './chat.schemas.ts';
 
 // The validation rules of a field run from the last to the first, so the rule for its type comes last.
 export class CompletionRequest implements CompletionBody {
@@ -35,4 +37,7 @@ export class CompletionRequest implements CompletionBody {
   @IsOptional()
   @IsNumberBetween(0, 1)
   top_p?: number | null;
+
+  @MatchesSchemaIfPresent(LogitBiasSchema)
+  logit_bias?: unknown;
 }

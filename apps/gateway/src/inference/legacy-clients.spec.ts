@@ -86,6 +86,7 @@ describe('a text completion', () => {
     ['logprobs', { logprobs: 0 }],
     ['best_of', { best_of: 3 }],
     ['n', { n: 0 }],
+    ['logit_bias', { logit_bias: { 1000000: 1 } }],
   ])('is rejected before money is held if a field is invalid or not supported: %s', async (param, more) => {
     const before = (await world.listEvents(account)).length;
     const error = await errorOf(client.completions.create({ ...asked, ...more } as typeof asked));

@@ -1,8 +1,8 @@
 /**
  * Validates the content of a body by the JSON Schema that the documentation publishes. All code after the edge can rely
  * on the format of the content, for every model alike. Supported keywords: `type`, `properties`, `required`, `items`,
- * `minItems`, `minLength`, `enum`, `const`, and `if` with `then` and `else`, which may contain `required` and another
- * `if`. Content that a schema does not mention is accepted.
+ * `minItems`, `minLength`, `enum`, `const`, `propertyNames` with a `pattern` and a `description`, and `if` with `then`
+ * and `else`, which may contain `required` and another `if`. Content that a schema does not mention is accepted.
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { JsonSchema } from '../../openapi/operation.ts';
@@ -70,7 +70,10 @@ function compileObjectCheck(schema: JsonSchema): (object: JsonObject) => SchemaV
   const properties = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
   const checks = Object.entries(properties).map(([name, rule]) => [name, compileCheck(rule)] as const);
   const checkRequired = compileRequiredCheck(schema, properties);
+  const checkNames = compileNamesCheck(schema);
   return (object) => {
+    const namesViolation = checkNames?.(object);
+    if (namesViolation) return namesViolation;
     for (const [name, check] of checks) {
       if (!hasField(object, name)) continue;
       const violation = check(object[name]);
@@ -78,6 +81,13 @@ function compileObjectCheck(schema: JsonSchema): (object: JsonObject) => SchemaV
     }
     return checkRequired(object);
   };
+}
+
+function compileNamesCheck({ propertyNames }: JsonSchema): Check | undefined {
+  if (propertyNames === undefined) return undefined;
+  const { pattern, description } = propertyNames as JsonSchema;
+  const [name, violation] = [new RegExp(String(pattern)), createViolation(`an object whose names are ${description}`)];
+  return (object) => (Object.keys(object as JsonObject).every((key) => name.test(key)) ? undefined : violation);
 }
 
 /** Checks the required fields of an object, which may depend on its other fields. */
