@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { ActionRequiredError } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { createLog, openFoundation, readSettings } from './index.ts';
+import { createLog, type Log, openFoundation, readSettings } from './index.ts';
 
 let database: TestDatabase;
 const opened = new AsyncDisposableStack();
@@ -49,6 +50,19 @@ test('a process starts once PostgreSQL, which is starting up, accepts connection
   opened.defer(() => foundation.close());
   expect(await foundation.store.readLastPosition()).toBe(-1n);
   expect(countConnections()).toBeGreaterThan(3);
+});
+
+test('a process logs a reported problem as an error if an operator must act, else as a warning', async () => {
+  const lines: string[] = [];
+  const write = (level: string) => (_: object, problem: string) => void lines.push(`${level}: ${problem}`);
+  const log = { warn: write('warn'), error: write('error') } as unknown as Log;
+  const foundation = await openFoundation(readSettings({ DATABASE_URL: database.url }), log);
+  opened.defer(() => foundation.close());
+
+  foundation.runtime.reportError('the node is away', new Error('refused'));
+  foundation.runtime.reportError('a payment is contested', new ActionRequiredError('see the list'));
+
+  expect(lines).toEqual(['warn: the node is away', 'error: a payment is contested']);
 });
 
 test('a process whose password is invalid does not start, without another attempt', async () => {

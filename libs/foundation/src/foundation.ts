@@ -9,7 +9,7 @@ import {
   type OpenedEventStore,
   openEventStore,
 } from '#eventstore';
-import type { Runtime } from '#kernel';
+import { ActionRequiredError, type Runtime } from '#kernel';
 import { projectionMigrations } from '#projections';
 import { dropCachesNewerThanLog } from './drop-stale-caches.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
@@ -65,7 +65,9 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const runtime: Runtime = {
       generateId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-      reportError: createThrottledReporter((problem, err) => log.warn({ err }, problem)),
+      reportError: createThrottledReporter((problem, err) =>
+        log[err instanceof ActionRequiredError ? 'error' : 'warn']({ err }, problem),
+      ),
     };
     await retryUntilStartDeadline(
       () => prepare(databaseUrl, settings),

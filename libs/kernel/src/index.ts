@@ -7,6 +7,7 @@ export type { Message, Metadata, NewEvent, StoredEvent } from './message.ts';
 export * as money from './money.ts';
 export { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from './money.ts';
 export {
+  ActionRequiredError,
   AppendTooLargeError,
   BlockedByEventError,
   type CheckpointStore,

@@ -141,6 +141,11 @@ export class BlockedByEventError extends Error {
   }
 }
 
+/** A problem that lasts until an operator acts. If it is reported, the log has it as an error and not as a warning. */
+export class ActionRequiredError extends Error {
+  override readonly name = 'ActionRequiredError';
+}
+
 /** Effects that the kernel does not perform itself, so that tests can replace them. */
 export interface Runtime {
   generateId(): string;

@@ -132,7 +132,7 @@ describe('a card payment', () => {
     ]);
   });
 
-  test('with a payment intent of its own is received beside others', async () => {
+  test('with a payment intent of its own is received', async () => {
     await startStripe({ cs_1: 'pi_1', cs_2: 'pi_2' });
     for (const session of ['cs_1', 'cs_2']) await poll(session);
 

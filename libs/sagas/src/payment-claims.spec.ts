@@ -5,6 +5,7 @@ import { createStreams, PayerFactory, PaymentRegistry, type Streams } from '#app
 import type { ChallengeCommand, DomainEvent, TopupCommand } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
+  ActionRequiredError,
   type CheckpointStore,
   createRootCause,
   NO_SNAPSHOTS,
@@ -29,7 +30,10 @@ let positions: Map<string, bigint>;
 const runtime = {
   generateId: randomUUID,
   sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
-  reportError: (problem: string) => void alarms.push(problem),
+  reportError: (problem: string, error: unknown) => {
+    expect(error).toBeInstanceOf(ActionRequiredError);
+    alarms.push(problem);
+  },
 };
 const checkpoints: CheckpointStore = {
   load: async (reader) => positions.get(reader) ?? START_POSITION,

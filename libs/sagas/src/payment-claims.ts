@@ -1,6 +1,7 @@
 import type { PaymentRegistry, Streams } from '#application';
 import { type DomainEvent, getStreamId, type PaymentContested, toChallengePayment, toPaymentKey } from '#domain';
 import {
+  ActionRequiredError,
   type CheckpointStore,
   createCauseFromEvent,
   type EventBatch,
@@ -84,7 +85,7 @@ class PaymentClaimSink implements EventSink {
     const key = toPaymentKey(payment);
     this.dependencies.runtime.reportError(
       `payment ${key} of ${owner} was also reported for ${claimant}, which gets nothing for it`,
-      new Error('a payment backend has reported one payment twice; see npm run ledger -- payments'),
+      new ActionRequiredError('a payment backend has reported one payment twice; see npm run ledger -- payments'),
     );
   }
 }

@@ -6,7 +6,7 @@ export function isHex32(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }
 
-/** How a backend looks up an invoice, and what its response says. */
+/** How the invoices of a backend are fetched, and how its responses are read. */
 interface InvoiceLookup<Invoice> {
   /** Returns undefined if the invoice is unknown. */
   find(hash: string): Promise<Invoice | undefined>;
