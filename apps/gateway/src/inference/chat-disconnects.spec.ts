@@ -121,13 +121,14 @@ describe('a client that disconnects', () => {
   });
 
   test.each([{ stream: true }, { stream: false }])(
-    'pays nothing if the provider sends nothing before the drain timeout ends: %j',
+    'pays for the input if the provider sends nothing before the drain timeout ends: %j',
     async ({ stream }) => {
       const account = await world.createAccount(1.05);
       await leave(account, { directive: 'latency=60000', stream });
-      await world.waitUntil(async () => (await end(account)) === 'HoldReleased');
-      expect((await world.listEvents(account)).at(-1)?.data).toMatchObject({ errorCode: 'client_disconnected' });
-      expect(await world.fetchBalance(account)).toBe('1.05');
+      const { charged, charge, record } = await settled(account);
+      expect(charge).toMatchObject({ items: [{ estimated: true }], price: charged, errorCode: 'client_disconnected' });
+      expect(sumUsage(charge)).toMatchObject({ input: expect.any(Number) });
+      expect(record).toMatchObject({ error_code: 'client_disconnected', isEstimated: true });
     },
   );
 
@@ -150,14 +151,14 @@ describe('a response that exceeds the total timeout', () => {
     expect(record.price_in_usd).toBe(events.at(-2).usage.cost);
   });
 
-  test('is an error without a charge if nothing has arrived', async () => {
+  test('is an error without a charge if nothing has arrived; the operator absorbs the estimated cost', async () => {
     const account = await world.createAccount(1.05);
     const { status, body } = await world.sendChat(account, 'latency=5000');
     expect([status, body.error.type]).toEqual([504, 'timeout']);
-    expect((await world.listEvents(account)).at(-1)).toMatchObject({
-      type: 'HoldReleased',
-      data: { errorCode: 'timeout' },
-    });
+    expect((await world.listEvents(account)).slice(-2)).toMatchObject([
+      { type: 'HoldReleased', data: { errorCode: 'timeout' } },
+      { type: 'ChargeAbsorbed', data: { charge: { items: [{ estimated: true }] } } },
+    ]);
     expect(await world.fetchBalance(account)).toBe('1.05');
   });
 });

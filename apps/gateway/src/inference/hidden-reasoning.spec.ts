@@ -2,16 +2,31 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as thinking } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createTestEndpoint, createTestModel, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 
 const MODEL = 'openai/gpt-5-mini';
+/** The time to the first byte without reasoning, and the tokens per second, of the model `test/thinks`. */
+const [LATENCY_MS, SPEED] = [100, 200];
+const thinker = createTestEndpoint('Thinker', 'openai', {
+  ...{ parameters: 'openai-reasoning', latencyMs: LATENCY_MS, tokensPerSecond: SPEED },
+});
+const MODELS = [
+  createTestModel('test/thinks', [thinker]),
+  createTestModel('test/talks', [createTestEndpoint('Talker', 'openai')]),
+  createTestModel('test/twice', [thinker, { ...thinker, provider: 'Other' }]),
+];
+/** How long a response is still read after its client has disconnected, at the gateway of these tests. */
+const DRAIN_MS = 400;
 const THINKS_MS = 300;
 /** The maximum of reasoning tokens per second in an estimate. */
 const FASTEST = 300;
 
 /** More text than fits into the buffers between the provider and a client that does not read. */
 const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
+
+/** The responses of which the provider has sent nothing yet. */
+let silent: ServerResponse[] = [];
 
 /**
  * Simulates a provider whose model reasons before or after its first chunks. Then the provider sends the rest of the
@@ -20,6 +35,7 @@ const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
 const upstream = createServer(async (request, response) => {
   let asked = '';
   for await (const piece of request) asked += piece;
+  if (asked.includes('think in silence')) return void silent.push(response);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   if (asked.includes('much'))
     for (const content of FILLING) chunk(response, { choices: [{ index: 0, delta: { content } }] });
@@ -45,7 +61,8 @@ function chunk(response: ServerResponse, more: object): void {
 let world: TestWorld;
 beforeAll(async () => {
   await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
-  world = await TestWorld.open({ OPENAI_BASE_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1` });
+  const address = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+  world = await TestWorld.open({ OPENAI_BASE_URL: address }, MODELS);
 });
 afterAll(async () => {
   await world.close();
@@ -122,4 +139,129 @@ test('charges for the reasoning of a response that times out, estimated by its d
   expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
   expect(charge && sumUsage(charge).reasoning).toBeGreaterThan(9);
   await close();
+});
+
+describe('a response of which nothing has arrived', () => {
+  const silently = (model: string, more: object = {}) => ({
+    ...{ model, messages: [{ role: 'user', content: 'think in silence' }] },
+    ...more,
+  });
+  const lastEvent = async (account: TestAccount) => (await world.listEvents(account)).at(-1);
+  const isOver = async (account: TestAccount) => (await lastEvent(account))?.type !== 'FundsHeld';
+  let api: string;
+  beforeAll(async () => {
+    api = await world.addGateway({ drainTimeoutMs: DRAIN_MS });
+  });
+  beforeEach(() => {
+    silent = [];
+  });
+
+  /** Disconnects once the provider has received the request. */
+  async function leave(account: TestAccount, body: object, { at = api, headers = {} } = {}): Promise<void> {
+    const hangUp = new AbortController();
+    const response = fetch(`${at}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...headers },
+      body: JSON.stringify(body),
+      signal: hangUp.signal,
+    });
+    await world.waitUntil(async () => silent.length > 0);
+    hangUp.abort();
+    await response.catch(() => {});
+  }
+
+  /** Returns the only charge of the account, with the usage and the seconds of its last attempt. */
+  async function readCharge(account: TestAccount) {
+    await world.waitUntil(() => isOver(account));
+    const events = await world.listEvents(account);
+    const [charge] = listCharges(events);
+    if (!charge) throw new Error('nothing was charged or absorbed');
+    const seconds = (charge.attempts.at(-1)?.milliseconds ?? 0) / 1_000;
+    return { charge, usage: sumUsage(charge), seconds };
+  }
+
+  /** The estimate for the time from the disconnect alone. */
+  const LEAST_THOUGHTS = ((DRAIN_MS - LATENCY_MS) / 1_000) * SPEED;
+  const estimate = (seconds: number) => Math.floor((seconds - LATENCY_MS / 1_000) * SPEED);
+
+  test.each([{ stream: true }, { stream: false }])(
+    'costs a client that disconnects the input and the reasoning until the end of the reading: %j',
+    async (more) => {
+      const account = await world.createAccount(1.05);
+      await leave(account, silently('test/thinks', more));
+      const { charge, usage, seconds } = await readCharge(account);
+      expect(await lastEvent(account)).toMatchObject({ type: 'HoldSettled', data: { charged: charge.price } });
+      expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
+      expect(usage.input).toBeGreaterThan(0);
+      expect(usage.reasoning).toBe(estimate(seconds));
+      expect(usage.reasoning).toBeGreaterThanOrEqual(LEAST_THOUGHTS);
+    },
+  );
+
+  test('costs a client that disconnects at most the output limit of its request', async () => {
+    const account = await world.createAccount(1.05);
+    await leave(account, silently('test/thinks', { stream: true, max_tokens: 20 }));
+    const { usage } = await readCharge(account);
+    expect(usage.reasoning).toBeGreaterThanOrEqual(20);
+    expect(usage.reasoning).toBeLessThan(LEAST_THOUGHTS);
+  });
+
+  test('costs a client that disconnects only the input if the model does not reason', async () => {
+    const account = await world.createAccount(1.05);
+    await leave(account, silently('test/talks', { stream: true }));
+    const { charge, usage } = await readCharge(account);
+    expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
+    expect(usage).toMatchObject({ input: expect.any(Number) });
+    expect([usage.output ?? 0, usage.reasoning ?? 0]).toEqual([0, 0]);
+  });
+
+  test('is neither served nor charged again if the request is repeated with its Idempotency-Key', async () => {
+    const account = await world.createAccount(1.05);
+    const body = silently('test/thinks', { stream: true });
+    const headers = { 'idempotency-key': 'thoughts' };
+    await leave(account, body, { headers });
+    await readCharge(account);
+    const events = await world.listEvents(account);
+    const authorization = `Bearer ${account.apiKey}`;
+    const repeated = await world.send('POST', '/v1/chat/completions', { body, headers: { ...headers, authorization } });
+    expect(repeated.status).toBe(499);
+    expect(await world.listEvents(account)).toEqual(events);
+  });
+
+  test('costs nothing if it times out; the operator absorbs the input and the reasoning', async () => {
+    const api = await world.addGateway({ totalTimeoutMs: DRAIN_MS });
+    const account = await world.createAccount(1.05);
+    const { status } = await world.post(
+      '/v1/chat/completions',
+      silently('test/thinks', { stream: true }),
+      account,
+      api,
+    );
+    expect(status).toBe(504);
+    const { charge, usage, seconds } = await readCharge(account);
+    expect((await world.listEvents(account)).slice(-2).map(({ type }) => type)).toEqual([
+      'HoldReleased',
+      'ChargeAbsorbed',
+    ]);
+    expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'timeout' });
+    expect(usage.reasoning).toBe(estimate(seconds));
+    expect(await world.fetchBalance(account)).toBe('1.05');
+  });
+
+  test.each([
+    ['is not requested again', {}, 1],
+    ['is requested again if it is stored for a retry', { 'idempotency-key': 'again' }, 2],
+  ])('%s after its client has disconnected and its provider has failed', async (_, headers, attempts) => {
+    const account = await world.createAccount(1.05);
+    const body = silently('test/twice', { stream: true, provider: { allow_fallbacks: true } });
+    await leave(account, body, { at: world.api, headers });
+    await world.get('/v1/models', account); // the gateway has noticed the disconnect before it serves this
+    silent.shift()?.writeHead(503).end('{}');
+    await world.waitUntil(async () => silent.length > 0 || (await isOver(account)));
+    for (const response of silent) response.writeHead(400).end('{}');
+    await world.waitUntil(() => isOver(account));
+    const released = await lastEvent(account);
+    if (released?.type !== 'HoldReleased') throw new Error('the last event is not HoldReleased');
+    expect(released.data.attempts).toHaveLength(attempts);
+  });
 });

@@ -7,7 +7,6 @@ import {
   type CallUsage,
   type Charge,
   type ChargeItem,
-  countAffordableUnits,
   getQuantity,
   NO_USAGE,
   type Tariff,
@@ -19,7 +18,9 @@ import {
 } from '#domain';
 import { money, type PicoUsd, StoreUnavailableError, toPicoUsd, ZERO_USD } from '#kernel';
 import { toUpstreamError, UpstreamError } from '../errors.ts';
+import type { IdleTimeSource } from '../routing/endpoint-health.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
+import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
 import { canFallBack, isRetryable, toAttemptOutcome, toOpenCost } from './retry-policy.ts';
@@ -29,6 +30,7 @@ import {
   measureUsage,
   type StreamResult,
   type UpstreamCall,
+  type UsageEstimate,
 } from './upstream-call.ts';
 
 /** Maximum attempts of one call to an endpoint, including the first. */
@@ -134,8 +136,8 @@ export class Purchase {
   }
 
   /**
-   * Calls one endpoint after the other until one responds, or a failure does not allow a fallback. Each attempt is
-   * recorded in `attempts`.
+   * Calls one endpoint after the other until one responds, or a failure does not allow a fallback. After the client has
+   * disconnected, no further endpoint is called. Each attempt is recorded in `attempts`.
    * @throws UpstreamError of the last endpoint that was called
    */
   async call<A>(call: UpstreamCall<A>): Promise<EndpointResponse<A>> {
@@ -146,7 +148,7 @@ export class Purchase {
         return await this.callEndpoint(call, endpoint, endpoints.length === 0);
       } catch (error) {
         const failure = toUpstreamError(error);
-        if (endpoints.length === 0 || !canFallBack(failure, this.signal)) throw failure;
+        if (endpoints.length === 0 || this.abandonedBy || !canFallBack(failure, this.signal)) throw failure;
         this.observer.health.recordFailure(this.order.model, endpoint, failure);
       }
     }
@@ -184,8 +186,9 @@ export class Purchase {
   }
 
   /**
-   * Bills what a failed call delivered or used, because the provider may invoice it. If the call defines
-   * `getLostUsage`, the operator absorbs the cost.
+   * Bills what a failed call delivered or used, because the provider may invoice it. If no output had arrived when the
+   * gateway aborted the call, all of its duration may have been hidden reasoning. If the call defines `getLostUsage`,
+   * the operator absorbs the cost.
    */
   private async billFailedCall(
     call: Pick<UpstreamCall<unknown>, 'estimateUsage' | 'getLostUsage'>,
@@ -193,8 +196,12 @@ export class Purchase {
     { code, deliveredText, usage, vendorId }: UpstreamError,
   ): Promise<void> {
     if (deliveredText === undefined && usage === undefined) return;
-    if (!call.getLostUsage)
-      return void (await this.billCall(call, { usage, getDeliveredText: () => deliveredText ?? '', vendorId }));
+    if (!call.getLostUsage) {
+      const idleMs = deliveredText === '' ? (this.attempts.at(-1)?.milliseconds ?? 0) : 0;
+      const source = { getIdleMs: (graceMs: number) => Math.max(idleMs - graceMs, 0) };
+      const result = { usage, getDeliveredText: () => deliveredText ?? '', vendorId };
+      return void (await this.billCall(this.withHiddenReasoning(call, source, endpoint), result));
+    }
     const id = vendorId === undefined ? {} : { vendorId };
     this.bill(endpoint.tariff, {
       ...call.getLostUsage(endpoint, usage),
@@ -229,6 +236,7 @@ export class Purchase {
         );
         if (!isRetryable(failure) || wait > MAX_BACKOFF_MS || remaining === 0 || signal.aborted) throw failure;
         await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails
+        if (this.abandonedBy) throw failure;
       }
     }
   }
@@ -241,7 +249,7 @@ export class Purchase {
   }
 
   /** Bills a model call with the reported usage, or else with an estimate from what was delivered. */
-  async billCall(call: Pick<UpstreamCall<unknown>, 'estimateUsage'>, result: CallResult): Promise<Usage> {
+  async billCall(call: UsageEstimate, result: CallResult): Promise<Usage> {
     const { tariff } = this.endpoint as Endpoint;
     const { vendorId } = result;
     const { usage: tokens, estimated } = await measureUsage(call, result);
@@ -254,11 +262,10 @@ export class Purchase {
 
   /**
    * Bills a streamed response like `billCall`, and records its speed, by which routing sorts endpoints. If the gateway
-   * aborted the stream, the provider did not report hidden reasoning. That reasoning is estimated from the typical
-   * speed, up to what the hold pays for.
+   * aborted the stream, the provider did not report hidden reasoning.
    */
   async billStream(
-    call: Pick<UpstreamCall<unknown>, 'estimateUsage'>,
+    call: UsageEstimate,
     { response, endpoint, sentAtMs, firstByteAtMs }: EndpointResponse<StreamResult>,
   ): Promise<Usage> {
     const ended = performance.now();
@@ -267,24 +274,22 @@ export class Purchase {
       getDeliveredText: () => response.getDeliveredText(),
       vendorId: response.vendorId(),
     };
-    const reasoningTokens = this.signal.aborted
-      ? this.observer.health.estimateReasoningTokens(response, this.order.model, endpoint)
-      : 0;
-    const estimateUsage = async (text: string) =>
-      this.addReasoning(await call.estimateUsage(text), reasoningTokens, endpoint);
-    const usage = await this.billCall(reasoningTokens > 0 ? { estimateUsage } : call, result);
+    const usage = await this.billCall(this.withHiddenReasoning(call, response, endpoint), result);
     const from = usage.reasoning ? sentAtMs : firstByteAtMs; // reasoning may have been generated before the first byte
     this.observer.health.recordDelivery(this.order.model, endpoint, getQuantity('output', usage), ended - from);
     return usage;
   }
 
-  private addReasoning(usage: Usage, reasoningTokens: number, { tariff }: Endpoint): Usage {
-    const affordableTokens = countAffordableUnits(
-      this.remaining,
-      { unit: 'output', beside: { ...usage, request: 1 } },
-      tariff.prices,
-    );
-    return { ...usage, reasoning: Math.min(reasoningTokens, Math.max(affordableTokens, 0)) };
+  /**
+   * Adds hidden reasoning to the estimate of a call that the gateway aborted: the time without output, at the typical
+   * speed of the endpoint, up to the maximum price of the order.
+   */
+  private withHiddenReasoning(call: UsageEstimate, source: IdleTimeSource, endpoint: Endpoint): UsageEstimate {
+    if (!this.signal.aborted) return call;
+    const tokens = this.observer.health.estimateReasoningTokens(source, this.order.model, endpoint);
+    if (tokens === 0) return call;
+    const unheld = money.subtract(this.order.maxPrice, this.hold.amount);
+    return addHiddenReasoning(call, tokens, money.add(this.remaining, unheld), endpoint.tariff.prices);
   }
 
   /** Bills a usage of the endpoint that was called last, such as images, seconds or characters. */

@@ -18,6 +18,9 @@ export interface UpstreamCall<A> {
   getLostUsage?(endpoint: Endpoint, usage: Usage | undefined): Pick<CallUsage, 'usage' | 'terms'>;
 }
 
+/** What bills a call whose usage the provider did not report. */
+export type UsageEstimate = Pick<UpstreamCall<unknown>, 'estimateUsage'>;
+
 /** A response and the endpoint that sent it. */
 export interface EndpointResponse<A> {
   readonly response: A;
@@ -42,7 +45,7 @@ export interface CallResult {
  * text is incomplete, whatever it says about the input: the output is estimated, and the input if the report has none.
  */
 export async function measureUsage(
-  { estimateUsage }: Pick<UpstreamCall<unknown>, 'estimateUsage'>,
+  { estimateUsage }: UsageEstimate,
   { usage: reported, getDeliveredText }: CallResult,
 ): Promise<Pick<CallUsage, 'usage' | 'estimated'>> {
   const isComplete = reported && (getQuantity('output', reported) > 0 || getDeliveredText().trim() === '');

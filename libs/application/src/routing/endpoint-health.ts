@@ -29,7 +29,7 @@ const IGNORED_FAILURE_CODES: ReadonlySet<FailureCode> = new Set([
 
 type Model = Pick<AnyModel, 'id'>;
 
-interface IdleTimeSource {
+export interface IdleTimeSource {
   /** Milliseconds without visible output, not counting `graceMs` for the first byte. */
   getIdleMs(graceMs: number): number;
 }

@@ -30,8 +30,7 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   private readonly accumulator = new ByteAccumulator();
   private head: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
-  /** Whether the provider may have received the request. */
-  isSent = false;
+  private hasSentRequest = false;
 
   constructor(private readonly signal: AbortSignal) {
     signal.addEventListener('abort', this.abort);
@@ -42,10 +41,18 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
     return this.outcome.promise;
   }
 
+  /** Whether the complete request was written to the connection. */
+  get isSent(): boolean {
+    return this.hasSentRequest;
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     if (this.signal.aborted) this.abort();
-    else this.isSent = true;
+  }
+
+  onRequestSent(): void {
+    this.hasSentRequest = true;
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {

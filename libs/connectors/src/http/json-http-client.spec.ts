@@ -40,8 +40,8 @@ test('a non-streaming response is read completely, even if it is sent byte by by
   await expect(endpoint.post({}, never)).resolves.toBe('{"text":"Grüße"}');
 });
 
-const stream = (endpoint: JsonHttpClient) =>
-  endpoint.stream({}, never, {
+const stream = (endpoint: JsonHttpClient, signal = never) =>
+  endpoint.stream({}, signal, {
     translator: new ChatChunkTranslator({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }),
     parseCompletion: () => {
       throw new Error('the response is not JSON');
@@ -101,6 +101,17 @@ test.each([
     setTimeout(() => abort.abort(cut), begun ? 50 : 0);
   });
   await expect(endpoint.post({}, abort.signal)).rejects.toMatchObject({ code: 'timeout', message: cut.message });
+});
+
+test.each([
+  ['non-streaming', (endpoint: JsonHttpClient, signal: AbortSignal) => endpoint.post({}, signal)],
+  ['streamed', (endpoint: JsonHttpClient, signal: AbortSignal) => stream(endpoint, signal)],
+])('only a request that was sent before it was aborted may be invoiced (%s)', async (_, ask) => {
+  const abort = new AbortController();
+  const left = new UpstreamError('client_disconnected', 'The client disconnected');
+  const endpoint = await endpointTo(() => abort.abort(left));
+  await expect(ask(endpoint, abort.signal)).rejects.toMatchObject({ code: left.code, deliveredText: '' });
+  await expect(ask(endpoint, abort.signal)).rejects.toMatchObject({ code: left.code, deliveredText: undefined });
 });
 
 const chunk = (delta: object, finish_reason: string | null = null) =>

@@ -75,12 +75,12 @@ export class JsonHttpClient {
     try {
       response = await reader.body;
     } catch (error) {
-      throw toConnectionError(error, signal).withDetails({ hasOpenCost: reader.isSent });
+      throw toConnectionError(error, signal, reader.isSent);
     }
     if (response.status !== 200) throw this.mapErrorResponse(response.status, response.headers, response.text);
     if (response.error === undefined) return response.text;
     // The received part of an interrupted response has been generated, and may be invoiced.
-    throw toInterruptedError(toConnectionError(response.error, signal), {
+    throw toInterruptedError(toConnectionError(response.error, signal, true), {
       deliveredText: extractGeneratedText(response.text),
     });
   }
@@ -105,13 +105,11 @@ export class JsonHttpClient {
       if (relay.jsonText !== undefined) return extractGeneratedText(relay.jsonText);
       return translator.isGenerating ? translator.getDeliveredText() : undefined;
     };
-    const mapConnectionError = (error: unknown, started: boolean) =>
-      started
-        ? toInterruptedError(toConnectionError(error, signal), {
-            deliveredText: getDeliveredText(),
-            vendorId: translator.vendorId(),
-          })
-        : toConnectionError(error, signal);
+    const mapConnectionError = (error: unknown, started: boolean) => {
+      const failure = toConnectionError(error, signal, relay.isSent);
+      if (!started) return failure;
+      return toInterruptedError(failure, { deliveredText: getDeliveredText(), vendorId: translator.vendorId() });
+    };
     const relay: StreamRelay = new StreamRelay({
       translator,
       signal,
@@ -205,18 +203,25 @@ function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountErr
  * the code `upstream_unavailable` becomes `upstream_error`.
  */
 function toInterruptedError(
-  { code, message, cause }: UpstreamError,
-  details: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
+  { code, message, cause, deliveredText, hasOpenCost }: UpstreamError,
+  received: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
 ): UpstreamError {
-  if (code !== 'upstream_unavailable') return new UpstreamError(code, message, { cause, ...details });
-  return new UpstreamError('upstream_error', 'The provider ended the response early', { cause, ...details });
+  const details = { cause, hasOpenCost, ...received, deliveredText: received.deliveredText ?? deliveredText };
+  if (code !== 'upstream_unavailable') return new UpstreamError(code, message, details);
+  return new UpstreamError('upstream_error', 'The provider ended the response early', details);
 }
 
-function toConnectionError(error: unknown, signal: AbortSignal): UpstreamError {
-  if (error instanceof UpstreamError) return error;
-  if (signal.aborted && signal.reason instanceof UpstreamError) return signal.reason;
+/**
+ * Converts the error of a request without a complete response. If the gateway aborted a request that was sent, the
+ * provider may have reasoned, and invoices that: `deliveredText` is set.
+ */
+function toConnectionError(error: unknown, signal: AbortSignal, isSent: boolean): UpstreamError {
+  if (error instanceof UpstreamError && error !== signal.reason) return error;
+  if (signal.aborted && signal.reason instanceof UpstreamError)
+    return isSent ? signal.reason.withDetails({ deliveredText: '' }) : signal.reason;
+  const details = { cause: error, hasOpenCost: isSent };
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
-    return new UpstreamError('timeout', MESSAGE_TIMEOUT, { cause: error });
+    return new UpstreamError('timeout', MESSAGE_TIMEOUT, details);
   }
-  return new UpstreamError('upstream_unavailable', 'The provider cannot be reached', { cause: error });
+  return new UpstreamError('upstream_unavailable', 'The provider cannot be reached', details);
 }

@@ -136,6 +136,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private errorResponse: { readonly status: number; readonly headers: Headers; body: string } | undefined;
   /** The body, if it is a JSON object instead of a stream; undefined before its first byte that is not a space. */
   private jsonBody: ByteAccumulator | false | undefined;
+  private hasSentRequest = false;
   private isResponding = false;
   private isFinished = false;
   private abortTimer: NodeJS.Timeout | undefined;
@@ -154,6 +155,11 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   /** Resolves at the first forwarded events, or at the end of the response. Rejects if the response fails before. */
   get started(): Promise<void> {
     return this.begin.promise;
+  }
+
+  /** Whether the complete request was written to the connection. */
+  get isSent(): boolean {
+    return this.hasSentRequest;
   }
 
   /** The body of a provider that sent one JSON object although a stream was requested, as far as it was received. */
@@ -187,6 +193,10 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     if (this.options.signal.aborted) this.abort();
+  }
+
+  onRequestSent(): void {
+    this.hasSentRequest = true;
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {
