@@ -40,14 +40,14 @@ test('a non-streaming response is read completely, even if it is sent byte by by
   await expect(endpoint.post({}, never)).resolves.toBe('{"text":"Grüße"}');
 });
 
-const stream = (endpoint: JsonHttpClient, signal = never) =>
-  endpoint.stream({}, signal, {
+const stream = (endpoint: JsonHttpClient, signal = never, body: unknown = {}) =>
+  endpoint.stream(body, signal, {
     translator: new ChatChunkTranslator({ id: 'gen-1', model: 'm', provider: 'p', created: 7 }),
     parseCompletion: () => {
       throw new Error('the response is not JSON');
     },
   });
-const whole = (endpoint: JsonHttpClient) => endpoint.post({}, never);
+const whole = (endpoint: JsonHttpClient, signal = never, body: unknown = {}) => endpoint.post(body, signal);
 
 test.each([
   ['non-streaming', whole],
@@ -83,7 +83,7 @@ test('a call without a response may be invoiced, unless it was certainly not sen
   const failing = await endpointTo((_, response) => response.writeHead(500).end());
   const unreachable = new JsonHttpClient('http://127.0.0.1:1/', new Agent(), { headers: {}, fieldFilter: allowAny });
 
-  await expect(aborting.post({}, abort.signal)).rejects.toMatchObject({ code: reason.code, hasOpenCost: true });
+  await expect(aborting.post({}, abort.signal)).rejects.toMatchObject({ code: reason.code, deliveredText: '' });
   await expect(broken.post({}, never)).rejects.toMatchObject({ code: 'upstream_unavailable', hasOpenCost: true });
   await expect(failing.post({}, never)).rejects.toMatchObject({ status: 500, hasOpenCost: false });
   await expect(unreachable.post({}, never)).rejects.toMatchObject({ hasOpenCost: false });
@@ -149,4 +149,27 @@ test('an endless SSE event is aborted, and the text before it counts as delivere
     code: 'answer_too_long',
     deliveredText: 'Well',
   });
+});
+
+test.each([
+  ['non-streaming', whole],
+  ['streamed', stream],
+])('a large body arrives unchanged and with its length (%s)', async (_, ask) => {
+  const requests: { readonly hasLength: boolean; readonly body: unknown }[] = [];
+  const endpoint = await endpointTo(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const bytes = Buffer.concat(chunks);
+    const hasLength = request.headers['content-length'] === `${bytes.length}`;
+    requests.push({ hasLength, body: JSON.parse(bytes.toString()) });
+    response.writeHead(400).end('{}');
+  });
+  const body = { text: 'ä€ '.repeat(100_000), list: Array.from({ length: 9_000 }, (_, i) => i) };
+  await expect(ask(endpoint, never, body)).rejects.toMatchObject({ status: 400 });
+  expect(requests).toEqual([{ hasLength: true, body }]);
+});
+
+test('a provider that rejects a large body before it has read it fails the request with its status', async () => {
+  const endpoint = await endpointTo((_, response) => response.writeHead(413).end('{}'));
+  await expect(whole(endpoint, never, { text: 'x'.repeat(8 * 1024 * 1024) })).rejects.toMatchObject({ status: 413 });
 });

@@ -1,4 +1,5 @@
 /** What all chat protocols have in common: one URL, JSON bodies, and non-streaming or streamed responses. */
+import { Readable } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
 import { type ChatProtocol, type Completion, type CompletionStream, serializeJson, UpstreamError } from '#application';
 import { toCompletionStream } from '../providers/chat/completion-stream.ts';
@@ -54,10 +55,16 @@ export class JsonHttpClient {
     this.mapErrorResponse = mapErrorResponse;
   }
 
-  /** Returns a promise only for a large body. */
-  private serialize(body: unknown): string | Promise<Buffer> {
+  /** Returns a promise only for a large body, which is sent in parts: joining them would hold the event loop. */
+  private createRequest(body: unknown): Dispatcher.DispatchOptions | Promise<Dispatcher.DispatchOptions> {
+    const { origin, path, headers } = this;
+    const request = { origin, path, method: 'POST', headersTimeout: 0 } as const;
     const serialized = serializeJson(this.fieldFilter(body, ''));
-    return typeof serialized === 'string' ? serialized : serialized.then((buffers) => Buffer.concat(buffers));
+    if (typeof serialized === 'string') return { ...request, headers, body: serialized };
+    return serialized.then((parts) => {
+      const contentLength = parts.reduce((sum, { length }) => sum + length, 0);
+      return { ...request, headers: { ...headers, 'content-length': `${contentLength}` }, body: Readable.from(parts) };
+    });
   }
 
   /**
@@ -66,11 +73,10 @@ export class JsonHttpClient {
    * @throws UpstreamError, also if the field filter rejects the body
    */
   async post(body: unknown, signal: AbortSignal): Promise<string> {
-    const { origin, path, headers, dispatcher } = this;
-    const serialized = this.serialize(body);
-    const sent = typeof serialized === 'string' ? serialized : await serialized;
+    const created = this.createRequest(body);
+    const request = created instanceof Promise ? await created : created;
     const reader = new BufferedBodyReader(signal);
-    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, headersTimeout: 0 }, reader);
+    this.dispatcher.dispatch(request, reader);
     let response: BufferedBody;
     try {
       response = await reader.body;
@@ -97,9 +103,9 @@ export class JsonHttpClient {
     signal: AbortSignal,
     { translator, protocol = 'chat', parseCompletion }: StreamFormat,
   ): Promise<CompletionStream> {
-    const { origin, path, headers, dispatcher, idleTimeoutMs, mapErrorResponse } = this;
-    const serialized = this.serialize(body);
-    const sent = typeof serialized === 'string' ? serialized : await serialized;
+    const { dispatcher, idleTimeoutMs, mapErrorResponse } = this;
+    const created = this.createRequest(body);
+    const request = created instanceof Promise ? await created : created;
     // Generated output is invoiced even if none of it is forwarded. With `deliveredText` the request is not repeated.
     const getDeliveredText = () => {
       if (relay.jsonText !== undefined) return extractGeneratedText(relay.jsonText);
@@ -117,8 +123,7 @@ export class JsonHttpClient {
       mapErrorResponse,
       mapConnectionError,
     });
-    const unbounded = { headersTimeout: 0, bodyTimeout: 0 };
-    dispatcher.dispatch({ origin, path, method: 'POST', headers, body: sent, ...unbounded }, relay);
+    dispatcher.dispatch({ ...request, bodyTimeout: 0 }, relay);
     await relay.started;
     if (relay.jsonText !== undefined) return toCompletionStream(parseCompletion(relay.jsonText));
     return {

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { HeavyWorkQueue } from './heavy-work-queue.ts';
 
-function work(): number {
-  for (const end = performance.now() + 5; performance.now() < end; );
+function workFor(milliseconds: number): number {
+  for (const end = performance.now() + milliseconds; performance.now() < end; );
   return 1;
 }
+const work = () => workFor(5);
 
 test('an owner with one body waits for one body of another owner, not for all of them', async () => {
   const queue = new HeavyWorkQueue();
@@ -23,6 +24,13 @@ test('work takes at most a quarter of the time, and less if the body is large', 
   };
   expect(await measure(1)).toBeGreaterThan(4 * 4 * 5);
   expect(await measure(1024 * 1024)).toBeGreaterThan(4 * 4 * (5 + 6));
+});
+
+test('pauses grow faster than the duration of a step', async () => {
+  const queue = new HeavyWorkQueue();
+  const startedAt = performance.now();
+  await queue.run('a', 1, [() => workFor(30)]);
+  expect(performance.now() - startedAt).toBeGreaterThan(30 + 30 * 6);
 });
 
 test('each step gets the result of the one before it, in a turn of its own', async () => {

@@ -3,8 +3,13 @@ import { channel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OwnerQueue } from '#application';
 
-/** After each step and each body, other requests have the event loop for this many times as long as it takes. */
-const PAUSE_FACTOR = 3;
+/** After each step and each body, other requests have the event loop for at least this many times as long as it takes. */
+const MIN_PAUSE_FACTOR = 3;
+/**
+ * The factor grows with the duration of a step: a request that meets a step of 40 ms is delayed by four times as much as
+ * by one of 10 ms, so fewer requests may meet it. From 15 ms on it exceeds the minimum.
+ */
+const PAUSE_FACTOR_PER_MS = 1 / 5;
 /** What else a body takes, before and after this work: it is read, scanned, priced, and sent to a provider. */
 const OTHER_MS_PER_MIB = 8;
 const BYTES_PER_MIB = 1024 * 1024;
@@ -31,7 +36,8 @@ export class HeavyWorkQueue {
   }
 
   private runNext(bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
-    let elapsedMs = (bytes / BYTES_PER_MIB) * OTHER_MS_PER_MIB;
+    let finalPauseMs = (bytes / BYTES_PER_MIB) * OTHER_MS_PER_MIB * MIN_PAUSE_FACTOR;
+    let pauseMs = 0;
     const runStep = (step: WorkStep, input: unknown): unknown => {
       const startedAt = performance.now();
       try {
@@ -39,19 +45,19 @@ export class HeavyWorkQueue {
       } finally {
         const stepMs = performance.now() - startedAt;
         stepChannel.publish({ elapsedMs: stepMs });
-        elapsedMs += stepMs;
+        pauseMs = stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS);
+        finalPauseMs += pauseMs;
       }
     };
     const result = this.last.then(async () => {
       let value: unknown;
       for (const step of steps) {
-        const beforeMs = elapsedMs;
         value = runStep(step, value);
-        await delay((elapsedMs - beforeMs) * PAUSE_FACTOR);
+        await delay(pauseMs);
       }
       return value;
     });
-    this.last = result.catch(() => {}).then(() => delay(elapsedMs * PAUSE_FACTOR));
+    this.last = result.catch(() => {}).then(() => delay(finalPauseMs));
     return result;
   }
 }

@@ -235,7 +235,8 @@ function collectBody(
   inspect?: (chunk: Buffer, size: number) => Promise<void> | undefined,
 ): void {
   const limit = getBodyLimit(request);
-  const body = new ByteAccumulator();
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  const body = new ByteAccumulator(length !== undefined && encoding === undefined ? Number(length) : limit);
   const end = (error: Error | null) => {
     payload.off('data', onData).off('end', onEnd).off('error', onError);
     if (!error) return done(null, body.bytes);
