@@ -59,7 +59,7 @@ class Transcript {
     else if (type === 'function_call') this.addCall(item, item.arguments, param);
     else if (type === 'custom_tool_call') this.addCall(item, item.input, param);
     else if (CALL_OUTPUT_TYPES.has(type)) this.addOutput(item, param);
-    else if (type === 'reasoning') this.reasoningDetails.push(...decodeReasoning(item, param));
+    else if (type === 'reasoning') append(this.reasoningDetails, decodeReasoning(item, param));
     else if (!OMITTED_ITEM_TYPES.has(type) && !SETTING_ITEM_TYPES.has(type))
       throw invalidRequest(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
   }
@@ -99,7 +99,7 @@ class Transcript {
 
   private withReasoning(message: ChatMessage): ChatMessage {
     if (this.reasoningDetails.length === 0) return message;
-    return { ...message, reasoning_details: [...toList(message.reasoning_details), ...this.reasoningDetails] };
+    return { ...message, reasoning_details: append(toList(message.reasoning_details), this.reasoningDetails) };
   }
 
   /** A tool may return several outputs, but a call in a chat has one, so further outputs are appended to the first. */
@@ -120,12 +120,18 @@ class Transcript {
 
 function joinContent(before: unknown, addition: unknown): string | readonly JsonObject[] {
   if (typeof before === 'string' && typeof addition === 'string') return `${before}\n${addition}`;
-  const parts = (content: unknown) =>
+  const toParts = (content: unknown) =>
     typeof content === 'string' ? [{ type: 'text', text: content }] : toList(content);
-  return [...parts(before), ...parts(addition)];
+  return append(toParts(before), toParts(addition));
 }
 
-function toList(value: unknown): readonly JsonObject[] {
+/** Adds to a list of the transcript itself. Copying the list each time would take quadratic time. */
+function append(list: JsonObject[], additions: readonly JsonObject[]): JsonObject[] {
+  for (const addition of additions) list.push(addition);
+  return list;
+}
+
+function toList(value: unknown): JsonObject[] {
   return Array.isArray(value) ? value : [];
 }
 

@@ -137,6 +137,46 @@ test('converting 200,000 items takes less than 5 seconds', () => {
   expect(performance.now() - started).toBeLessThan(5_000);
 });
 
+describe('the work grows only with the size of the request:', () => {
+  const list = <T>(length: number, create: (i: number) => T) => Array.from({ length }, (_, i) => create(i));
+  const toCall = (i: number) => ({ ...CALL, call_id: `c${i}` });
+  const image = { type: 'input_image', image_url: 'data:image/png;base64,AA==' };
+  const tools = (n: number) => list(n, (i) => ({ type: 'function', name: `f${i}` }));
+  const reasoning = { type: 'reasoning', encrypted_content: `chat-reasoning.${btoa('[{}]')}` };
+
+  test.each<[string, (n: number) => object]>([
+    [
+      'outputs of one call',
+      (n) => ({
+        input: [toCall(1), ...list(n, () => ({ type: 'function_call_output', call_id: 'c1', output: [image] }))],
+      }),
+    ],
+    ['reasoning between the calls of one turn', (n) => ({ input: list(n, (i) => [reasoning, toCall(i)]).flat() })],
+    [
+      'fields and changes of settings',
+      (n) => ({
+        input: [USER, ...list(n, () => ({ type: 'configuration_update', reasoning: { effort: 'low' } }))],
+        ...Object.fromEntries(list(n, (i) => [`n${i}`, 1])),
+      }),
+    ],
+    [
+      'allowed tools of a namespace',
+      (n) => ({
+        tools: [{ type: 'namespace', name: 'n', tools: tools(n) }],
+        tool_choice: { type: 'allowed_tools', tools: tools(n) },
+      }),
+    ],
+  ])('%s', (_, create) => {
+    const measureCpuMs = (body: object) => {
+      const { user } = process.threadCpuUsage();
+      read(body);
+      return (process.threadCpuUsage().user - user) / 1_000;
+    };
+    read(create(2_000)); // compiles
+    expect(measureCpuMs(create(18_000))).toBeLessThan(250);
+  });
+});
+
 describe('converting fields to fields of a chat', () => {
   const FUNCTION = { name: 'f', description: 'F', parameters: { type: 'object' }, strict: true };
   const SCHEMA = { name: 's', schema: { type: 'object' }, strict: true };

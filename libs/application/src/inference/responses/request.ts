@@ -67,22 +67,29 @@ export function parseResponsesRequest(
   return { ...options, chat: toChatBody(body, options, messages), native, inputItems, metadata };
 }
 
-/** Applies the settings that items of the conversation change, in order. */
-function applyUpdates(
-  requestBody: ResponsesBody,
-  input: readonly unknown[],
-  earlier: readonly JsonObject[],
-): ResponsesBody {
-  let body = requestBody;
-  for (const item of earlier)
-    if (item.type === UPDATE_ITEM_TYPE) body = applyUpdate(item, body, 'previous_response_id');
-  for (const [at, item] of input.entries()) {
-    if (isJsonObject(item) && item.type === UPDATE_ITEM_TYPE) body = applyUpdate(item, body, `input[${at}]`);
-  }
-  return body;
+interface SettingChanges {
+  readonly effort?: unknown;
+  readonly format?: unknown;
 }
 
-function applyUpdate({ reasoning, text }: JsonObject, body: ResponsesBody, param: string): ResponsesBody {
+/** Applies the settings that items of the conversation change. The last change of each setting counts. */
+function applyUpdates(body: ResponsesBody, input: readonly unknown[], earlier: readonly JsonObject[]): ResponsesBody {
+  let changes: SettingChanges = {};
+  for (const item of earlier)
+    if (item.type === UPDATE_ITEM_TYPE) changes = { ...changes, ...parseUpdate(item, 'previous_response_id') };
+  for (const [at, item] of input.entries()) {
+    if (isJsonObject(item) && item.type === UPDATE_ITEM_TYPE)
+      changes = { ...changes, ...parseUpdate(item, `input[${at}]`) };
+  }
+  const { effort, format } = changes;
+  return {
+    ...body,
+    ...(effort ? { reasoning: { ...body.reasoning, effort } } : {}),
+    ...(format ? { text: { ...body.text, format } } : {}),
+  };
+}
+
+function parseUpdate({ reasoning, text }: JsonObject, param: string): SettingChanges {
   for (const [field, value] of Object.entries({ reasoning, text })) {
     if (!isJsonObject(value ?? {})) throw invalidRequest(`${param}.${field} must be an object`, `${param}.${field}`);
   }
@@ -91,11 +98,7 @@ function applyUpdate({ reasoning, text }: JsonObject, body: ResponsesBody, param
   if (typeof (effort ?? '') !== 'string') {
     throw invalidRequest(`${param}.reasoning.effort must be a string`, `${param}.reasoning.effort`);
   }
-  return {
-    ...body,
-    ...(effort ? { reasoning: { ...body.reasoning, effort } } : {}),
-    ...(format ? { text: { ...body.text, format } } : {}),
-  };
+  return { ...(effort ? { effort } : {}), ...(format ? { format } : {}) };
 }
 
 function toChatBody(body: ResponsesBody, options: ParsedResponsesOptions, messages: readonly ChatMessage[]): ChatBody {

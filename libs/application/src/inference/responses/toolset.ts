@@ -55,6 +55,8 @@ export class Toolset {
   readonly choice: ToolChoice;
   private readonly clientTools = new Map<string, ClientTool>();
   private readonly searches: JsonObject[] = [];
+  /** The tools whose names no other tool has, by name; undefined until it is needed. */
+  private uniqueNames: ReadonlyMap<string, ToolName> | undefined;
 
   /**
    * @param input items of the request; like those of `earlier`, they may declare further tools
@@ -200,8 +202,8 @@ export class Toolset {
   private resolveToolName(name: string, namespace: unknown): ToolName {
     if (typeof namespace === 'string') return { name, namespace };
     if (this.clientTools.has(name)) return { name };
-    const [only, ...otherTools] = [...this.clientTools.values()].filter(({ toolName }) => toolName.name === name);
-    return only && otherTools.length === 0 ? only.toolName : { name };
+    this.uniqueNames ??= findUniqueNames([...this.clientTools.values()]);
+    return this.uniqueNames.get(name) ?? { name };
   }
 
   private has(tool: NamedTool): boolean {
@@ -213,6 +215,17 @@ export class Toolset {
   private getKey(tool: NamedTool): string {
     return tool.type === SEARCH ? SEARCH : this.getModelName(tool);
   }
+}
+
+function findUniqueNames(tools: readonly ClientTool[]): ReadonlyMap<string, ToolName> {
+  const names = new Map<string, ToolName>();
+  const repeatedNames = new Set<string>();
+  for (const { toolName } of tools) {
+    if (names.has(toolName.name)) repeatedNames.add(toolName.name);
+    names.set(toolName.name, toolName);
+  }
+  for (const name of repeatedNames) names.delete(name);
+  return names;
 }
 
 function isAllowedTools(choice: ToolChoice): choice is AllowedTools {
