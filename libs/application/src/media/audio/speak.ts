@@ -99,10 +99,13 @@ export class SpeakHandler implements ICommandHandler<Speak> {
 
 /** @throws InvalidRequestError if the input is empty or too long */
 function countCharacters(input: string, { id, maxCharacters = 0 }: MediaModel): number {
-  const characters = [...input].length;
   if (input.trim() === '') throw new InvalidRequestError(400, 'input must contain text', 'input');
+  // A character has at most two UTF-16 code units. Counting the characters of a text of 24 MB would take 200 ms.
+  const isFarTooLong = input.length > 2 * maxCharacters;
+  const characters = isFarTooLong ? Math.ceil(input.length / 2) : [...input].length;
   if (characters <= maxCharacters) return characters;
-  const message = `input must have at most ${maxCharacters} characters for the model "${id}"; it has ${characters}`;
+  const count = `${isFarTooLong ? 'at least ' : ''}${characters}`;
+  const message = `input must have at most ${maxCharacters} characters for the model "${id}"; it has ${count}`;
   throw new InvalidRequestError(400, message, 'input');
 }
 
