@@ -11,9 +11,10 @@ import { Worker } from 'node:worker_threads';
 import { Agent, request } from 'undici';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
+import { BodyStatuses } from './body-statuses.ts';
 import type { LoopTimes } from './loop-probe.ts';
 import type { SenderParams, SentBodies } from './send-bodies.ts';
-import { createWorstBodies, type WorstBody } from './worst-bodies.ts';
+import { createProviderSettings, createWorstBodies, type WorstBody } from './worst-bodies.ts';
 
 const CONNECTIONS = 10;
 const MEASURED_MS = 30_000;
@@ -28,6 +29,8 @@ const MAX_ITERATION_MS = 20;
 /** Single turns may exceed the maximum by this factor: garbage is collected in them. */
 const GARBAGE_FACTOR = 2;
 const SIGNAL_MS = 60;
+/** The other customer's model. Its provider is simulated; those of the attacker's bodies are not. */
+const OTHER_MODEL = 'openai/gpt-oss-120b';
 
 export const largeBodies: Attack = {
   name: 'large-bodies',
@@ -41,7 +44,7 @@ async function runAttack(directory: string): Promise<Finding> {
   const file = path.join(directory, 'loop.json');
   const cluster = await ProofCluster.start(path.join(directory, 'data'), 1, {
     // The bodies of the attacker go to a provider of their own, because the simulated ones serve the other customer.
-    OPENAI_BASE_URL: `http://127.0.0.1:${providerPort}/v1`,
+    ...createProviderSettings(`http://127.0.0.1:${providerPort}`),
     NODE_OPTIONS: `--import ${path.join(import.meta.dirname, 'loop-probe.js')}`,
     LOOP_PROBE_FILE: file,
   });
@@ -49,7 +52,7 @@ async function runAttack(directory: string): Promise<Finding> {
     const [attacker, other] = [await cluster.createCustomer(500), await cluster.createCustomer(50)];
     const idle = await measureOther(cluster, other);
     const [busy, sent] = await runWithSender(cluster, attacker, () => measureOther(cluster, other));
-    const times = await measureIterations(cluster, attacker, file);
+    const [times, statuses] = await measureIterations(cluster, attacker, file);
     const isFast = busy.p99 <= Math.max(idle.p99 * MAX_P99_RATIO, MIN_P99_MS);
     const isHealthy = busy.unhealthy === 0 && busy.maxHealthMs < MAX_HEALTH_MS;
     const [slowest] = times.toSorted((a, b) => b.other - a.other);
@@ -57,13 +60,19 @@ async function runAttack(directory: string): Promise<Finding> {
     const median = times.toSorted((a, b) => a.other - b.other)[Math.floor(times.length / 2)]?.other ?? 0;
     return {
       hasPassed:
-        isFast && isHealthy && (slowest?.other ?? 0) <= MAX_ITERATION_MS * GARBAGE_FACTOR && median <= MAX_ITERATION_MS,
+        statuses.invalidBodies.length === 0 &&
+        isFast &&
+        isHealthy &&
+        (slowest?.other ?? 0) <= MAX_ITERATION_MS * GARBAGE_FACTOR &&
+        median <= MAX_ITERATION_MS,
       measurements: [
         `${times.length} bodies: turns beyond parsing at most ${slowest?.other.toFixed(0)} ms (${slowest?.name}), median ${median.toFixed(0)} ms`,
         `parsing at most ${slowestToParse?.parsing.toFixed(0)} ms (${slowestToParse?.name})`,
         `chats of another customer: p50 ${idle.p50.toFixed(1)} and p99 ${idle.p99.toFixed(1)} ms before, ${busy.p50.toFixed(1)} and ${busy.p99.toFixed(1)} ms during the attack`,
         `health checks at most ${busy.maxHealthMs.toFixed(0)} ms, ${busy.unhealthy} of ${busy.checks} not ready`,
         `${sent.megabytes} MB sent, by status ${JSON.stringify(sent.byStatus)}`,
+        `statuses of single bodies: ${statuses}`,
+        ...statuses.invalidBodies.map((body) => `invalid body: ${body}`),
       ].join('; '),
     };
   } finally {
@@ -76,7 +85,9 @@ async function runAttack(directory: string): Promise<Finding> {
 async function measureIterations(cluster: ProofCluster, { apiKey, creditId }: Customer, file: string) {
   const [api = ''] = cluster.gateways;
   const pid = cluster.processes.get('gateway 1')?.pid ?? 0;
-  const send = async ({ path: route, contentType, headers, body }: WorstBody) => {
+  const statuses = new BodyStatuses();
+  const send = async (worst: WorstBody) => {
+    const { path: route, contentType, headers, body } = worst;
     const sent = {
       authorization: `Bearer ${apiKey}`,
       'x-credit-id': creditId,
@@ -84,7 +95,7 @@ async function measureIterations(cluster: ProofCluster, { apiKey, creditId }: Cu
       ...headers,
     };
     const response = await request(api + route, { method: 'POST', headers: sent, body });
-    await response.body.dump();
+    statuses.add(worst, response.statusCode, await response.body.text());
   };
   const times: (LoopTimes & { readonly name: string })[] = [];
   const bodies = createWorstBodies();
@@ -97,7 +108,7 @@ async function measureIterations(cluster: ProofCluster, { apiKey, creditId }: Cu
     await delay(SIGNAL_MS);
     times.push({ name: body.name, ...(JSON.parse(await readFile(file, 'utf8')) as LoopTimes) });
   }
-  return times;
+  return [times, statuses] as const;
 }
 
 /** Runs `work` while another thread sends bodies. */
@@ -130,7 +141,7 @@ async function measureOther(cluster: ProofCluster, { apiKey }: Customer) {
   const chat = {
     method: 'POST',
     headers,
-    body: JSON.stringify({ model: 'anthropic/claude-haiku-4.5', messages, max_tokens: 5 }),
+    body: JSON.stringify({ model: OTHER_MODEL, messages, max_tokens: 5 }),
   };
   const measure = async (url: string, options: object) => {
     const sentAt = performance.now();
