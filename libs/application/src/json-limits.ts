@@ -9,10 +9,14 @@ const COSTLY_CHARACTERS = ['{', '[', ':'];
  * the memory of the text. Characters inside strings are counted too: only very long texts have that many.
  */
 export function isWithinJsonLimits(json: string): boolean {
-  if (json.length <= MAX_JSON_PARTS) return true;
-  let remaining = MAX_JSON_PARTS;
-  for (const sign of COSTLY_CHARACTERS) {
-    for (let at = json.indexOf(sign); at >= 0; at = json.indexOf(sign, at + 1)) if (remaining-- === 0) return false;
+  return json.length <= MAX_JSON_PARTS || countCharacters(json, COSTLY_CHARACTERS, MAX_JSON_PARTS) <= MAX_JSON_PARTS;
+}
+
+/** Returns how many of these characters a text has; more than `max` are not counted exactly. */
+export function countCharacters(text: string, characters: readonly string[], max: number): number {
+  let count = 0;
+  for (const sign of characters) {
+    for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) if (++count > max) return count;
   }
-  return true;
+  return count;
 }

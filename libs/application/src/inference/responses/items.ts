@@ -4,7 +4,7 @@ import { InvalidRequestError } from '../../errors.ts';
 
 import { toSummaryMessage } from './compaction.ts';
 import { type ChatMessage, toAgentMessage, toChatMessage, toToolOutput } from './parts.ts';
-import { decodeReasoning } from './reasoning.ts';
+import { ReasoningDecoder } from './reasoning.ts';
 import { type ToolName, type Toolset, toFunctionArguments } from './toolset.ts';
 
 /**
@@ -47,6 +47,7 @@ class Transcript {
   private calls: JsonObject[] | undefined;
   /** Reasoning that belongs to the next message or call of the model. */
   private reasoningDetails: JsonObject[] = [];
+  private readonly reasoning = new ReasoningDecoder();
 
   constructor(private readonly tools: Toolset) {}
 
@@ -59,7 +60,7 @@ class Transcript {
     else if (type === 'function_call') this.addCall(item, item.arguments, param);
     else if (type === 'custom_tool_call') this.addCall(item, item.input, param);
     else if (CALL_OUTPUT_TYPES.has(type)) this.addOutput(item, param);
-    else if (type === 'reasoning') append(this.reasoningDetails, decodeReasoning(item, param));
+    else if (type === 'reasoning') append(this.reasoningDetails, this.reasoning.decode(item, param));
     else if (!OMITTED_ITEM_TYPES.has(type) && !SETTING_ITEM_TYPES.has(type))
       throw invalidRequest(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { type ChatDelta, parseResponsesRequest, ResponseOutput, type TypedEvent } from '#application';
 import { type JsonObject } from '#kernel';
 import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
-import { decodeReasoning } from './reasoning.ts';
+import { ReasoningDecoder } from './reasoning.ts';
 
 /** Converts deltas. A line describes an event: its name without `response.`, the index of its item, and its content. */
 function written(deltas: readonly ChatDelta[], status: 'completed' | 'incomplete' = 'completed') {
@@ -40,7 +40,7 @@ describe('reasoning that its provider requires in later requests', () => {
     const { output, events } = written(pieces);
     const [thought] = output.retainedItems as readonly { readonly encrypted_content?: string }[];
     const details = [detail('So be it', { signature: 's' }), { type: 'reasoning.encrypted', data: 'x', index: 1 }];
-    expect(decodeReasoning(thought as JsonObject, '')).toEqual(details);
+    expect(new ReasoningDecoder().decode(thought as JsonObject, '')).toEqual(details);
     expect(saidBy({ items: output.retainedItems })).toEqual({
       role: 'assistant',
       content: 'Yes',

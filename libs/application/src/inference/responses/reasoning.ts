@@ -5,9 +5,16 @@
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
+import { countCharacters } from '../../json-limits.ts';
 
 /** Distinguishes our encoding from content that a provider has encrypted. */
 const REASONING_PREFIX = 'chat-reasoning.';
+/**
+ * Characters of JSON that make it slow to parse, and their maximum in all reasoning of a request. Characters in the
+ * texts are counted too: the reasoning that fills the largest context has about half as many.
+ */
+const COSTLY_CHARACTERS = ['{', '[', ':', ','];
+const MAX_COSTLY_CHARACTERS = 200_000;
 /** Text fields that arrive in chunks. */
 const TEXT_FIELDS = ['text', 'summary', 'data'] as const;
 
@@ -24,21 +31,31 @@ export function encodeReasoning(details: readonly JsonObject[]): string {
   return REASONING_PREFIX + Buffer.from(JSON.stringify(details)).toString('base64');
 }
 
-/**
- * Decodes the reasoning of an item for a chat message.
- * @returns an empty list if the reasoning was not generated in a chat
- * @throws InvalidRequestError (400) if it cannot be decoded, because the client has changed it
- */
-export function decodeReasoning(item: JsonObject, param: string): readonly JsonObject[] {
-  if (!isChatReasoning(item)) return [];
-  try {
-    const details = JSON.parse(
-      Buffer.from(String(item.encrypted_content).slice(REASONING_PREFIX.length), 'base64').toString(),
-    );
-    if (Array.isArray(details) && details.every(isJsonObject)) return details;
-  } catch {} // rejected below, like JSON that is not a list of objects
-  const field = `${param}.encrypted_content`;
-  throw new InvalidRequestError(400, `${field} must be sent back unchanged`, field);
+/** Decodes the reasoning of the items of one request. */
+export class ReasoningDecoder {
+  private costlyCharacters = 0;
+
+  /**
+   * Decodes the reasoning of an item for a chat message.
+   * @returns an empty list if the reasoning was not generated in a chat
+   * @throws InvalidRequestError (400) if it cannot be decoded, because the client has changed it, or if the items have
+   * too much reasoning to parse it at once
+   */
+  decode(item: JsonObject, param: string): readonly JsonObject[] {
+    if (!isChatReasoning(item)) return [];
+    const field = `${param}.encrypted_content`;
+    const json = Buffer.from(String(item.encrypted_content).slice(REASONING_PREFIX.length), 'base64').toString();
+    this.costlyCharacters += countCharacters(json, COSTLY_CHARACTERS, MAX_COSTLY_CHARACTERS);
+    if (this.costlyCharacters > MAX_COSTLY_CHARACTERS) {
+      const message = `The reasoning of all items must have at most ${MAX_COSTLY_CHARACTERS} of the characters {, [, : and ,`;
+      throw new InvalidRequestError(400, message, field);
+    }
+    try {
+      const details = JSON.parse(json);
+      if (Array.isArray(details) && details.every(isJsonObject)) return details;
+    } catch {} // rejected below, like JSON that is not a list of objects
+    throw new InvalidRequestError(400, `${field} must be sent back unchanged`, field);
+  }
 }
 
 /** Joins chunks of reasoning. Chunks with the same index and type belong together. */

@@ -279,6 +279,14 @@ describe('converting fields to fields of a chat', () => {
   });
 });
 
+test.each([1, 3])('reasoning that takes long to parse is rejected, in %i items', (count) => {
+  const encrypted_content = `chat-reasoning.${btoa(`[${'{},'.repeat(120_000 / count)}{}]`)}`;
+  const input = [USER, ...Array.from({ length: count }, () => ({ type: 'reasoning', encrypted_content }))];
+  expect(() => read({ input })).toThrow(
+    expect.objectContaining({ status: 400, param: `input[${count}].encrypted_content` }),
+  );
+});
+
 describe('an invalid request', () => {
   const part = (content: unknown) => ({ input: [{ role: 'user', content: [content] }] });
   test.each<[string, object]>([
