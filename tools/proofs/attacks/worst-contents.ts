@@ -22,9 +22,9 @@ export const LONG_TEXT = repeatText(LARGE);
 export const ideographs = (length: number) =>
   list(length, () => String.fromCharCode(0x4e00 + Math.random() * 20_000)).join('');
 
-/** Text that gzip compresses by a little less than the limit of 100 : 1. */
+/** Text that gzip compresses to a fiftieth: the limit is a hundredth. */
 export const compressible = (length: number) =>
-  list(Math.floor(length / 900), (i) => `${i.toString(36).padStart(6, '0')} ${repeatText(893)}`).join('');
+  list(Math.floor(length / 450), () => `${Math.random().toString(36).slice(2, 8)} ${repeatText(440)}`).join('');
 
 /** JSON with so many objects that parsing it takes a hundred times as long as reading it. */
 export const objects = (length: number) => `[${'{},'.repeat(Math.floor(length / 3) - 1)}{}]`;
