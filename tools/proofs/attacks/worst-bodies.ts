@@ -117,7 +117,7 @@ function createJsonCases(): Readonly<Record<string, Cases>> {
     },
     '/v1/videos': {
       'one image': { model: VIDEO_MODEL, prompt: 'x', image_url: image },
-      'one prompt': { model: 'veo3', prompt: ideographs(100_000), negative_prompt: ideographs(4_096) },
+      'one prompt': { model: 'veo3', prompt: ideographs(20_000), negative_prompt: ideographs(4_096) },
     },
     '/v1/audio/speech': {
       'one text': { model: SPEECH_MODEL, voice: 'alloy', input: ideographs(4_096) },
