@@ -23,7 +23,7 @@ import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
 import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
-import { canFallBack, isRetryable, toAttemptOutcome, toOpenCost } from './retry-policy.ts';
+import { canFallBack, getBackoffMs, toAttemptOutcome, toOpenCost } from './retry-policy.ts';
 import {
   type CallResult,
   type EndpointResponse,
@@ -35,9 +35,6 @@ import {
 
 /** Maximum attempts of one call to an endpoint, including the first. */
 const MAX_ATTEMPTS = 3;
-const MIN_BACKOFF_MS = 50;
-/** A provider that requests a longer pause is not retried. */
-const MAX_BACKOFF_MS = 2_000;
 
 export class Purchase {
   readonly attempts: Attempt[] = [];
@@ -230,11 +227,8 @@ export class Purchase {
         const outcome = { ...toAttemptOutcome(failure), milliseconds: getElapsedMs(started) };
         const openCost = failure.hasOpenCost ? toOpenCost(call, endpoint, this.hold.amount) : {};
         attempts.push({ provider, creditor, model, ...outcome, ...openCost });
-        const wait = Math.max(
-          MIN_BACKOFF_MS * 2 ** (maxAttempts - remaining),
-          (failure.retryAfterSeconds ?? 0) * 1_000,
-        );
-        if (!isRetryable(failure) || wait > MAX_BACKOFF_MS || remaining === 0 || signal.aborted) throw failure;
+        const wait = getBackoffMs(failure, maxAttempts - remaining);
+        if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
         await delay(wait, undefined, { signal }).catch(() => {}); // after an abort the next call fails
         if (this.abandonedBy) throw failure;
       }

@@ -5,6 +5,9 @@ import { money, type PicoUsd } from '#kernel';
 import type { FailureCode, UpstreamError } from '../errors.ts';
 import type { UpstreamCall } from './upstream-call.ts';
 
+const MIN_BACKOFF_MS = 50;
+/** A provider that requests a longer pause is not retried. */
+const MAX_BACKOFF_MS = 2_000;
 /** Failures that a retry may fix. A timeout is not among them: the caller has waited long enough. */
 const RETRYABLE_CODES: ReadonlySet<FailureCode> = new Set(['upstream_error', 'upstream_unavailable', 'rate_limited']);
 /** Statuses below 500 that may change after a moment: too early, too many requests. */
@@ -14,9 +17,15 @@ const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([425, 429]);
  * Whether a retry of the same endpoint may succeed. A partial response is not retried, because the provider may invoice
  * it. A rejection (of our API key, for example) or an error in the gateway itself would repeat.
  */
-export function isRetryable({ code, status = 0, deliveredText, isInternal }: UpstreamError): boolean {
+function isRetryable({ code, status = 0, deliveredText, isInternal }: UpstreamError): boolean {
   const isRejected = status >= 300 && status < 500 && !TRANSIENT_STATUSES.has(status);
   return RETRYABLE_CODES.has(code) && deliveredText === undefined && !isRejected && !isInternal;
+}
+
+/** Returns how long to wait before the same endpoint is called again; undefined if a retry is not worthwhile. */
+export function getBackoffMs(failure: UpstreamError, failedAttempts: number): number | undefined {
+  const waitMs = Math.max(MIN_BACKOFF_MS * 2 ** failedAttempts, (failure.retryAfterSeconds ?? 0) * 1_000);
+  return isRetryable(failure) && waitMs <= MAX_BACKOFF_MS ? waitMs : undefined;
 }
 
 /**
