@@ -1,7 +1,7 @@
 /**
- * The bodies that take a gateway longest, on every route that accepts large ones. Measures how long each holds the
- * event loop, and the effect of ten connections that send all of them on the chats of another customer and on health
- * checks.
+ * The bodies that take a gateway longest, on every route that accepts one. Measures how long each holds the event loop,
+ * and the effect of ten connections that send them on the chats of another customer and on health checks. A gateway
+ * that had lost its presence in the database would reject these chats.
  */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -22,13 +22,13 @@ const REQUEST_INTERVAL_MS = 25;
 const HEALTH_INTERVAL_MS = 100;
 const MAX_HEALTH_MS = 1_000;
 const MAX_P99_RATIO = 3;
-/** A p99 up to this value passes even if it is more than three times the baseline. */
-const MIN_P99_MS = 60;
 /** Maximum time of a turn of the event loop beyond parsing. */
 const MAX_ITERATION_MS = 20;
-/** Single turns may exceed the maximum by this factor: garbage is collected in them. */
-const GARBAGE_FACTOR = 2;
+/** A body is sent so often while it exceeds the maximum: at times, garbage of others is collected in its turns. */
+const MAX_REPEATS = 4;
 const SIGNAL_MS = 60;
+/** Small buffers are parts of a pool, which cannot be moved to another thread. */
+const MIN_MOVED_BYTES = 1024 * 1024;
 /** The other customer's model. Its provider is simulated; those of the attacker's bodies are not. */
 const OTHER_MODEL = 'openai/gpt-oss-120b';
 
@@ -50,29 +50,27 @@ async function runAttack(directory: string): Promise<Finding> {
   });
   try {
     const [attacker, other] = [await cluster.createCustomer(500), await cluster.createCustomer(50)];
+    const bodies = createWorstBodies();
+    const [times, statuses] = await measureIterations(cluster, attacker, bodies, file);
     const idle = await measureOther(cluster, other);
-    const [busy, sent] = await runWithSender(cluster, attacker, () => measureOther(cluster, other));
-    const [times, statuses] = await measureIterations(cluster, attacker, file);
-    const isFast = busy.p99 <= Math.max(idle.p99 * MAX_P99_RATIO, MIN_P99_MS);
+    const [busy, sent] = await runWithSender(cluster, attacker, bodies, () => measureOther(cluster, other));
+    const isFast = busy.p99 <= idle.p99 * MAX_P99_RATIO;
     const isHealthy = busy.unhealthy === 0 && busy.maxHealthMs < MAX_HEALTH_MS;
-    const [slowest] = times.toSorted((a, b) => b.other - a.other);
+    const slowest = times.toSorted((a, b) => b.other - a.other);
     const [slowestToParse] = times.toSorted((a, b) => b.parsing - a.parsing);
-    const median = times.toSorted((a, b) => a.other - b.other)[Math.floor(times.length / 2)]?.other ?? 0;
+    const tooSlow = slowest.filter(({ other }) => other > MAX_ITERATION_MS);
+    const median = slowest[Math.floor(slowest.length / 2)]?.other ?? 0;
     return {
-      hasPassed:
-        statuses.invalidBodies.length === 0 &&
-        isFast &&
-        isHealthy &&
-        (slowest?.other ?? 0) <= MAX_ITERATION_MS * GARBAGE_FACTOR &&
-        median <= MAX_ITERATION_MS,
+      hasPassed: statuses.invalidBodies.length === 0 && isFast && isHealthy && tooSlow.length === 0,
       measurements: [
-        `${times.length} bodies: turns beyond parsing at most ${slowest?.other.toFixed(0)} ms (${slowest?.name}), median ${median.toFixed(0)} ms`,
+        `${times.length} bodies: turns beyond parsing at most ${slowest[0]?.other.toFixed(0)} ms (${slowest[0]?.name}), median ${median.toFixed(0)} ms`,
         `parsing at most ${slowestToParse?.parsing.toFixed(0)} ms (${slowestToParse?.name})`,
         `chats of another customer: p50 ${idle.p50.toFixed(1)} and p99 ${idle.p99.toFixed(1)} ms before, ${busy.p50.toFixed(1)} and ${busy.p99.toFixed(1)} ms during the attack`,
         `health checks at most ${busy.maxHealthMs.toFixed(0)} ms, ${busy.unhealthy} of ${busy.checks} not ready`,
         `${sent.megabytes} MB sent, by status ${JSON.stringify(sent.byStatus)}`,
         `statuses of single bodies: ${statuses}`,
         ...statuses.invalidBodies.map((body) => `invalid body: ${body}`),
+        ...tooSlow.map(({ name, other }) => `too slow: ${name}, ${other.toFixed(0)} ms`),
       ].join('; '),
     };
   } finally {
@@ -81,45 +79,64 @@ async function runAttack(directory: string): Promise<Finding> {
   }
 }
 
-/** Sends each body once, and measures the turns of the gateway's event loop. */
-async function measureIterations(cluster: ProofCluster, { apiKey, creditId }: Customer, file: string) {
+/**
+ * Sends each body once to warm up, and then measures the turns of the gateway's event loop. The shortest of the
+ * repetitions counts: what a body does itself, it does each time.
+ */
+async function measureIterations(
+  cluster: ProofCluster,
+  attacker: Customer,
+  bodies: readonly WorstBody[],
+  file: string,
+) {
   const [api = ''] = cluster.gateways;
   const pid = cluster.processes.get('gateway 1')?.pid ?? 0;
   const statuses = new BodyStatuses();
   const send = async (worst: WorstBody) => {
     const { path: route, contentType, headers, body } = worst;
-    const sent = {
-      authorization: `Bearer ${apiKey}`,
-      'x-credit-id': creditId,
-      'content-type': contentType,
-      ...headers,
-    };
+    const sent = { ...createHeaders(attacker), 'content-type': contentType, ...headers };
     const response = await request(api + route, { method: 'POST', headers: sent, body });
     statuses.add(worst, response.statusCode, await response.body.text());
   };
-  const times: (LoopTimes & { readonly name: string })[] = [];
-  const bodies = createWorstBodies();
-  for (const body of bodies) if (body.headers === undefined) await send(body); // compiles and loads what is used first
-  for (const body of bodies) {
+  const measure = async (body: WorstBody): Promise<LoopTimes> => {
     process.kill(pid, 'SIGUSR2');
     await delay(SIGNAL_MS);
     await send(body);
     process.kill(pid, 'SIGUSR2');
     await delay(SIGNAL_MS);
-    times.push({ name: body.name, ...(JSON.parse(await readFile(file, 'utf8')) as LoopTimes) });
+    return JSON.parse(await readFile(file, 'utf8')) as LoopTimes;
+  };
+  for (const body of bodies) if (body.headers === undefined) await send(body); // compiles and loads what is used first
+  const times: (LoopTimes & { readonly name: string })[] = [];
+  for (const body of bodies) {
+    let shortest = await measure(body);
+    for (let i = 1; i < MAX_REPEATS && shortest.other > MAX_ITERATION_MS; i++) {
+      const repeated = await measure(body);
+      if (repeated.other < shortest.other) shortest = repeated;
+    }
+    times.push({ name: body.name, ...shortest });
   }
   return [times, statuses] as const;
 }
 
-/** Runs `work` while another thread sends bodies. */
+const createHeaders = ({ apiKey, creditId }: Customer) => ({
+  authorization: `Bearer ${apiKey}`,
+  'x-credit-id': creditId,
+});
+
+/** Runs `work` while another thread sends bodies. Moves the memory of the bodies there: it is several GB. */
 async function runWithSender<T>(
   cluster: ProofCluster,
-  { apiKey }: Customer,
+  attacker: Customer,
+  bodies: readonly WorstBody[],
   work: () => Promise<T>,
 ): Promise<readonly [T, SentBodies]> {
   const [api = ''] = cluster.gateways;
-  const workerData = { api, apiKey, connections: CONNECTIONS } satisfies SenderParams;
-  const worker = new Worker(path.join(import.meta.dirname, 'send-bodies.js'), { workerData });
+  const headers = createHeaders(attacker);
+  const workerData = { api, headers, connections: CONNECTIONS, bodies } satisfies SenderParams;
+  const large = bodies.flatMap(({ body }) => (body.length >= MIN_MOVED_BYTES ? [body.buffer as ArrayBuffer] : []));
+  const file = path.join(import.meta.dirname, 'send-bodies.js');
+  const worker = new Worker(file, { workerData, transferList: [...new Set(large)] });
   try {
     await once(worker, 'message');
     worker.postMessage('start');

@@ -5,12 +5,13 @@
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Agent, request } from 'undici';
-import { createWorstBodies } from './worst-bodies.ts';
+import type { WorstBody } from './worst-bodies.ts';
 
 export interface SenderParams {
   readonly api: string;
-  readonly apiKey: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
+  readonly bodies: readonly WorstBody[];
 }
 
 /** The results, sent after the message to stop. */
@@ -22,16 +23,17 @@ export interface SentBodies {
 // Attackers have hosts of their own. On Linux this is the priority of this thread alone.
 setPriority(constants.priority.PRIORITY_LOW);
 
-const { api, apiKey, connections } = workerData as SenderParams;
-const bodies = createWorstBodies();
+const { api, headers: credentials, connections, bodies } = workerData as SenderParams;
+/** Kinds of bodies follow each other in the list, so neighbours are sent at different times. */
+const STRIDE = 71;
 const byStatus: Record<string, number> = {};
 let [bytes, next, isOver] = [0, 0, false];
 
 async function sendBodies(): Promise<void> {
   const dispatcher = new Agent({ connections: 1 });
   while (!isOver) {
-    const { path, contentType, headers, body } = bodies[next++ % bodies.length] as (typeof bodies)[number];
-    const sent = { authorization: `Bearer ${apiKey}`, 'content-type': contentType, ...headers };
+    const { path, contentType, headers, body } = bodies[(next++ * STRIDE) % bodies.length] as WorstBody;
+    const sent = { ...credentials, 'content-type': contentType, ...headers };
     const options = { method: 'POST', headers: sent, body, dispatcher } as const;
     const response = await request(api + path, options).catch(() => undefined);
     await response?.body.dump().catch(() => {});

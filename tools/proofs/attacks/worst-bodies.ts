@@ -34,7 +34,7 @@ export interface WorstBody {
   readonly name: string;
   readonly path: string;
   readonly contentType: string;
-  readonly body: Buffer;
+  readonly body: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
