@@ -80,8 +80,8 @@ async function runAttack(directory: string): Promise<Finding> {
 }
 
 /**
- * Sends each body once to warm up, and then measures the turns of the gateway's event loop. The shortest of the
- * repetitions counts: what a body does itself, it does each time.
+ * Sends each body, and measures the turns of the gateway's event loop. The shortest of the repetitions counts: what a
+ * body does itself, it does each time, unlike what is compiled and loaded when it is used first.
  */
 async function measureIterations(
   cluster: ProofCluster,
@@ -106,7 +106,6 @@ async function measureIterations(
     await delay(SIGNAL_MS);
     return JSON.parse(await readFile(file, 'utf8')) as LoopTimes;
   };
-  for (const body of bodies) if (body.headers === undefined) await send(body); // compiles and loads what is used first
   const times: (LoopTimes & { readonly name: string })[] = [];
   for (const body of bodies) {
     let shortest = await measure(body);

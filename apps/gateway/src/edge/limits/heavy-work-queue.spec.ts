@@ -33,6 +33,13 @@ test('pauses grow faster than the duration of a step', async () => {
   expect(performance.now() - startedAt).toBeGreaterThan(30 + 30 * 6);
 });
 
+test('a step that takes very long, because the host was suspended, has a limited pause', async () => {
+  const queue = new HeavyWorkQueue();
+  const startedAt = performance.now();
+  await queue.run('a', 1, [() => workFor(300)]);
+  expect(performance.now() - startedAt).toBeLessThan(300 * 10);
+});
+
 test('each step gets the result of the one before it, in a turn of its own', async () => {
   let turn = 0;
   const countTurns = () => {

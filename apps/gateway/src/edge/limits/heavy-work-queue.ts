@@ -10,6 +10,8 @@ const MIN_PAUSE_FACTOR = 3;
  * by one of 10 ms, so fewer requests may meet it. From 15 ms on it exceeds the minimum.
  */
 const PAUSE_FACTOR_PER_MS = 1 / 5;
+/** A step may take long because the host was suspended or overloaded. Its pause must not stop the queue. */
+const MAX_PAUSE_MS = 500;
 /** What else a body takes, before and after this work: it is read, scanned, priced, and sent to a provider. */
 const OTHER_MS_PER_MIB = 8;
 const BYTES_PER_MIB = 1024 * 1024;
@@ -45,7 +47,7 @@ export class HeavyWorkQueue {
       } finally {
         const stepMs = performance.now() - startedAt;
         stepChannel.publish({ elapsedMs: stepMs });
-        pauseMs = stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS);
+        pauseMs = Math.min(stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS), MAX_PAUSE_MS);
         finalPauseMs += pauseMs;
       }
     };
