@@ -5,6 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 const MAX_PART_MS = 2;
 /** Time for other work after each part. */
 const PAUSE_MS = 4;
+/** A multiple of 3 and of 4, so that sections of bytes are complete in base64, and sections of base64 in bytes. */
+const SECTION_LENGTH = 48 * 1024;
 
 let lastSlot: Promise<unknown> = Promise.resolve();
 
@@ -25,5 +27,15 @@ export class WorkParts {
     return waitForSlot().then(() => {
       this.startedAt = performance.now();
     });
+  }
+}
+
+/** Yields a text or bytes in short sections, and rests between them. Sections of bytes share their memory. */
+export async function* divide<T extends string | Uint8Array>(content: T): AsyncGenerator<T> {
+  const parts = new WorkParts();
+  for (let start = 0; start < content.length; start += SECTION_LENGTH) {
+    const end = start + SECTION_LENGTH;
+    yield (typeof content === 'string' ? content.slice(start, end) : content.subarray(start, end)) as T;
+    await parts.rest();
   }
 }

@@ -74,7 +74,7 @@ export { Clock, SystemClock } from './clock.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
 export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
 export { type FailureCode, InvalidRequestError, isCertainRejection, toUpstreamError, UpstreamError } from './errors.ts';
-export { WorkParts } from './event-loop.ts';
+export { divide, WorkParts } from './event-loop.ts';
 export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
 export {
@@ -146,6 +146,7 @@ export {
   type TranscriptionBody,
 } from './media/audio/transcribe.ts';
 export { listLanguages, supportsLanguage } from './media/audio/voices.ts';
+export { toBlob } from './media/blob.ts';
 export { type DataUri, isDataUri, parseDataUri } from './media/data-uri.ts';
 export { type Download, DownloadError, Downloader, type DownloadLimits } from './media/downloads.ts';
 export {

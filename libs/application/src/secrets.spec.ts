@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { ChallengeTokens, LinkSigner, Secrets, SystemClock, VideoWebhooks } from '#application';
+import { countPauses } from '#testing';
 
 const [older, newer] = [randomBytes(32), randomBytes(32)];
 const before = new Secrets(older);
@@ -14,21 +15,21 @@ const sideBySide = [
   [widened, switched],
 ] as const;
 
-test('opens and finds the secrets of other processes during a key rotation', () => {
+test('opens and finds the secrets of other processes during a key rotation', async () => {
   for (const [one, other] of sideBySide.flatMap(([a, b]) => [[a, b] as const, [b, a] as const])) {
     expect(other.open(one.seal('a secret'))).toBe('a secret');
-    expect(other.openBytes(one.sealBytes(Buffer.from('bytes'))).toString()).toBe('bytes');
+    expect(String(await other.openBytes(await one.sealBytes(Buffer.from('bytes'))))).toBe('bytes');
     expect(other.hashWithAllKeys('an API key')).toContain(one.hash('an API key'));
     expect(other.hashWithOldestKey('a request')).toBe(one.hashWithOldestKey('a request'));
   }
 });
 
-test('uses the first key for new secrets, and cannot open secrets of a removed key', () => {
+test('uses the first key for new secrets, and cannot open secrets of a removed key', async () => {
   expect(narrowed.open(switched.seal('new'))).toBe('new');
   expect(narrowed.hash('new')).toBe(switched.hash('new'));
   const sealed = widened.seal('old');
   expect(() => narrowed.open(sealed)).toThrow(`${before.keyId}, which is not among MASTER_KEY`);
-  expect(() => narrowed.openBytes(widened.sealBytes(Buffer.from('old')))).toThrow();
+  await expect(narrowed.openBytes(await widened.sealBytes(Buffer.from('old')))).rejects.toThrow();
   expect(narrowed.hashWithAllKeys('old')).not.toContain(before.hash('old'));
 });
 
@@ -46,6 +47,26 @@ test('accepts links and tokens of any key in the key ring, but no links of a rem
     const hook = new VideoWebhooks('https://gateway.example', one).createUrl('fal', submission)?.split('/').at(-1);
     expect(new VideoWebhooks(undefined, other).verifyToken('fal', hook ?? '')).toEqual(submission);
   }
+});
+
+test('long bytes are sealed and opened in the same format as short secrets, without holding the event loop', async () => {
+  const text = 'a conversation '.repeat(1_500_000);
+  const [start, end] = [Buffer.from(text.slice(0, 100_001)), Buffer.from(text.slice(100_001))];
+  const sealed = await countPauses(switched.sealBytes(start, end));
+  const { keyId } = switched;
+  expect(switched.open({ key: keyId, box: sealed.result.toString('base64') })).toBe(text);
+  const opened = await countPauses(switched.openBytes(Buffer.from(switched.seal(text).box, 'base64'), keyId));
+  expect(opened.result.equals(Buffer.from(text))).toBe(true);
+  expect(Math.min(sealed.pauses, opened.pauses)).toBeGreaterThan(1);
+});
+
+test('opens no bytes that were changed, whose end is missing, or whose key has another id', async () => {
+  const box = await before.sealBytes(Buffer.from('bytes'));
+  const changed = Buffer.from(box);
+  changed[14] = (changed[14] ?? 0) ^ 1;
+  for (const other of [changed, box.subarray(0, -1), box.subarray(0, 5), Buffer.alloc(0)])
+    await expect(before.openBytes(other)).rejects.toThrow();
+  await expect(switched.openBytes(box, newer.toString('hex'))).rejects.toThrow('no master key');
 });
 
 test('a text in buffers has the same hash as the complete text', async () => {

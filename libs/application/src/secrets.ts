@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, hash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
-import { WorkParts } from './event-loop.ts';
+import { divide, WorkParts } from './event-loop.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 62²² > 2¹³⁰. Clients check for exactly this length. */
@@ -112,7 +112,9 @@ export class Secrets {
   }
 
   seal(secret: string): SealedSecretBox {
-    return { key: this.keyId, box: this.sealBytes(Buffer.from(secret)).toString('base64') };
+    const { nonce, cipher } = createSealer(this.keyRing[0]);
+    const box = Buffer.concat([nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return { key: this.keyId, box: box.toString('base64') };
   }
 
   /** @throws Error if the secret was sealed with a master key that is not in the key ring, or was changed */
@@ -122,19 +124,32 @@ export class Secrets {
     return unseal(Buffer.from(box, 'base64'), match).toString();
   }
 
-  /** Seals bytes. The result does not name its key, so `openBytes` tries each one. */
-  sealBytes(bytes: Buffer): Buffer {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.keyRing[0].sealKey, nonce);
-    return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+  /**
+   * Seals bytes, which may be in several parts, without holding the event loop. The result does not name its key, so
+   * `openBytes` tries each one.
+   */
+  async sealBytes(...content: readonly Uint8Array[]): Promise<Buffer> {
+    const { nonce, cipher } = createSealer(this.keyRing[0]);
+    const size = content.reduce((sum, { length }) => sum + length, 0);
+    const box = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
+    let end = nonce.copy(box);
+    for (const part of content) for await (const section of divide(part)) end += cipher.update(section).copy(box, end);
+    cipher.final(); // has no bytes in this mode
+    cipher.getAuthTag().copy(box, end);
+    return box;
   }
 
-  /** @throws Error if the bytes were sealed with a master key that is not in the key ring, or were changed */
-  openBytes(box: Buffer): Buffer {
-    let lastError: unknown;
+  /**
+   * Opens bytes without holding the event loop.
+   * @param keyId of the master key that sealed the bytes, if known
+   * @throws Error if the bytes were sealed with a master key that is not in the key ring, or were changed
+   */
+  async openBytes(box: Buffer, keyId?: string): Promise<Buffer> {
+    let lastError: unknown = new Error(`no master key has the id ${keyId}`);
     for (const key of this.keyRing) {
+      if (keyId !== undefined && key.id !== keyId) continue;
       try {
-        return unseal(box, key);
+        return await unsealBytes(box, key);
       } catch (error) {
         lastError = error;
       }
@@ -147,10 +162,28 @@ function hashWithKey(text: string, { hashKey }: RingKey): string {
   return hash('sha256', hashKey + text, 'base64url');
 }
 
-function unseal(box: Buffer, { sealKey }: RingKey): Buffer {
-  const decipher = createDecipheriv('aes-256-gcm', sealKey, box.subarray(0, NONCE_BYTES));
-  decipher.setAuthTag(box.subarray(-TAG_BYTES));
+function createSealer({ sealKey }: RingKey) {
+  const nonce = randomBytes(NONCE_BYTES);
+  return { nonce, cipher: createCipheriv('aes-256-gcm', sealKey, nonce) };
+}
+
+function createUnsealer(box: Buffer, { sealKey }: RingKey) {
+  return createDecipheriv('aes-256-gcm', sealKey, box.subarray(0, NONCE_BYTES)).setAuthTag(box.subarray(-TAG_BYTES));
+}
+
+function unseal(box: Buffer, key: RingKey): Buffer {
+  const decipher = createUnsealer(box, key);
   return Buffer.concat([decipher.update(box.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+}
+
+async function unsealBytes(box: Buffer, key: RingKey): Promise<Buffer> {
+  const decipher = createUnsealer(box, key);
+  const sealed = box.subarray(NONCE_BYTES, -TAG_BYTES);
+  const bytes = Buffer.allocUnsafe(sealed.length);
+  let end = 0;
+  for await (const section of divide(sealed)) end += decipher.update(section).copy(bytes, end);
+  decipher.final(); // has no bytes in this mode
+  return bytes;
 }
 
 /** Generates random text without bias: `randomInt` tries again if a byte would favour some letters. */

@@ -7,6 +7,7 @@ export {
   paymentBackendContract,
   type Wallet,
 } from './contracts/payment-backend.ts';
+export { countPauses } from './count-pauses.ts';
 export { AttestedEnclave, type EnclaveOverrides } from './enclave/attested-enclave.ts';
 export * as der from './enclave/der.ts';
 export { createExtension } from './enclave/issue.ts';

@@ -1,6 +1,7 @@
 /** JSON bodies with files in base64. Files are read in chunks while the body is sent. */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { WorkParts } from '#application';
 
 const BASE64_BYTES = 3;
 const BASE64_CHARACTERS = 4;
@@ -46,11 +47,13 @@ async function* streamBody(texts: readonly string[], files: readonly Blob[]): As
 /** Yields chunks that end with a complete base64 group, so that together they are valid base64. */
 async function* encodeBase64(file: Blob): AsyncGenerator<string> {
   let remainder = Buffer.alloc(0);
+  const parts = new WorkParts();
   for await (const chunk of file.stream()) {
     const bytes = Buffer.concat([remainder, chunk]);
     const alignedLength = bytes.length - (bytes.length % BASE64_BYTES);
     yield bytes.toString('base64', 0, alignedLength);
     remainder = bytes.subarray(alignedLength);
+    await parts.rest();
   }
   yield remainder.toString('base64');
 }

@@ -143,7 +143,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
   }
 
   async open(sealed: Buffer): Promise<SavedHttpResponse> {
-    const bytes = await decompress(this.secrets.openBytes(sealed));
+    const bytes = await decompress(await this.secrets.openBytes(sealed));
     const end = bytes.indexOf('\n');
     return { ...JSON.parse(bytes.subarray(0, end).toString()), body: bytes.subarray(end + 1) };
   }
@@ -158,7 +158,7 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     maxBytes: number,
   ): Promise<boolean> {
     const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`);
-    const sealed = this.secrets.sealBytes(await compress(Buffer.concat([head, body])));
+    const sealed = await this.secrets.sealBytes(await compress(Buffer.concat([head, body])));
     const isSaved = await this.updateClaim('keep', claim, {
       // The byte count of the payer is locked, so concurrent requests cannot exceed the limit.
       sql: 'with used as materialized (select app.stored_for_update($1) as bytes) update gateway.answers set answer = $4',

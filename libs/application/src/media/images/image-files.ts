@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
 import type { GeneratedFile, SourceImage } from '../../providers/media-calls.ts';
+import { toBlob } from '../blob.ts';
 import { isDataUri, parseDataUri } from '../data-uri.ts';
 import { type Download, DownloadError, type Downloader } from '../downloads.ts';
 import { type FileStore, generateFileId } from '../file-store.ts';
@@ -73,7 +74,7 @@ export class ImageFiles {
     const sources = await this.prepareSources(imageInput);
     return async (signal) => {
       const { image } = await sources(signal);
-      return image ? { image: new Blob([image.bytes as Uint8Array<ArrayBuffer>], { type: image.mediaType }) } : {};
+      return image ? { image: await toBlob(image) } : {};
     };
   }
 
@@ -86,7 +87,7 @@ export class ImageFiles {
     if (/^https?:\/\//i.test(imageUrl)) return async (signal) => ({ image: await this.fetchSource(imageUrl, signal) });
     if (!isDataUri(imageUrl))
       throw new InvalidRequestError(400, 'image_url must be an http(s) URL or a data URI in base64', 'image_url');
-    const image = await this.parseImage(decodeImageUri(imageUrl));
+    const image = await this.parseImage(await decodeImageUri(imageUrl));
     if (!image) throw notAnImageError('image_url');
     return async () => ({ image });
   }
@@ -179,9 +180,9 @@ function notAnImageError(field: string): InvalidRequestError {
 }
 
 /** @throws InvalidRequestError 400 */
-function decodeImageUri(uri: string): Uint8Array {
+async function decodeImageUri(uri: string): Promise<Uint8Array> {
   try {
-    return parseDataUri(uri, MAX_SOURCE_BYTES).bytes;
+    return (await parseDataUri(uri, MAX_SOURCE_BYTES)).bytes;
   } catch (error) {
     if (!(error instanceof DownloadError)) throw error;
     throw new InvalidRequestError(400, `image_url: ${error.message}`, 'image_url');

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { VideoRequested } from '#domain';
+import { divide } from '../../event-loop.ts';
 import type { MediaParameters, SourceImage, WireMapping } from '../../providers/media-calls.ts';
 import type { Secrets } from '../../secrets.ts';
 import { type FileStore, generateFileId } from '../file-store.ts';
@@ -36,10 +37,10 @@ export class VideoRequestStore {
     const header = Buffer.from(JSON.stringify({ ...texts, mediaType: image?.mediaType }));
     const length = Buffer.alloc(LENGTH_BYTES);
     length.writeUInt32BE(header.length);
-    const bytes = this.secrets.sealBytes(Buffer.concat([length, header, image?.bytes ?? Buffer.alloc(0)]));
+    const bytes = await this.secrets.sealBytes(length, header, ...(image ? [image.bytes] : []));
     const file = generateFileId('req', until);
     await this.files.save({ id: file, n: 0, mediaType: SEALED, bytes });
-    return { file, sha256: toSha256(bytes) };
+    return { file, sha256: await toSha256(bytes) };
   }
 
   /** @throws StoredRequestLostError; any other error if the file store is unavailable */
@@ -49,22 +50,24 @@ export class VideoRequestStore {
     const chunks: Uint8Array[] = [];
     for await (const chunk of storedFile.read()) chunks.push(chunk);
     const sealed = Buffer.concat(chunks);
-    if (toSha256(sealed) !== sha256) throw new StoredRequestLostError('The request was changed');
-    const bytes = this.unseal(sealed);
+    if ((await toSha256(sealed)) !== sha256) throw new StoredRequestLostError('The request was changed');
+    const bytes = await this.unseal(sealed);
     const end = LENGTH_BYTES + bytes.readUInt32BE();
     const { mediaType, ...texts } = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, end));
     return { ...texts, image: mediaType === undefined ? undefined : { mediaType, bytes: bytes.subarray(end) } };
   }
 
-  private unseal(sealed: Buffer): Buffer {
+  private async unseal(sealed: Buffer): Promise<Buffer> {
     try {
-      return this.secrets.openBytes(sealed);
+      return await this.secrets.openBytes(sealed);
     } catch (cause) {
       throw new StoredRequestLostError('The request was sealed with another master key', { cause });
     }
   }
 }
 
-function toSha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
+async function toSha256(bytes: Uint8Array): Promise<string> {
+  const digest = createHash('sha256');
+  for await (const section of divide(bytes)) digest.update(section);
+  return digest.digest('hex');
 }

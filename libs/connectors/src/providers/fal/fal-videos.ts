@@ -2,11 +2,13 @@
 import {
   type ProviderWebhook,
   type SubmittedVideo,
+  toBlob,
   toUpstreamError,
   type VideoOrder,
   type VideoProvider,
   type VideoStatus,
 } from '#application';
+import { Base64File } from '../../http/json-with-files.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
 import type { FalQueue } from './queue.ts';
 import type { FalWebhookVerifier } from './webhooks.ts';
@@ -31,7 +33,7 @@ export class FalVideos implements VideoProvider {
     webhookUrl,
     signal,
   }: VideoOrder): Promise<SubmittedVideo> {
-    const source = image && `data:${image.mediaType};base64,${Buffer.from(image.bytes).toString('base64')}`;
+    const source = image && new Base64File(await toBlob(image), `data:${image.mediaType};base64,`);
     const input = {
       prompt,
       ...toProviderParameters(parameters, wireMapping, {

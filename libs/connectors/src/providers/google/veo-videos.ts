@@ -1,12 +1,14 @@
 /** Video generation with Google's Veo: https://ai.google.dev/gemini-api/docs/video */
 import {
   type SubmittedVideo,
+  toBlob,
   UpstreamError,
   type VideoOrder,
   type VideoProvider,
   type VideoStatus,
 } from '#application';
 import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import { Base64File } from '../../http/json-with-files.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toProviderParameters } from '../provider-parameters.ts';
 import { toGoogleError } from './errors.ts';
@@ -40,7 +42,7 @@ export class VeoVideos implements VideoProvider {
   ) {}
 
   async submit({ model, prompt, image, parameters, wireMapping, signal }: VideoOrder): Promise<SubmittedVideo> {
-    const bytesBase64Encoded = image && Buffer.from(image.bytes).toString('base64');
+    const bytesBase64Encoded = image && new Base64File(await toBlob(image));
     const source = image ? { image: { bytesBase64Encoded, mimeType: image.mediaType } } : {};
     const providerParameters = toProviderParameters(parameters, wireMapping, {
       defaultNames: DEFAULT_NAMES,
