@@ -30,12 +30,21 @@ export class WorkParts {
   }
 }
 
-/** Yields a text or bytes in short sections, and rests between them. Sections of bytes share their memory. */
-export async function* divide<T extends string | Uint8Array>(content: T): AsyncGenerator<T> {
+/**
+ * Yields texts or bytes in short sections, and rests between them, but not if they have the length of one section in
+ * total. Sections of bytes share their memory.
+ */
+export async function* divide<T extends string | Uint8Array>(...contents: readonly T[]): AsyncGenerator<T> {
   const parts = new WorkParts();
-  for (let start = 0; start < content.length; start += SECTION_LENGTH) {
-    const end = start + SECTION_LENGTH;
-    yield (typeof content === 'string' ? content.slice(start, end) : content.subarray(start, end)) as T;
-    await parts.rest();
-  }
+  let lengthSinceRest = 0;
+  for (const content of contents)
+    for (let start = 0; start < content.length; start += SECTION_LENGTH) {
+      if (lengthSinceRest >= SECTION_LENGTH) {
+        await parts.rest();
+        lengthSinceRest = 0;
+      }
+      const end = Math.min(start + SECTION_LENGTH, content.length);
+      yield (typeof content === 'string' ? content.slice(start, end) : content.subarray(start, end)) as T;
+      lengthSinceRest += end - start;
+    }
 }

@@ -75,6 +75,7 @@ export { parseDataLookup } from './data/parse-data-lookup.ts';
 export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
 export { type FailureCode, InvalidRequestError, isCertainRejection, toUpstreamError, UpstreamError } from './errors.ts';
 export { divide, WorkParts } from './event-loop.ts';
+export { HeavyWorkQueue, MAX_SMALL_JSON_BYTES, type WorkStep } from './heavy-work-queue.ts';
 export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
 export { MIN_RESPONSES_OUTPUT_TOKENS } from './inference/chat/chat-quote.ts';
 export {
@@ -114,7 +115,6 @@ export type { ResponsesBody } from './inference/responses/body.ts';
 export { type ChatConnection, type ChatParams, ChatService } from './inference/responses/chat-service.ts';
 export {
   ConversationService,
-  type LoadedConversation,
   PreviousResponseRemovedError,
   ResponseStore,
   type StoredChain,
@@ -134,7 +134,7 @@ export { ResponseRequestLoader } from './inference/responses/request-loader.ts';
 export type { ResponseError } from './inference/responses/response-builder.ts';
 export type { ResponseEventOutput } from './inference/responses/response-writer.ts';
 export { getFullInput, type ItemPage, paginateItems } from './inference/responses/stored-items.ts';
-export type { Conversation } from './inference/responses/stored-parts.ts';
+export type { Conversation, LoadedConversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
 export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
 export { DEFAULT_SPEECH_MODEL, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';

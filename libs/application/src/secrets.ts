@@ -133,7 +133,7 @@ export class Secrets {
     const size = content.reduce((sum, { length }) => sum + length, 0);
     const box = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
     let end = nonce.copy(box);
-    for (const part of content) for await (const section of divide(part)) end += cipher.update(section).copy(box, end);
+    for await (const section of divide(...content)) end += cipher.update(section).copy(box, end);
     cipher.final(); // has no bytes in this mode
     cipher.getAuthTag().copy(box, end);
     return box;

@@ -7,6 +7,7 @@ import {
   Clock,
   FreeModelLimits,
   getClaimLeaseMs,
+  HeavyWorkQueue,
   IdempotencyService,
   IdempotencyStore,
   type PaidChallenge,
@@ -48,6 +49,7 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
   imports: [BillingModule, PaymentsModule, SecretsModule, StoresModule, StreamsModule],
   providers: [
     PublicBaseUrl,
+    HeavyWorkQueue,
     { provide: ConnectionGuard, inject: [ProcessRole], useFactory: openConnections },
     ...challengeProviders,
     ...limitProviders,
@@ -110,9 +112,9 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
     { provide: IS_FUNDED, inject: [Streams], useFactory: createFundedCheck },
     {
       provide: BodyParser,
-      inject: [ProcessRole, IS_FUNDED],
-      useFactory: ({ settings }: ProcessRole, isFunded: IsFunded) =>
-        new BodyParser({ maxBytes: settings.maxBytesInFlight, isFunded }),
+      inject: [ProcessRole, IS_FUNDED, HeavyWorkQueue],
+      useFactory: ({ settings }: ProcessRole, isFunded: IsFunded, heavyWork: HeavyWorkQueue) =>
+        new BodyParser({ maxBytes: settings.maxBytesInFlight, isFunded, heavyWork }),
     },
     {
       provide: Uploads,
@@ -155,6 +157,7 @@ const RECORDING_PAYER_FACTORY = Symbol('recording payer factory');
   ],
   exports: [
     RateLimiter,
+    HeavyWorkQueue,
     BodyParser,
     ContentDatabase,
     StorageQuota,

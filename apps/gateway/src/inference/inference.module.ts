@@ -14,6 +14,7 @@ import {
   CreateMessageHandler,
   CreateResponseHandler,
   EndpointHealth,
+  HeavyWorkQueue,
   InferenceServices,
   OutputLengthStats,
   ProviderRegistry,
@@ -97,10 +98,25 @@ import { ResponsesController } from './responses.controller.ts';
     },
     {
       provide: ConversationService,
-      inject: [ResponseStore, StorageQuota, Secrets, Clock, Foundation],
+      inject: [ResponseStore, StorageQuota, Secrets, HeavyWorkQueue, Clock, Foundation],
       useFactory: (
-        ...[stored, quota, secrets, clock, { runtime }]: [ResponseStore, StorageQuota, Secrets, Clock, Foundation]
-      ) => new ConversationService({ responseStore: stored, quota, secrets, clock, reportError: runtime.reportError }),
+        ...[responseStore, quota, secrets, heavyWork, clock, { runtime }]: [
+          ResponseStore,
+          StorageQuota,
+          Secrets,
+          HeavyWorkQueue,
+          Clock,
+          Foundation,
+        ]
+      ) =>
+        new ConversationService({
+          responseStore,
+          quota,
+          secrets,
+          heavyWork,
+          clock,
+          reportError: runtime.reportError,
+        }),
     },
   ],
 })

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import {
   ConversationService,
+  HeavyWorkQueue,
   type LoadedConversation,
   PreviousResponseRemovedError,
   ResponseStore,
@@ -12,10 +14,11 @@ import {
   type StoredResponseReader,
   type StoredResponseRef,
   SystemClock,
+  type WorkStep,
 } from '#application';
 import { PostgresResponseStore } from '#connectors';
 import { type JsonObject } from '#kernel';
-import { createTestDatabase, type TestAccount, TestWorld } from '#testing';
+import { countPauses, createTestDatabase, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const DAY_MS = 24 * 60 * 60_000;
@@ -298,11 +301,17 @@ describe('the conversation service', () => {
   const conversation = { items: [{ role: 'user', content: 'Hi' }], response: '{}' };
   const said = { accountId: 'a', id, conversation };
   const room = new StorageQuota(Number.MAX_SAFE_INTEGER, async () => true);
-  const keeping = (stored: ResponseStore, secret = 1, alarm: (problem: string) => void = () => {}) =>
+  const keeping = (
+    stored: ResponseStore,
+    secret = 1,
+    alarm: (problem: string) => void = () => {},
+    heavyWork = new HeavyWorkQueue(),
+  ) =>
     new ConversationService({
       responseStore: stored,
       quota: room,
       secrets: new Secrets(Buffer.alloc(32, secret)),
+      heavyWork,
       clock: new SystemClock(),
       reportError: alarm,
     });
@@ -323,6 +332,19 @@ describe('the conversation service', () => {
     const long = { items: [{ role: 'user', content: 'x'.repeat(33 * 1024 * 1024) }], response: '{}' };
     expect(await keeping(stored).store({ ...said, conversation: long })).toBe(false);
     expect(stored.saved).toEqual([]);
+  });
+
+  test('stores and loads a long conversation without holding the event loop', async () => {
+    const stored = new Stored();
+    const long = { items: [{ role: 'user', content: '"é'.repeat(8_000_000) }], response: '{"a":1}' };
+    const saving = await countPauses(keeping(stored).store({ ...said, conversation: long }));
+    expect([saving.result, saving.pauses > 1]).toEqual([true, true]);
+    const secrets = new Secrets(Buffer.alloc(32, 1));
+    const texts = stored.saved.map(({ sealed: { key, box } }) => secrets.open({ key, box: box.toString('base64') }));
+    expect(texts.map((text) => text === JSON.stringify(long))).toEqual([true]); // the format of earlier versions
+    const loading = await countPauses(keeping(stored).load(reader, id));
+    expect(loading.result).toMatchObject({ ...long, length: JSON.stringify(long).length });
+    expect(loading.pauses).toBeGreaterThan(1);
   });
 
   test('does not find a conversation that is encrypted with another master key', async () => {
@@ -402,6 +424,27 @@ describe('the conversation service', () => {
       expect([next?.partCount, next?.items.length]).toEqual([1, 4]);
     });
 
+    test('are parsed in batches when the turn of their account comes, unless they are short', async () => {
+      const owners: string[] = [];
+      class Queue extends HeavyWorkQueue {
+        override run(owner: string, bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
+          owners.push(`${owner}: ${bytes > 256 * 1024}, ${steps.length} steps`);
+          return super.run(owner, bytes, steps);
+        }
+      }
+      const stored = new Stored();
+      const conversations = keeping(stored, 1, undefined, new Queue());
+      let last = await turn(conversations, 1, [{ role: 'user', content: 'Hi' }]);
+      expect(owners).toEqual([]);
+      for (let n = 2; n <= 5; n++)
+        last = await turn(conversations, n, [{ role: 'user', content: `${n}`.repeat(400_000) }], last);
+      expect(owners.at(-1)).toBe('a: true, 4 steps'); // of decoding and parsing, for two batches
+      expect(last?.items.map(({ content }) => String(content).slice(0, 8))).toEqual([
+        ...['Hi', 'answer 1', '22222222', 'answer 2', '33333333', 'answer 3'],
+        ...['44444444', 'answer 4', '55555555', 'answer 5'],
+      ]);
+    });
+
     test('rejects an item that is referenced twice', async () => {
       const conversations = keeping(new Stored());
       await turn(conversations, 1, [big]);
@@ -419,7 +462,7 @@ describe('the response store', () => {
     (await pool.query('select id from app.responses where id = any($1) order by id', [ids])).rows.map(({ id }) => id);
 
   function save(id: string, more: Partial<StoredResponse> = {}, size = 100, atMost = 10 ** 9) {
-    const sealed = { key: 'k', box: 'b'.repeat(size) };
+    const sealed = { key: 'k', box: Buffer.alloc((size * 3) / 4) }; // `size` characters in base64
     const whose = { accountId: account.creditId, previousId: null, expiresAt: at(1), itemIds: [] };
     return stored().save({ id, sealed, ...whose, ...more }, atMost);
   }
@@ -434,12 +477,35 @@ describe('the response store', () => {
     const take = async (bytes: number) => void taken.push(bytes);
     const chain = await find('item_large', { by: 'item', reserveMemory: take });
     expect([chain?.id, chain?.parts.map(({ box }) => box.length), taken]).toEqual([
-      ...['resp_large_b', [60_000, 60_000], [120_000]],
+      ...['resp_large_b', [45_000, 45_000], [120_000]],
     ]);
     await find('resp_large_b', { withoutPrevious: true, reserveMemory: take });
     expect(taken).toHaveLength(1);
     const refuse = () => Promise.reject(new Error('no memory'));
     await expect(find('resp_large_b', { reserveMemory: refuse })).rejects.toThrow('no memory');
+  });
+
+  test.each([0, 1, 49_153, 3 * 1024 * 1024, 6 * 1024 * 1024 + 1, 10_000_000])(
+    'stores %d bytes in base64, and finds them',
+    async (size) => {
+      const [id, box] = [`resp_of_${size}`, randomBytes(size)];
+      const { creditId } = await world.createAccount();
+      expect(await save(id, { accountId: creditId, sealed: { key: 'k', box } })).toBe(true);
+      expect((await rows(id)).map((row) => row.box === box.toString('base64'))).toEqual([true]);
+      expect(await bytes(creditId)).toBe(box.toString('base64').length);
+      const chain = await find(id, { accountId: creditId });
+      expect(chain?.parts.map((part) => [part.key, part.box.equals(box)])).toEqual([['k', true]]);
+    },
+  );
+
+  test('stores nothing of a long response that exceeds the limit, or continues a missing one', async () => {
+    const [{ creditId }, sealed] = [await world.createAccount(), { key: 'k', box: randomBytes(4_000_000) }];
+    const whose = { accountId: creditId, sealed };
+    expect(await save('resp_over', whose, 0, 5_333_335)).toBe(false);
+    const late = save('resp_late', { ...whose, previousId: 'resp_gone' });
+    await expect(late).rejects.toBeInstanceOf(PreviousResponseRemovedError);
+    expect([await left('resp_over', 'resp_late'), await bytes(creditId)]).toEqual([[], 0]);
+    expect(await save('resp_fits', whose, 0, 5_333_336)).toBe(true);
   });
 
   test('deletes expired responses that no other response continues', async () => {

@@ -1,10 +1,12 @@
 import pg from 'pg';
 import {
+  divide,
   PreviousResponseRemovedError,
   ResponseStore,
   type StoredChain,
   type StoredResponse,
   type StoredResponseRef,
+  WorkParts,
 } from '#application';
 import type { Instant } from '#domain';
 import { canRemoveSql, queryStoredBytes } from './stored-bytes.ts';
@@ -51,6 +53,10 @@ export const storedResponseMigrations = [
 const FOREIGN_KEY_VIOLATION = '23503';
 /** Conversations up to this size, which are most of them, are returned by the query that measures their size. */
 const READ_AT_ONCE_BYTES = 64 * 1024;
+/** The client copies and sends a parameter at once, so longer boxes are sent in sections: of a multiple of 3 bytes. */
+const MAX_PARAMETER_BYTES = 3 * 1024 * 1024;
+/** Length of the sections in which longer ones are read: a multiple of 4, so that each can be decoded. */
+const SECTION_CHARACTERS = 64 * 1024;
 
 const CHAIN_START_SQL = {
   id: 'app.responses r where r.id = $1',
@@ -69,6 +75,18 @@ const buildChainSql = (start: string, isSingle: boolean) => `
   ),
   sized as (select *, sum(octet_length(box)) over () as bytes from chain)
   select id, sealed_by, bytes, case when bytes <= ${READ_AT_ONCE_BYTES} then box end as box from sized order by part desc`;
+
+/** PostgreSQL divides base64 into lines. */
+const toBase64Sql = (parameter: string) => `replace(encode(${parameter}::bytea, 'base64'), E'\\n', '')`;
+
+/** Retains a section until the end of the transaction. */
+const SECTION_SQL = `select from set_config($1, ${toBase64Sql('$2')}, true)`;
+
+/** Divides long boxes. Sections of bytes are found at once, unlike sections of text, whose characters are counted. */
+const SECTIONS_SQL = `
+  with boxes as materialized (select id, decode(box, 'escape') as box from app.responses where id = any($1))
+  select id, n, encode(substr(box, n * ${SECTION_CHARACTERS} + 1, ${SECTION_CHARACTERS}), 'escape') as section
+  from boxes, generate_series(0, (octet_length(box) - 1) / ${SECTION_CHARACTERS}) as n`;
 
 /**
  * Deletes up to 1,000 expired responses that meet `start` and that no response continues. Also deletes each expired
@@ -94,15 +112,42 @@ export class PostgresResponseStore extends ResponseStore {
   }
 
   async save(response: StoredResponse, maxBytes: number): Promise<boolean> {
-    const { id, accountId, previousId, expiresAt, sealed, itemIds } = response;
-    const saving = this.pool.query<{ saved: boolean }>({
+    const { box } = response.sealed;
+    const [lastSection = box, ...otherSections] = listSections(box).reverse();
+    if (otherSections.length === 0) return this.insert(this.pool, response, { lastSection, sectionCount: 1, maxBytes });
+    const client = await this.pool.connect();
+    let isCommitted = false;
+    try {
+      await client.query('begin');
+      for (const [i, section] of otherSections.reverse().entries())
+        await client.query({ name: 'response-section', text: SECTION_SQL, values: [`app.section_${i + 1}`, section] });
+      const sectionCount = otherSections.length + 1;
+      const isSaved = await this.insert(client, response, { lastSection, sectionCount, maxBytes });
+      await client.query('commit');
+      isCommitted = true;
+      return isSaved;
+    } finally {
+      client.release(!isCommitted); // a closed connection ends its transaction
+    }
+  }
+
+  private async insert(
+    database: Pick<pg.Pool, 'query'>,
+    { id, accountId, previousId, expiresAt, sealed, itemIds }: StoredResponse,
+    { lastSection, sectionCount, maxBytes }: InsertOptions,
+  ): Promise<boolean> {
+    const saving = database.query<{ saved: boolean }>({
       name: 'response-save',
       // The byte count of the account is locked, so concurrent requests cannot exceed the limit.
       text: `
         with used as materialized (select app.stored_for_update($2) as bytes),
+        sealed as materialized (
+          select concat(string_agg(current_setting('app.section_' || n), '' order by n), ${toBase64Sql('$6')}) as box
+          from generate_series(1, $9 - 1) as n
+        ),
         response as (
           insert into app.responses (id, account_id, previous_id, expires_at, sealed_by, box)
-          select $1, $2, $3, $4::timestamptz, $5, $6 from used where bytes + octet_length($6) <= $8
+          select $1, $2, $3, $4::timestamptz, $5, box from used, sealed where bytes + octet_length(box) <= $8
           returning id
         ),
         items as (
@@ -110,7 +155,7 @@ export class PostgresResponseStore extends ResponseStore {
           select $2, item, response.id from response, unnest($7::text[]) as item on conflict do nothing
         )
         select exists (select from response) as saved`,
-      values: [id, accountId, previousId, expiresAt, sealed.key, sealed.box, itemIds, maxBytes],
+      values: [id, accountId, previousId, expiresAt, sealed.key, lastSection, itemIds, maxBytes, sectionCount],
     });
     const { rows } = await saving.catch((error: unknown) => {
       throw isForeignKeyViolation(error) ? new PreviousResponseRemovedError() : error;
@@ -127,8 +172,11 @@ export class PostgresResponseStore extends ResponseStore {
     });
     const last = rows.at(-1);
     if (!last) return undefined;
-    const parts = last.box === null ? await this.loadBoxes(rows, () => reserveMemory(Number(last.bytes))) : rows;
-    return parts && { id: last.id, parts: parts.map(({ sealed_by: key, box }) => ({ key, box: box as string })) };
+    const boxes =
+      last.box === null
+        ? await this.loadBoxes(rows, () => reserveMemory(Number(last.bytes)))
+        : rows.map(({ box }) => Buffer.from(box ?? '', 'base64'));
+    return boxes && { id: last.id, parts: boxes.map((box, i) => ({ key: rows[i]?.sealed_by ?? '', box })) };
   }
 
   async remove(accountId: string, id: string, now: Instant): Promise<boolean> {
@@ -168,26 +216,57 @@ export class PostgresResponseStore extends ResponseStore {
     }
   }
 
-  /** Loads the contents of rows that were only measured. @returns undefined if one of them has been removed since */
+  /**
+   * Loads the contents of rows that were only measured, in sections: the event loop would be held by a long row.
+   * @returns undefined if one of them has been removed since
+   */
   private async loadBoxes(
     measured: readonly StoredRow[],
     reserveMemory: () => Promise<void>,
-  ): Promise<readonly StoredRow[] | undefined> {
+  ): Promise<readonly Buffer[] | undefined> {
     await reserveMemory();
-    const { rows } = await this.pool.query<Pick<StoredRow, 'id' | 'box'>>({
-      name: 'response-boxes',
-      text: 'select id, box from app.responses where id = any($1)',
+    const { rows } = await this.pool.query<StoredSection>({
+      name: 'response-sections',
+      text: SECTIONS_SQL,
       values: [measured.map(({ id }) => id)],
     });
-    const boxes = new Map(rows.map(({ id, box }) => [id, box]));
-    if (boxes.size < measured.length) return undefined;
-    return measured.map((row) => ({ ...row, box: boxes.get(row.id) ?? null }));
+    const sections = new Map<string, string[]>(measured.map(({ id }) => [id, []]));
+    for (const { id, n, section } of rows) (sections.get(id) as string[])[n] = section;
+    const boxes: Buffer[] = [];
+    const work = new WorkParts();
+    for (const box of sections.values()) {
+      if (box.length === 0) return undefined;
+      boxes.push(await decodeSections(box));
+      await work.rest();
+    }
+    return boxes;
   }
+}
+
+function listSections(box: Buffer): Buffer[] {
+  const sections: Buffer[] = [];
+  for (let start = 0; start < box.length; start += MAX_PARAMETER_BYTES)
+    sections.push(box.subarray(start, start + MAX_PARAMETER_BYTES));
+  return sections;
+}
+
+async function decodeSections(sections: readonly string[]): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(sections.reduce((sum, { length }) => sum + length, 0));
+  let size = 0;
+  for await (const section of divide(...sections)) size += bytes.write(section, size, 'base64');
+  return bytes.subarray(0, size);
 }
 
 /** Whether a response would continue one that does not exist. */
 function isForeignKeyViolation(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION;
+}
+
+interface InsertOptions {
+  /** The end of the box; the other sections are settings of the transaction. */
+  readonly lastSection: Buffer;
+  readonly sectionCount: number;
+  readonly maxBytes: number;
 }
 
 interface StoredRow {
@@ -197,4 +276,11 @@ interface StoredRow {
   readonly bytes: string;
   /** Null if the total size exceeds `READ_AT_ONCE_BYTES`. */
   readonly box: string | null;
+}
+
+interface StoredSection {
+  readonly id: string;
+  /** Position in the box, from 0. */
+  readonly n: number;
+  readonly section: string;
 }

@@ -3,6 +3,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { HeavyWorkQueue } from '#application';
 import { INTERNAL_ERROR, sendError, toErrorResponse } from '../errors/errors.ts';
 import { BodyParser } from '../validation/body-parser.ts';
 
@@ -16,7 +17,11 @@ let port: number;
 /** What an operation waits for before it responds. */
 let wait: Promise<unknown>;
 beforeAll(async () => {
-  bodies = new BodyParser({ maxBytes: MAX, isFunded: async (accountId) => accountId.startsWith('rich') });
+  bodies = new BodyParser({
+    maxBytes: MAX,
+    heavyWork: new HeavyWorkQueue(),
+    isFunded: async (accountId) => accountId.startsWith('rich'),
+  });
   server = fastify();
   bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);

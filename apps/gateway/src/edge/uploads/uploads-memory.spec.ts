@@ -6,6 +6,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import fastify from 'fastify';
+import { HeavyWorkQueue } from '#application';
 import { BodyParser } from '../validation/body-parser.ts';
 import { Upload } from './upload.ts';
 import { Uploads } from './uploads.ts';
@@ -26,7 +27,7 @@ test(`${AT_ONCE} concurrent uploads of ${FILE_BYTES / MIB} MiB need less than ${
     reportError: () => {},
   });
   const server = fastify({ bodyLimit: 1024 * MIB });
-  const bodies = new BodyParser({ maxBytes: 1024 * MIB, isFunded: async () => true });
+  const bodies = new BodyParser({ maxBytes: 1024 * MIB, heavyWork: new HeavyWorkQueue(), isFunded: async () => true });
   bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { IsOptional, IsString } from 'class-validator';
 import fc from 'fast-check';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { HeavyWorkQueue } from '#application';
 import { PIXEL } from '#testing';
 import { INTERNAL_ERROR, sendError, toErrorResponse } from '../errors/errors.ts';
 import { BodyParser } from '../validation/body-parser.ts';
@@ -39,7 +40,7 @@ beforeAll(async () => {
     reportError: (problem) => alarms.push(problem),
   });
   server = fastify({ forceCloseConnections: true });
-  const bodies = new BodyParser({ maxBytes: 1024 * 1024 ** 2, isFunded });
+  const bodies = new BodyParser({ maxBytes: 1024 * 1024 ** 2, heavyWork: new HeavyWorkQueue(), isFunded });
   bodies.registerParsers(server);
   server.decorateRequest('caller', null as never);
   server.addHook('onRequest', (request, _, done) => {

@@ -2,12 +2,11 @@
 import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ByteAccumulator } from '#application';
+import { ByteAccumulator, HeavyWorkQueue, MAX_SMALL_JSON_BYTES } from '#application';
 import { Rejection } from '#kernel';
 import { MAX_ANONYMOUS_BODY_BYTES, MAX_ANONYMOUS_UPLOAD_BYTES } from '../authentication/authenticator.ts';
 import { BadRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from '../errors/errors.ts';
 import { assertBodyWithinLimits } from '../limits/body-limits.ts';
-import { HeavyWorkQueue } from '../limits/heavy-work-queue.ts';
 import { JsonScanner } from '../limits/json-scanner.ts';
 import { MemoryBudget, MemoryShare, resolveMemoryShareholders } from '../limits/memory-budget.ts';
 import { ReadThrottle } from '../limits/read-throttle.ts';
@@ -18,11 +17,6 @@ import { decompress } from './decompress.ts';
  * memory budget. `ConnectionGuard` limits their number.
  */
 const MAX_SMALL_BODY_BYTES = 16 * 1024;
-/**
- * JSON of more bytes is read only from accounts that were credited, because accounts are free and parsing takes time.
- * It is parsed in turns.
- */
-const MAX_SMALL_JSON_BYTES = 256 * 1024;
 /** Delay before closing the connection of a client that is still sending, so that the client reads the response. */
 const CLOSE_DELAY_MS = 3_000;
 
@@ -38,18 +32,21 @@ declare module 'fastify' {
 export interface BodyParserOptions {
   /** Limit of what is in memory at the same time: bodies that are not small, and data of `reserveMemory`. */
   readonly maxBytes: number;
+  /** Parses large JSON. */
+  readonly heavyWork: HeavyWorkQueue;
   /** Whether an account was ever credited. */
   isFunded(accountId: string): Promise<boolean>;
 }
 
 /**
+ * Large JSON is read only from accounts that were credited, because accounts are free and parsing takes time.
+ *
  * Bodies are JSON, unless the operation is `raw`, `streamed` or an upload. A JSON body may be empty, because clients
  * send the content type with every POST. A property `__proto__` is ordinary data: no code here assigns the fields of a
  * body one by one.
  */
 export class BodyParser {
   private readonly budget: MemoryBudget;
-  private readonly largeBodies = new HeavyWorkQueue();
   private readonly throttle = new ReadThrottle();
 
   constructor(private readonly options: BodyParserOptions) {
@@ -102,7 +99,9 @@ export class BodyParser {
   private parse(request: FastifyRequest, body: Buffer, done: (error: Error | null, body?: unknown) => void): void {
     if (body.length > MAX_SMALL_JSON_BYTES) {
       const steps = [() => body.toString(), parseText, assertWithinLimits];
-      this.largeBodies.run(request.caller.accountId, body.length, steps).then((parsed) => done(null, parsed), done);
+      this.options.heavyWork
+        .run(request.caller.accountId, body.length, steps)
+        .then((parsed) => done(null, parsed), done);
       return;
     }
     try {

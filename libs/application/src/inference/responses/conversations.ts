@@ -5,19 +5,22 @@ import type { Instant } from '#domain';
 import { isJsonObject, type JsonObject } from '#kernel';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError } from '../../errors.ts';
-import type { SealedSecretBox, Secrets } from '../../secrets.ts';
+import { WorkParts } from '../../event-loop.ts';
+import { type HeavyWorkQueue, MAX_SMALL_JSON_BYTES, type WorkStep } from '../../heavy-work-queue.ts';
+import type { Secrets } from '../../secrets.ts';
 import type { StorageQuota } from '../../storage-quota.ts';
-
-import { type Conversation, joinParts, type StoredPart, toStoredPart } from './stored-parts.ts';
+import {
+  MAX_CONVERSATION_CHARACTERS,
+  type SerializedConversation,
+  serializeConversation,
+  serializeFull,
+} from './serialize-conversation.ts';
+import { type Conversation, joinParts, type LoadedConversation, type StoredPart } from './stored-parts.ts';
 
 /** The same lifetime as at OpenAI. */
 const RESPONSE_LIFETIME_MS = 30 * 24 * 60 * 60_000;
-/** A longer conversation, for example with large attachments, is not stored: every turn would load all of it again. */
-const MAX_CONVERSATION_CHARACTERS = 32 * 1024 * 1024;
-/** Maximum number of stored responses that form a conversation. Beyond it, the next response stores all items again. */
-const MAX_CONVERSATION_PARTS = 1_000;
-/** Maximum length of items copied from conversations other than the continued one. Beyond it, nothing is stored. */
-const MAX_COPIED_CHARACTERS = 1024 * 1024;
+/** Parts of up to this size in total are parsed at once: hundreds of turns would take longer than parsing them. */
+const MAX_BATCH_BYTES = 1024 * 1024;
 /** How long a paid response waits to be stored. After that it is returned as not stored. */
 const STORE_TIMEOUT_MS = 2_000;
 /**
@@ -29,13 +32,20 @@ const MAX_LOOKUPS = 32;
 const MAX_ITEM_ID_LENGTH = 256;
 const RESPONSE_ID = /^resp_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+/** A conversation, or a part of one: sealed JSON. */
+export interface SealedConversation {
+  /** The id of the master key that sealed it. */
+  readonly key: string;
+  readonly box: Buffer;
+}
+
 export interface StoredResponse {
   readonly id: string;
   readonly accountId: string;
   /** The response that this one continues; null if this one stores its complete conversation. */
   readonly previousId: string | null;
   readonly expiresAt: Instant;
-  readonly sealed: SealedSecretBox;
+  readonly sealed: SealedConversation;
   /** Ids of its output items, which later requests may reference. */
   readonly itemIds: readonly string[];
 }
@@ -44,7 +54,7 @@ export interface StoredResponse {
 export interface StoredChain {
   readonly id: string;
   /** In order, starting with the first response of the conversation. */
-  readonly parts: readonly SealedSecretBox[];
+  readonly parts: readonly SealedConversation[];
 }
 
 /** The account whose stored responses a request reads, and the memory budget for reading them. */
@@ -80,14 +90,6 @@ export abstract class ResponseStore {
   abstract getStoredBytes(accountId: string): Promise<number>;
 }
 
-/** A stored conversation that a new response may continue. */
-export interface LoadedConversation extends Conversation {
-  readonly id: string;
-  readonly partCount: number;
-  /** Total length of its decrypted parts in characters. */
-  readonly length: number;
-}
-
 /** Input with resolved references, and the conversations loaded for it. The response continues the first of these. */
 export interface ResolvedInput {
   readonly input: readonly unknown[];
@@ -98,6 +100,8 @@ export interface ConversationDependencies {
   readonly responseStore: ResponseStore;
   readonly quota: StorageQuota;
   readonly secrets: Secrets;
+  /** Parses long conversations. */
+  readonly heavyWork: HeavyWorkQueue;
   readonly clock: Clock;
   readonly reportError: (problem: string, error: unknown) => void;
 }
@@ -135,12 +139,12 @@ export class ConversationService {
   /** If the continued response was removed in the meantime, the complete conversation is stored instead. */
   private async save(response: NewResponse): Promise<boolean> {
     const { conversation, loadedConversations = [] } = response;
-    const serialized = serializeConversation(conversation, loadedConversations);
+    const serialized = await serializeConversation(conversation, loadedConversations);
     try {
       return serialized !== undefined && (await this.write(response, serialized));
     } catch (error) {
       if (!(error instanceof PreviousResponseRemovedError)) throw error;
-      const full = serializeFull(conversation);
+      const full = await serializeFull(conversation);
       return full !== undefined && this.write(response, full);
     }
   }
@@ -151,9 +155,10 @@ export class ConversationService {
   ): Promise<boolean> {
     const { responseStore, quota, secrets, clock } = this.dependencies;
     const itemIds = outputItems.map((item) => item.id).filter(isItemId);
-    const { previousId, text } = serialized;
+    const { previousId, json } = serialized;
     const expiresAt = clock.fromNow(RESPONSE_LIFETIME_MS);
-    const response = { id, accountId, previousId, expiresAt, sealed: secrets.seal(text), itemIds };
+    const sealed = { key: secrets.keyId, box: await secrets.sealBytes(...json) };
+    const response = { id, accountId, previousId, expiresAt, sealed, itemIds };
     return responseStore.save(response, await quota.loadMaxBytes(accountId));
   }
 
@@ -230,43 +235,57 @@ export class ConversationService {
     const chain = await responseStore.find({ ...reference, accountId, reserveMemory, now: clock.now() });
     if (chain === undefined) return undefined;
     try {
-      const texts = chain.parts.map((part) => this.dependencies.secrets.open(part));
-      const length = texts.reduce((sum, text) => sum + text.length, 0);
-      const parts = texts.map((text) => JSON.parse(text) as StoredPart);
+      const { parts, length } = await this.parse(await this.open(chain.parts), accountId);
       return { id: chain.id, partCount: parts.length, length, ...joinParts(parts) };
     } catch {
       return undefined;
     }
   }
-}
 
-/**
- * Serialises the new items of a conversation, and ranges of the continued items. Serialises all items if no
- * conversation is continued, or if the parts would be too many or too long.
- * @returns undefined if the conversation, or what it copies from other conversations, is too long to be stored
- */
-function serializeConversation(
-  conversation: Conversation,
-  [before, ...otherConversations]: readonly LoadedConversation[],
-): SerializedConversation | undefined {
-  const otherItems = new Set(otherConversations.flatMap(({ items }) => items));
-  const copied = conversation.items.filter((item) => otherItems.has(item));
-  if (copied.length > 0 && JSON.stringify(copied).length > MAX_COPIED_CHARACTERS) return undefined;
-  if (before && before.partCount < MAX_CONVERSATION_PARTS) {
-    const text = JSON.stringify(toStoredPart(conversation, before.items));
-    if (before.length + text.length <= MAX_CONVERSATION_CHARACTERS) return { previousId: before.id, text };
+  private async open(sealedParts: readonly SealedConversation[]): Promise<readonly Buffer[]> {
+    const contents: Buffer[] = [];
+    const work = new WorkParts();
+    for (const { key, box } of sealedParts) {
+      contents.push(await this.dependencies.secrets.openBytes(box, key));
+      await work.rest();
+    }
+    return contents;
   }
-  return serializeFull(conversation);
+
+  /** Parses a long conversation when its turn comes, because its account may read it with any number of requests. */
+  private async parse(
+    contents: readonly Buffer[],
+    accountId: string,
+  ): Promise<{ readonly parts: readonly StoredPart[]; readonly length: number }> {
+    const parts: StoredPart[] = [];
+    let length = 0;
+    const parseTexts = (texts: readonly string[]) => {
+      for (const text of texts) {
+        length += text.length;
+        parts.push(JSON.parse(text));
+      }
+    };
+    const steps = listBatches(contents).flatMap((batch): WorkStep[] => [() => batch.map(String), parseTexts]);
+    const size = contents.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (size <= MAX_SMALL_JSON_BYTES) parseTexts(contents.map(String));
+    else await this.dependencies.heavyWork.run(accountId, size, steps);
+    return { parts, length };
+  }
 }
 
-function serializeFull(conversation: Conversation): SerializedConversation | undefined {
-  const text = JSON.stringify(conversation);
-  return text.length > MAX_CONVERSATION_CHARACTERS ? undefined : { previousId: null, text };
-}
-
-interface SerializedConversation {
-  readonly previousId: string | null;
-  readonly text: string;
+/** Divides the parts of a conversation into batches that are parsed at once. A batch is short, or has one part. */
+function listBatches(contents: readonly Buffer[]): readonly (readonly Buffer[])[] {
+  const batches: Buffer[][] = [];
+  let size = Number.POSITIVE_INFINITY;
+  for (const content of contents) {
+    size += content.byteLength;
+    if (size <= MAX_BATCH_BYTES) batches.at(-1)?.push(content);
+    else {
+      batches.push([content]);
+      size = content.byteLength;
+    }
+  }
+  return batches;
 }
 
 function listItemsById(conversations: readonly Conversation[]): readonly (readonly [string, JsonObject])[] {

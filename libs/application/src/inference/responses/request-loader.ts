@@ -2,8 +2,9 @@
 import { CatalogueService } from '../../catalogue-service.ts';
 import { resolveModel } from '../../routing/preferences.ts';
 import type { ResponsesBody } from './body.ts';
-import { ConversationService, type LoadedConversation, type StoredResponseReader } from './conversations.ts';
+import { ConversationService, type StoredResponseReader } from './conversations.ts';
 import { type ParsedResponsesRequest, parseResponsesRequest } from './request.ts';
+import type { LoadedConversation } from './stored-parts.ts';
 
 export interface LoadedResponseRequest extends ParsedResponsesRequest {
   readonly loadedConversations: readonly LoadedConversation[];

@@ -12,6 +12,14 @@ export interface Conversation {
   readonly response: string;
 }
 
+/** A stored conversation that a new response may continue. */
+export interface LoadedConversation extends Conversation {
+  readonly id: string;
+  readonly partCount: number;
+  /** Total length of its decrypted parts in characters. */
+  readonly length: number;
+}
+
 /** A range of the items of the continued conversation; `to` is exclusive. */
 type ItemRange = readonly [from: number, to: number];
 

@@ -1,7 +1,7 @@
 /** Spreads work that cannot be interrupted over time, so that the event loop serves other requests in between. */
 import { channel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
-import { OwnerQueue } from '#application';
+import { OwnerQueue } from './owner-queue.ts';
 
 /** After each step and each body, other requests have the event loop for at least this many times as long as it takes. */
 const MIN_PAUSE_FACTOR = 3;
@@ -17,6 +17,9 @@ const OTHER_MS_PER_MIB = 8;
 const BYTES_PER_MIB = 1024 * 1024;
 /** Publishes the duration of each step, for `npm run prove:attacks -- large-bodies`. */
 const stepChannel = channel('countinghouse:heavy-work');
+
+/** JSON of more bytes than this is parsed in turns. */
+export const MAX_SMALL_JSON_BYTES = 256 * 1024;
 
 /** One step of the work. Each gets the result of the step before it. */
 export type WorkStep = (input: never) => unknown;
