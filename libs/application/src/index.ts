@@ -136,6 +136,7 @@ export type { ResponseEventOutput } from './inference/responses/response-writer.
 export { getFullInput, type ItemPage, paginateItems } from './inference/responses/stored-items.ts';
 export type { Conversation, LoadedConversation } from './inference/responses/stored-parts.ts';
 export { Toolset } from './inference/responses/toolset.ts';
+export { countJsonValues } from './json-limits.ts';
 export { AudioDurationCounter, type AudioRecording } from './media/audio/audio-duration.ts';
 export { DEFAULT_SPEECH_MODEL, Speak, SpeakHandler, type SpeechBody } from './media/audio/speak.ts';
 export {

@@ -5,16 +5,12 @@
  */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
-import { countCharacters } from '../../json-limits.ts';
+import { countJsonValues } from '../../json-limits.ts';
 
 /** Distinguishes our encoding from content that a provider has encrypted. */
 const REASONING_PREFIX = 'chat-reasoning.';
-/**
- * Characters of JSON that make it slow to parse, and their maximum in all reasoning of a request. Characters in the
- * texts are counted too: the reasoning that fills the largest context has about half as many.
- */
-const COSTLY_CHARACTERS = ['{', '[', ':', ','];
-const MAX_COSTLY_CHARACTERS = 200_000;
+/** Maximum in all reasoning of a request. The reasoning that fills the largest context has about half as many. */
+const MAX_JSON_VALUES = 200_000;
 /** Text fields that arrive in chunks. */
 const TEXT_FIELDS = ['text', 'summary', 'data'] as const;
 
@@ -33,7 +29,7 @@ export function encodeReasoning(details: readonly JsonObject[]): string {
 
 /** Decodes the reasoning of the items of one request. */
 export class ReasoningDecoder {
-  private costlyCharacters = 0;
+  private jsonValues = 0;
 
   /**
    * Decodes the reasoning of an item for a chat message.
@@ -45,9 +41,9 @@ export class ReasoningDecoder {
     if (!isChatReasoning(item)) return [];
     const field = `${param}.encrypted_content`;
     const json = Buffer.from(String(item.encrypted_content).slice(REASONING_PREFIX.length), 'base64').toString();
-    this.costlyCharacters += countCharacters(json, COSTLY_CHARACTERS, MAX_COSTLY_CHARACTERS);
-    if (this.costlyCharacters > MAX_COSTLY_CHARACTERS) {
-      const message = `The reasoning of all items must have at most ${MAX_COSTLY_CHARACTERS} of the characters {, [, : and ,`;
+    this.jsonValues += countJsonValues(json, MAX_JSON_VALUES);
+    if (this.jsonValues > MAX_JSON_VALUES) {
+      const message = `The reasoning of all items must have at most ${MAX_JSON_VALUES} of the characters {, [, : and ,`;
       throw new InvalidRequestError(400, message, field);
     }
     try {

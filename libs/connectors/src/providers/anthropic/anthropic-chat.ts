@@ -30,7 +30,7 @@ export class AnthropicChat {
   ) {}
 
   async complete(call: ChatCall): Promise<Completion | CompletionStream> {
-    const request = toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
+    const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
     const sampling = findChangedSampling(call.body, request);
     return { ...(await this.send(call, { ...request, stream: call.stream })), ...(sampling ? { sampling } : {}) };
   }

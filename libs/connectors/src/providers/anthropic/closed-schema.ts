@@ -1,4 +1,5 @@
-import { type JsonObject } from '#kernel';
+import { WorkParts } from '#application';
+import { isJsonObject, type JsonObject } from '#kernel';
 
 /** Keywords whose value is a schema, a list of schemas, or a map of schemas. */
 const SUBSCHEMA_KEYWORDS = ['items', 'not', 'additionalProperties'];
@@ -11,19 +12,29 @@ const SUBSCHEMA_MAP_KEYWORDS = ['properties', '$defs', 'definitions'];
  * false`). A closed schema does not allow more than the original one, except below `not` and `oneOf`. Objects whose
  * `additionalProperties` is a schema stay open: they are maps, and closed ones would allow no entries.
  */
-export function closeSchema(schema: unknown): unknown {
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema;
-  const closed = Object.entries(schema).map(([keyword, value]) => {
-    if (SUBSCHEMA_KEYWORDS.includes(keyword)) return [keyword, closeSchema(value)];
-    if (SUBSCHEMA_LIST_KEYWORDS.includes(keyword) && Array.isArray(value)) return [keyword, value.map(closeSchema)];
-    if (!SUBSCHEMA_MAP_KEYWORDS.includes(keyword) || typeof value !== 'object' || value === null)
-      return [keyword, value];
-    return [
-      keyword,
-      Object.fromEntries(Object.entries(value).map(([name, subschema]) => [name, closeSchema(subschema)])),
-    ];
-  });
-  const { type, additionalProperties } = schema as JsonObject;
-  const open = type === 'object' && typeof (additionalProperties ?? true) !== 'object';
-  return { ...Object.fromEntries(closed), ...(open ? { additionalProperties: false } : {}) };
+export async function closeSchema(schema: unknown, parts = new WorkParts()): Promise<unknown> {
+  if (!isJsonObject(schema)) return schema;
+  await parts.rest();
+  const closed: Record<string, unknown> = { ...schema };
+  for (const keyword of SUBSCHEMA_KEYWORDS)
+    if (isJsonObject(closed[keyword])) closed[keyword] = await closeSchema(closed[keyword], parts);
+  for (const keyword of SUBSCHEMA_LIST_KEYWORDS)
+    if (Array.isArray(closed[keyword])) closed[keyword] = await closeList(closed[keyword], parts);
+  for (const keyword of SUBSCHEMA_MAP_KEYWORDS)
+    if (isJsonObject(closed[keyword])) closed[keyword] = await closeMap(closed[keyword], parts);
+  if (closed.type === 'object' && typeof (closed.additionalProperties ?? true) !== 'object')
+    closed.additionalProperties = false;
+  return closed;
+}
+
+async function closeList(schemas: readonly unknown[], parts: WorkParts): Promise<readonly unknown[]> {
+  const closed: unknown[] = [];
+  for (const schema of schemas) closed.push(await closeSchema(schema, parts));
+  return closed;
+}
+
+async function closeMap(schemas: JsonObject, parts: WorkParts): Promise<JsonObject> {
+  const closed: Record<string, unknown> = { ...schemas };
+  for (const name in schemas) closed[name] = await closeSchema(schemas[name], parts);
+  return closed;
 }

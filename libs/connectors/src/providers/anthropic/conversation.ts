@@ -1,7 +1,15 @@
 /** Translates OpenAI's messages to Anthropic's turns. */
+import { countJsonValues, WorkParts } from '#application';
 import { type JsonObject } from '#kernel';
 import { REASONING_FORMAT } from './blocks.ts';
 import { toCacheControl, unsupportedError } from './body.ts';
+
+/**
+ * Limits of the arguments of one tool call, whose parsing cannot be divided: 15 ms. The longest output of a model, 128,000
+ * tokens, has a quarter of these characters, and half a mark of a value per token where values are densest.
+ */
+const MAX_INPUT_CHARACTERS = 4 * 1024 * 1024;
+const MAX_INPUT_VALUES = 65_536;
 
 export interface ConversationTurn {
   readonly role: 'user' | 'assistant';
@@ -12,13 +20,15 @@ export interface ConversationTurn {
  * Separates the system and developer messages. Of the others, merges consecutive user and tool messages into one turn,
  * and consecutive assistant messages too. Anthropic requires that the results of parallel tool calls are in one turn.
  */
-export function toConversation(sent: readonly JsonObject[]): {
+export async function toConversation(sent: readonly JsonObject[]): Promise<{
   readonly system: JsonObject[];
   readonly messages: ConversationTurn[];
-} {
+}> {
+  const parts = new WorkParts();
   const system: JsonObject[] = [];
   const turns: { role: ConversationTurn['role']; content: JsonObject[] }[] = [];
   for (const message of sent) {
+    await parts.rest();
     const { role } = message;
     if (role === 'system' || role === 'developer') {
       system.push(...toBlocks(message.content));
@@ -27,7 +37,7 @@ export function toConversation(sent: readonly JsonObject[]): {
     const side = role === 'assistant' ? 'assistant' : 'user';
     const blocks =
       role === 'assistant'
-        ? toAssistantBlocks(message)
+        ? await toAssistantBlocks(message, parts)
         : role === 'tool'
           ? [toToolResult(message)]
           : toBlocks(message.content);
@@ -39,8 +49,16 @@ export function toConversation(sent: readonly JsonObject[]): {
 }
 
 /** Returns the blocks in Anthropic's order: thinking that the client has stored, then text, then tool calls. */
-function toAssistantBlocks({ content, reasoning_details, tool_calls }: JsonObject): JsonObject[] {
-  return [...toThinkingBlocks(reasoning_details), ...toBlocks(content), ...toArray(tool_calls).map(toToolUse)];
+async function toAssistantBlocks(
+  { content, reasoning_details, tool_calls }: JsonObject,
+  parts: WorkParts,
+): Promise<JsonObject[]> {
+  const blocks = [...toThinkingBlocks(reasoning_details), ...toBlocks(content)];
+  for (const call of toArray(tool_calls)) {
+    blocks.push(toToolUse(call));
+    await parts.rest();
+  }
+  return blocks;
 }
 
 function toThinkingBlocks(details: unknown): JsonObject[] {
@@ -57,9 +75,16 @@ function toToolUse({ id, function: called }: JsonObject): JsonObject {
   return { type: 'tool_use', id: toToolId(id), name, input: parseToolInput(text) };
 }
 
-function parseToolInput(text: unknown): unknown {
+function parseToolInput(sent: unknown): unknown {
+  const text = String(sent ?? '').trim() || '{}';
+  if (text.length > MAX_INPUT_CHARACTERS)
+    throw unsupportedError(`The arguments of a tool call must have at most ${MAX_INPUT_CHARACTERS} characters`);
+  if (countJsonValues(text, MAX_INPUT_VALUES) > MAX_INPUT_VALUES)
+    throw unsupportedError(
+      `The arguments of a tool call must have at most ${MAX_INPUT_VALUES} of the characters {, [, : and ,`,
+    );
   try {
-    return JSON.parse(String(text ?? '').trim() || '{}');
+    return JSON.parse(text);
   } catch {
     throw unsupportedError('The arguments of a tool call must be JSON');
   }

@@ -13,12 +13,13 @@ const weather = { type: 'function', function: { name: 'weather', parameters: { t
 const call = (id: string, args = '{"city":"Ur"}') => {
   return { id, type: 'function', function: { name: 'weather', arguments: args } };
 };
+const calling = (args: string) => ({ messages: [{ role: 'assistant', tool_calls: [call('a', args)] }] });
 const use = (id: string, input: object = { city: 'Ur' }) => ({ type: 'tool_use', id, name: 'weather', input });
 const result = (id: string, content: unknown = 'sunny') => ({ type: 'tool_result', tool_use_id: id, content });
 
 describe('a request to Anthropic', () => {
-  test('has the required fields, and no optional ones by default', () => {
-    expect(translated({})).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, messages: [said] });
+  test('has the required fields, and no optional ones by default', async () => {
+    expect(await translated({})).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, messages: [said] });
   });
 
   test.each<[string, JsonObject, JsonObject]>([
@@ -44,8 +45,8 @@ describe('a request to Anthropic', () => {
       { seed: 1, logit_bias: {}, n: 1, stream_options: {}, response_format: { type: 'json_object' } },
       {},
     ],
-  ])('has %s', (_, more, expected) => {
-    expect(translated(more)).toEqual({ ...translated({}), ...expected });
+  ])('has %s', async (_, more, expected) => {
+    expect(await translated(more)).toEqual({ ...(await translated({})), ...expected });
   });
 
   test.each<[string, JsonObject, JsonObject]>([
@@ -69,20 +70,22 @@ describe('a request to Anthropic', () => {
       { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
     ],
     ['parallel calls', { parallel_tool_calls: true }, {}],
-  ])('has tools with their choice: %s', (_, more, expected) => {
+  ])('has tools with their choice: %s', async (_, more, expected) => {
     const tools = [{ name: 'weather', input_schema: { type: 'object' } }];
-    expect(translated({ tools: [weather], ...more })).toEqual({ ...translated({}), tools, ...expected });
+    expect(await translated({ tools: [weather], ...more })).toEqual({ ...(await translated({})), tools, ...expected });
   });
 
-  test('has the descriptions of tools, and marks the strict ones', () => {
+  test('has the descriptions of tools, and marks the strict ones', async () => {
     const declared = { name: 'now', description: 'The time', strict: true };
-    expect(translated({ tools: [{ type: 'function', function: declared }] }).tools).toEqual([
+    expect((await translated({ tools: [{ type: 'function', function: declared }] })).tools).toEqual([
       { ...declared, input_schema: { type: 'object', properties: {} } },
     ]);
   });
 
-  test('has no tool choice without tools', () => {
-    expect(translated({ tool_choice: 'auto', parallel_tool_calls: false, tools: [] })).toEqual(translated({}));
+  test('has no tool choice without tools', async () => {
+    expect(await translated({ tool_choice: 'auto', parallel_tool_calls: false, tools: [] })).toEqual(
+      await translated({}),
+    );
   });
 });
 
@@ -189,8 +192,8 @@ describe('a conversation', () => {
       [hello, { role: 'assistant', content: '' }, { role: 'user', content: '' }],
       { messages: [said] },
     ],
-  ])('%s', (_, messages, expected) => {
-    expect(translated({ messages })).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, ...expected });
+  ])('%s', async (_, messages, expected) => {
+    expect(await translated({ messages })).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, ...expected });
   });
 
   test.each<[string, JsonObject, JsonObject]>([
@@ -220,8 +223,8 @@ describe('a conversation', () => {
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } },
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } },
     ],
-  ])('has %s', (_, part, block) => {
-    expect(translated({ messages: [{ role: 'user', content: [part] }] }).messages).toEqual([
+  ])('has %s', async (_, part, block) => {
+    expect((await translated({ messages: [{ role: 'user', content: [part] }] })).messages).toEqual([
       { role: 'user', content: [block] },
     ]);
   });
@@ -275,22 +278,22 @@ describe('thinking', () => {
       },
       undefined,
     ],
-  ])('%s', (_, body, thinking) => {
-    expect(translated(body).thinking).toEqual(thinking);
+  ])('%s', async (_, body, thinking) => {
+    expect((await translated(body)).thinking).toEqual(thinking);
   });
 
-  test('stays on with a tool result if the thinking before the call is included', () => {
+  test('stays on with a tool result if the thinking before the call is included', async () => {
     const reasoning_details = [{ type: 'reasoning.text', text: 'Hm', signature: 's' }];
     const messages = [
       hello,
       { role: 'assistant', reasoning_details, tool_calls: [call('a')] },
       { role: 'tool', tool_call_id: 'a', content: 'x' },
     ];
-    expect(translated({ ...limit, reasoning: { effort: 'low' }, messages }).thinking).toEqual(enabled(2_000));
+    expect((await translated({ ...limit, reasoning: { effort: 'low' }, messages })).thinking).toEqual(enabled(2_000));
   });
 
-  test('excludes sampling parameters', () => {
-    const request = translated({ ...limit, reasoning: { effort: 'low' }, temperature: 0, top_p: 0.5, top_k: 3 });
+  test('excludes sampling parameters', async () => {
+    const request = await translated({ ...limit, reasoning: { effort: 'low' }, temperature: 0, top_p: 0.5, top_k: 3 });
     expect([request.temperature, request.top_p, request.top_k]).toEqual([undefined, undefined, undefined]);
   });
 });
@@ -312,12 +315,12 @@ describe('adaptive thinking', () => {
   const limit = { max_completion_tokens: 10_000 };
   const thinking = { type: 'adaptive', display: 'summarized' };
 
-  test.each(models)('is used for %s, which accepts no budget', (model) => {
-    expect(translated({ ...limit, model, reasoning: { effort: 'low' } }).thinking).toEqual(thinking);
+  test.each(models)('is used for %s, which accepts no budget', async (model) => {
+    expect((await translated({ ...limit, model, reasoning: { effort: 'low' } })).thinking).toEqual(thinking);
   });
 
-  test.each(older)('is not used for %s, which has a budget', (model) => {
-    const request = translated({ ...limit, model, reasoning: { effort: 'low' } });
+  test.each(older)('is not used for %s, which has a budget', async (model) => {
+    const request = await translated({ ...limit, model, reasoning: { effort: 'low' } });
     expect([request.thinking, request.output_config]).toEqual([{ type: 'enabled', budget_tokens: 2_000 }, undefined]);
   });
 
@@ -337,23 +340,27 @@ describe('adaptive thinking', () => {
       { effort: 'high', exclude: true },
       { thinking: { ...thinking, display: 'omitted' }, output_config: { effort: 'high' } },
     ],
-  ])('%s', (_, reasoning, expected) => {
+  ])('%s', async (_, reasoning, expected) => {
     const model = 'claude-opus-4-7';
-    expect(translated({ ...limit, model, temperature: 0.3, top_k: 4, reasoning })).toEqual({
-      ...translated({ ...limit, model }),
+    expect(await translated({ ...limit, model, temperature: 0.3, top_k: 4, reasoning })).toEqual({
+      ...(await translated({ ...limit, model })),
       ...expected,
     });
   });
 
-  test('can be combined with an output schema', () => {
+  test('can be combined with an output schema', async () => {
     const schema = { type: 'object', additionalProperties: false };
     const response_format = { type: 'json_schema', json_schema: { schema } };
-    const { output_config } = translated({ model: 'claude-opus-4-7', response_format, reasoning: { effort: 'low' } });
+    const { output_config } = await translated({
+      model: 'claude-opus-4-7',
+      response_format,
+      reasoning: { effort: 'low' },
+    });
     expect(output_config).toEqual({ format: { type: 'json_schema', schema }, effort: 'low' });
   });
 });
 
-test('an output schema is closed as Anthropic requires, although OpenAI allows open objects', () => {
+test('an output schema is closed as Anthropic requires, although OpenAI allows open objects', async () => {
   const place = (more: object) => ({ type: 'object', properties: { type: { type: 'string' } }, ...more });
   const numbers = { type: 'object', additionalProperties: { type: 'integer' } };
   const schemaOf = (more: object) => ({
@@ -367,7 +374,7 @@ test('an output schema is closed as Anthropic requires, although OpenAI allows o
   const closed = schemaOf({ additionalProperties: false });
   for (const more of [{}, { additionalProperties: true }, { additionalProperties: false }]) {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: schemaOf(more) } };
-    const { output_config } = translated({ model: 'claude-opus-4-7', response_format });
+    const { output_config } = await translated({ model: 'claude-opus-4-7', response_format });
     expect(output_config).toEqual({ format: { type: 'json_schema', schema: closed } });
   }
 });
@@ -386,10 +393,12 @@ describe('a parameter that Anthropic does not support is rejected:', () => {
     ],
     ['custom tools of OpenAI', { tools: [{ type: 'custom', custom: {} }] }],
     ['a choice of several tools', { tools: [weather], tool_choice: { type: 'allowed_tools' } }],
-    ['arguments that are not JSON', { messages: [{ role: 'assistant', tool_calls: [call('a', '{')] }] }],
-  ])('%s', (_, body) => {
-    expect(() => translated(body)).toThrow(UpstreamError);
-    expect(() => translated(body)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+    ['arguments that are not JSON', calling('{')],
+    ['arguments that are too long', calling(`"${'x'.repeat(4 * 1024 * 1024)}"`)],
+    ['arguments that take long to parse', calling(`[${'{},'.repeat(40_000)}{}]`)],
+  ])('%s', async (_, body) => {
+    await expect(translated(body)).rejects.toThrow(UpstreamError);
+    await expect(translated(body)).rejects.toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });
 });
 
@@ -423,7 +432,27 @@ describe('Anthropic’s web search', () => {
         system: [{ type: 'text', text: expect.stringContaining('Search') }],
       },
     ],
-  ])('%s', (_, body, more, expected) => {
-    expect(searching(body, more)).toEqual({ ...translated({}), ...expected });
+  ])('%s', async (_, body, more, expected) => {
+    expect(await searching(body, more)).toEqual({ ...(await translated({})), ...expected });
   });
+});
+
+test.each<[string, JsonObject]>([
+  ['calls', { messages: Array.from({ length: 64 }, () => calling(`[${'{},'.repeat(30_000)}{}]`).messages).flat() }],
+  [
+    'an output schema',
+    {
+      response_format: {
+        type: 'json_schema',
+        json_schema: { schema: { anyOf: Array.from({ length: 50_000 }, (_, i) => ({ properties: { [i]: {} } })) } },
+      },
+    },
+  ],
+])('other work runs while a long list is translated: %s', async (_, body) => {
+  let hasRun = false;
+  setImmediate(() => {
+    hasRun = true;
+  });
+  await translated(body);
+  expect(hasRun).toBe(true);
 });

@@ -13,14 +13,14 @@ import { isAdaptive, toThinking } from './thinking.ts';
  * @throws UpstreamError with `invalid_request` for a parameter or value that Anthropic does not support and that must
  * not be ignored
  */
-export function toMessagesRequest(
+export async function toMessagesRequest(
   body: ChatRequestBody,
   defaultMaxTokens: number,
   search?: NativeSearch,
-): Record<string, unknown> {
+): Promise<Record<string, unknown>> {
   if ((body.n ?? 1) !== 1) throw unsupportedError('n must be 1: this model returns one choice only');
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens;
-  const { system, messages } = toConversation(body.messages ?? []);
+  const { system, messages } = await toConversation(body.messages ?? []);
   const tools = [...(body.tools ?? []).map(toAnthropicTool), ...(search ? [toSearchTool(search)] : [])];
   const requestedChoice = tools.length === 0 ? undefined : toToolChoice(body.tool_choice, body.parallel_tool_calls);
   const isToolForced = requestedChoice?.type === 'any' || requestedChoice?.type === 'tool';
@@ -28,7 +28,7 @@ export function toMessagesRequest(
   // With thinking, a tool call cannot be forced, so the system message requires the search.
   const choice = search?.isRequired && !thinking ? { type: 'tool', name: WEB_SEARCH } : requestedChoice;
   if (search?.isRequired && thinking) system.push({ type: 'text', text: 'Search the web before you answer.' });
-  const format = toOutputFormat(body.response_format);
+  const format = await toOutputFormat(body.response_format);
   return {
     model: body.model,
     max_tokens: maxTokens,
@@ -101,8 +101,8 @@ function toToolChoice(choice: unknown, parallel: boolean | null | undefined): To
  * Anthropic has no equivalent of `json_object`. This format is ignored: OpenAI requires that the messages mention JSON
  * anyway.
  */
-function toOutputFormat(format: JsonObject | null | undefined): JsonObject | undefined {
+async function toOutputFormat(format: JsonObject | null | undefined): Promise<JsonObject | undefined> {
   if (format?.type !== 'json_schema') return undefined;
   const { schema } = (format.json_schema ?? {}) as JsonObject;
-  return { type: 'json_schema', schema: closeSchema(schema) };
+  return { type: 'json_schema', schema: await closeSchema(schema) };
 }
