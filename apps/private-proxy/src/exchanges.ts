@@ -49,7 +49,7 @@ export class Exchanges {
     request: FastifyRequest,
     reply: FastifyReply,
     protocol: ClientProtocol,
-    plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
+    plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange | Promise<TranslatedExchange>,
   ): Promise<FastifyReply> {
     const { logFields } = request;
     const { id, bytes, isStreaming, collect, streamEvents } = await this.prepareRequest(request, plan);
@@ -85,11 +85,11 @@ export class Exchanges {
    */
   private async prepareRequest(
     request: FastifyRequest,
-    plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange,
+    plan: (body: JsonObject, model: ResolvedPrivateModel) => TranslatedExchange | Promise<TranslatedExchange>,
   ) {
     const body = parseJsonBody(request);
     const model = await this.names.resolve(body.model);
-    const { chat, ...exchange } = plan(body, model);
+    const { chat, ...exchange } = await plan(body, model);
     return { ...exchange, id: model.id, bytes: serializeChat(chat) };
   }
 

@@ -75,10 +75,13 @@ export function parseMessagesBody(body: JsonObject): MessagesBody {
 }
 
 /** @throws ProxyError for an invalid request, or one that enclaves do not support */
-export function createMessageExchange(body: JsonObject, model: ResolvedPrivateModel): TranslatedExchange {
+export async function createMessageExchange(
+  body: JsonObject,
+  model: ResolvedPrivateModel,
+): Promise<TranslatedExchange> {
   const request = parseMessagesBody(body);
   if (request.max_tokens === undefined) throw new ProxyError(400, 'max_tokens is required', { param: 'max_tokens' });
-  const { chat, thinkingVisibility } = parseRequest(request);
+  const { chat, thinkingVisibility } = await parseRequest(request);
   const createDraft = () =>
     new MessageBuilder(randomUUID().replaceAll('-', ''), PRIVATE_MODEL_PREFIX + model.id, thinkingVisibility);
   return {
@@ -94,15 +97,15 @@ const LOCAL_OWNER = 'local';
 
 /** Estimates the number of input tokens in this process, without a call to the gateway. @throws ProxyError */
 export async function estimateMessageTokens(body: MessagesBody, tokenCounter: TokenCounter): Promise<number> {
-  const { chat } = parseRequest(body);
+  const { chat } = await parseRequest(body);
   return estimateInputTokens(chat, (text) => tokenCounter.count(LOCAL_OWNER, text)).catch((error) => {
     throw translateError(error);
   });
 }
 
-function parseRequest(body: MessagesBody): ParsedMessagesRequest {
+async function parseRequest(body: MessagesBody): Promise<ParsedMessagesRequest> {
   try {
-    return parseMessagesRequest(body);
+    return await parseMessagesRequest(body);
   } catch (error) {
     throw translateError(error);
   }

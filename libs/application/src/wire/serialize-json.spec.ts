@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { serializeJson } from './serialize-json.ts';
+import { serializeJson, stringifyJson } from './serialize-json.ts';
 
 async function serialize(value: unknown): Promise<string> {
   const result = await serializeJson(value);
-  return typeof result === 'string' ? result : Buffer.concat(result).toString();
+  const text = typeof result === 'string' ? result : Buffer.concat(result).toString();
+  expect((await stringifyJson(value)) === text).toBe(true);
+  return text;
 }
 
 /** Returns the longest time for which the event loop was held until the promise resolved. */

@@ -12,22 +12,28 @@ const FLUSH_CHARACTERS = 16 * 1024;
  * @param value plain data without `toJSON`
  */
 export function serializeJson(value: unknown): string | Promise<readonly Buffer[]> {
-  return isSmall(value) ? JSON.stringify(value) : serializeLarge(value);
+  return isSmall(value) ? JSON.stringify(value) : serializeLarge(value, (text) => Buffer.from(text));
 }
 
-async function serializeLarge(value: unknown): Promise<readonly Buffer[]> {
-  const buffers: Buffer[] = [];
+/** Returns the same text as `JSON.stringify`. @param value plain data without `toJSON`; not undefined */
+export async function stringifyJson(value: unknown): Promise<string> {
+  return isSmall(value) ? JSON.stringify(value) : (await serializeLarge(value, (text) => text)).join('');
+}
+
+/** Returns the parts of the text as `convert` returns them. */
+async function serializeLarge<T>(value: unknown, convert: (text: string) => T): Promise<readonly T[]> {
+  const converted: T[] = [];
   const parts = new WorkParts();
   let text = '';
   for (const fragment of serializeFragments(value)) {
     text += fragment;
     if (text.length < FLUSH_CHARACTERS) continue;
-    buffers.push(Buffer.from(text));
+    converted.push(convert(text));
     text = '';
     await parts.rest();
   }
-  buffers.push(Buffer.from(text));
-  return buffers;
+  converted.push(convert(text));
+  return converted;
 }
 
 function* serializeFragments(value: unknown): Generator<string> {

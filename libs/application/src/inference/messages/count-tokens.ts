@@ -29,6 +29,7 @@ export class CountMessageTokensHandler implements ICommandHandler<CountMessageTo
   async execute({ accountId, body }: CountMessageTokens): Promise<number> {
     resolveChatModel(body.model, this.catalogues.current);
     const owner = toStreamName(ACCOUNT, accountId);
-    return estimateInputTokens(parseMessagesRequest(body).chat, (text) => this.tokenCounter.count(owner, text));
+    const { chat } = await parseMessagesRequest(body);
+    return estimateInputTokens(chat, (text) => this.tokenCounter.count(owner, text));
   }
 }

@@ -33,7 +33,7 @@ export class CreateMessageHandler implements ICommandHandler<CreateMessage> {
 
   async execute({ payer, request, output }: CreateMessage): Promise<string | undefined> {
     const { requestId, source, connection, body } = request;
-    const { chat, thinkingVisibility } = parseMessagesRequest(body);
+    const { chat, thinkingVisibility } = await parseMessagesRequest(body);
     const draft = new MessageBuilder(requestId, body.model, thinkingVisibility);
     const chatParams = { requestId, source, connection, body: chat, type: 'message', isLimitRequired: true } as const;
     const completion = await this.chats.complete(payer, chatParams, output && new MessageWriter(output, draft));

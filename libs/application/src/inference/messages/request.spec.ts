@@ -5,8 +5,8 @@ import { parseMessagesRequest } from './request.ts';
 const user = { role: 'user', content: 'Hello' };
 const asked: MessagesBody = { model: 'm', max_tokens: 2_000, messages: [user] };
 const read = (more: Partial<MessagesBody>) => parseMessagesRequest({ ...asked, ...more });
-const chatOf = (more: Partial<MessagesBody>) => read(more).chat;
-const messagesOf = (...messages: object[]) => chatOf({ messages }).messages;
+const chatOf = async (more: Partial<MessagesBody>) => (await read(more)).chat;
+const messagesOf = async (...messages: object[]) => (await chatOf({ messages })).messages;
 
 const mark = { cache_control: { type: 'ephemeral' } };
 const words = (text: string) => ({ type: 'text', text });
@@ -84,8 +84,8 @@ describe('converting a Messages request to a chat', () => {
         },
       },
     ],
-  ])('converts %s', (_, more, chat) => {
-    expect(chatOf(more)).toMatchObject(chat);
+  ])('converts %s', async (_, more, chat) => {
+    expect(await chatOf(more)).toMatchObject(chat);
   });
 
   test.each<[string, Partial<MessagesBody>, string]>([
@@ -93,18 +93,18 @@ describe('converting a Messages request to a chat', () => {
     ['disabled thinking', { thinking: { type: 'disabled' } }, 'reasoning'],
     ['a user id that OpenAI would reject', { metadata: { user_id: 'x'.repeat(65) } }, 'user'],
     ['an unknown field', { context_management: { edits: [] } }, 'context_management'],
-  ])('omits %s', (_, more, field) => {
-    expect(chatOf(more)).not.toHaveProperty(field);
+  ])('omits %s', async (_, more, field) => {
+    expect(await chatOf(more)).not.toHaveProperty(field);
   });
 
-  test('puts tool results before the other content of their turn', () => {
+  test('puts tool results before the other content of their turn', async () => {
     const results = [
       words('And?'),
       result('a', 'fine'),
       { ...result('b', [words('so'), words(' so')]), is_error: true },
     ];
     expect(
-      messagesOf(
+      await messagesOf(
         user,
         { role: 'assistant', content: [words('I look'), use('a'), use('b')] },
         { role: 'user', content: results },
@@ -118,11 +118,11 @@ describe('converting a Messages request to a chat', () => {
     ]);
   });
 
-  test('retains cache_control on a tool result', () => {
+  test('retains cache_control on a tool result', async () => {
     const marked = { ...result('a', 'fine'), ...mark };
-    const turns = messagesOf({ role: 'assistant', content: [use('a')] }, { role: 'user', content: [marked] });
+    const turns = await messagesOf({ role: 'assistant', content: [use('a')] }, { role: 'user', content: [marked] });
     expect(turns.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: 'fine', ...mark });
-    const top = chatOf({
+    const top = await chatOf({
       ...mark,
       messages: [
         { role: 'assistant', content: [use('a')] },
@@ -132,7 +132,7 @@ describe('converting a Messages request to a chat', () => {
     expect(top.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'a', content: '', ...mark });
   });
 
-  test('retains signed and redacted reasoning, but no unsigned reasoning', () => {
+  test('retains signed and redacted reasoning, but no unsigned reasoning', async () => {
     const content = [
       { type: 'thinking', thinking: 'Hm', signature: 's' },
       { type: 'thinking', thinking: 'Ah', signature: '' },
@@ -140,7 +140,7 @@ describe('converting a Messages request to a chat', () => {
       use('a'),
     ];
     const format = 'anthropic-claude-v1';
-    expect(messagesOf(user, { role: 'assistant', content })[1]).toEqual({
+    expect((await messagesOf(user, { role: 'assistant', content }))[1]).toEqual({
       role: 'assistant',
       content: null,
       reasoning_details: [
@@ -151,13 +151,14 @@ describe('converting a Messages request to a chat', () => {
     });
   });
 
-  test('converts images and documents, including images in tool results', () => {
+  test('converts images and documents, including images in tool results', async () => {
     const pdf = { ...base64('document', 'application/pdf'), title: 'T' };
     const plain = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } };
     const far = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
     const found = { type: 'search_result', source: 's', title: 'T', content: [words('fine')] };
     expect(
-      messagesOf({ role: 'user', content: [image, { ...far, ...mark }, pdf, plain, found, words('')] })[0]?.content,
+      (await messagesOf({ role: 'user', content: [image, { ...far, ...mark }, pdf, plain, found, words('')] }))[0]
+        ?.content,
     ).toEqual([
       shown,
       { type: 'image_url', image_url: { url: 'https://a.example/b.png' }, ...mark },
@@ -168,18 +169,18 @@ describe('converting a Messages request to a chat', () => {
       words('fine'),
     ]);
     const returned = { role: 'user', content: [result('a', [words('Look'), image])] };
-    expect(messagesOf({ role: 'assistant', content: [use('a')] }, returned)[1]?.content).toEqual([
+    expect((await messagesOf({ role: 'assistant', content: [use('a')] }, returned))[1]?.content).toEqual([
       words('Look'),
       shown,
     ]);
   });
 
-  test('omits blocks of tools that the provider ran', () => {
+  test('omits blocks of tools that the provider ran', async () => {
     const search = [
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
       { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
     ];
-    expect(messagesOf({ role: 'assistant', content: [...search, words('Yes')] })).toEqual([
+    expect(await messagesOf({ role: 'assistant', content: [...search, words('Yes')] })).toEqual([
       { role: 'assistant', content: 'Yes' },
     ]);
   });
@@ -189,9 +190,23 @@ describe('converting a Messages request to a chat', () => {
     [{ type: 'disabled' }, 'hidden'],
     [{ type: 'adaptive' }, 'visible'],
     [{ type: 'enabled', budget_tokens: 1_024, display: 'omitted' }, 'signed'],
-  ])('derives the visibility of reasoning from thinking: %j', (thinking, thoughts) => {
-    expect(read(thinking ? { thinking } : {}).thinkingVisibility).toBe(thoughts);
+  ])('derives the visibility of reasoning from thinking: %j', async (thinking, thoughts) => {
+    expect((await read(thinking ? { thinking } : {})).thinkingVisibility).toBe(thoughts);
   });
+});
+
+test('other work runs while the long input of a tool is converted to the text of JSON.stringify', async () => {
+  const input = { text: '\n"\ud800'.repeat(2_000_000) };
+  let hasRun = false;
+  setImmediate(() => {
+    hasRun = true;
+  });
+  const messages = await messagesOf(user, { role: 'assistant', content: [{ ...use('a'), input }] });
+  expect(hasRun).toBe(true);
+  const [converted] = (messages[1]?.tool_calls ?? []) as readonly {
+    readonly function: { readonly arguments: string };
+  }[];
+  expect(converted?.function.arguments === JSON.stringify(input)).toBe(true);
 });
 
 describe('an invalid Messages request', () => {
@@ -228,7 +243,7 @@ describe('an invalid Messages request', () => {
     ['messages[0].content[0].content', from({ type: 'search_result' })],
     ['messages[0].content[0].id', assistant({ type: 'tool_use', name: 'f' })],
     ['messages[0].content[0].name', assistant({ type: 'tool_use', id: 'a' })],
-  ])('is rejected with the path of the invalid field: %s', (param, more) => {
-    expect(() => read(more)).toThrow(expect.objectContaining({ status: 400, param }));
+  ])('is rejected with the path of the invalid field: %s', async (param, more) => {
+    await expect(read(more)).rejects.toThrow(expect.objectContaining({ status: 400, param }));
   });
 });

@@ -27,12 +27,12 @@ const EFFORTS: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 const MAX_USER_LENGTH = 64;
 
 /** @throws InvalidRequestError (400) naming the field that is invalid or not supported */
-export function parseMessagesRequest(body: MessagesBody): ParsedMessagesRequest {
+export async function parseMessagesRequest(body: MessagesBody): Promise<ParsedMessagesRequest> {
   for (const field of UNSUPPORTED_FIELDS)
     if (isSet(body[field])) throw invalidRequest(`${field} is not supported`, field);
   const { max_tokens, stop_sequences, metadata } = body;
   const chat: Record<string, unknown> = {
-    messages: withCacheControl([...toSystemMessages(body.system), ...toChatMessages(body.messages)], body),
+    messages: withCacheControl([...toSystemMessages(body.system), ...(await toChatMessages(body.messages))], body),
   };
   for (const field of SHARED_FIELDS) if (body[field] !== undefined && body[field] !== null) chat[field] = body[field];
   if (max_tokens !== undefined) chat.max_completion_tokens = max_tokens;

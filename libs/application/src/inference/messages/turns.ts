@@ -1,6 +1,8 @@
 /** Converts the turns of Anthropic's Messages API to messages of a chat. */
 import { isJsonObject, type JsonObject } from '#kernel';
 import { InvalidRequestError } from '../../errors.ts';
+import { WorkParts } from '../../event-loop.ts';
+import { stringifyJson } from '../../wire/serialize-json.ts';
 
 import type { ChatMessage } from '../responses/parts.ts';
 import { toChatParts } from './parts.ts';
@@ -16,17 +18,20 @@ export function toSystemMessages(system: string | readonly unknown[] | null | un
 }
 
 /** @throws InvalidRequestError (400) naming the message or content block */
-export function toChatMessages(turns: readonly unknown[]): readonly ChatMessage[] {
+export async function toChatMessages(turns: readonly unknown[]): Promise<readonly ChatMessage[]> {
   const callIds = new Set<string>();
-  const messages = turns.flatMap((turn, at) => {
+  const messages: ChatMessage[] = [];
+  const parts = new WorkParts();
+  for (const [at, turn] of turns.entries()) {
     const param = `messages[${at}]`;
     if (!isJsonObject(turn)) throw invalidRequest(`${param} must be an object`, param);
     const { role, content } = turn;
-    if (role === 'user') return toUserMessages(content, `${param}.content`, callIds);
-    if (role === 'assistant') return [toAssistantMessage(content, `${param}.content`, callIds)];
-    if (role === 'system') return [{ role, content: parseText(content, `${param}.content`) }];
-    throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
-  });
+    if (role === 'user') messages.push(...toUserMessages(content, `${param}.content`, callIds));
+    else if (role === 'assistant') messages.push(await toAssistantMessage(content, `${param}.content`, callIds));
+    else if (role === 'system') messages.push({ role, content: parseText(content, `${param}.content`) });
+    else throw invalidRequest(`${param}.role must be "user", "assistant" or "system"`, `${param}.role`);
+    await parts.rest();
+  }
   if (messages.length === 0) throw invalidRequest('messages must contain text or other content', 'messages');
   return messages;
 }
@@ -63,14 +68,14 @@ function toToolMessage(block: JsonObject, param: string, callIds: ReadonlySet<st
 }
 
 /** Combines the blocks of an assistant's turn, which are reasoning, content and tool calls, into one message. */
-function toAssistantMessage(content: unknown, param: string, callIds: Set<string>): ChatMessage {
+async function toAssistantMessage(content: unknown, param: string, callIds: Set<string>): Promise<ChatMessage> {
   if (typeof content === 'string') return { role: 'assistant', content };
   const parts: JsonObject[] = [];
   const calls: JsonObject[] = [];
   const details: JsonObject[] = [];
   for (const [block, at] of parseBlocks(content, param)) {
     const { type } = block;
-    if (type === 'tool_use') calls.push(toToolCall(block, at, callIds));
+    if (type === 'tool_use') calls.push(await toToolCall(block, at, callIds));
     else if (type === 'thinking' || type === 'redacted_thinking')
       details.push(...toReasoningDetails(block, details.length));
     else if (typeof type !== 'string' || !OMITTED_BLOCK_TYPES.test(type)) parts.push(...toChatParts(block, at));
@@ -83,13 +88,13 @@ function toAssistantMessage(content: unknown, param: string, callIds: Set<string
   };
 }
 
-function toToolCall({ id, name, input }: JsonObject, param: string, callIds: Set<string>): JsonObject {
+async function toToolCall({ id, name, input }: JsonObject, param: string, callIds: Set<string>): Promise<JsonObject> {
   if (typeof id !== 'string' || id === '')
     throw invalidRequest(`${param}.id must be a non-empty string`, `${param}.id`);
   if (typeof name !== 'string' || name === '')
     throw invalidRequest(`${param}.name must be a non-empty string`, `${param}.name`);
   callIds.add(id);
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+  return { id, type: 'function', function: { name, arguments: await stringifyJson(input ?? {}) } };
 }
 
 /** Yields each content block with its path. @throws InvalidRequestError (400) unless content is an array of objects */
