@@ -125,6 +125,14 @@ describe('the upper bound of the input tokens', () => {
     expect(countMaxChatInputTokens(text)).toBeGreaterThan(1_000);
   });
 
+  test('does not decode an attached text that fills the context, with what precedes it or alone', () => {
+    const attached = file(`data:text/plain;base64,${'YWFh'.repeat(1_000)}`);
+    const count = (content: object[], context: number) => countMaxChatInputTokens(request(content), { context });
+    expect(count(attached, 2_000)).toBe(Number.POSITIVE_INFINITY);
+    expect(count([...attached, ...attached], 4_000)).toBe(Number.POSITIVE_INFINITY);
+    expect(count(attached, 4_000)).toBe(countMaxChatInputTokens(request(attached)));
+  });
+
   test('is not below the count of a tokenizer for an attached text, in base64 or not', async () => {
     const hard = noise('!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', 3_000);
     const inBase64 = file(`data:text/plain;base64,${Buffer.from(hard).toString('base64')}`);

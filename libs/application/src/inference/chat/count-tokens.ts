@@ -26,6 +26,8 @@ const BASE64_CHARACTERS_PER_TOKEN = 4;
  * pages and state 3,000 tokens for a dense page.
  */
 const MAX_TOKENS_PER_PDF = 300_000;
+/** The fewest tokens that the bound of a text has: 0.75 per byte, and 0.75 bytes per character in base64. */
+const MIN_TOKENS_PER_FILE_CHARACTER = 0.75 * 0.75;
 /** Types of attachments that are counted by size. */
 const ATTACHMENT_TYPES: ReadonlySet<unknown> = new Set(['file', 'input_audio', 'video_url']);
 const TEXT_DATA = /^data:(text|application\/json)\b/;
@@ -41,27 +43,32 @@ const MAX_DEPTH = 100;
  * Returns an upper bound of the input tokens of a request, from the number of characters and of the additional bytes of
  * characters outside ASCII. Specs compare the bound with a tokenizer.
  * @param model with `imageTokens` if it counts an image as more than 5,000 tokens
- * @returns infinity if a part has no bound, such as a video: it may fill the context
+ * @returns infinity if a part has no bound, such as a video, or if a text file fills the context with what precedes it
  * @throws InvalidRequestError (400) if the request is nested too deeply
  */
 export function countMaxChatInputTokens(
   body: ChatBody,
-  { imageTokens = MAX_TOKENS_PER_IMAGE }: Pick<TokenPricedModel, 'imageTokens'> = {},
+  { imageTokens = MAX_TOKENS_PER_IMAGE, context = Number.POSITIVE_INFINITY }: CountedModel = {},
 ): number {
   const { messages, tools, response_format } = body;
   let total = TOKENS_PER_REQUEST + countMaxValueTokens(tools) + countMaxValueTokens(response_format);
-  for (const message of messages) total += TOKENS_PER_MESSAGE + countMaxMessageTokens(message, imageTokens);
+  for (const message of messages)
+    total += TOKENS_PER_MESSAGE + countMaxMessageTokens(message, imageTokens, context - total);
   return Math.ceil(total);
 }
 
+type CountedModel = Partial<Pick<TokenPricedModel, 'imageTokens' | 'context'>>;
+
 /** Only content parts can be attachments. Any other field is counted as text, even with the `type` of an attachment. */
-function countMaxMessageTokens(message: Part, imageTokens: number): number {
+function countMaxMessageTokens(message: Part, imageTokens: number, remainingTokens: number): number {
   let total = 0;
   for (const name in message) {
     const value = message[name];
     total += countMaxTextTokens(name);
     if (name !== 'content' || !Array.isArray(value)) total += countMaxValueTokens(value, 2);
-    else for (const part of value) total += countMaxAttachmentTokens(part, imageTokens) ?? countMaxValueTokens(part, 3);
+    else
+      for (const part of value)
+        total += countMaxAttachmentTokens(part, imageTokens, remainingTokens - total) ?? countMaxValueTokens(part, 3);
   }
   return total;
 }
@@ -81,9 +88,9 @@ function countMaxValueTokens(value: unknown, depth = 0): number {
 type Part = Readonly<Record<string, unknown>>;
 
 /** Returns the maximum tokens of an attachment; undefined for any other content part. */
-function countMaxAttachmentTokens(part: Part | null, imageTokens: number): number | undefined {
+function countMaxAttachmentTokens(part: Part | null, imageTokens: number, remainingTokens: number): number | undefined {
   const size = estimateTokensBySize(part, imageTokens);
-  return size === undefined ? undefined : Math.max(size, countMaxHiddenTokens(part as Part));
+  return size === undefined ? undefined : Math.max(size, countMaxHiddenTokens(part as Part, remainingTokens));
 }
 
 /** Returns `imageTokens` for an image, and the tokens of other attachments by their size; undefined for other parts. */
@@ -104,19 +111,20 @@ function countCharacters(value: unknown): number {
 }
 
 /** Returns the maximum tokens of a file or audio by its format; infinity for a video and 0 for an image. */
-function countMaxHiddenTokens({ type, file, input_audio }: Part): number {
+function countMaxHiddenTokens({ type, file, input_audio }: Part, remainingTokens: number): number {
   if (type === 'input_audio') return countMaxAudioTokens(isJsonObject(input_audio) ? input_audio.data : undefined);
-  if (type === 'file') return countMaxFileTokens(isJsonObject(file) ? file.file_data : undefined);
+  if (type === 'file') return countMaxFileTokens(isJsonObject(file) ? file.file_data : undefined, remainingTokens);
   return type === 'video_url' ? Number.POSITIVE_INFINITY : 0;
 }
 
 /**
  * Only PDFs have a bound, and files that are declared as text or JSON and are not in another format. Other files may be
- * source code with one token per character, or compressed spreadsheets.
+ * source code with one token per character, or compressed spreadsheets. A text that fills the context is not decoded.
  */
-function countMaxFileTokens(data: unknown): number {
+function countMaxFileTokens(data: unknown, remainingTokens: number): number {
   if (typeof data !== 'string') return Number.POSITIVE_INFINITY;
   if (PDF_DATA.test(data)) return MAX_TOKENS_PER_PDF;
+  if (data.length * MIN_TOKENS_PER_FILE_CHARACTER > remainingTokens) return Number.POSITIVE_INFINITY;
   const text = TEXT_DATA.test(data) ? decodeText(data) : undefined;
   return text === undefined || isDisguised(text) ? Number.POSITIVE_INFINITY : countMaxTextTokens(text);
 }
