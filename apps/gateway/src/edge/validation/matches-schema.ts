@@ -110,8 +110,9 @@ function compileRequiredCheck(
   return (object) => checkRequired(object) ?? (checkCondition(object) ? checkElse : checkThen)(object);
 }
 
+/** Reading a missing field takes several times as long if no other object has the same fields. So this comes last. */
 function hasField(object: JsonObject, name: string): boolean {
-  return object[name] !== undefined && Object.hasOwn(object, name);
+  return Object.hasOwn(object, name) && object[name] !== undefined;
 }
 
 function createViolation(expected: string): SchemaViolation {

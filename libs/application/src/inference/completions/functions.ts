@@ -31,8 +31,10 @@ export function toToolsRequest(body: ChatBody): TranslatedRequest<ChatBody> | un
   return { body: chat as ChatBody, translate: declaresFunctions ? withFunctionCalls : (completion) => completion };
 }
 
-function isLegacyMessage({ role, function_call }: JsonObject): boolean {
-  return role === 'function' || (function_call ?? undefined) !== undefined;
+/** Whether a field is missing is checked first, because that is faster than to read a missing field. */
+function isLegacyMessage(message: JsonObject): boolean {
+  if (Object.hasOwn(message, 'function_call') && (message.function_call ?? undefined) !== undefined) return true;
+  return message.role === 'function';
 }
 
 function toTools(functions: unknown): readonly JsonObject[] {
