@@ -1,5 +1,17 @@
 /** The fields of chats, Responses and messages that take a gateway longest to handle. */
-import { compressible, dataUrl, fields, ideographs, LARGE, LONG_TEXT, list, mp3, objects } from './worst-contents.ts';
+import {
+  compressible,
+  dataUrl,
+  fields,
+  ideographs,
+  LARGE,
+  LONG_TEXT,
+  list,
+  MIB,
+  mp3,
+  objects,
+  repeatText,
+} from './worst-contents.ts';
 
 export const CHAT_MODEL = 'openai/gpt-5-mini';
 /** The model of the provider with a protocol of its own, to which conversations are translated. */
@@ -68,6 +80,16 @@ export const CHATS: Cases = {
       json_schema: { name: 'x', schema: { anyOf: list(9, (k) => fields(9_900, `n${k}.`, {})) } },
     },
   },
+  'an output schema of many objects': {
+    ...user('x'),
+    response_format: {
+      type: 'json_schema',
+      json_schema: {
+        name: 'x',
+        schema: { anyOf: list(5, (k) => ({ properties: fields(9_900, `n${k}.`, { type: 'object' }) })) },
+      },
+    },
+  },
   'many calls': {
     messages: list(10_500, (i) => (i % 2 ? createResult(`c${i - 1}`, 'x') : createCall(`c${i}`, '{"a":1}'))),
   },
@@ -78,6 +100,9 @@ export const CHATS: Cases = {
   },
   'long arguments': callOnce(JSON.stringify({ text: LONG_TEXT })),
   'arguments of many objects': callOnce(objects(LARGE)),
+  'arguments of many fields': callOnce(
+    JSON.stringify([...list(3_200, (k) => fields(9, `n${k}.`)), repeatText(3.5 * MIB)]),
+  ),
   'a long result': { messages: [createCall('a', '{}'), createResult('a', LONG_TEXT)] },
   'a result of many images': {
     messages: [
@@ -118,10 +143,12 @@ export const TRANSLATED: Cases = Object.fromEntries(
     'one text file',
     'a schema of many fields',
     'an output schema',
+    'an output schema of many objects',
     'many calls',
     'many calls at once',
     'long arguments',
     'arguments of many objects',
+    'arguments of many fields',
     'a result of many images',
   ].map((name) => [name, { ...CHATS[name], model: CLAUDE }]),
 );

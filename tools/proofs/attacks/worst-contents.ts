@@ -1,6 +1,6 @@
 /** Texts, files and lists that take a gateway long to handle, for the bodies of worst-bodies.ts. */
 
-const MIB = 1024 * 1024;
+export const MIB = 1024 * 1024;
 /** Just below the limit of a JSON body, 25 MiB. */
 export const LARGE = 24 * MIB;
 /** The limit of an uploaded file. */
