@@ -40,6 +40,7 @@ type FailureDetails = Partial<
     | 'retryAfterSeconds'
     | 'vendorId'
     | 'deliveredText'
+    | 'silentMs'
     | 'usage'
     | 'param'
     | 'upstreamCode'
@@ -68,6 +69,8 @@ export class UpstreamError extends Error {
    * retried.
    */
   readonly deliveredText: string | undefined;
+  /** Time from sending the request to aborting it, if no output arrived: the model may have reasoned. */
+  readonly silentMs: number | undefined;
   /** What the provider counted, and invoices, although there is no response. */
   readonly usage: Usage | undefined;
   /** The field of the request that caused the failure, if known. */
@@ -96,6 +99,7 @@ export class UpstreamError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.vendorId = details.vendorId;
     this.deliveredText = details.deliveredText;
+    this.silentMs = details.silentMs;
     this.usage = details.usage;
     this.param = details.param;
     this.upstreamCode = details.upstreamCode;

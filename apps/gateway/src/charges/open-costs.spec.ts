@@ -16,13 +16,10 @@ type Route = readonly [path: string, createBody: (directive: string) => Record<s
 
 const OPENAI = { provider: { only: ['openai'] } };
 const IMAGES: Route = ['/v1/images/generations', (prompt) => ({ model: IMAGE, prompt, ...OPENAI })];
-const MEDIA: readonly Route[] = [
+const ROUTES: readonly Route[] = [
   IMAGES,
   ['/v1/audio/speech', (input) => ({ model: 'openai/tts-1', input })],
   ['/v1/audio/transcriptions', (prompt) => createForm({ file: '@file', model: 'openai/whisper-1', prompt })],
-];
-/** An aborted call of these is billed by an estimate: hidden-reasoning.spec.ts. */
-const MODELS: readonly Route[] = [
   ['/v1/embeddings', (input) => ({ model: 'openai/text-embedding-3-small', input })],
   [
     '/v1/chat/completions',
@@ -36,7 +33,7 @@ async function findEnd(by: TestAccount): Promise<Extract<DomainEvent, { type: 'H
 }
 
 describe('a call that is aborted before its response', () => {
-  test.each(MEDIA)('to %s records what the provider may invoice at most', async (path, createBody) => {
+  test.each(ROUTES)('to %s records what the provider may invoice at most', async (path, createBody) => {
     const by = await world.createAccount(1.05);
     const headers = { authorization: `Bearer ${by.apiKey}` };
 
@@ -67,7 +64,7 @@ describe('a call that is aborted before its response', () => {
 });
 
 describe('a call that the provider rejects', () => {
-  test.each([...MEDIA, ...MODELS])('to %s has no open cost', async (path, createBody) => {
+  test.each(ROUTES)('to %s has no open cost', async (path, createBody) => {
     const by = await world.createAccount(1.05);
     const headers = { authorization: `Bearer ${by.apiKey}` };
 

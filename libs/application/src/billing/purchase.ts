@@ -184,18 +184,17 @@ export class Purchase {
 
   /**
    * Bills what a failed call delivered or used, because the provider may invoice it. If no output had arrived when the
-   * gateway aborted the call, all of its duration may have been hidden reasoning. If the call defines `getLostUsage`,
-   * the operator absorbs the cost.
+   * client disconnected, the time since the request was sent may have been hidden reasoning. If the call defines
+   * `getLostUsage`, the operator absorbs the cost.
    */
   private async billFailedCall(
     call: Pick<UpstreamCall<unknown>, 'estimateUsage' | 'getLostUsage'>,
     endpoint: Endpoint,
-    { code, deliveredText, usage, vendorId }: UpstreamError,
+    { code, deliveredText, silentMs = 0, usage, vendorId }: UpstreamError,
   ): Promise<void> {
     if (deliveredText === undefined && usage === undefined) return;
     if (!call.getLostUsage) {
-      const idleMs = deliveredText === '' ? (this.attempts.at(-1)?.milliseconds ?? 0) : 0;
-      const source = { getIdleMs: (graceMs: number) => Math.max(idleMs - graceMs, 0) };
+      const source = { getIdleMs: (graceMs: number) => Math.max(silentMs - graceMs, 0) };
       const result = { usage, getDeliveredText: () => deliveredText ?? '', vendorId };
       return void (await this.billCall(this.withHiddenReasoning(call, source, endpoint), result));
     }
@@ -225,7 +224,7 @@ export class Purchase {
       } catch (error) {
         const failure = toUpstreamError(error);
         const outcome = { ...toAttemptOutcome(failure), milliseconds: getElapsedMs(started) };
-        const openCost = failure.hasOpenCost ? toOpenCost(call, endpoint, this.hold.amount) : {};
+        const openCost = failure.hasOpenCost ? toOpenCost(call, endpoint, this.order.maxPrice) : {};
         attempts.push({ provider, creditor, model, ...outcome, ...openCost });
         const wait = getBackoffMs(failure, maxAttempts - remaining);
         if (wait === undefined || remaining === 0 || signal.aborted) throw failure;

@@ -51,15 +51,15 @@ export function toAttemptOutcome({
 }
 
 /**
- * Returns what an attempt without a response costs at most: what is held, unless the call states the usage of a lost
- * response.
+ * Returns what an attempt without a response costs at most: the maximum price of the order, unless the call states the
+ * usage of a lost response.
  */
 export function toOpenCost(
   call: Pick<UpstreamCall<unknown>, 'getLostUsage'>,
   endpoint: Endpoint,
-  held: PicoUsd,
+  maxPrice: PicoUsd,
 ): Pick<Attempt, 'openCost'> {
   const lost = call.getLostUsage?.(endpoint, undefined);
-  const cost = lost ? calculateCost(lost.usage, endpoint.tariff.prices, lost.terms) : held;
+  const cost = lost ? calculateCost(lost.usage, endpoint.tariff.prices, lost.terms) : maxPrice;
   return { openCost: money.toJsonAmount(cost) };
 }

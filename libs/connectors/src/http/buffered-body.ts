@@ -30,7 +30,7 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   private readonly accumulator = new ByteAccumulator();
   private head: { readonly status: number; readonly headers: Headers } | undefined;
   private controller: Dispatcher.DispatchController | undefined;
-  private hasSentRequest = false;
+  private requestSentAtMs: number | undefined;
 
   constructor(private readonly signal: AbortSignal) {
     signal.addEventListener('abort', this.abort);
@@ -41,9 +41,9 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
     return this.outcome.promise;
   }
 
-  /** Whether the complete request was written to the connection. */
-  get isSent(): boolean {
-    return this.hasSentRequest;
+  /** When the complete request was written to the connection, by `performance.now()`; undefined before. */
+  get sentAtMs(): number | undefined {
+    return this.requestSentAtMs;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -52,7 +52,7 @@ export class BufferedBodyReader implements Dispatcher.DispatchHandler {
   }
 
   onRequestSent(): void {
-    this.hasSentRequest = true;
+    this.requestSentAtMs = performance.now();
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {

@@ -81,12 +81,12 @@ export class JsonHttpClient {
     try {
       response = await reader.body;
     } catch (error) {
-      throw toConnectionError(error, signal, reader.isSent);
+      throw toConnectionError(error, signal, reader.sentAtMs);
     }
     if (response.status !== 200) throw this.mapErrorResponse(response.status, response.headers, response.text);
     if (response.error === undefined) return response.text;
     // The received part of an interrupted response has been generated, and may be invoiced.
-    throw toInterruptedError(toConnectionError(response.error, signal, true), {
+    throw toInterruptedError(toConnectionError(response.error, signal, reader.sentAtMs), {
       deliveredText: extractGeneratedText(response.text),
     });
   }
@@ -112,7 +112,7 @@ export class JsonHttpClient {
       return translator.isGenerating ? translator.getDeliveredText() : undefined;
     };
     const mapConnectionError = (error: unknown, started: boolean) => {
-      const failure = toConnectionError(error, signal, relay.isSent);
+      const failure = toConnectionError(error, signal, relay.sentAtMs);
       if (!started) return failure;
       return toInterruptedError(failure, { deliveredText: getDeliveredText(), vendorId: translator.vendorId() });
     };
@@ -208,25 +208,38 @@ function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountErr
  * the code `upstream_unavailable` becomes `upstream_error`.
  */
 function toInterruptedError(
-  { code, message, cause, deliveredText, hasOpenCost }: UpstreamError,
+  { code, message, cause, deliveredText, silentMs, hasOpenCost }: UpstreamError,
   received: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
 ): UpstreamError {
-  const details = { cause, hasOpenCost, ...received, deliveredText: received.deliveredText ?? deliveredText };
+  const details = {
+    cause,
+    hasOpenCost,
+    ...received,
+    deliveredText: received.deliveredText ?? deliveredText,
+    ...(received.deliveredText ? {} : { silentMs }),
+  };
   if (code !== 'upstream_unavailable') return new UpstreamError(code, message, details);
   return new UpstreamError('upstream_error', 'The provider ended the response early', details);
 }
 
 /**
- * Converts the error of a request without a complete response. If the gateway aborted a request that was sent, the
- * provider may have reasoned, and invoices that: `deliveredText` is set.
+ * Converts the error of a request without a complete response. If the request was sent before its client disconnected,
+ * the provider may have reasoned, and the client owes that: `deliveredText` is set. After any other failure of a request
+ * that was sent, nobody owes anything, but the provider may invoice it.
  */
-function toConnectionError(error: unknown, signal: AbortSignal, isSent: boolean): UpstreamError {
+function toConnectionError(error: unknown, signal: AbortSignal, sentAtMs: number | undefined): UpstreamError {
   if (error instanceof UpstreamError && error !== signal.reason) return error;
   if (signal.aborted && signal.reason instanceof UpstreamError)
-    return isSent ? signal.reason.withDetails({ deliveredText: '' }) : signal.reason;
-  const details = { cause: error, hasOpenCost: isSent };
+    return sentAtMs === undefined ? signal.reason : toAbortedError(signal.reason, performance.now() - sentAtMs);
+  const details = { cause: error, hasOpenCost: sentAtMs !== undefined };
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
     return new UpstreamError('timeout', MESSAGE_TIMEOUT, details);
   }
   return new UpstreamError('upstream_unavailable', 'The provider cannot be reached', details);
+}
+
+function toAbortedError(reason: UpstreamError, silentMs: number): UpstreamError {
+  return reason.withDetails(
+    reason.code === 'client_disconnected' ? { deliveredText: '', silentMs } : { hasOpenCost: true },
+  );
 }

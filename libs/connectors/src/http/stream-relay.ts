@@ -136,7 +136,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private errorResponse: { readonly status: number; readonly headers: Headers; body: string } | undefined;
   /** The body, if it is a JSON object instead of a stream; undefined before its first byte that is not a space. */
   private jsonBody: ByteAccumulator | false | undefined;
-  private hasSentRequest = false;
+  private requestSentAtMs: number | undefined;
   private isResponding = false;
   private isFinished = false;
   private abortTimer: NodeJS.Timeout | undefined;
@@ -157,9 +157,9 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     return this.begin.promise;
   }
 
-  /** Whether the complete request was written to the connection. */
-  get isSent(): boolean {
-    return this.hasSentRequest;
+  /** When the complete request was written to the connection, by `performance.now()`; undefined before. */
+  get sentAtMs(): number | undefined {
+    return this.requestSentAtMs;
   }
 
   /** The body of a provider that sent one JSON object although a stream was requested, as far as it was received. */
@@ -196,7 +196,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   }
 
   onRequestSent(): void {
-    this.hasSentRequest = true;
+    this.requestSentAtMs = performance.now();
   }
 
   onResponseStart(_: unknown, status: number, headers: Headers): void {
