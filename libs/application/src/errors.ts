@@ -40,7 +40,7 @@ type FailureDetails = Partial<
     | 'retryAfterSeconds'
     | 'vendorId'
     | 'deliveredText'
-    | 'silentMs'
+    | 'idleMs'
     | 'usage'
     | 'param'
     | 'upstreamCode'
@@ -70,7 +70,7 @@ export class UpstreamError extends Error {
    */
   readonly deliveredText: string | undefined;
   /** Time from sending the request to aborting it, if no output arrived: the model may have reasoned. */
-  readonly silentMs: number | undefined;
+  readonly idleMs: number | undefined;
   /** What the provider counted, and invoices, although there is no response. */
   readonly usage: Usage | undefined;
   /** The field of the request that caused the failure, if known. */
@@ -99,7 +99,7 @@ export class UpstreamError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.vendorId = details.vendorId;
     this.deliveredText = details.deliveredText;
-    this.silentMs = details.silentMs;
+    this.idleMs = details.idleMs;
     this.usage = details.usage;
     this.param = details.param;
     this.upstreamCode = details.upstreamCode;

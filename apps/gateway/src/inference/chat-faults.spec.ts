@@ -80,8 +80,7 @@ describe('a provider that delivers nothing', () => {
         expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
         expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
         expect(answer.body).toMatchObject({ status: 'error', statusCode: status, error: { type } });
-        // A provider that was sent the request, and has not rejected it, may invoice it.
-        expect(types(exchanged)).toEqual(['HoldReleased', ...(fault === 'timeout' ? ['ChargeAbsorbed'] : [])]);
+        expect(types(exchanged)).toEqual(['HoldReleased']);
         // The provider's message may quote the request, so only the caller receives it; the event has a fixed text.
         const reason = code === 'invalid_request' ? 'The provider rejected the request' : answer.body.message;
         expect(facts[0]?.data).toMatchObject({ errorCode: code, reason });

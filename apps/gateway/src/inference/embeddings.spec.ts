@@ -194,7 +194,7 @@ describe('embeddings of a faulty provider', () => {
     ['500', 502, Array(3).fill('upstream_error'), ['HoldReleased']],
     ['429', 429, Array(3).fill('rate_limited'), ['HoldReleased']],
     ['refuse', 503, Array(3).fill('upstream_unavailable'), ['HoldReleased']],
-    ['timeout', 504, ['timeout'], ['HoldReleased', 'ChargeAbsorbed']],
+    ['timeout', 504, ['timeout'], ['HoldReleased']],
     ['malformed', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
     ['cut', 502, ['upstream_error'], ['HoldReleased', 'ChargeAbsorbed']],
   ])('are an error without a charge: %s leads to status %d', async (fault, status, outcomes, types) => {

@@ -190,11 +190,11 @@ export class Purchase {
   private async billFailedCall(
     call: Pick<UpstreamCall<unknown>, 'estimateUsage' | 'getLostUsage'>,
     endpoint: Endpoint,
-    { code, deliveredText, silentMs = 0, usage, vendorId }: UpstreamError,
+    { code, deliveredText, idleMs = 0, usage, vendorId }: UpstreamError,
   ): Promise<void> {
     if (deliveredText === undefined && usage === undefined) return;
     if (!call.getLostUsage) {
-      const source = { getIdleMs: (graceMs: number) => Math.max(silentMs - graceMs, 0) };
+      const source = { getIdleMs: (graceMs: number) => Math.max(idleMs - graceMs, 0) };
       const result = { usage, getDeliveredText: () => deliveredText ?? '', vendorId };
       return void (await this.billCall(this.withHiddenReasoning(call, source, endpoint), result));
     }

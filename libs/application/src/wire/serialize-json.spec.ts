@@ -47,7 +47,7 @@ describe('a serialised value', () => {
 
   test.each<[string, unknown]>([
     ['a text of 24 MB', { text: '"\n'.repeat(12_000_000) }],
-    ['2,000,000 values', { list: Array.from({ length: 2_000_000 }, (_, i) => i / 7) }],
+    ['500,000 values', { list: Array.from({ length: 500_000 }, (_, i) => i / 7) }],
   ])('holds the event loop for far less time than JSON.stringify needs: %s', async (_, value) => {
     await serialize(value); // warms up
     let longestMs = Number.POSITIVE_INFINITY;

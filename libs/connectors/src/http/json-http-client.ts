@@ -208,7 +208,7 @@ function parseErrorDetails(text: string): ErrorDetails & { readonly isAccountErr
  * the code `upstream_unavailable` becomes `upstream_error`.
  */
 function toInterruptedError(
-  { code, message, cause, deliveredText, silentMs, hasOpenCost }: UpstreamError,
+  { code, message, cause, deliveredText, idleMs, hasOpenCost }: UpstreamError,
   received: Partial<Pick<UpstreamError, 'deliveredText' | 'vendorId'>>,
 ): UpstreamError {
   const details = {
@@ -216,7 +216,7 @@ function toInterruptedError(
     hasOpenCost,
     ...received,
     deliveredText: received.deliveredText ?? deliveredText,
-    ...(received.deliveredText ? {} : { silentMs }),
+    ...(received.deliveredText ? {} : { idleMs }),
   };
   if (code !== 'upstream_unavailable') return new UpstreamError(code, message, details);
   return new UpstreamError('upstream_error', 'The provider ended the response early', details);
@@ -238,8 +238,8 @@ function toConnectionError(error: unknown, signal: AbortSignal, sentAtMs: number
   return new UpstreamError('upstream_unavailable', 'The provider cannot be reached', details);
 }
 
-function toAbortedError(reason: UpstreamError, silentMs: number): UpstreamError {
+function toAbortedError(reason: UpstreamError, idleMs: number): UpstreamError {
   return reason.withDetails(
-    reason.code === 'client_disconnected' ? { deliveredText: '', silentMs } : { hasOpenCost: true },
+    reason.code === 'client_disconnected' ? { deliveredText: '', idleMs } : { hasOpenCost: true },
   );
 }
