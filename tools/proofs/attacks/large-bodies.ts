@@ -31,6 +31,7 @@ const SIGNAL_MS = 60;
 const MIN_MOVED_BYTES = 1024 * 1024;
 /** The other customer's model. Its provider is simulated; those of the attacker's bodies are not. */
 const OTHER_MODEL = 'openai/gpt-oss-120b';
+const OTHER_PROVIDER = 'groq';
 
 export const largeBodies: Attack = {
   name: 'large-bodies',
@@ -157,7 +158,7 @@ async function measureOther(cluster: ProofCluster, { apiKey }: Customer) {
   const chat = {
     method: 'POST',
     headers,
-    body: JSON.stringify({ model: OTHER_MODEL, messages, max_tokens: 5 }),
+    body: JSON.stringify({ model: OTHER_MODEL, messages, max_tokens: 5, provider: { only: [OTHER_PROVIDER] } }),
   };
   const measure = async (url: string, options: object) => {
     const sentAt = performance.now();

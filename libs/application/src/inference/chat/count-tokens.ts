@@ -73,7 +73,11 @@ function countMaxMessageTokens(message: Part, imageTokens: number, remainingToke
   return total;
 }
 
-function countMaxValueTokens(value: unknown, depth = 0): number {
+/**
+ * Returns the maximum tokens of the texts and names in a value, without those of its punctuation.
+ * @throws InvalidRequestError (400) if it is nested too deeply
+ */
+export function countMaxValueTokens(value: unknown, depth = 0): number {
   if (typeof value === 'string') return countMaxTextTokens(value);
   if (typeof value === 'number') return countMaxAsciiTokens(String(value).length);
   if (typeof value !== 'object' || value === null) return 1;

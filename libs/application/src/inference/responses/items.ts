@@ -16,6 +16,12 @@ const CALL_OUTPUT_TYPES: ReadonlySet<unknown> = new Set(['function_call_output',
 /** Types of items that have no content and change settings for the rest of the conversation. */
 export const SETTING_ITEM_TYPES: ReadonlySet<unknown> = new Set(['additional_tools', 'configuration_update']);
 
+/**
+ * Limit of the inputs of custom calls and the encoded summaries of one request, in characters: they are converted at
+ * once, which takes 16 ms for so many. The largest context of a model has half as many.
+ */
+const MAX_CONVERTED_CHARACTERS = 8 * 1024 * 1024;
+
 /** Converts the input to items. They are validated when they are converted to messages. */
 export function toItems(input: string | readonly unknown[]): readonly unknown[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
@@ -48,6 +54,7 @@ class Transcript {
   /** Reasoning that belongs to the next message or call of the model. */
   private reasoningDetails: JsonObject[] = [];
   private readonly reasoning = new ReasoningDecoder();
+  private convertedCharacters = 0;
 
   constructor(private readonly tools: Toolset) {}
 
@@ -56,13 +63,25 @@ class Transcript {
     const { type = 'message' } = item;
     if (type === 'message') this.add(toChatMessage(item, param));
     else if (type === 'agent_message') this.add(toAgentMessage(item, param));
-    else if (type === 'compaction') this.add(toSummaryMessage(item, param));
+    else if (type === 'compaction') this.addSummary(item, param);
     else if (type === 'function_call') this.addCall(item, item.arguments, param);
     else if (type === 'custom_tool_call') this.addCall(item, item.input, param);
     else if (CALL_OUTPUT_TYPES.has(type)) this.addOutput(item, param);
     else if (type === 'reasoning') append(this.reasoningDetails, this.reasoning.decode(item, param));
     else if (!OMITTED_ITEM_TYPES.has(type) && !SETTING_ITEM_TYPES.has(type))
       throw invalidRequest(`Items of the type "${String(type)}" are not supported`, `${param}.type`);
+  }
+
+  private addSummary(item: JsonObject, param: string): void {
+    this.limitConversion(item.encrypted_content, `${param}.encrypted_content`);
+    this.add(toSummaryMessage(item, param));
+  }
+
+  private limitConversion(text: unknown, param: string): void {
+    if (typeof text === 'string') this.convertedCharacters += text.length;
+    if (this.convertedCharacters <= MAX_CONVERTED_CHARACTERS) return;
+    const subject = 'The inputs of custom calls and the summaries';
+    throw invalidRequest(`${subject} must have at most ${MAX_CONVERTED_CHARACTERS} characters in total`, param);
   }
 
   private add(message: ChatMessage): void {
@@ -81,6 +100,7 @@ class Transcript {
     if (namespace !== null && typeof namespace !== 'string') {
       throw invalidRequest(`${param}.namespace must be a string`, `${param}.namespace`);
     }
+    if (isCustom) this.limitConversion(text, `${param}.input`);
     this.calls ??= this.openToolCalls();
     const toolName: ToolName = namespace === null ? { name } : { name, namespace };
     const called = { name: this.tools.getModelName(toolName), arguments: isCustom ? toFunctionArguments(text) : text };

@@ -2,10 +2,10 @@
 
 import type { Endpoint } from '#catalogue';
 import { isJsonObject, type JsonObject } from '#kernel';
-import { countMaxTextTokens } from '../../tokens/tokenizer.ts';
 
 import type { Reasoning } from '../chat/chat-body.ts';
 import { MIN_RESPONSES_OUTPUT_TOKENS } from '../chat/chat-quote.ts';
+import { countMaxValueTokens } from '../chat/count-tokens.ts';
 import type { ParsedResponsesOptions, ResponsesBody } from './body.ts';
 import { toSummaryMessage } from './compaction.ts';
 import { OMITTED_ITEM_TYPES, SETTING_ITEM_TYPES } from './items.ts';
@@ -60,7 +60,7 @@ export function countMaxCarriedTokens({ items }: NativeRequest): number {
   for (const item of items) {
     const { type, encrypted_content: encrypted, ...rest } = item;
     if (!OMITTED_ITEM_TYPES.has(type) || isChatReasoning(item)) continue;
-    tokens += countMaxTextTokens(JSON.stringify(rest));
+    tokens += countMaxValueTokens(rest);
     if (typeof encrypted === 'string') tokens += encrypted.length / BASE64_CHARACTERS_PER_TOKEN;
   }
   return Math.ceil(tokens);

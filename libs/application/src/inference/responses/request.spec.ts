@@ -177,6 +177,19 @@ describe('the work grows only with the size of the request:', () => {
   });
 });
 
+test('the inputs of custom calls and the summaries are limited in total', () => {
+  const call = (input: string) => ({ type: 'custom_tool_call', call_id: 'a', name: 'f', input });
+  const summary = { type: 'compaction', encrypted_content: `chat-compaction.${'QUJD'.repeat(1024 * 1024)}` };
+  const half = call('x'.repeat(4 * 1024 * 1024 - 64));
+  expect(() => read({ input: [summary, half] })).not.toThrow();
+  expect(() => read({ input: [half, summary, call('x'.repeat(64))] })).toThrow(
+    expect.objectContaining({ status: 400, param: 'input[2].input' }),
+  );
+  expect(() => read({ input: [half, half, summary] })).toThrow(
+    expect.objectContaining({ status: 400, param: 'input[2].encrypted_content' }),
+  );
+});
+
 describe('converting fields to fields of a chat', () => {
   const FUNCTION = { name: 'f', description: 'F', parameters: { type: 'object' }, strict: true };
   const SCHEMA = { name: 's', schema: { type: 'object' }, strict: true };
