@@ -1,11 +1,31 @@
 import { expect, test } from '@jest/globals';
 import { HeavyWorkQueue } from './heavy-work-queue.ts';
 
-function workFor(milliseconds: number): number {
-  for (const end = performance.now() + milliseconds; performance.now() < end; );
-  return 1;
+/** A clock that moves only by work and by pauses, which it collects. */
+class ManualClock {
+  readonly pauses: number[] = [];
+  private nowMs = 0;
+  readonly now = () => this.nowMs;
+  readonly delay = async (milliseconds: number) => {
+    this.pauses.push(milliseconds);
+    this.nowMs += milliseconds;
+  };
+  readonly workFor = (milliseconds: number) => {
+    this.nowMs += milliseconds;
+    return 1;
+  };
 }
-const work = () => workFor(5);
+
+/** @returns the pauses after one step and after its body */
+async function measurePauses(stepMs: number, bytes: number): Promise<number[]> {
+  const clock = new ManualClock();
+  const queue = new HeavyWorkQueue(clock);
+  await queue.run('a', bytes, [() => clock.workFor(stepMs)]);
+  await queue.run('b', 0, []);
+  return clock.pauses.slice(0, 2);
+}
+
+const work = () => 1;
 
 test('an owner with one body waits for one body of another owner, not for all of them', async () => {
   const queue = new HeavyWorkQueue();
@@ -15,29 +35,20 @@ test('an owner with one body waits for one body of another owner, not for all of
   expect(order.slice(0, 2)).toEqual(['attacker', 'customer']);
 });
 
-test('work takes at most a quarter of the time, and less if the body is large', async () => {
-  const measure = async (bytes: number) => {
-    const queue = new HeavyWorkQueue();
-    const startedAt = performance.now();
-    await Promise.all(['a', 'a', 'b', 'b', 'c'].map((owner) => queue.run(owner, bytes, [work])));
-    return performance.now() - startedAt;
-  };
-  expect(await measure(1)).toBeGreaterThan(4 * 4 * 5);
-  expect(await measure(1024 * 1024)).toBeGreaterThan(4 * 4 * (5 + 6));
+test('the pauses after a step and after its body are three times as long as the step', async () => {
+  expect(await measurePauses(5, 0)).toEqual([15, 15]);
+});
+
+test('the pause after a body grows with its size', async () => {
+  expect(await measurePauses(5, 1024 * 1024)).toEqual([15, 15 + 24]);
 });
 
 test('pauses grow faster than the duration of a step', async () => {
-  const queue = new HeavyWorkQueue();
-  const startedAt = performance.now();
-  await queue.run('a', 1, [() => workFor(30)]);
-  expect(performance.now() - startedAt).toBeGreaterThan(30 + 30 * 6);
+  expect(await measurePauses(30, 0)).toEqual([180, 180]);
 });
 
 test('a step that takes very long, because the host was suspended, has a limited pause', async () => {
-  const queue = new HeavyWorkQueue();
-  const startedAt = performance.now();
-  await queue.run('a', 1, [() => workFor(300)]);
-  expect(performance.now() - startedAt).toBeLessThan(300 * 10);
+  expect(await measurePauses(3000, 0)).toEqual([500, 500]);
 });
 
 test('each step gets the result of the one before it, in a turn of its own', async () => {

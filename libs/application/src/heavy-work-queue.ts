@@ -24,9 +24,15 @@ export const MAX_SMALL_JSON_BYTES = 256 * 1024;
 /** One step of the work. Each gets the result of the step before it. */
 export type WorkStep = (input: never) => unknown;
 
+/** Both in milliseconds. Tests replace it, so that they do not depend on the speed of the machine. */
+export type QueueClock = { readonly now: () => number; readonly delay: (milliseconds: number) => Promise<unknown> };
+const SYSTEM_CLOCK: QueueClock = { now: () => performance.now(), delay };
+
 export class HeavyWorkQueue {
   private readonly owners = new OwnerQueue();
   private last: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly clock: QueueClock = SYSTEM_CLOCK) {}
 
   /**
    * Runs the steps one after the other, when their time comes. Each owner has one body in the queue at a time, and
@@ -44,11 +50,11 @@ export class HeavyWorkQueue {
     let finalPauseMs = (bytes / BYTES_PER_MIB) * OTHER_MS_PER_MIB * MIN_PAUSE_FACTOR;
     let pauseMs = 0;
     const runStep = (step: WorkStep, input: unknown): unknown => {
-      const startedAt = performance.now();
+      const startedAt = this.clock.now();
       try {
         return step(input as never);
       } finally {
-        const stepMs = performance.now() - startedAt;
+        const stepMs = this.clock.now() - startedAt;
         stepChannel.publish({ elapsedMs: stepMs });
         pauseMs = Math.min(stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS), MAX_PAUSE_MS);
         finalPauseMs += pauseMs;
@@ -58,11 +64,11 @@ export class HeavyWorkQueue {
       let value: unknown;
       for (const step of steps) {
         value = runStep(step, value);
-        await delay(pauseMs);
+        await this.clock.delay(pauseMs);
       }
       return value;
     });
-    this.last = result.catch(() => {}).then(() => delay(finalPauseMs));
+    this.last = result.catch(() => {}).then(() => this.clock.delay(finalPauseMs));
     return result;
   }
 }
