@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { validateSync } from 'class-validator';
+import { ValidateBy, type ValidationArguments, validateSync } from 'class-validator';
 import fc from 'fast-check';
 import { NewKey } from '../../accounts/keys.requests.ts';
 import { ChatRequest } from '../../inference/chat.requests.ts';
@@ -39,4 +39,19 @@ describe.each([ChatRequest, MessageRequest, ResponsesInput, EmbeddingRequest, Ne
         expect([name, value, look?.(object)]).toEqual([name, value, validateSync(object).length === 0]);
       }
   });
+});
+
+test('keeps no object in memory after it has been validated', () => {
+  const seen: ValidationArguments[] = [];
+  const validate = (_: unknown, validationArguments?: ValidationArguments) =>
+    seen.push(validationArguments as never) > 0;
+  class Note {
+    @ValidateBy({ name: 'recorded', validator: { validate } })
+    declare readonly text: string;
+  }
+  const validateFast = createFastValidator(Note);
+  const notes = ['first', 'second'].map((text) => Object.assign(new Note(), { text }));
+  for (const note of notes) expect(validateFast?.(note)).toBe(true);
+  expect(seen.map(({ object }) => object)).toEqual(notes);
+  expect(seen[0]).not.toBe(seen[1]);
 });

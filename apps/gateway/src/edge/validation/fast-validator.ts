@@ -35,11 +35,10 @@ export function createFastValidator(type: new () => object): FastValidator | und
     const checks = storage.getTargetValidatorConstraints(rule.constraintCls);
     if (rule.type !== ValidationTypes.CUSTOM_VALIDATION || rule.validateIf || checks.length === 0) return undefined;
     for (const { instance } of checks) {
-      // Shared by all objects: no rule uses these arguments after it has returned.
-      const validationArguments = { targetName: type.name, property: name, constraints, object: {}, value: undefined };
-      const isValid = (value: unknown) => instance.validate(value, validationArguments) === true;
+      // The arguments are created for each value: shared ones would keep the last body of each class in memory.
       field.validationRules.push((value, object) => {
-        Object.assign(validationArguments, { object, value });
+        const validationArguments = { targetName: type.name, property: name, constraints, object, value };
+        const isValid = (checked: unknown) => instance.validate(checked, validationArguments) === true;
         return rule.each && Array.isArray(value) ? value.every(isValid) : isValid(value);
       });
     }
