@@ -18,13 +18,13 @@ import { Uploads } from './edge/uploads/uploads.ts';
 import { BodyParser } from './edge/validation/body-parser.ts';
 import { GatewayModule } from './gateway.module.ts';
 import { AudioServer } from './media/audio/audio-server.ts';
+import { RESPONSE_HEADERS } from './openapi/headers.ts';
 
 const CORS = {
   origin: '*',
   allowedHeaders:
     '*, authorization, api-key, x-api-key, x-credit-id, x-query-source, x-private-model, ehbp-encapsulated-key, content-type, idempotency-key',
-  exposedHeaders:
-    'x-request-id, request-id, x-generation-id, ehbp-response-nonce, x-tinfoil-usage-metrics, www-authenticate, payment-receipt, x-cost-usd, x-web-search-ignored, retry-after, idempotent-replayed, accept-ranges, content-range, etag',
+  exposedHeaders: [...Object.keys(RESPONSE_HEADERS), 'accept-ranges', 'content-range', 'etag'].join(', '),
   methods: 'GET, POST, PATCH, DELETE, OPTIONS',
   maxAge: 86_400,
   // Responds to OPTIONS on every path, also to clients that are not browsers.
