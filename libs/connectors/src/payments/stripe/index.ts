@@ -1,7 +1,7 @@
 /**
  * Card payments through Stripe Checkout, a page of Stripe. A session is paid once, so the id of the Checkout Session is
- * both the reference and the id of the payment. The payment intent is the source of the payment. Webhooks and the list of events are only hints: the session is always
- * fetched again with the operator's key.
+ * both the reference and the id of the payment. The payment intent is the source of the payment. Webhooks and the list
+ * of events are only hints: the session is always fetched again with the operator's key.
  *
  * Sources: Stripe's API reference and its guide to fulfilment, for the API version of the library.
  */
