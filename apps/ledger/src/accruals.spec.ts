@@ -6,7 +6,7 @@ import { type AccrualPeriod, printAccruals } from './accruals.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
 const NOTHING_POSSIBLE = '0 costs may be invoiced that the ledger does not contain: 0 USD at most';
-const NOTHING_BOOKED = '0 costs in the ledger are of what customers did not get: 0 USD';
+const NOTHING_BOOKED = '0 costs in the ledger were paid by no customer: 0 USD';
 const ONE_POSSIBLE = '1 costs may be invoiced that the ledger does not contain: 0.5 USD at most';
 const KILLED = 'h  gateway_killed, m, account-a: 0.5 USD at most';
 
@@ -35,6 +35,10 @@ const settle = (charge: Charge): HoldEvent => ({
   data: { ...buildHold('0.5'), charged: charge.price, charge },
 });
 const absorb = (charge: Charge): HoldEvent => ({ type: 'ChargeAbsorbed', data: { holdId: 'h', charge, at: AT } });
+const reverse = ({ price: charged }: Charge): HoldEvent => ({
+  type: 'ChargeReversed',
+  data: { ...buildHold('0.5'), charged },
+});
 
 /** The booking time of the event at a position. */
 const getTime = (position: number) => `2026-11-20T12:0${position}:00.000Z`;
@@ -49,6 +53,9 @@ async function list(events: readonly HoldEvent[], period: Partial<AccrualPeriod>
     async *readAll() {
       for (const event of stored) yield { events: [event] };
     },
+    async *read(stream: string) {
+      yield stored.filter((event) => event.stream === stream);
+    },
   } as unknown as EventReader;
   const lines: string[] = [];
   await printAccruals(store, { since: undefined, until: undefined, ...period }, (line) => lines.push(line));
@@ -60,10 +67,11 @@ describe('the hold of a killed gateway', () => {
     expect(await list([expire()])).toEqual([ONE_POSSIBLE, `${getTime(0)}  ${KILLED}`, NOTHING_BOOKED]);
   });
 
-  test('is not listed once its charge has arrived', async () => {
+  test('is listed with the cost in the ledger once its charge has arrived', async () => {
     expect(await list([expire(), absorb(createCharge({ cost: amount('0.2') }))])).toEqual([
       NOTHING_POSSIBLE,
-      NOTHING_BOOKED,
+      '1 costs in the ledger were paid by no customer: 0.2 USD',
+      `${getTime(1)}  h  late, m at p, account-a: 0.2 USD`,
     ]);
   });
 
@@ -103,7 +111,7 @@ describe('a cost in the ledger', () => {
     ] as const)
       expect(await list(events)).toEqual([
         NOTHING_POSSIBLE,
-        '1 costs in the ledger are of what customers did not get: 0.08 USD',
+        '1 costs in the ledger were paid by no customer: 0.08 USD',
         `${getTime(position)}  h  not_delivered, m at p as r2, account-a: 0.08 USD`,
       ]);
   });
@@ -112,7 +120,7 @@ describe('a cost in the ledger', () => {
     const charge = createCharge({ cost: amount('0.08'), absorbed: 'upstream_error' });
     const items = [...charge.items, ...createCharge({ cost: amount('0.04') }).items];
     expect((await list([release(), absorb({ ...charge, items })])).slice(1)).toEqual([
-      '2 costs in the ledger are of what customers did not get: 0.12 USD',
+      '2 costs in the ledger were paid by no customer: 0.12 USD',
       `${getTime(1)}  h  not_delivered (upstream_error), m at p, account-a: 0.08 USD`,
       `${getTime(1)}  h  not_delivered, m at p, account-a: 0.04 USD`,
     ]);
@@ -120,6 +128,44 @@ describe('a cost in the ledger', () => {
 
   test('is not listed if the customer pays for it', async () => {
     expect(await list([settle(createCharge({ cost: '1', price: '2' }))])).toEqual([NOTHING_POSSIBLE, NOTHING_BOOKED]);
+  });
+});
+
+describe('the costs of a request', () => {
+  const items = [
+    ...createCharge({ cost: amount('0.08'), price: amount('0.16') }).items,
+    ...createCharge({ cost: amount('0.04'), absorbed: 'not_delivered' }).items,
+  ];
+  const attempts = [buildAttempt('0.2')];
+  const charge: Charge = { ...createCharge(), items, attempts, price: amount('0.16') };
+  const open = 'aborted (timeout) 0.2';
+  const undelivered = 'not_delivered 0.04';
+  const paid = (reason: string) => `${reason} 0.08`;
+
+  test.each<[ending: string, events: readonly HoldEvent[], costs: readonly string[]]>([
+    ['is settled', [settle(charge)], [open, undelivered]],
+    ['is settled and reversed', [settle(charge), reverse(charge)], [open, undelivered, paid('reversed')]],
+    ['is released', [release(...attempts)], [open]],
+    ['is released with a cost', [release(...attempts), absorb(charge)], [open, paid('not_delivered'), undelivered]],
+    ['expires or is abandoned', [expire()], ['gateway_killed 0.5']],
+    ['expires before its charge', [expire(), absorb(charge)], [open, paid('late'), undelivered]],
+  ])('are listed once if its hold %s', async (_, events, costs) => {
+    const lines = (await list(events)).filter((line) => line.startsWith('2026-'));
+    const listed = lines.map((line) => line.replace(/^\S+ {2}h {2}([\w ()]+), .*: ([\d.]+) USD.*$/, '$1 $2'));
+    expect(listed).toEqual(costs);
+  });
+
+  test('include those of another hold in the stream of a reversal only if they are its own', async () => {
+    const other = { ...settle(charge), data: { ...settle(charge).data, holdId: 'other' } } as HoldEvent;
+    const lines = await list([other, settle(charge), reverse(charge)]);
+    expect(lines.filter((line) => line.includes('reversed'))).toEqual([
+      `${getTime(2)}  h  reversed, m at p, account-a: 0.08 USD`,
+    ]);
+  });
+
+  test('are paid by the customer before their reversal', async () => {
+    const lines = await list([settle(charge), reverse(charge)], { until: '0' });
+    expect(lines.join()).not.toContain('reversed');
   });
 });
 

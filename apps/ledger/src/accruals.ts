@@ -1,6 +1,15 @@
 /** The provider costs of what no customer has paid for: those that are only possible, and those in the ledger. */
-import type { Attempt, Charge, ChargeItem, DomainEvent } from '#domain';
-import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
+import type { Attempt, ChargeItem, DomainEvent } from '#domain';
+import {
+  type EventReader,
+  formatUsd,
+  money,
+  NO_STREAM,
+  type PicoUsd,
+  START_POSITION,
+  type StoredEvent,
+  ZERO_USD,
+} from '#kernel';
 import { parseSinceFilter, parseUntilFilter } from './event-filter.ts';
 
 export interface AccrualPeriod {
@@ -25,9 +34,10 @@ interface Accrual extends AccrualSource {
 const NOT_DELIVERED = 'not_delivered';
 
 /**
- * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge, and
- * for calls without a response. Then lists the costs in the ledger of what customers did not get. Both lists are in the
- * order of the log, and computed from all events up to `until`. Memory grows with the lists, not with the log.
+ * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge,
+ * and for calls without a response. Then lists the costs in the ledger of what no customer has paid for: items that the
+ * operator absorbs, and charges that were late or reversed. Both lists are in the order of the log, and computed from
+ * all events up to `until`. Memory grows with the lists, not with the log.
  * @throws StartError if a bound of the period is invalid
  */
 export async function printAccruals(
@@ -39,12 +49,15 @@ export async function printAccruals(
   const accruals = new Accruals();
   for await (const { events } of store.readAll(START_POSITION))
     for (const event of events) if (isIncluded(event)) accruals.book(event as StoredEvent<DomainEvent>);
+  for (const stream of accruals.streamsWithReversals)
+    for await (const events of store.read(stream, NO_STREAM))
+      for (const event of events) accruals.bookReversed(event as StoredEvent<DomainEvent>);
   const select = (accruals: readonly Accrual[]) =>
     accruals.filter((accrual) => accrual.amount !== ZERO_USD && isInPeriod(accrual)).sort(byPosition);
   const [possible, booked] = [select(accruals.possible), select(accruals.booked)];
   print(`${possible.length} costs may be invoiced that the ledger does not contain: ${formatTotal(possible)} at most`);
   for (const accrual of possible) print(`${formatAccrual(accrual)} at most`);
-  print(`${booked.length} costs in the ledger are of what customers did not get: ${formatTotal(booked)}`);
+  print(`${booked.length} costs in the ledger were paid by no customer: ${formatTotal(booked)}`);
   for (const accrual of booked) print(formatAccrual(accrual));
 }
 
@@ -53,9 +66,16 @@ class Accruals {
   private readonly attempts: Accrual[] = [];
   /** Holds without a charge, by hold id. A charge that arrives later replaces such an entry. */
   private readonly expiredHolds = new Map<string, Accrual>();
+  /** Reversals of charges, by hold id. */
+  private readonly reversals = new Map<string, AccrualSource>();
 
   get possible(): readonly Accrual[] {
     return [...this.expiredHolds.values(), ...this.attempts];
+  }
+
+  /** The streams in which charges were reversed. Their events must be passed to `bookReversed`. */
+  get streamsWithReversals(): ReadonlySet<string> {
+    return new Set(this.reversals.values().map(({ stream }) => stream));
   }
 
   book(event: StoredEvent<DomainEvent>): void {
@@ -71,26 +91,35 @@ class Accruals {
       case 'HoldReleased':
         this.bookAttempts(toSource(event, event.data), event.data.attempts);
         break;
-      case 'HoldSettled':
-        this.bookCharge(toSource(event, event.data), event.data.charge);
-        break;
-      case 'ChargeAbsorbed': {
+      case 'HoldSettled': {
+        const { items, attempts } = event.data.charge;
         const source = toSource(event, event.data);
-        if (this.expiredHolds.delete(source.holdId)) this.bookCharge(source, event.data.charge);
-        // The event of the release, which precedes this one, has the same attempts.
-        else this.bookItems(source, event.data.charge.items);
+        this.bookAttempts(source, attempts);
+        this.bookItems(source, items.filter(isAbsorbed));
         break;
       }
+      case 'ChargeAbsorbed': {
+        const { items, attempts } = event.data.charge;
+        const source = toSource(event, event.data);
+        const isLate = this.expiredHolds.delete(source.holdId);
+        // Otherwise the event of the release, which precedes this one, has the same attempts.
+        if (isLate) this.bookAttempts(source, attempts);
+        this.bookItems(source, items, isLate ? 'late' : NOT_DELIVERED);
+        break;
+      }
+      case 'ChargeReversed':
+        this.reversals.set(event.data.holdId, toSource(event, event.data));
+        break;
       default:
     }
   }
 
-  private bookCharge(source: AccrualSource, { items, attempts }: Charge): void {
-    this.bookAttempts(source, attempts);
-    this.bookItems(
-      source,
-      items.filter(({ absorbed }) => absorbed !== undefined),
-    );
+  /** Books what the customer had paid for before the reversal. The event of the reversal does not state the cost. */
+  bookReversed(event: StoredEvent<DomainEvent>): void {
+    if (event.type !== 'HoldSettled') return;
+    const reversal = this.reversals.get(event.data.holdId);
+    const items = event.data.charge.items.filter((item) => !isAbsorbed(item));
+    if (reversal) this.bookItems(reversal, items, 'reversed');
   }
 
   private bookAttempts(source: AccrualSource, attempts: readonly Attempt[]): void {
@@ -106,13 +135,19 @@ class Accruals {
     }
   }
 
-  private bookItems(source: AccrualSource, items: readonly ChargeItem[]): void {
+  /** @param reasonOfPaid the reason for items that the customer would have paid */
+  private bookItems(source: AccrualSource, items: readonly ChargeItem[], reasonOfPaid = NOT_DELIVERED): void {
     for (const item of items) {
-      const { absorbed = NOT_DELIVERED, cost } = item;
-      const reason = absorbed === NOT_DELIVERED ? NOT_DELIVERED : `${NOT_DELIVERED} (${absorbed})`;
+      const { absorbed, cost } = item;
+      const isNamed = absorbed !== undefined && absorbed !== NOT_DELIVERED;
+      const reason = isNamed ? `${NOT_DELIVERED} (${absorbed})` : (absorbed ?? reasonOfPaid);
       this.booked.push({ ...source, reason, origin: formatOrigin(item), amount: money.parseJsonAmount(cost) });
     }
   }
+}
+
+function isAbsorbed({ absorbed }: ChargeItem): boolean {
+  return absorbed !== undefined;
 }
 
 function toSource(
