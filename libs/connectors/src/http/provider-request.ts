@@ -47,12 +47,14 @@ export async function sendProviderRequest(
   dispatcher: Dispatcher,
   { method, headers, body, signal, isBilledAfterDisconnect, invoiced, mapErrorResponse }: ProviderHttpRequest,
 ): Promise<ProviderHttpResponse> {
-  const wasAborted = signal.aborted;
+  let isStarted = false;
   const isInvoiced = invoiced ?? method === 'POST';
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
   const json = isJson ? createJsonBody(body) : undefined;
   const response = await request(url, {
-    dispatcher,
+    dispatcher: observeStart(dispatcher, () => {
+      isStarted = true;
+    }),
     method,
     headers: { accept: '*/*', 'user-agent': USER_AGENT, ...(json ? toJsonHeaders(json) : {}), ...headers },
     body: (json ? json.body : body) as never,
@@ -60,8 +62,7 @@ export async function sendProviderRequest(
     // A provider may be idle until its response is complete, so only `signal` limits the time to its start.
     headersTimeout: 0,
   }).catch((error: unknown) => {
-    if (wasAborted || isConnectError(error))
-      throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });
+    if (!isStarted) throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });
     throw isInvoiced
       ? toLostResponseError(error, signal, NO_RESPONSE, isBilledAfterDisconnect)
       : toRequestError(error, signal, UNREACHED);
@@ -95,6 +96,27 @@ export async function sendProviderRequest(
   return { status, headers: response.headers, bytes, json: readJson, chunks, trailers };
 }
 
+/**
+ * Calls `onStart` when the request has a connection and is about to be written to it. Until then it certainly does not
+ * reach the provider; afterwards no error tells whether it did. undici replaces a connection that it knows as closed
+ * before it writes, and repeats no request that it has started to write.
+ */
+export function observeStart(dispatcher: Dispatcher, onStart: () => void): Dispatcher {
+  return dispatcher.compose(
+    (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart: (controller, context) => {
+          handler.onRequestStart?.(controller, context);
+          if (!controller.aborted) onStart();
+        },
+        onResponseStart: (...args) => handler.onResponseStart?.(...args),
+        onResponseData: (...args) => handler.onResponseData?.(...args),
+        onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+        onResponseError: (...args) => handler.onResponseError?.(...args),
+      }),
+  );
+}
+
 function toJsonHeaders({ length }: JsonBody): Readonly<Record<string, string>> {
   return { 'content-type': 'application/json', 'content-length': String(length) };
 }
@@ -123,25 +145,10 @@ const UNREACHED: FailureDescription = ['upstream_unavailable', 'The provider can
 const NO_RESPONSE: FailureDescription = ['upstream_unavailable', 'The provider did not respond'];
 const INTERRUPTED: FailureDescription = ['upstream_error', 'The provider ended the response early'];
 
-/** Codes of errors that occur before the request is sent. */
-const CONNECT_ERROR_CODES: ReadonlySet<unknown> = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
-
-export function isConnectError(error: unknown): boolean {
-  const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
-  return CONNECT_ERROR_CODES.has(code) || CONNECT_ERROR_CODES.has(cause?.code);
-}
-
 /**
- * Converts an error of a request that was sent: the provider may have completed it and may invoice it. If the gateway
- * aborted the request, providers without `isBilledAfterDisconnect` stop. Whether one stops before it invoices the request
- * is unknown.
+ * Converts an error of a request that may have been sent: the provider may have completed it and may invoice it. If the
+ * gateway aborted the request, providers without `isBilledAfterDisconnect` stop. Whether one stops before it invoices
+ * the request is unknown.
  */
 function toLostResponseError(
   error: unknown,

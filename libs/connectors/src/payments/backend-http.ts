@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ByteAccumulator, UpstreamError } from '#application';
-import { isConnectError } from '../http/provider-request.ts';
+import { observeStart } from '../http/provider-request.ts';
 import { USER_AGENT } from '../http/user-agent.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -90,10 +90,13 @@ export class BackendHttp {
     if (isRateLimited && this.limits.perSecond !== undefined) await this.throttle(1_000 / this.limits.perSecond);
     const timeoutSignal = AbortSignal.timeout(TIMEOUT_MS + extraTimeoutMs);
     const signal = callerSignal ? AbortSignal.any([callerSignal, timeoutSignal]) : timeoutSignal;
-    let isResponding = false;
+    let [isStarted, isResponding] = [false, false];
+    const dispatcher = observeStart(this.dispatcher, () => {
+      isStarted = true;
+    });
     try {
       const headers = { 'user-agent': USER_AGENT, ...sent.headers };
-      const options = { ...sent, headers, signal, dispatcher: this.dispatcher };
+      const options = { ...sent, headers, signal, dispatcher };
       const { statusCode: status, headers: responseHeaders, body } = await request(this.url + path, options);
       isResponding = true;
       return { status, headers: responseHeaders, text: await this.readText(body) };
@@ -102,8 +105,8 @@ export class BackendHttp {
       if (timeoutSignal.aborted) throw new UpstreamError('timeout', `${this.backendName} took too long`);
       if (isResponding)
         throw new UpstreamError('upstream_error', `${this.backendName} interrupted its response`, { cause });
-      const isUnsent = isConnectError(cause);
-      throw new UpstreamError('upstream_unavailable', `${this.backendName} cannot be reached`, { cause, isUnsent });
+      const details = { cause, isUnsent: !isStarted };
+      throw new UpstreamError('upstream_unavailable', `${this.backendName} cannot be reached`, details);
     }
   }
 
