@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
-import { UpstreamError } from '#application';
+import { MAX_EVENT_CHARACTERS, UpstreamError } from '#application';
 import { ChatChunkTranslator } from '../providers/openai/chat-chunks.ts';
 import { allowAny } from './field-filter.ts';
 import { JsonHttpClient } from './json-http-client.ts';
@@ -116,6 +116,18 @@ test.each([
 
 const chunk = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+
+test.each<[string, hasOpenCost: boolean, RequestListener]>([
+  ['its connection is lost', true, ({ socket }, response) => response.write(': wait\n\n', () => socket.destroy())],
+  ['it ends before its end marker', true, (_, response) => response.end(': wait\n\n')],
+  ['it ends with its headers', true, (_, response) => response.writeHead(200).end()],
+  ['its event is endless', true, (_, response) => response.end(`data: ${'x'.repeat(MAX_EVENT_CHARACTERS + 1)}`)],
+  ['its event is not JSON', true, (_, response) => response.end('data: {]\n\n')],
+  ['it reports an error', false, (_, response) => response.end('data: {"error":{"message":"No"}}\n\n')],
+])('if %s, a stream without output may be invoiced: %s', async (_, hasOpenCost, answer) => {
+  const endpoint = await endpointTo(answer);
+  await expect(stream(endpoint)).rejects.toMatchObject({ hasOpenCost, deliveredText: undefined });
+});
 
 test('the idle timeout does not apply before the first output, even after an empty first chunk', async () => {
   const endpoint = await endpointTo((_, response) => {

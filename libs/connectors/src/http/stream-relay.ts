@@ -79,7 +79,7 @@ export abstract class EventTranslator {
   accept(chunk: Uint8Array, forward: ForwardEvents): void {
     this.translateEvents(this.reader.read(decodeLatin1(chunk)), forward);
     if (this.reader.pendingCharacters > MAX_EVENT_CHARACTERS)
-      throw new UpstreamError('answer_too_long', 'The provider sent an event that is too long');
+      throw new UpstreamError('answer_too_long', 'The provider sent an event that is too long', { hasOpenCost: true });
   }
 
   /**
@@ -90,7 +90,8 @@ export abstract class EventTranslator {
     const { rest } = this.reader;
     if (rest.trim() !== '') this.translateEvents([rest], forward);
     if (this.hasEndMarker || this.hasFinishReason) return;
-    throw new UpstreamError('upstream_error', 'The provider ended the stream before the response was complete');
+    const message = 'The provider ended the stream before the response was complete';
+    throw new UpstreamError('upstream_error', message, { hasOpenCost: true });
   }
 
   protected translateEvents(events: readonly string[], forward: ForwardEvents): void {

@@ -238,7 +238,10 @@ function parseEvent(json: string): AnthropicEvent {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as AnthropicEvent;
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', {
+      cause,
+      hasOpenCost: true,
+    });
   }
 }
 

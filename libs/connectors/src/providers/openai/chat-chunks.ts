@@ -224,7 +224,10 @@ function parse(json: string): Chunk {
 }
 
 function notJsonError(cause?: unknown): UpstreamError {
-  return new UpstreamError('upstream_error', 'The provider sent a chunk that is not JSON', { cause });
+  return new UpstreamError('upstream_error', 'The provider sent a chunk that is not JSON', {
+    cause,
+    hasOpenCost: true,
+  });
 }
 
 /**

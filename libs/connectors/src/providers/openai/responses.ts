@@ -161,7 +161,10 @@ function parse(json: string): JsonObject {
   try {
     return JSON.parse(Buffer.from(json, 'latin1').toString('utf8'));
   } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', { cause });
+    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', {
+      cause,
+      hasOpenCost: true,
+    });
   }
 }
 
