@@ -77,7 +77,7 @@ const ends = async (id: string) =>
 
 test('a sweep forfeits a pay-per-request payment UNCLAIMED_AFTER_DAYS after it can no longer be used', async () => {
   const { challenges } = world.getService(Streams);
-  const ids = [7, 9].map((days) => ({
+  const ids = [7, 10].map((days) => ({
     id: crypto.randomUUID(),
     ago: new Date(Date.now() - days * DAY_MS).toISOString(),
   }));

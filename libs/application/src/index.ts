@@ -59,6 +59,7 @@ export { ByteAccumulator } from './byte-accumulator.ts';
 export { assertProvidersSupport, CatalogueService, type ProviderAvailability } from './catalogue-service.ts';
 export { ChallengeTokens } from './challenges/challenge-tokens.ts';
 export {
+  CHALLENGE_USABLE_MS,
   canIssueChallenges,
   IssueChallenge,
   IssueChallengeHandler,

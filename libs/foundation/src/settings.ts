@@ -188,7 +188,7 @@ export const SETTINGS = {
       'UNCLAIMED_AFTER_DAYS',
       30,
       [8, 36_500],
-      'Days after a payment challenge has become unusable, or was paid if that was later, until its remaining amount is booked as income, with an event and a log line; unset: it stays a liability',
+      'Days after a payment challenge has become unusable, or after the day that follows its payment if that ends later, until its remaining amount is booked as income, with an event and a log line; unset: it stays a liability',
     ),
   ),
   autoTopupsPerDay: integer(

@@ -40,17 +40,22 @@ function writePath(): Challenges {
   return createStreams(store, NO_SNAPSHOTS, runtime).challenges;
 }
 
-/** Issues challenges of 0.0115 USD each, which are paid and can be used for a day. */
+/** Issues a challenge of 0.0115 USD that can be used for a day. */
+async function issue(id: string): Promise<void> {
+  const expiry = { expiresAt: time.fromNow(HOUR), usableUntil: time.fromNow(DAY) };
+  const data = createIssuedChallenge({ ...expiry, at: time.now() });
+  await writePath().run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
+}
+
+async function pay(id: string): Promise<void> {
+  const data = { units: 14_000n, at: time.now() };
+  await writePath().run(id, { type: 'RecordChallengePayment', data }, TEST_CAUSE);
+}
+
 async function paid(...ids: readonly string[]): Promise<void> {
-  const challenges = writePath();
   for (const id of ids) {
-    const data = createIssuedChallenge({
-      expiresAt: time.fromNow(HOUR),
-      usableUntil: time.fromNow(DAY),
-      at: time.now(),
-    });
-    await challenges.run(id, { type: 'IssueChallenge', data }, TEST_CAUSE);
-    await challenges.run(id, { type: 'RecordChallengePayment', data: { units: 14_000n, at: time.now() } }, TEST_CAUSE);
+    await issue(id);
+    await pay(id);
   }
 }
 
@@ -120,6 +125,32 @@ describe('an unclaimed payment', () => {
     broken = false;
     await time.advance(2 * 60_000);
     expect(await income()).toEqual(['good', 'bad']);
+  });
+
+  test('is found when it is due, and takes no place among the oldest before', async () => {
+    await issue('paid-late');
+    await time.advance(10 * HOUR);
+    await issue('paid');
+    await pay('paid');
+    await time.advance(10 * HOUR);
+    await pay('paid-late');
+
+    const path = writePath();
+    const decided: string[] = [];
+    const run: Challenges['run'] = (id, ...more) => {
+      decided.push(id);
+      return path.run(id, ...more);
+    };
+    const findOldest = async (before: string) => {
+      const forfeited = await income();
+      return (await everPaid(before)).filter((id) => !forfeited.includes(id)).slice(0, 1);
+    };
+    sweep({ challenges: { run }, findUnclaimed: findOldest });
+    await time.advance(33 * DAY);
+    expect([decided, await income()]).toEqual([
+      ['paid', 'paid-late'],
+      ['paid', 'paid-late'],
+    ]);
   });
 
   test('is forfeited by the next sweep after a failed lookup', async () => {

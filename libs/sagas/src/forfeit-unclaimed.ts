@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Challenges, Clock } from '#application';
+import { CHALLENGE_USABLE_MS, type Challenges, type Clock } from '#application';
 import { createRootCause, money, type PicoUsd, ZERO_USD } from '#kernel';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
@@ -13,8 +13,8 @@ export interface ForfeitDependencies {
   readonly challenges: Challenges;
   readonly clock: Clock;
   /**
-   * The remaining amount of a challenge is forfeited this many days after the challenge became unusable, or was paid if
-   * that was later.
+   * The remaining amount of a challenge is forfeited this many days after the challenge became unusable, and at the
+   * earliest this many days and `CHALLENGE_USABLE_MS` after it was paid.
    */
   readonly unclaimedAfterDays: number;
   /** Returns some of the challenges that have a remaining amount and were paid before this instant, oldest first. */
@@ -40,12 +40,15 @@ export async function forfeitUnclaimedPayments(dependencies: ForfeitDependencies
 
 /** @returns whether nothing was forfeited and nothing failed: then the next sweep can wait for the full interval */
 async function sweep(dependencies: ForfeitDependencies, signal: AbortSignal): Promise<boolean> {
-  const before = dependencies.clock.toInstant(dependencies.clock.nowMs() - dependencies.unclaimedAfterDays * DAY_MS);
-  const challengeIds = await dependencies.findUnclaimed(before);
+  const { clock, unclaimedAfterDays } = dependencies;
+  const usableBeforeMs = clock.nowMs() - unclaimedAfterDays * DAY_MS;
+  const usableBefore = clock.toInstant(usableBeforeMs);
+  // Only challenges that are due: others among the oldest would be found by each sweep, instead of those that are.
+  const challengeIds = await dependencies.findUnclaimed(clock.toInstant(usableBeforeMs - CHALLENGE_USABLE_MS));
   let [challenges, amount, failed] = [0, ZERO_USD, false];
   for (const id of challengeIds) {
     if (signal.aborted) break;
-    const forfeited = await forfeit(id, before, dependencies);
+    const forfeited = await forfeit(id, usableBefore, dependencies);
     failed ||= forfeited === undefined;
     if (forfeited) [challenges, amount] = [challenges + 1, money.add(amount, forfeited)];
   }

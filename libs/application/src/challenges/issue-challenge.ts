@@ -26,6 +26,8 @@ const LIGHTNING_METHOD = 'btc-lightning';
 const INVOICE_EXPIRY_SECONDS = 300;
 /** How long a payment can be used after its invoice has expired. */
 const TOKEN_USABLE_MS = 24 * 60 * 60_000;
+/** How long a challenge can be used after it was issued, if its invoice has the requested expiry. */
+export const CHALLENGE_USABLE_MS = INVOICE_EXPIRY_SECONDS * 1_000 + TOKEN_USABLE_MS;
 const REFERENCE_LENGTH = 22;
 
 export interface ChallengeParams {
