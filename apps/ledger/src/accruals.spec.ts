@@ -71,7 +71,7 @@ describe('the hold of a killed gateway', () => {
     expect(await list([expire(), absorb(createCharge({ cost: amount('0.2') }))])).toEqual([
       NOTHING_POSSIBLE,
       '1 costs in the ledger were paid by no customer: 0.2 USD',
-      `${getTime(1)}  h  late, m at p, account-a: 0.2 USD`,
+      `${getTime(1)}  h  expired, m at p, account-a: 0.2 USD`,
     ]);
   });
 
@@ -148,7 +148,7 @@ describe('the costs of a request', () => {
     ['is released', [release(...attempts)], [open]],
     ['is released with a cost', [release(...attempts), absorb(charge)], [open, paid('not_delivered'), undelivered]],
     ['expires or is abandoned', [expire()], ['gateway_killed 0.5']],
-    ['expires before its charge', [expire(), absorb(charge)], [open, paid('late'), undelivered]],
+    ['expires before its charge', [expire(), absorb(charge)], [open, paid('expired'), undelivered]],
   ])('are listed once if its hold %s', async (_, events, costs) => {
     const lines = (await list(events)).filter((line) => line.startsWith('2026-'));
     const listed = lines.map((line) => line.replace(/^\S+ {2}h {2}([\w ()]+), .*: ([\d.]+) USD.*$/, '$1 $2'));

@@ -36,8 +36,8 @@ const NOT_DELIVERED = 'not_delivered';
 /**
  * Lists what providers may invoice although the ledger does not contain it: for holds that expired without a charge,
  * and for calls without a response. Then lists the costs in the ledger of what no customer has paid for: items that the
- * operator absorbs, and charges that were late or reversed. Both lists are in the order of the log, and computed from
- * all events up to `until`. Memory grows with the lists, not with the log.
+ * operator absorbs, and charges that came after their hold had expired, or were reversed. Both lists are in the order of
+ * the log, and computed from all events up to `until`. Memory grows with the lists, not with the log.
  * @throws StartError if a bound of the period is invalid
  */
 export async function printAccruals(
@@ -101,10 +101,10 @@ class Accruals {
       case 'ChargeAbsorbed': {
         const { items, attempts } = event.data.charge;
         const source = toSource(event, event.data);
-        const isLate = this.expiredHolds.delete(source.holdId);
+        const hasExpired = this.expiredHolds.delete(source.holdId);
         // Otherwise the event of the release, which precedes this one, has the same attempts.
-        if (isLate) this.bookAttempts(source, attempts);
-        this.bookItems(source, items, isLate ? 'late' : NOT_DELIVERED);
+        if (hasExpired) this.bookAttempts(source, attempts);
+        this.bookItems(source, items, hasExpired ? 'expired' : NOT_DELIVERED);
         break;
       }
       case 'ChargeReversed':
@@ -114,7 +114,7 @@ class Accruals {
     }
   }
 
-  /** Books what the customer had paid for before the reversal. The event of the reversal does not state the cost. */
+  /** Adds what the customer had paid for before the reversal. The event of the reversal does not state the cost. */
   bookReversed(event: StoredEvent<DomainEvent>): void {
     if (event.type !== 'HoldSettled') return;
     const reversal = this.reversals.get(event.data.holdId);

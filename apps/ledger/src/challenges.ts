@@ -6,6 +6,9 @@ import { type ChallengeView, READ_MODEL_CONNECTION_OPTIONS, readChallenges } fro
 
 type Print = (line: string) => void;
 
+/** Maximum number of streams that are read at once. */
+export const MAX_CONCURRENT_READS = 32;
+
 interface PaidChallenge extends ChallengeView {
   readonly model: string;
   readonly reference: string;
@@ -29,8 +32,7 @@ export async function printChallenges(
   });
   try {
     const streams = createStreams(store, NO_SNAPSHOTS, runtime);
-    const challenges: PaidChallenge[] = [];
-    for (const challenge of await readChallenges(pool)) challenges.push(await addTerms(challenge, streams));
+    const challenges = await addAllTerms(await readChallenges(pool), streams);
     const owed = challenges.filter(({ available, held }) => available !== 0n || held !== 0n);
     const isUsable = ({ usableUntil, state }: PaidChallenge) => usableUntil >= now || state === 'running';
     const [usable, unclaimed] = [owed.filter(isUsable), owed.filter((challenge) => !isUsable(challenge))];
@@ -51,8 +53,22 @@ export async function printChallenges(
   }
 }
 
-/** Adds what only the stream of the challenge states. */
-async function addTerms(challenge: ChallengeView, { challenges }: Pick<Streams, 'challenges'>): Promise<PaidChallenge> {
+type ChallengeStreams = { readonly challenges: Pick<Streams['challenges'], 'read'> };
+
+/** Adds what only the streams of the challenges state. Returns them in the same order. */
+export async function addAllTerms(
+  challenges: readonly ChallengeView[],
+  streams: ChallengeStreams,
+): Promise<readonly PaidChallenge[]> {
+  const paid: PaidChallenge[] = [];
+  for (let i = 0; i < challenges.length; i += MAX_CONCURRENT_READS) {
+    const batch = challenges.slice(i, i + MAX_CONCURRENT_READS);
+    paid.push(...(await Promise.all(batch.map((challenge) => addTerms(challenge, streams)))));
+  }
+  return paid;
+}
+
+async function addTerms(challenge: ChallengeView, { challenges }: ChallengeStreams): Promise<PaidChallenge> {
   const { challengeId } = challenge;
   const { issued } = await challenges.read(challengeId);
   if (!issued) throw new Error(`challenge ${challengeId} is paid, but was never issued`);

@@ -98,7 +98,7 @@ export async function sendProviderRequest(
 
 /**
  * Calls `onStart` when the request has a connection and is about to be written to it. Until then it certainly does not
- * reach the provider; afterwards no error tells whether it did. undici replaces a connection that it knows as closed
+ * reach the provider; afterwards no error shows whether it did. undici replaces a connection that it knows as closed
  * before it writes, and repeats no request that it has started to write.
  */
 export function observeStart(dispatcher: Dispatcher, onStart: () => void): Dispatcher {
