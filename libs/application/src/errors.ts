@@ -41,6 +41,7 @@ type FailureDetails = Partial<
     | 'vendorId'
     | 'deliveredText'
     | 'idleMs'
+    | 'maxReasoningTokens'
     | 'usage'
     | 'param'
     | 'upstreamCode'
@@ -71,6 +72,8 @@ export class UpstreamError extends Error {
   readonly deliveredText: string | undefined;
   /** Time from sending the request to aborting it, if no output arrived: the model may have reasoned. */
   readonly idleMs: number | undefined;
+  /** Reasoning tokens that the sent request permits at most; undefined if only its output limit limits them. */
+  readonly maxReasoningTokens: number | undefined;
   /** What the provider counted, and invoices, although there is no response. */
   readonly usage: Usage | undefined;
   /** The field of the request that caused the failure, if known. */
@@ -100,6 +103,7 @@ export class UpstreamError extends Error {
     this.vendorId = details.vendorId;
     this.deliveredText = details.deliveredText;
     this.idleMs = details.idleMs;
+    this.maxReasoningTokens = details.maxReasoningTokens;
     this.usage = details.usage;
     this.param = details.param;
     this.upstreamCode = details.upstreamCode;

@@ -8,11 +8,18 @@ import { createTestEndpoint, createTestModel, listCharges, sumUsage, type TestAc
 const MODEL = 'openai/gpt-5-mini';
 /** The time to the first byte without reasoning, and the tokens per second, of the model `test/thinks`. */
 const [LATENCY_MS, SPEED] = [100, 200];
-const thinker = createTestEndpoint('Thinker', 'openai', {
-  ...{ parameters: 'openai-reasoning', latencyMs: LATENCY_MS, tokensPerSecond: SPEED },
-});
+const speed = { latencyMs: LATENCY_MS, tokensPerSecond: SPEED };
+const thinker = createTestEndpoint('Thinker', 'openai', { parameters: 'openai-reasoning', ...speed });
+const claude = { model: 'claude-haiku-4-5', parameters: 'anthropic', ...speed };
 const MODELS = [
   createTestModel('test/thinks', [thinker]),
+  createTestModel('test/thinks-on', [{ ...thinker, onDisconnect: 'bills on' }]),
+  createTestModel('test/native', [{ ...thinker, speaks: ['responses'] }]),
+  createTestModel('test/routed', [createTestEndpoint('Router', 'openrouter', { parameters: 'openrouter', ...speed })]),
+  createTestModel('test/claude', [createTestEndpoint('Claude', 'anthropic', claude)]),
+  createTestModel('test/adaptive', [
+    createTestEndpoint('Claude', 'anthropic', { ...claude, model: 'claude-opus-4-7' }),
+  ]),
   createTestModel('test/talks', [createTestEndpoint('Talker', 'openai')]),
   createTestModel('test/twice', [thinker, { ...thinker, provider: 'Other' }]),
 ];
@@ -62,7 +69,8 @@ let world: TestWorld;
 beforeAll(async () => {
   await new Promise<void>((listening) => upstream.listen(0, '127.0.0.1', listening));
   const address = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
-  world = await TestWorld.open({ OPENAI_BASE_URL: address }, MODELS);
+  const addresses = { OPENAI_BASE_URL: address, OPENROUTER_BASE_URL: address, ANTHROPIC_BASE_URL: address };
+  world = await TestWorld.open(addresses, MODELS);
 });
 afterAll(async () => {
   await world.close();
@@ -71,13 +79,16 @@ afterAll(async () => {
 });
 
 /** Disconnects at the first word. Returns the charged reasoning tokens and the seconds until the disconnect. */
-async function leaveAtFirstWord(account: TestAccount): Promise<{ thoughts: number; seconds: number }> {
+async function leaveAtFirstWord(
+  account: TestAccount,
+  more: object = {},
+): Promise<{ thoughts: number; seconds: number }> {
   const hangUp = new AbortController();
   const began = performance.now();
   const { body } = await fetch(`${world.api}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}` },
-    body: JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }] }),
+    body: JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'Well?' }], ...more }),
     signal: hangUp.signal,
   });
   const decoder = new TextDecoder();
@@ -99,6 +110,11 @@ test('charges a client that disconnects at the first word for the reasoning unti
   const { thoughts, seconds } = await leaveAtFirstWord(await world.createAccount(1.05));
   expect(thoughts).toBeGreaterThan((THINKS_MS / 1_000) * 30);
   expect(thoughts).toBeLessThanOrEqual(seconds * FASTEST);
+});
+
+test('charges a client that disconnects at the first word for no reasoning if its request turned reasoning off', async () => {
+  const { thoughts } = await leaveAtFirstWord(await world.createAccount(1.05), { reasoning: { effort: 'none' } });
+  expect(thoughts).toBe(0);
 });
 
 test('estimates at most 300 reasoning tokens/s after responses that reasoned before their first chunk', async () => {
@@ -141,66 +157,77 @@ test('charges for the reasoning of a response that times out, estimated by its d
   await close();
 });
 
-describe('a response of which nothing has arrived', () => {
-  const silently = (model: string, more: object = {}) => ({
-    ...{ model, messages: [{ role: 'user', content: 'think in silence' }] },
-    ...more,
+const lastEvent = async (account: TestAccount) => (await world.listEvents(account)).at(-1);
+const isOver = async (account: TestAccount) => (await lastEvent(account))?.type !== 'FundsHeld';
+
+/** Returns the only charge of the account, with the usage and the seconds of its last attempt. */
+async function readCharge(account: TestAccount) {
+  await world.waitUntil(() => isOver(account));
+  const events = await world.listEvents(account);
+  const [charge] = listCharges(events);
+  if (!charge) throw new Error('nothing was charged or absorbed');
+  const seconds = (charge.attempts.at(-1)?.milliseconds ?? 0) / 1_000;
+  return { charge, usage: sumUsage(charge), seconds };
+}
+
+interface Leaving {
+  readonly path?: string;
+  readonly at?: string;
+  readonly headers?: object;
+}
+
+/** Disconnects once the provider has received the request. */
+async function leave(
+  account: TestAccount,
+  body: object,
+  { path = '/v1/chat/completions', at = world.api, headers = {} }: Leaving = {},
+): Promise<void> {
+  const hangUp = new AbortController();
+  const response = fetch(`${at}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...headers },
+    body: JSON.stringify(body),
+    signal: hangUp.signal,
   });
-  const lastEvent = async (account: TestAccount) => (await world.listEvents(account)).at(-1);
-  const isOver = async (account: TestAccount) => (await lastEvent(account))?.type !== 'FundsHeld';
-  let api: string;
+  await world.waitUntil(async () => silent.length > 0);
+  hangUp.abort();
+  await response.catch(() => {});
+}
+
+describe('a response of which nothing has arrived', () => {
+  const MESSAGES = [{ role: 'user', content: 'think in silence' }];
+  const silently = (model: string, more: object = {}) => ({ model, messages: MESSAGES, ...more });
+  /** A gateway that reads a response for `DRAIN_MS` after a disconnect. */
+  let draining: string;
   beforeAll(async () => {
-    api = await world.addGateway({ drainTimeoutMs: DRAIN_MS });
+    draining = await world.addGateway({ drainTimeoutMs: DRAIN_MS });
   });
   beforeEach(() => {
     silent = [];
   });
 
-  /** Disconnects once the provider has received the request. */
-  async function leave(account: TestAccount, body: object, { at = api, headers = {} } = {}): Promise<void> {
-    const hangUp = new AbortController();
-    const response = fetch(`${at}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...headers },
-      body: JSON.stringify(body),
-      signal: hangUp.signal,
-    });
-    await world.waitUntil(async () => silent.length > 0);
-    hangUp.abort();
-    await response.catch(() => {});
-  }
+  /** The estimate for a number of milliseconds, or for the time from the disconnect alone. */
+  const estimate = (milliseconds: number) => Math.floor(((milliseconds - LATENCY_MS) / 1_000) * SPEED);
+  const LEAST_THOUGHTS = estimate(DRAIN_MS);
 
-  /** Returns the only charge of the account, with the usage and the seconds of its last attempt. */
-  async function readCharge(account: TestAccount) {
-    await world.waitUntil(() => isOver(account));
-    const events = await world.listEvents(account);
-    const [charge] = listCharges(events);
-    if (!charge) throw new Error('nothing was charged or absorbed');
-    const seconds = (charge.attempts.at(-1)?.milliseconds ?? 0) / 1_000;
-    return { charge, usage: sumUsage(charge), seconds };
-  }
-
-  /** The estimate for the time from the disconnect alone. */
-  const LEAST_THOUGHTS = ((DRAIN_MS - LATENCY_MS) / 1_000) * SPEED;
-  const estimate = (seconds: number) => Math.floor((seconds - LATENCY_MS / 1_000) * SPEED);
-
-  test.each([{ stream: true }, { stream: false }])(
-    'costs a client that disconnects the input and the reasoning until the end of the reading: %j',
-    async (more) => {
-      const account = await world.createAccount(1.05);
-      await leave(account, silently('test/thinks', more));
-      const { charge, usage, seconds } = await readCharge(account);
-      expect(await lastEvent(account)).toMatchObject({ type: 'HoldSettled', data: { charged: charge.price } });
-      expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
-      expect(usage.input).toBeGreaterThan(0);
-      expect(usage.reasoning).toBe(estimate(seconds));
-      expect(usage.reasoning).toBeGreaterThanOrEqual(LEAST_THOUGHTS);
-    },
-  );
+  test.each([
+    ['a complete response', 'test/thinks', { stream: false }, {}],
+    ['a stream whose provider continues to bill', 'test/thinks-on', { stream: true }, {}],
+    ['a stream that is stored', 'test/thinks', { stream: true }, { 'idempotency-key': 'drained' }],
+  ])('is still read after a disconnect, and costs the reasoning until the end of the reading: %s', async (...row) => {
+    const [, model, more, headers] = row;
+    const account = await world.createAccount(1.05);
+    await leave(account, silently(model, more), { at: draining, headers });
+    const { charge, usage, seconds } = await readCharge(account);
+    expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
+    expect(usage.input).toBeGreaterThan(0);
+    expect(usage.reasoning).toBeGreaterThanOrEqual(LEAST_THOUGHTS);
+    expect(usage.reasoning).toBeLessThanOrEqual(estimate(seconds * 1_000 + 1));
+  });
 
   test('costs a client that disconnects at most the output limit of its request', async () => {
     const account = await world.createAccount(1.05);
-    await leave(account, silently('test/thinks', { stream: true, max_tokens: 20 }));
+    await leave(account, silently('test/thinks', { max_tokens: 20 }), { at: draining });
     const { usage } = await readCharge(account);
     expect(usage.reasoning).toBeGreaterThanOrEqual(20);
     expect(usage.reasoning).toBeLessThan(LEAST_THOUGHTS);
@@ -208,18 +235,83 @@ describe('a response of which nothing has arrived', () => {
 
   test('costs a client that disconnects only the input if the model does not reason', async () => {
     const account = await world.createAccount(1.05);
-    await leave(account, silently('test/talks', { stream: true }));
+    await leave(account, silently('test/talks', { stream: true }), { at: draining });
     const { charge, usage } = await readCharge(account);
     expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
     expect(usage).toMatchObject({ input: expect.any(Number) });
     expect([usage.output ?? 0, usage.reasoning ?? 0]).toEqual([0, 0]);
   });
 
+  const CHATS = '/v1/chat/completions';
+  const ANTHROPIC = { path: '/v1/messages', model: 'test/claude', max_tokens: 4_000 };
+  /** By what the sent request permits: no reasoning, a number of tokens, or as many as the output limit. */
+  describe.each<[number, readonly object[]]>([
+    [
+      0,
+      [
+        ...['test/thinks', 'test/routed', 'test/claude', 'test/adaptive'].flatMap((model) => [
+          { path: CHATS, model, reasoning: { enabled: false } },
+          { path: CHATS, model, reasoning: { effort: 'none' } },
+          { path: CHATS, model, reasoning: { max_tokens: 0 } },
+          { path: CHATS, model, reasoning_effort: 'none' },
+        ]),
+        { path: CHATS, model: 'test/claude' },
+        { path: CHATS, model: 'test/claude', reasoning: { exclude: true } },
+        { path: CHATS, model: 'test/adaptive' },
+        { path: '/v1/completions', model: 'test/thinks', reasoning_effort: 'none' },
+        { path: '/v1/completions', model: 'test/claude' },
+        { path: '/v1/responses', model: 'test/thinks', reasoning: { effort: 'none' }, store: false },
+        { path: '/v1/responses', model: 'test/native', reasoning: { effort: 'none' }, store: false },
+        { path: '/v1/responses', model: 'test/claude' },
+        ANTHROPIC,
+        { ...ANTHROPIC, thinking: { type: 'disabled' } },
+      ],
+    ],
+    [
+      20,
+      [
+        { path: CHATS, model: 'test/routed', reasoning: { max_tokens: 20 } },
+        { path: '/v1/completions', model: 'test/routed', reasoning: { max_tokens: 20 } },
+        { ...ANTHROPIC, model: 'test/routed', thinking: { type: 'enabled', budget_tokens: 20 } },
+      ],
+    ],
+    [
+      Number.POSITIVE_INFINITY,
+      [
+        { path: CHATS, model: 'test/routed' },
+        { path: CHATS, model: 'test/routed', reasoning: { effort: 'low' } },
+        // The provider gets an effort instead of the number, so it may reason for longer.
+        { path: CHATS, model: 'test/thinks', reasoning: { max_tokens: 20 } },
+        { path: CHATS, model: 'test/claude', reasoning: { effort: 'low' } },
+        { path: CHATS, model: 'test/adaptive', reasoning: { max_tokens: 20 } },
+        { path: '/v1/completions', model: 'test/thinks' },
+        { path: '/v1/responses', model: 'test/thinks', reasoning: { effort: 'low' } },
+        { path: '/v1/responses', model: 'test/native' },
+        { ...ANTHROPIC, thinking: { type: 'enabled', budget_tokens: 2_000 } },
+      ],
+    ],
+  ])('costs at most the reasoning that its request permits: %d tokens', (permitted, bodies) => {
+    test.each(bodies.map((body) => [JSON.stringify(body), body]))('%s', async (_, body) => {
+      const { path, ...settings } = body as { readonly path: string };
+      const input = path === '/v1/completions' ? { prompt: 'think in silence' } : { messages: MESSAGES };
+      const account = await world.createAccount(1.05);
+      await leave(
+        account,
+        { ...(path === '/v1/responses' ? { input: 'think in silence' } : input), ...settings },
+        { path, at: draining },
+      );
+      const { usage } = await readCharge(account);
+      expect(usage.input).toBeGreaterThan(0);
+      expect(usage.reasoning ?? 0).toBeLessThanOrEqual(permitted);
+      expect(usage.reasoning ?? 0).toBeGreaterThanOrEqual(Math.min(permitted, LEAST_THOUGHTS));
+    });
+  });
+
   test('is neither served nor charged again if the request is repeated with its Idempotency-Key', async () => {
     const account = await world.createAccount(1.05);
     const body = silently('test/thinks', { stream: true });
     const headers = { 'idempotency-key': 'thoughts' };
-    await leave(account, body, { headers });
+    await leave(account, body, { at: draining, headers });
     await readCharge(account);
     const events = await world.listEvents(account);
     const authorization = `Bearer ${account.apiKey}`;
@@ -251,8 +343,8 @@ describe('a response of which nothing has arrived', () => {
     ['is requested again if it is stored for a retry', { 'idempotency-key': 'again' }, 2],
   ])('%s after its client has disconnected and its provider has failed', async (_, headers, attempts) => {
     const account = await world.createAccount(1.05);
-    const body = silently('test/twice', { stream: true, provider: { allow_fallbacks: true } });
-    await leave(account, body, { at: world.api, headers });
+    const body = silently('test/twice', { provider: { allow_fallbacks: true } });
+    await leave(account, body, { headers });
     await world.get('/v1/models', account); // the gateway has noticed the disconnect before it serves this
     silent.shift()?.writeHead(503).end('{}');
     await world.waitUntil(async () => silent.length > 0 || (await isOver(account)));

@@ -190,11 +190,11 @@ export class Purchase {
   private async billFailedCall(
     call: Pick<UpstreamCall<unknown>, 'estimateUsage' | 'getLostUsage'>,
     endpoint: Endpoint,
-    { code, deliveredText, idleMs = 0, usage, vendorId }: UpstreamError,
+    { code, deliveredText, idleMs = 0, maxReasoningTokens, usage, vendorId }: UpstreamError,
   ): Promise<void> {
     if (deliveredText === undefined && usage === undefined) return;
     if (!call.getLostUsage) {
-      const source = { getIdleMs: (graceMs: number) => Math.max(idleMs - graceMs, 0) };
+      const source = { getIdleMs: (graceMs: number) => Math.max(idleMs - graceMs, 0), maxReasoningTokens };
       const result = { usage, getDeliveredText: () => deliveredText ?? '', vendorId };
       return void (await this.billCall(this.withHiddenReasoning(call, source, endpoint), result));
     }
@@ -275,7 +275,7 @@ export class Purchase {
 
   /**
    * Adds hidden reasoning to the estimate of a call that the gateway aborted: the time without output, at the typical
-   * speed of the endpoint, up to the maximum price of the order.
+   * speed of the endpoint, up to what the sent request permits and to the maximum price of the order.
    */
   private withHiddenReasoning(call: UsageEstimate, source: IdleTimeSource, endpoint: Endpoint): UsageEstimate {
     if (!this.signal.aborted) return call;

@@ -1,6 +1,7 @@
 /** A call to a provider as billing sees it: how it is sent, and what is known about its usage. */
 import type { Endpoint } from '#catalogue';
 import { type CallUsage, getQuantity, type Usage } from '#domain';
+import type { IdleTimeSource } from '../routing/endpoint-health.ts';
 
 /** A call that can be sent to any endpoint of an order. */
 export interface UpstreamCall<A> {
@@ -57,13 +58,8 @@ export async function measureUsage(
 }
 
 /** What is known about a streamed response once it has ended. */
-export interface StreamResult {
+export interface StreamResult extends IdleTimeSource {
   usage(): Usage | undefined;
   getDeliveredText(): string;
   vendorId(): string | undefined;
-  /**
-   * Returns how long no visible output arrived while the stream was being read, in milliseconds.
-   * @param graceMs time to the first byte that does not count
-   */
-  getIdleMs(graceMs: number): number;
 }

@@ -148,6 +148,8 @@ export interface CompletionStream {
    * @param graceMs time to the first byte without reasoning, which does not count
    */
   getIdleMs(graceMs: number): number;
+  /** Reasoning tokens that the sent request permits at most; undefined if only its output limit limits them. */
+  readonly maxReasoningTokens?: number;
   /** Set if it differs from the request. */
   readonly sampling?: AppliedSampling;
   /** Number of web searches that the provider invoices, if it was allowed to search. */

@@ -30,8 +30,10 @@ const IGNORED_FAILURE_CODES: ReadonlySet<FailureCode> = new Set([
 type Model = Pick<AnyModel, 'id'>;
 
 export interface IdleTimeSource {
-  /** Milliseconds without visible output, not counting `graceMs` for the first byte. */
+  /** Milliseconds without visible output while the response was read, not counting `graceMs` for the first byte. */
   getIdleMs(graceMs: number): number;
+  /** Reasoning tokens that the sent request permits at most; undefined if only its output limit limits them. */
+  readonly maxReasoningTokens?: number | undefined;
 }
 
 /**
@@ -42,9 +44,15 @@ export function getTypicalSpeed(tokensPerSecond: number | undefined): number {
   return Math.min(tokensPerSecond ?? TYPICAL_TOKENS_PER_SECOND, MAX_TOKENS_PER_SECOND);
 }
 
-/** Whether the model may use hidden reasoning tokens at this endpoint. */
-export function canReason({ parameters }: Pick<Endpoint, 'parameters'>): boolean {
-  return parameters.includes('reasoning');
+/**
+ * Returns how many hidden reasoning tokens the model may use at most for a request to this endpoint; infinite if only
+ * the output limit limits them.
+ */
+export function getMaxReasoningTokens(
+  { parameters }: Pick<Endpoint, 'parameters'>,
+  { maxReasoningTokens = Number.POSITIVE_INFINITY }: Pick<IdleTimeSource, 'maxReasoningTokens'>,
+): number {
+  return parameters.includes('reasoning') ? maxReasoningTokens : 0;
 }
 
 interface Measurement {
@@ -74,11 +82,12 @@ export class EndpointHealth {
   }
 
   /** Estimates the reasoning tokens of a response from the time in which no output was visible. */
-  estimateReasoningTokens({ getIdleMs }: IdleTimeSource, model: Model, endpoint: Endpoint): number {
-    if (!canReason(endpoint)) return 0;
+  estimateReasoningTokens(source: IdleTimeSource, model: Model, endpoint: Endpoint): number {
+    const maxTokens = getMaxReasoningTokens(endpoint, source);
+    if (maxTokens === 0) return 0;
     const { latencyMs = TYPICAL_LATENCY_MS, tokensPerSecond } = endpoint;
     const perSecond = getTypicalSpeed(this.get(model, endpoint).tokensPerSecond ?? tokensPerSecond);
-    return Math.floor((getIdleMs(latencyMs) / 1_000) * perSecond);
+    return Math.min(Math.floor((source.getIdleMs(latencyMs) / 1_000) * perSecond), maxTokens);
   }
 
   /** Records that the first byte arrived after `latencyMs`. Ends a cool-down. */

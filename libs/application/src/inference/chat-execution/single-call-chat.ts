@@ -15,7 +15,7 @@ import {
   toCallResult,
 } from '../../providers/provider.ts';
 import type { NativeSearch, SearchResult, SearchStatus } from '../../providers/web-search.ts';
-import { canReason } from '../../routing/endpoint-health.ts';
+import { getMaxReasoningTokens } from '../../routing/endpoint-health.ts';
 import { mapNotFoundError } from '../../routing/preferences.ts';
 import type { TokenCounter } from '../../tokens/token-counter.ts';
 import { type ChatBody, toUpstreamBody } from '../chat/chat-body.ts';
@@ -172,14 +172,13 @@ export class SingleCallChat implements ChatExecutor {
     if (!this.isExtensible(endpoint)) return undefined;
     const { order, purchase } = this;
     const { quote, lengths, getTokensPerSecond } = order;
-    const thinks = canReason(endpoint);
     const params = {
       purchase,
       quote,
       endpoint,
       lengths,
       tokensPerSecond: getTokensPerSecond(endpoint),
-      hasReasoning: thinks,
+      maxReasoningTokens: getMaxReasoningTokens(endpoint, response),
       countText: this.services.tokenCounter.createRequiredCount(purchase.payerId),
     };
     return new UsageMeter(params, response);

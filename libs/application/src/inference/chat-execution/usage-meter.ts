@@ -38,8 +38,8 @@ export interface MeterParams {
   readonly endpoint: Endpoint;
   readonly lengths: OutputLengthStats;
   readonly tokensPerSecond: number | undefined;
-  /** The model may generate hidden reasoning tokens. */
-  readonly hasReasoning: boolean;
+  /** Hidden reasoning tokens that the model may generate at most; infinite if only the output limit limits them. */
+  readonly maxReasoningTokens: number;
   readonly countText: CountText;
 }
 
@@ -53,7 +53,7 @@ export class UsageMeter {
   private countedCharacters = 0;
   /** The stream's upper bound of tokens at the last count. */
   private maxTokensAtCount = 0;
-  /** Estimated maximum of the tokens that the model generated before the first output arrived. */
+  /** Estimate of the tokens that the model generated before the first output arrived. */
   private hiddenTokens = 0;
   private readonly startedAtMs = performance.now();
   private pendingExtension: Promise<unknown> | undefined;
@@ -70,11 +70,11 @@ export class UsageMeter {
     private readonly params: MeterParams,
     private readonly completion: CompletionStream,
   ) {
-    const { lengths, purchase, tokensPerSecond, hasReasoning } = params;
+    const { lengths, purchase, tokensPerSecond, maxReasoningTokens } = params;
     this.ratio = lengths.getRatio(purchase.order.model.id);
     this.tokensPerSecond = getTypicalSpeed(tokensPerSecond);
     this.heldTokens = this.countAffordableTokens();
-    if (hasReasoning)
+    if (maxReasoningTokens > 0)
       this.hiddenCheckTimer = setInterval(() => this.checkHiddenUsage(), HIDDEN_CHECK_INTERVAL_MS).unref();
   }
 
@@ -112,10 +112,7 @@ export class UsageMeter {
 
   /** Output tokens to charge if the hold was used up: the estimated usage, at most what the hold covers. */
   get chargedTokens(): number {
-    return Math.min(
-      Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens / HIDDEN_SPEED_FACTOR),
-      this.heldTokens,
-    );
+    return Math.min(Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens), this.heldTokens);
   }
 
   /**
@@ -192,12 +189,16 @@ export class UsageMeter {
   private get maxUsedTokens(): number {
     return (
       (this.countedTokens + this.completion.getMaxGeneratedTokens() - this.maxTokensAtCount) * this.ratio +
-      this.hiddenTokens
+      this.maxHiddenTokens
     );
   }
 
   private get usedTokens(): number {
-    return Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens);
+    return Math.ceil(this.countedTokens * this.ratio + this.maxHiddenTokens);
+  }
+
+  private get maxHiddenTokens(): number {
+    return Math.min(this.hiddenTokens * HIDDEN_SPEED_FACTOR, this.params.maxReasoningTokens);
   }
 
   /** Counts the text up to its last space only once. The rest may end within a token and is counted each time. */
@@ -292,7 +293,8 @@ export class UsageMeter {
       clearInterval(this.hiddenCheckTimer);
       return;
     }
-    this.hiddenTokens = ((performance.now() - this.startedAtMs) / 1_000) * this.tokensPerSecond * HIDDEN_SPEED_FACTOR;
+    const estimate = ((performance.now() - this.startedAtMs) / 1_000) * this.tokensPerSecond;
+    this.hiddenTokens = Math.min(estimate, this.params.maxReasoningTokens);
     const { usedTokens } = this;
     if (usedTokens < this.extensionThreshold) return;
     if (usedTokens <= this.heldTokens) this.extendInAdvance(usedTokens);

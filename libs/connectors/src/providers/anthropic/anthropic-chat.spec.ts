@@ -279,3 +279,21 @@ describe('an empty account of the operator', () => {
     await expect(broke.chat(callOf('Hello'))).rejects.toMatchObject(failure);
   });
 });
+
+describe('a response states how much thinking its request permits', () => {
+  const tools = [{ type: 'function', function: { name: 'find', parameters: { type: 'object', properties: {} } } }];
+
+  test.each<[string, object, number | undefined]>([
+    ['nothing, if none was requested', {}, 0],
+    ['nothing, if it is turned off', { reasoning: { enabled: false, max_tokens: 2_000 } }, 0],
+    ['nothing, with the effort none', { reasoning: { effort: 'none' } }, 0],
+    ['nothing, if a tool must be called', { reasoning: { effort: 'high' }, tools, tool_choice: 'required' }, 0],
+    ['the requested budget', { reasoning: { max_tokens: 2_000 } }, 2_000],
+    ['the smallest budget of Anthropic', { reasoning: { max_tokens: 20 } }, 1_024],
+    ['the budget of an effort', { reasoning: { effort: 'medium' }, max_completion_tokens: 4_000 }, 2_000],
+    ['any amount, if the model chooses it', { model: 'claude-opus-4-7', reasoning: { max_tokens: 2_000 } }, undefined],
+  ])('%s', async (_, more, permitted) => {
+    const { answer } = await stream('[[sandbox text=Yes]]', more);
+    expect(answer.maxReasoningTokens).toBe(permitted);
+  });
+});

@@ -8,11 +8,13 @@ import {
 import { type JsonObject } from '#kernel';
 import { type JsonHttpClient, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import type { Headers } from '../../http/stream-relay.ts';
+import { withReasoningLimit } from '../chat/effort.ts';
 
 import { AnthropicEventTranslator } from './message-events.ts';
 import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
 import { AnthropicSearchTranslator } from './search-events.ts';
+import { getMaxThinkingTokens } from './thinking.ts';
 
 /** The latest version of the API that accepts `temperature`, `top_p` and `top_k`, which callers may set. */
 export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
@@ -32,7 +34,9 @@ export class AnthropicChat {
   async complete(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
     const sampling = findChangedSampling(call.body, request);
-    return { ...(await this.send(call, { ...request, stream: call.stream })), ...(sampling ? { sampling } : {}) };
+    const sent = this.send(call, { ...request, stream: call.stream });
+    const response = await withReasoningLimit(sent, getMaxThinkingTokens(request));
+    return { ...response, ...(sampling ? { sampling } : {}) };
   }
 
   private async send(call: ChatCall, request: object): Promise<Completion | CompletionStream> {

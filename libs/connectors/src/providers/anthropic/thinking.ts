@@ -54,6 +54,15 @@ export function toThinking(body: ChatRequestBody, { maxTokens, isToolForced, mes
   return { thinking: { type: 'enabled', budget_tokens: budget, ...(hidden ? { display: 'omitted' } : {}) } };
 }
 
+/**
+ * Returns how many thinking tokens a request to Anthropic permits. Without `thinking`, no model thinks.
+ * @returns undefined if only the output limit limits them
+ */
+export function getMaxThinkingTokens({ thinking }: JsonObject): number | undefined {
+  if (thinking === undefined) return 0;
+  return (thinking as { readonly budget_tokens?: number }).budget_tokens;
+}
+
 /** By default these models do not return their reasoning. Anthropic's lowest effort is `low`. */
 function toAdaptiveThinking(settings: Reasoning, maxTokens: number, hidden: boolean): Thinking {
   const effort = resolveEffort(settings, maxTokens);

@@ -101,6 +101,17 @@ function toReasoningEffort(settings: Reasoning, limit: number | undefined): Body
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
+/**
+ * Returns how many reasoning tokens a request permits, before its translation to a dialect. OpenAI's effort does not
+ * limit them, even if it was converted from a token budget.
+ * @returns undefined if only the output limit limits them
+ */
+export function getMaxReasoningTokens({ reasoning }: Body, dialect: Dialect): number | undefined {
+  const settings = (reasoning ?? {}) as Reasoning;
+  if (resolveEffort(settings) === 'none') return 0;
+  return dialect.reasoning === 'reasoning' ? settings.max_tokens : undefined;
+}
+
 /** OpenAI's highest effort is `xhigh`. */
 function toOpenAiEffort(settings: Reasoning, limit: number | undefined): string | undefined {
   const effort = resolveEffort(settings, limit);

@@ -1,6 +1,7 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
 import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
+import { withReasoningLimit } from '../chat/effort.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import {
   ChatChunkTranslator,
@@ -11,7 +12,7 @@ import {
   normalizeReasoningField,
   omitReasoning,
 } from './chat-chunks.ts';
-import { type Dialect, OPENAI_DIALECT, toDialect, toResponsesDialect } from './dialect.ts';
+import { type Dialect, getMaxReasoningTokens, OPENAI_DIALECT, toDialect, toResponsesDialect } from './dialect.ts';
 import { parseResponsesCompletion, ResponsesEventTranslator } from './responses.ts';
 import { ResponsesToChatTranslator, toChatCompletion } from './responses-chat.ts';
 import { toResponsesRequest, withSearch } from './responses-request.ts';
@@ -26,17 +27,21 @@ export class OpenAiChat {
   ) {}
 
   /** Uses the Responses API if the endpoint supports only that one, and for a web search, which needs that API. */
-  async chat(call: ChatCall): Promise<Completion | CompletionStream> {
-    const { protocols, search, stream, withoutReasoning, identity, signal } = call;
-    if (search !== undefined || !protocols.includes('chat')) {
-      const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT)), search);
-      const parseCompletion = (text: string) => toChatCompletion(parseResponsesCompletion(text), identity);
-      if (!stream) return parseCompletion(await this.responsesClient.post(request, signal));
-      return this.streamResponse(call, request, {
-        translator: new ResponsesToChatTranslator(identity),
-        parseCompletion,
-      });
-    }
+  chat(call: ChatCall): Promise<Completion | CompletionStream> {
+    const usesResponses = call.search !== undefined || !call.protocols.includes('chat');
+    const response = usesResponses ? this.requestChatAsResponse(call) : this.requestChat(call);
+    return withReasoningLimit(
+      response,
+      getMaxReasoningTokens(call.body, usesResponses ? OPENAI_DIALECT : this.dialect),
+    );
+  }
+
+  responses(call: ChatCall): Promise<Completion | CompletionStream> {
+    return withReasoningLimit(this.requestResponse(call), getMaxReasoningTokens(call.body, OPENAI_DIALECT));
+  }
+
+  private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
+    const { stream, withoutReasoning, identity, signal } = call;
     const body = toDialect(call.body, this.dialect);
     const parseCompletion = (text: string) => parseChatCompletion(text, call);
     if (!stream) return parseCompletion(await this.completionsClient.post(body, signal));
@@ -44,7 +49,15 @@ export class OpenAiChat {
     return this.completionsClient.stream(body, signal, { translator, parseCompletion });
   }
 
-  async responses(call: ChatCall): Promise<Completion | CompletionStream> {
+  private async requestChatAsResponse(call: ChatCall): Promise<Completion | CompletionStream> {
+    const { search, stream, identity, signal } = call;
+    const request = withSearch(toResponsesRequest(toDialect(call.body, OPENAI_DIALECT)), search);
+    const parseCompletion = (text: string) => toChatCompletion(parseResponsesCompletion(text), identity);
+    if (!stream) return parseCompletion(await this.responsesClient.post(request, signal));
+    return this.streamResponse(call, request, { translator: new ResponsesToChatTranslator(identity), parseCompletion });
+  }
+
+  private async requestResponse(call: ChatCall): Promise<Completion | CompletionStream> {
     const request = withSearch(toResponsesDialect(call.body), call.search);
     const format = { translator: new ResponsesEventTranslator(), parseCompletion: parseResponsesCompletion };
     if (call.stream) return this.streamResponse(call, request, format);
