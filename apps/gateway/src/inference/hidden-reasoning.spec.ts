@@ -32,8 +32,9 @@ const FASTEST = 300;
 /** More text than fits into the buffers between the provider and a client that does not read. */
 const FILLING = Array.from({ length: 110 }, () => 'much to say '.repeat(8_000));
 
-/** The responses of which the provider has sent nothing yet. */
+/** The responses of which the provider has sent nothing yet, and those that it has sent except for their end. */
 let silent: ServerResponse[] = [];
+let open: ServerResponse[] = [];
 
 /**
  * Simulates a provider whose model reasons before or after its first chunks. Then the provider sends the rest of the
@@ -50,7 +51,7 @@ const upstream = createServer(async (request, response) => {
   chunk(response, { choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
   if (!asked.includes('think at first')) await thinking(THINKS_MS);
   chunk(response, { choices: [{ index: 0, delta: { content: 'Yes' }, finish_reason: null }] });
-  if (!/think at first|much/.test(asked)) return;
+  if (!/think at first|much/.test(asked)) return void open.push(response);
   chunk(response, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
   const details = { completion_tokens_details: { reasoning_tokens: 20_000 } };
   chunk(response, {
@@ -174,13 +175,17 @@ interface Leaving {
   readonly path?: string;
   readonly at?: string;
   readonly headers?: object;
+  /** How long the client waits once the provider has received the request. */
+  readonly waitMs?: number;
+  /** The responses of which the client waits for one. */
+  readonly list?: () => readonly ServerResponse[];
 }
 
 /** Disconnects once the provider has received the request. */
 async function leave(
   account: TestAccount,
   body: object,
-  { path = '/v1/chat/completions', at = world.api, headers = {} }: Leaving = {},
+  { path = '/v1/chat/completions', at = world.api, headers = {}, waitMs, list = () => silent }: Leaving = {},
 ): Promise<void> {
   const hangUp = new AbortController();
   const response = fetch(`${at}${path}`, {
@@ -189,15 +194,29 @@ async function leave(
     body: JSON.stringify(body),
     signal: hangUp.signal,
   });
-  await world.waitUntil(async () => silent.length > 0);
+  await world.waitUntil(async () => list().length > 0);
+  if (waitMs !== undefined) await thinking(waitMs);
   hangUp.abort();
   await response.catch(() => {});
 }
 
+test('costs the output so far if a complete response was requested and its provider streams', async () => {
+  open = [];
+  const account = await world.createAccount(1.05);
+  await leave(
+    account,
+    { model: MODEL, messages: [{ role: 'user', content: 'Well?' }] },
+    { waitMs: 20, list: () => open },
+  );
+  const { charge, usage } = await readCharge(account);
+  expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
+  expect(usage.output).toBeGreaterThan(0);
+});
+
 describe('a response of which nothing has arrived', () => {
   const MESSAGES = [{ role: 'user', content: 'think in silence' }];
   const silently = (model: string, more: object = {}) => ({ model, messages: MESSAGES, ...more });
-  /** A gateway that reads a response for `DRAIN_MS` after a disconnect. */
+  /** A gateway that reads a response for `DRAIN_MS` after a disconnect. The other gateway reads it for minutes. */
   let draining: string;
   beforeAll(async () => {
     draining = await world.addGateway({ drainTimeoutMs: DRAIN_MS });
@@ -209,6 +228,24 @@ describe('a response of which nothing has arrived', () => {
   /** The estimate for a number of milliseconds, or for the time from the disconnect alone. */
   const estimate = (milliseconds: number) => Math.floor(((milliseconds - LATENCY_MS) / 1_000) * SPEED);
   const LEAST_THOUGHTS = estimate(DRAIN_MS);
+
+  test.each([
+    ['a stream', 'test/thinks', true],
+    ['a complete response that its provider streams', MODEL, false],
+  ])(
+    'is aborted at once if its provider then stops billing, and costs the input and the reasoning until then: %s',
+    async (_, model, stream) => {
+      const account = await world.createAccount(1.05);
+      await leave(account, silently(model, { stream }), { waitMs: THINKS_MS });
+      const { charge, usage, seconds } = await readCharge(account);
+      expect(await lastEvent(account)).toMatchObject({ type: 'HoldSettled', data: { charged: charge.price } });
+      expect(charge).toMatchObject({ items: [{ estimated: true }], errorCode: 'client_disconnected' });
+      expect(usage.input).toBeGreaterThan(0);
+      if (model === MODEL) return; // its usual time to the first byte is longer than this test
+      expect(usage.reasoning).toBeGreaterThanOrEqual(estimate(THINKS_MS));
+      expect(usage.reasoning).toBeLessThanOrEqual(estimate(seconds * 1_000 + 1));
+    },
+  );
 
   test.each([
     ['a complete response', 'test/thinks', { stream: false }, {}],

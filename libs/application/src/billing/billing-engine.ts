@@ -94,8 +94,8 @@ export class BillingEngine {
   /**
    * Sells a response while it is generated. `serve` returns when the response has ended: undefined, or the failure that
    * interrupted the response if the client still owes what it received. `serve` throws any other failure, which is
-   * handled as in `sell`. After a disconnect a response that is not stored is aborted if the provider then stops
-   * billing. Any other response is still read, for the drain timeout at most.
+   * handled as in `sell`. After a disconnect a stream that is not stored is aborted if the provider then stops billing.
+   * Any other response is still read, for the drain timeout at most.
    * @throws any error of `Payer.hold`; UpstreamError if the response failed before anything was sent; any error that
    *   prevented a durable charge
    */

@@ -51,6 +51,7 @@ export class Purchase {
   /** The failure that ended the response early, if the response is charged anyway. */
   endedBy: UpstreamError | undefined;
   private readonly payer: Payer;
+  /** Whether the running call can be aborted when the client disconnects. */
   private canStop = false;
   private abandonDelayMs = 0;
   private abandonedBy: UpstreamError | undefined;
@@ -74,8 +75,10 @@ export class Purchase {
   }
 
   /**
-   * Marks that a response is streaming, so it can be aborted if its provider then stops generating and billing.
-   * @param endpoint undefined once the response has ended: the next call may be invoiced even if it is aborted
+   * Marks that a response is or will be streamed, so it can be aborted if its provider then stops generating and billing.
+   * Aborts it at once if the client has already disconnected.
+   * @param endpoint undefined for a call without a stream, which may be invoiced even if it is aborted, and once a stream
+   *   has ended
    * @param abandonDelayMs how long the response is still read after a disconnect, to count what is in transit
    */
   markStreaming(endpoint: Endpoint | undefined, abandonDelayMs = 0): void {
@@ -85,7 +88,7 @@ export class Purchase {
   }
 
   /**
-   * Called when the client has disconnected. Aborts a streaming response whose provider then stops billing, after the
+   * Called when the client has disconnected. Aborts a streamed response whose provider then stops billing, after the
    * delay of `markStreaming`. Any other response is still read.
    */
   abandon(failure: UpstreamError): void {

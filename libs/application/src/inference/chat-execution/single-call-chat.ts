@@ -125,7 +125,6 @@ export class SingleCallChat implements ChatExecutor {
     const { purchase, call } = this;
     const { response } = served;
     const meter = this.createMeter(served);
-    purchase.markStreaming(served.endpoint);
     let failure: UpstreamError | undefined;
     const sink: SseEventSink = (events, search) =>
       search === undefined ? client.write(events) : client.writeSearch?.(search);
@@ -254,10 +253,11 @@ export interface UpstreamCallParams {
 /** @param search the searches that the provider may make itself */
 export function createUpstreamCall(
   order: ChatOrder,
-  { hold, signal }: Purchase,
+  purchase: Purchase,
   providers: ProviderRegistry,
   search?: NativeSearch,
 ): CallUpstream {
+  const { hold, signal } = purchase;
   const { resolved, reasoning, plan, responses } = order;
   const identity = createCompletionIdentity(order, hold);
   return (endpoint, { body, limit, stream }) => {
@@ -267,6 +267,7 @@ export function createUpstreamCall(
       responses !== undefined && !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, limit);
     const protocol = isNative ? 'responses' : 'chat';
     const callProvider = providers.get(hold, upstream, protocol);
+    purchase.markStreaming(stream ? endpoint : undefined);
     const response = callProvider({
       protocol,
       protocols: speaks,

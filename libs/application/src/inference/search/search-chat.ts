@@ -111,7 +111,6 @@ export class SearchChat implements ChatExecutor {
   ): Promise<RoundOutput> {
     const { response, endpoint, sentAtMs, firstByteAtMs } = served;
     try {
-      if (response.kind === 'stream') this.purchase.markStreaming(endpoint);
       const roundOutput = await collector.collectRound(response);
       this.completedRounds++;
       return roundOutput;
