@@ -3,13 +3,15 @@ import timers from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Clock, Streams } from '#application';
-import { createIssuedChallenge, replaceDelays, TEST_CAUSE, TestWorld } from '#testing';
+import { createIssuedChallenge, extendDelay, replaceDelays, shiftClock, TEST_CAUSE, TestWorld } from '#testing';
 
 /** Factor by which delays between polls and heartbeats are shortened. */
 const FASTER = 20;
 /** Delays that are longer than this are those between sweeps. They are shortened to 0.3 seconds. */
 const SWEEP_MS = 60_000;
 const DAY_MS = 86_400_000;
+/** The latency of responses that are generated until the test ends them. */
+const LATENCY_MS = 40_000;
 const pause = timers.setTimeout;
 const asBefore = replaceDelays((milliseconds, ...more) =>
   pause(milliseconds > SWEEP_MS ? SWEEP_MS / 200 : milliseconds / FASTER, ...more),
@@ -38,7 +40,8 @@ async function cutOff(id: string): Promise<void> {
 test('a sweep ends the hold of a stale gateway before the hold expires, but no hold of another process', async () => {
   const other = await world.startGateway();
   const account = await world.createAccount(1.05);
-  const slow = 'tokens=8 latency=40000';
+  const generation = extendDelay(LATENCY_MS);
+  const slow = `tokens=8 latency=${LATENCY_MS}`;
   const requests = [
     world.sendChat(account, slow),
     world.sendChat(account, slow, {}, other.api),
@@ -58,6 +61,7 @@ test('a sweep ends the hold of a stale gateway before the hold expires, but no h
   expect((await ended()).toSorted()).toEqual(ofLost.toSorted());
 
   // The operator absorbs the charge of the late response, and the cost of the response that failed late.
+  generation.end();
   const [answer, late, failed] = await Promise.all(requests);
   expect([answer.status, late.status, failed.status]).toEqual([200, 200, 502]);
   const after = (await world.listEvents(account)).slice(-3).map(({ type }) => type);
@@ -108,11 +112,9 @@ test('the challenge workflow finds a payment without a presented proof once its 
     (await database.query(`select state, available from books.challenges where challenge_id = '${id}'`)).rows;
   expect([await ends(id), await row()]).toEqual([[], []]);
 
-  const clock = world.getService(Clock);
-  const now = clock.nowMs.bind(clock);
-  Object.defineProperty(clock, 'nowMs', { value: () => now() + 6 * 60_000, configurable: true });
+  const setBack = shiftClock(world.getService(Clock), 6 * 60_000);
   await world.waitUntil(async () => (await row()).length > 0);
-  Reflect.deleteProperty(clock, 'nowMs');
+  setBack();
   const paid = await ends(id);
   expect(paid).toMatchObject([{ type: 'ChallengePaid', data: { by: 'backend' } }]);
   expect(await row()).toEqual([{ state: 'paid', available: paid[0]?.type === 'ChallengePaid' && paid[0].data.price }]);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { extendDelay } from '#testing';
 import { startSandbox } from './sandbox.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
@@ -131,7 +132,14 @@ describe('the bill', () => {
   });
 
   test('charges a non-streaming response in full if its client has disconnected', async () => {
-    await expect(ask('[[sandbox latency=150]]', {}, AbortSignal.timeout(10))).rejects.toThrow();
+    const generation = extendDelay(150);
+    const leaving = new AbortController();
+    const response = ask('[[sandbox latency=150]]', {}, leaving.signal);
+    await generation.started;
+    leaving.abort();
+    await expect(response).rejects.toThrow();
+    await bill(); // the sandbox has noticed the disconnect before it serves this
+    generation.end();
     while ((await bill()).lines === 0);
     expect(await lines()).toMatchObject([{ tokens: { output: 16 } }]);
   });

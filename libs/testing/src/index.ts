@@ -19,7 +19,8 @@ export { createForm, PIXEL } from './inputs/forms.ts';
 export { generateMalformed, type Malformed } from './inputs/malformed.ts';
 export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } from './inputs/media-files.ts';
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
-export { replaceDelays } from './replace-delays.ts';
+export { measureCpuMs } from './measure-cpu.ts';
+export { extendDelay, replaceDelays } from './replace-delays.ts';
 export {
   createCharge,
   formatTotalCost,
@@ -46,6 +47,7 @@ export {
 export { NetworkLink } from './servers/network-link.ts';
 export { openS3Server, type S3Server } from './servers/s3-server.ts';
 export { createSelfSignedCertificate } from './servers/self-signed.ts';
+export { shiftClock } from './shift-clock.ts';
 export { TEST_CAUSE } from './test-cause.ts';
 export { dumpDatabase, LogTap } from './world/dump-database.ts';
 export { KeyedRequests } from './world/keyed-requests.ts';

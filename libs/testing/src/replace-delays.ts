@@ -10,6 +10,36 @@ export function replaceDelays(pause: Pause): () => void {
   return () => setDelay(original);
 }
 
+/** Delays that last until a test ends them. */
+export interface ExtendedDelay {
+  /** Resolves when the first of them has started. */
+  readonly started: Promise<void>;
+  /** Ends them. Later ones have their usual duration. */
+  end(): void;
+}
+
+/**
+ * Makes each delay of exactly `milliseconds` in this process last until `end` is called, so that what happens in the
+ * meantime does not depend on the speed of the machine.
+ */
+export function extendDelay(milliseconds: number): ExtendedDelay {
+  const started = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const pause = timers.setTimeout as Pause;
+  let isEnded = false;
+  const restore = replaceDelays((...args) => {
+    if (isEnded || args[0] !== milliseconds) return pause(...args);
+    started.resolve();
+    return ended.promise;
+  });
+  const end = () => {
+    isEnded = true;
+    restore();
+    ended.resolve();
+  };
+  return { started: started.promise, end };
+}
+
 function setDelay(pause: typeof timers.setTimeout): void {
   timers.setTimeout = pause;
   syncBuiltinESMExports(); // for modules that import it by name

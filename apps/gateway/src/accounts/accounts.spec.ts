@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, TestWorld } from '#testing';
+import { extendDelay, type TestAccount, TestWorld } from '#testing';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -166,6 +166,7 @@ describe('the balance', () => {
 
   test('shows the amount held for a running request until the request ends', async () => {
     const spender = await world.createAccount(1.05);
+    const generation = extendDelay(150);
     const running = world.sendChat(spender, 'tokens=1 latency=150', { max_tokens: 100 });
     let shown = { balance: 0, held_usd: 0 };
     await world.waitUntil(async () => {
@@ -173,6 +174,7 @@ describe('the balance', () => {
       return shown.held_usd > 0;
     });
     expect(shown.balance + shown.held_usd).toBeCloseTo(1.05, 12);
+    generation.end();
     await running;
     expect((await world.post('/credits/balance', undefined, spender)).body.held_usd).toBe(0);
   });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, TestWorld } from '#testing';
+import { Clock } from '#application';
+import { extendDelay, shiftClock, type TestAccount, TestWorld } from '#testing';
 
 /** Costs 0.01 USD for each request, whatever its length. */
 const FLAT = { model: 'countinghouse/flat' };
@@ -157,9 +158,11 @@ describe('the usage of a key', () => {
 
   test('of a request that started before the reset period changed counts only towards the total', async () => {
     const key = await newKey({ usage_limit_usd: 0.01 });
+    const generation = extendDelay(150);
     const running = world.sendChat(key, 'tokens=1 latency=150', FLAT);
-    await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'FundsHeld');
+    await generation.started;
     await ask('PATCH', `/keys/${key.id}`, { reset_period: 'monthly' });
+    generation.end();
     expect((await running).status).toBe(200);
     expect(await shown(key)).toMatchObject({ current_period_usage_usd: 0, total_usage_all_time_usd: 0.01 });
     expect((await world.sendChat(key, '', FLAT)).status).toBe(200);
@@ -221,19 +224,22 @@ describe('a revoked or expired key', () => {
   });
 
   test('stops working for paid requests, reads and top-ups when it expires, until it gets a later expiry', async () => {
-    const key = await newKey({ expire_at: new Date(Date.now() + 1_000).toISOString() });
+    const key = await newKey({ expire_at: new Date(Date.now() + 30_000).toISOString() });
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
-    await world.waitUntil(async () => Date.now() > Date.parse((await shown(key)).expire_at));
+    const setBack = shiftClock(world.getService(Clock), 30_000);
     expect(await everywhere(key)).toEqual([401, 401, 401, 401, 401]);
     await ask('PATCH', `/keys/${key.id}`, { expire_at: '2999-01-01' });
     expect(await everywhere(key)).toEqual([200, 200, 200, 200, 201]);
+    setBack();
   });
 
   test('still pays for a request that started before its revocation', async () => {
     const key = await newKey();
+    const generation = extendDelay(150);
     const running = world.sendChat(key, 'tokens=1 latency=150', FLAT);
-    await world.waitUntil(async () => (await world.listEvents(account)).at(-1)?.type === 'FundsHeld');
+    await generation.started;
     await ask('DELETE', `/keys/${key.id}`);
+    generation.end();
     expect((await running).status).toBe(200);
     expect((await shown(key)).total_usage_all_time_usd).toBe(0.01);
   });

@@ -4,7 +4,14 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestEndpoint, createTestModel, type TestAccount, type TestWallet, TestWorld } from '#testing';
+import {
+  createTestEndpoint,
+  createTestModel,
+  extendDelay,
+  type TestAccount,
+  type TestWallet,
+  TestWorld,
+} from '#testing';
 
 /** Ten tokens of this model cost 0.1055 USD. */
 const DEAR = 'test/dear';
@@ -174,6 +181,7 @@ test('starts one automatic top-up when concurrent charges cross the threshold', 
 
 test('starts no automatic top-up for holds, but one for the charges that follow', async () => {
   const { account } = await funded(10.5);
+  const generation = extendDelay(1_500);
   const waiting = Array.from({ length: 64 }, () => dear(account, 1_500));
   await world.waitUntil(async () => {
     const { body } = await world.post('/credits/balance', undefined, account);
@@ -182,6 +190,7 @@ test('starts no automatic top-up for holds, but one for the charges that follow'
   await world.sendChat(account, 'tokens=1'); // a charge triggers the workflow
   await looked(account);
   expect(await attempts(account)).toBe(0);
+  generation.end();
   await Promise.all(waiting);
   await world.waitUntil(async () => (await state(account)).last_topup_at !== null);
   expect(await attempts(account)).toBe(1);

@@ -212,7 +212,7 @@ describe('a gateway', () => {
   });
 
   test('reports draining once a shutdown has started, and serves requests during the drain delay', async () => {
-    const gateway = await world.startGateway({ drainDelayMs: 200 });
+    const gateway = await world.startGateway({ drainDelayMs: 2_500 });
     const closing = gateway.close();
     const ask = (path: string) => fetch(`${gateway.api}${path}`);
     const [ready, models] = await Promise.all([ask('/health/ready'), ask('/v1/models')]);

@@ -8,11 +8,14 @@ const STOPS = 'openai/gpt-5-mini';
 const BILLS_ON = 'google/gemini-2.5-flash';
 
 let world: TestWorld;
+/** The URL of a gateway whose timeouts end no response of these tests. */
+let patient: string;
 beforeAll(async () => {
   world = await TestWorld.open({
     DISCONNECT_DRAIN_MS: String(DRAIN_MS),
     UPSTREAM_TOTAL_TIMEOUT_MS: String(TOTAL_MS),
   });
+  patient = await world.addGateway({ drainTimeoutMs: 60_000, totalTimeoutMs: 60_000 });
 });
 afterAll(() => world.close());
 
@@ -23,12 +26,16 @@ interface Leaving {
   readonly enough?: string | undefined;
   readonly model?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly api?: string;
 }
 
 /** Sends a request and disconnects. */
-async function leave(account: TestAccount, { directive, stream, enough, model, headers }: Leaving): Promise<void> {
+async function leave(
+  account: TestAccount,
+  { directive, stream, enough, model, headers, api = world.api }: Leaving,
+): Promise<void> {
   const hangUp = new AbortController();
-  const response = fetch(`${world.api}/v1/chat/completions`, {
+  const response = fetch(`${api}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${account.apiKey}`, ...headers },
     body: JSON.stringify({
@@ -73,7 +80,7 @@ describe('a client that disconnects', () => {
   ])('pays for the complete response if the provider continues to bill: %s', async (_, directive, stream, enough) => {
     await world.bill.clear();
     const account = await world.createAccount(1.05);
-    await leave(account, { directive, stream, enough, model: BILLS_ON });
+    await leave(account, { directive, stream, enough, model: BILLS_ON, api: patient });
     const { charged, charge, record } = await settled(account);
     const tokens = Number(/tokens=(\d+)/.exec(directive)?.[1]);
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: tokens } }], price: charged });
@@ -100,7 +107,13 @@ describe('a client that disconnects', () => {
   test('pays for the complete response if it has sent an Idempotency-Key', async () => {
     const account = await world.createAccount(1.05);
     const headers = { 'idempotency-key': crypto.randomUUID() };
-    await leave(account, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ', headers });
+    await leave(account, {
+      directive: 'tokens=8 chunk_delay=40',
+      stream: true,
+      enough: '"coin ',
+      headers,
+      api: patient,
+    });
     const { charge } = await settled(account);
     expect(charge).toMatchObject({ items: [{ estimated: false, usage: { output: 8 } }] });
   });
@@ -129,8 +142,8 @@ describe('a client that disconnects', () => {
 
   test('does not affect a concurrent response to another client', async () => {
     const [leaving, staying] = await Promise.all([world.createAccount(1.05), world.createAccount(1.05)]);
-    const answer = world.sendChat(staying, 'tokens=8 chunk_delay=40', { stream: true });
-    await leave(leaving, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ' });
+    const answer = world.sendChat(staying, 'tokens=8 chunk_delay=40', { stream: true }, patient);
+    await leave(leaving, { directive: 'tokens=8 chunk_delay=40', stream: true, enough: '"coin ', api: patient });
     expect((await answer).events.at(-2).usage.completion_tokens).toBe(8);
   });
 });

@@ -18,7 +18,7 @@ import {
 } from '#application';
 import { PostgresResponseStore } from '#connectors';
 import { type JsonObject } from '#kernel';
-import { countPauses, createTestDatabase, type TestAccount, TestWorld } from '#testing';
+import { countPauses, createTestDatabase, extendDelay, type TestAccount, TestWorld } from '#testing';
 
 const GPT = 'openai/gpt-5-mini';
 const DAY_MS = 24 * 60 * 60_000;
@@ -76,9 +76,11 @@ describe('a stored response', () => {
     const payer = await world.createAccount(1.05);
     const first = (await ask('One two three [[sandbox tokens=3]]', {}, payer)).body;
     const more = { previous_response_id: first.id, store: true };
+    const generation = extendDelay(300);
     const answering = ask('[[sandbox tokens=3 latency=300]]', more, payer);
     await world.waitUntil(async () => (await world.listEvents(payer)).at(-1)?.type === 'FundsHeld');
     expect((await remove(first.id, payer)).status).toBe(200);
+    generation.end();
     const { status, body: second } = await answering;
     expect([status, second.store, (await rows(first.id)).length]).toEqual([200, true, 0]);
     expect((await read(second.id, payer)).body).toEqual(second);

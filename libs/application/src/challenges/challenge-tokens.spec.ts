@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import macaroon from 'macaroon';
 import { ChallengeTokens, Secrets } from '#application';
+import { measureCpuMs } from '#testing';
 import { matchesChallenge } from './challenge-tokens.ts';
 
 const tokens = new ChallengeTokens(new Secrets(Buffer.alloc(32, 1)));
@@ -37,8 +38,9 @@ test('accepts a token only for its own challenge, and rejects added conditions a
   expect(new ChallengeTokens(new Secrets(Buffer.alloc(32, 2))).verify(token)).toBeUndefined();
 });
 
-test('creates more than a thousand tokens per second', () => {
-  const began = performance.now();
-  for (let i = 0; i < 1_000; i++) tokens.create(terms, 'gateway.example');
-  expect(performance.now() - began).toBeLessThan(1_000);
+test('creates more than a thousand tokens per second of CPU time', async () => {
+  const createMany = () => {
+    for (let i = 0; i < 1_000; i++) tokens.create(terms, 'gateway.example');
+  };
+  expect(await measureCpuMs(createMany)).toBeLessThan(1_000);
 });

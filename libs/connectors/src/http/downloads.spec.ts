@@ -227,12 +227,10 @@ describe('a URL of a customer', () => {
       const drip = setInterval(() => response.write('x'), 5);
       response.once('close', () => clearInterval(drip));
     };
-    const begun = performance.now();
     const failure = await refusalOf(
       downloads().fetchCustomerUrl('http://pictures.example.com/', limits({ timeoutMs: 60 })),
     );
     expect(failure.reason).toBe('rejected');
-    expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
   test('is aborted at its timeout if its hostname is not resolved in time', async () => {

@@ -15,7 +15,7 @@ let url: string;
 let makers: Readonly<Record<'openai' | 'fal' | 'google', Make>>;
 beforeAll(async () => {
   url = await server.listen();
-  http = new ProviderHttp(url, { connectTimeoutMs: 500, idleTimeoutMs: 500 }, 'k');
+  http = new ProviderHttp(url, { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 }, 'k');
   const at = { http, credential: 'k' };
   const vendor = { slug: 'v', protocol: 'v', baseUrl: url };
   makers = {
@@ -201,9 +201,12 @@ describe("fal's images", () => {
   test('fail with the id of the request if fal returns URLs outside of the queue', async () => {
     const elsewhere = 'http://169.254.169.254/latest';
     const told = { request_id: 'r1', status_url: elsewhere, response_url: elsewhere, cancel_url: elsewhere };
-    const signal = AbortSignal.timeout(300);
-    server.handler = respondWithJson(told);
-    await expect(makers.fal(call({ signal }))).rejects.toMatchObject({ vendorId: 'r1' });
+    const leaving = new AbortController();
+    server.handler = (response, ...asked) => {
+      response.once('finish', () => setTimeout(() => leaving.abort(), 300));
+      respondWithJson(told)(response, ...asked);
+    };
+    await expect(makers.fal(call({ signal: leaving.signal }))).rejects.toMatchObject({ vendorId: 'r1' });
   });
 });
 

@@ -199,17 +199,18 @@ describe('the PostgreSQL event store', () => {
   });
 
   test('delivers events of another store to a subscriber faster than polling alone', async () => {
+    const EVENTS = 24;
     const other = new PostgresEventStore({ connectionString: database.url });
     const stream = `account-${randomUUID()}`;
     let position = ((await store.append(stream, NO_STREAM, [fact()])) as StreamHead).position;
     const following = other.subscribe(position, new AbortController().signal);
     const began = performance.now();
-    for (let revision = 0; revision < 8; revision++) {
+    for (let revision = 0; revision < EVENTS; revision++) {
       const next = following.next();
       position = ((await store.append(stream, revision, [fact()])) as StreamHead).position;
       expect((await next).value).toMatchObject({ position });
     }
-    expect(performance.now() - began).toBeLessThan(2_000); // polling alone would take half a second for each event
+    expect(performance.now() - began).toBeLessThan(6_000); // polling alone would take half a second for each event
     await following.return(undefined);
     await other.close();
   });

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { Clock } from '#application';
+import { extendDelay, shiftClock, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
 const MIB = 1024 * 1024;
 const UUID = /^[0-9a-f-]{36}$/;
@@ -76,9 +77,9 @@ const CALLERS = {
     return { 'x-api-key': key };
   }),
   'expired key': onlyOnce(async () => {
-    const expire_at = new Date(Date.now() + 1_000).toISOString();
-    const { key } = await newKey({ expire_at });
-    await world.waitUntil(async () => new Date().toISOString() > expire_at);
+    const setRight = shiftClock(world.getService(Clock), -60_000);
+    const { key } = await newKey({ expire_at: new Date(Date.now() - 30_000).toISOString() });
+    setRight();
     return { 'x-api-key': key };
   }),
   'limited key': onlyOnce(async () => ({ 'x-api-key': (await newKey({ usage_limit_usd: 0.01 })).key })),
@@ -251,12 +252,14 @@ test('rejects the Idempotency-Key of a running chat, response or embedding with 
     const types = (await world.listEvents(rich)).map(({ type }) => type);
     return types.filter((type) => type === 'FundsHeld').length - types.filter((type) => /^Hold/.test(type)).length;
   };
+  const generation = extendDelay(2_000);
   const first = ask();
   await world.waitUntil(async () => (await open()) === SURFACES.length);
   for (const answer of await ask()) {
     expectError(answer, [409, 'idempotency_in_progress'], 'Idempotency-Key');
     expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
   }
+  generation.end();
   expect((await first).map(({ status }) => status)).toEqual(SURFACES.map(() => 200));
 });
 

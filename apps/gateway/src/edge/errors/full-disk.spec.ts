@@ -4,13 +4,18 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { EventStore } from '#kernel';
-import { type TestAccount, type TestResponse, TestWorld } from '#testing';
+import { extendDelay, type TestAccount, type TestResponse, TestWorld } from '#testing';
 
-/** The documented limit is 10 s, from when the store stops accepting writes. */
-const MAX_WAIT_MS = 10_000;
+/**
+ * The documented limit is 10 s, from when the store stops accepting writes. account-payer.spec.ts checks it exactly. Here
+ * the host may be busy or suspended.
+ */
+const MAX_WAIT_MS = 10_000 + 8_000;
 const FUNDS = 1.05;
-/** Long enough to fill the disk while the provider still generates. */
-const LATENCY = 'latency=1500 tokens=3';
+/** The provider generates until the disk is full. */
+const LATENCY_MS = 1_500;
+const LATENCY = `latency=${LATENCY_MS} tokens=3`;
+const CHUNK_DELAY_MS = 300;
 
 let world: TestWorld;
 let database: pg.Client;
@@ -60,12 +65,14 @@ describe('a full disk', () => {
     const headers = { authorization: `Bearer ${account.apiKey}`, 'idempotency-key': 'k' };
     const body = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: `[[sandbox ${LATENCY}]]` }] };
     const ask = () => world.send('POST', '/v1/chat/completions', { headers, body });
+    const generation = extendDelay(LATENCY_MS);
     const sent = [timed(world.sendChat(account, LATENCY)), timed(ask()), timed(world.sendChat(account, 'fault=500'))];
     await waitForHolds(3);
     await fillDisk();
+    generation.end();
     for (const { response, elapsedMs } of await Promise.all(sent)) {
       expectUnavailable(response);
-      expect(elapsedMs).toBeLessThan(MAX_WAIT_MS + 1_500);
+      expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
     }
     await freeDisk();
     await world.waitUntil(async () => {
@@ -92,12 +99,17 @@ describe('a full disk', () => {
 
   test('ends streams in time, and charges what was delivered once the disk has space', async () => {
     const stream = { stream: true };
-    const begun = timed(world.sendChat(account, 'chunk_delay=300 chunks=8 tokens=8', stream));
+    const generation = extendDelay(LATENCY_MS);
+    const pauses = extendDelay(CHUNK_DELAY_MS);
+    const begun = timed(world.sendChat(account, `chunk_delay=${CHUNK_DELAY_MS} chunks=8 tokens=8`, stream));
     const silent = timed(world.sendChat(account, LATENCY, stream));
     await waitForHolds(2);
+    await pauses.started;
     await fillDisk();
+    pauses.end();
+    generation.end();
     const [ended, other] = await Promise.all([begun, silent]);
-    for (const { elapsedMs } of [ended, other]) expect(elapsedMs).toBeLessThan(MAX_WAIT_MS + 3_000);
+    for (const { elapsedMs } of [ended, other]) expect(elapsedMs).toBeLessThan(MAX_WAIT_MS);
     expect(ended.response.status).toBe(200);
     expect(ended.response.events.at(-2)).toMatchObject({ error: { type: 'unavailable' } });
     await freeDisk();

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import OpenAI, { APIError } from 'openai';
-import { KeyedRequests, type TestResponse } from '#testing';
+import { extendDelay, KeyedRequests, type TestResponse } from '#testing';
 import { MAX_SAVED_BYTES } from '../responses/response-recording.ts';
 
 const DRAIN_MS = 600;
@@ -76,6 +76,7 @@ describe.each([
 
   test('is rejected while the first request is running, on both gateways, with the time to wait', async () => {
     const slow = 'tokens=3 latency=800';
+    const generation = extendDelay(800);
     const first = send(slow);
     await requests.waitForHold();
     for (const api of requests.apis) {
@@ -83,6 +84,7 @@ describe.each([
       expect(refused(second)).toEqual(IN_PROGRESS);
       expect([second.headers.get('retry-after'), second.headers.get('x-should-retry')]).toEqual(['2', null]);
     }
+    generation.end();
     expect(same(await first)).toEqual(same(await send(slow)));
     await chargedOnce();
   });

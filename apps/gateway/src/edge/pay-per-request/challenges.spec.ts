@@ -6,7 +6,7 @@ import canonicalize from 'canonicalize';
 import pg from 'pg';
 import { CatalogueService, Clock, Streams } from '#application';
 import type { ChallengeIssued } from '#domain';
-import { listCharges, PIXEL, TEST_CAUSE, type TestResponse, TestWorld } from '#testing';
+import { listCharges, PIXEL, shiftClock, TEST_CAUSE, type TestResponse, TestWorld } from '#testing';
 import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
@@ -277,10 +277,6 @@ describe('a proof whose response was not saved', () => {
       .query(`update gateway.answers set answer = null, ${set} where payer_id = $1`, [
         Buffer.from(id, 'base64url').toString('hex', 0, 16),
       ]);
-  const later = (milliseconds: number) => {
-    const value = () => Date.now() + milliseconds;
-    Object.defineProperty(world.getService(Clock), 'nowMs', { value, configurable: true });
-  };
 
   test('because its gateway died is accepted again later, at the expense of the operator', async () => {
     await world.bill.clear();
@@ -289,9 +285,9 @@ describe('a proof whose response was not saved', () => {
     const first = await show();
     await leave(challenge.id, 'lost = false');
     expect((await show()).status).toBe(409);
-    later(15_000);
+    const setBack = shiftClock(world.getService(Clock), 15_000);
     const second = await show();
-    Reflect.deleteProperty(world.getService(Clock), 'nowMs');
+    setBack();
     expect([second.status, second.headers.has('payment-receipt'), second.body.cost]).toEqual([200, true, 0]);
     expect(second.text).not.toBe(first.text);
     expect((await show()).text).toBe(second.text);

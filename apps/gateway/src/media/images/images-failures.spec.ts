@@ -147,13 +147,13 @@ describe('a successful generation of images', () => {
 });
 
 describe('a client that has disconnected', () => {
-  async function leaves(directive: string) {
+  async function leaves(directive: string, api = world.api) {
     const by = await world.createAccount(1.05);
     await world.bill.clear();
     const body = JSON.stringify({ model: BANANA, prompt: `[[sandbox ${directive}]]`, provider: { only: ['fal'] } });
     const headers = { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json' };
     const leave = new AbortController();
-    const asked = fetch(`${world.api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
+    const asked = fetch(`${api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
     await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => type === 'FundsHeld'));
     leave.abort();
     await expect(asked).rejects.toThrow();
@@ -163,7 +163,8 @@ describe('a client that has disconnected', () => {
   }
 
   test('pays for images that are generated within the drain timeout', async () => {
-    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=100'));
+    const patient = await world.addGateway({ drainTimeoutMs: 10_000, totalTimeoutMs: 10_000 });
+    const { types, spent, owed, invoiced } = await outcomeFor(await leaves('latency=100', patient));
     expect([types, spent, owed, invoiced]).toEqual([['HoldSettled'], '0.092000000000', '0.08', '0.08']);
   });
 

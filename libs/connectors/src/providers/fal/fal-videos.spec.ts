@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ProviderWebhook, VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { extendDelay } from '../../../../testing/src/replace-delays.ts';
 import { respondWithJson, StubServer } from '../../../../testing/src/servers/stub-server.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createFalProvider } from './index.ts';
@@ -44,9 +45,11 @@ async function fateOf(directive: string) {
 }
 
 test('a video is pending until it is generated, and then has a URL', async () => {
+  const generation = extendDelay(100);
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(vendorId).toMatch(/^[\w-]{36}$/);
   expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });
+  generation.end();
   let look = await videos.getStatus(reference, signal);
   while (look.state === 'pending') look = await videos.getStatus(reference, signal);
   expect(look).toMatchObject({ state: 'made', file: { kind: 'address', url: expect.stringMatching(/\.mp4$/) } });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { VideoProvider } from '#application';
 import { startSandbox } from '../../../../../apps/sandbox/src/sandbox.ts';
+import { extendDelay } from '../../../../testing/src/replace-delays.ts';
 import { ProviderHttp } from '../../http/provider-http.ts';
 import { createGoogleProvider } from './index.ts';
 
@@ -37,9 +38,11 @@ async function fateOf(directive: string) {
 }
 
 test('a video is pending at first; a generated video has a URL and the headers for its download', async () => {
+  const generation = extendDelay(100);
   const { reference, vendorId } = await videos.submit(order('latency=100'));
   expect(reference).toBe(`models/veo-3.0-generate-001/operations/${vendorId}`);
   expect(await videos.getStatus(reference, signal)).toEqual({ state: 'pending' });
+  generation.end();
   const look = await fateOf('');
   expect(look).toMatchObject({ state: 'made', file: { kind: 'address', headers: { 'x-goog-api-key': 'k' } } });
   const { url = '', headers = {} } = (look as { file: { url?: string; headers?: Record<string, string> } }).file;
