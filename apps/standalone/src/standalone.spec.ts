@@ -292,9 +292,9 @@ describe('the program that `npm start` runs', () => {
         /^The embedded database in .*\/damaged\/postgres does not start: .*\.$/,
       ],
       [
-        'an unavailable event store',
-        () => ({ EVENTSTORE_URL: 'esdb://admin:secret@127.0.0.1:1?tls=false' }),
-        /^The event store at 127\.0\.0\.1:1 does not respond\.$/,
+        'an event store whose certificate authority is missing',
+        () => ({ EVENTSTORE_URL: 'esdb://admin:secret@127.0.0.1:1?tlsCAFile=/does/not/exist' }),
+        /^EVENTSTORE_URL cannot be used: .* File was not found\.$/,
       ],
     ])('%s', async (_, settings, sentence) => {
       const failing = new Program(settings());

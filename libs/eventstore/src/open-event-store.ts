@@ -6,7 +6,8 @@ export interface ClosableEventStore extends EventStore {
   /**
    * Checks that the store responds. EventStoreDB: also that the user has the required rights.
    * @throws StoreUnavailableError if the store does not respond, or if PostgreSQL rejects the read;
-   * EventStoreAccessError (EventStoreDB only) if the server rejects the user or a right is missing
+   * EventStoreAccessError (EventStoreDB only) if the server rejects the user, a right is missing, or its certificate is
+   * not accepted
    */
   check(): Promise<void>;
   /**

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ActionRequiredError } from '#kernel';
-import { createTestDatabase, type TestDatabase } from '#testing';
+import { createSelfSignedCertificate, createTestDatabase, FakeEventStoreDb, type TestDatabase } from '#testing';
 import { createLog, type Log, openFoundation, readSettings } from './index.ts';
 
 let database: TestDatabase;
@@ -69,8 +69,67 @@ test('a process whose password is invalid does not start, without another attemp
   const { url, countConnections } = await openStartingDatabase(0);
 
   await expect(open(Object.assign(new URL(url), { password: 'wrong' }).href)).rejects.toThrow(
-    /^The database cannot be prepared: password authentication failed/,
+    /^The database in DATABASE_URL cannot be prepared: password authentication failed/,
   );
 
   expect(countConnections()).toBe(1);
+});
+
+test('a process whose certificate of the database is missing does not start, without another attempt', async () => {
+  const { url, countConnections } = await openStartingDatabase(0);
+
+  await expect(open(`${url}?sslmode=verify-full&sslrootcert=/does/not/exist`)).rejects.toThrow(
+    /^The database in DATABASE_URL cannot be prepared: ENOENT: .*\/does\/not\/exist/,
+  );
+
+  expect(countConnections()).toBe(0);
+});
+
+const RETRYING = 'the event store is not available yet; retrying';
+
+/** Collects the warnings of a process. `retrying` resolves when it warns that it tries again to reach the event store. */
+function collectWarnings() {
+  const warnings: string[] = [];
+  const { promise: retrying, resolve } = Promise.withResolvers<void>();
+  const warn = (_: object, problem: string) => {
+    warnings.push(problem);
+    if (problem === RETRYING) resolve();
+  };
+  return { log: { ...createLog('silent'), warn } as unknown as Log, warnings, retrying };
+}
+
+const settingsWith = (eventStoreUrl: string) =>
+  readSettings({ DATABASE_URL: database.url, EVENTSTORE_URL: eventStoreUrl });
+
+test('a process starts once EventStoreDB, which is not running at first, responds', async () => {
+  const server = await FakeEventStoreDb.start();
+  opened.defer(() => server.stop());
+  server.stop();
+  const { log, retrying } = collectWarnings();
+
+  const starting = openFoundation(settingsWith(server.connectionString), log);
+  await Promise.race([retrying, starting]);
+  await server.restart();
+  const foundation = await starting;
+
+  opened.defer(() => foundation.close());
+  expect(await foundation.store.readLastPosition()).toBe(-1n);
+});
+
+test('a process does not start if EventStoreDB does not respond until the deadline', async () => {
+  const starting = openFoundation(settingsWith('esdb://admin:secret@127.0.0.1:1?tls=false'), createLog('silent'), 0);
+
+  await expect(starting).rejects.toThrow(/^The event store at 127\.0\.0\.1:1 does not respond\.$/);
+});
+
+test('a process that does not trust the certificate of EventStoreDB does not start, without another attempt', async () => {
+  const server = await FakeEventStoreDb.start({ certificate: createSelfSignedCertificate() });
+  opened.defer(() => server.stop());
+  const { log, warnings } = collectWarnings();
+
+  await expect(openFoundation(settingsWith(server.connectionString), log)).rejects.toThrow(
+    /^The event store at 127\.0\.0\.1:\d+ has a certificate that this process does not accept; check EVENTSTORE_URL\.$/,
+  );
+
+  expect(warnings).not.toContain(RETRYING);
 });

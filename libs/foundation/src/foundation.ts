@@ -23,7 +23,7 @@ import { presenceMigrations } from './process-presence.ts';
 import { assertSessionPooling } from './sessions.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
-import { retryUntilStartDeadline } from './start-retry.ts';
+import { isRejection, retryUntilStartDeadline, START_DEADLINE_MS } from './start-retry.ts';
 import { createThrottledReporter } from './throttled-error-reporter.ts';
 
 /** How often the embedded database is checked. */
@@ -50,10 +50,10 @@ export abstract class Foundation {
 }
 
 /**
- * Waits for a database that does not respond or is starting up, until the start deadline.
+ * Waits for a database or an event store that does not respond or is starting up, until the start deadline.
  * @throws StartError if the database or the event store cannot be used
  */
-export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
+export function openFoundation(settings: Settings, log: Log, startDeadlineMs = START_DEADLINE_MS): Promise<Foundation> {
   return openWithCleanup(async (resources) => {
     const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
     if (embedded) {
@@ -72,9 +72,11 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     await retryUntilStartDeadline(
       () => prepare(databaseUrl, settings),
       (error) => runtime.reportError('the database is not available yet; retrying', error),
+      startDeadlineMs,
     ).catch((error) => {
       if (error instanceof StartError) throw error;
-      throw new StartError(`The database cannot be prepared: ${error.message || error.code}.`, { cause: error });
+      const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
+      throw new StartError(`The ${which} cannot be prepared: ${error.message || error.code}.`, { cause: error });
     });
     const { eventStoreUrl } = settings;
     const store = openStore({
@@ -85,7 +87,13 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
       onProblem: runtime.reportError,
     });
     resources.defer(() => store.close());
-    await assertStoreAvailable(store, eventStoreUrl);
+    await retryUntilStartDeadline(
+      () => store.check(),
+      (error) => runtime.reportError('the event store is not available yet; retrying', error),
+      startDeadlineMs,
+    ).catch((cause) => {
+      throw createStoreError(cause, eventStoreUrl);
+    });
     await assertSameEventStore(databaseUrl, store.rawReader);
     if (
       await dropCachesNewerThanLog(databaseUrl, {
@@ -113,13 +121,16 @@ async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
   await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
 }
 
-/** @throws StartError, without credentials, if the store does not respond or denies access */
-async function assertStoreAvailable(store: OpenedEventStore, url: string | undefined): Promise<void> {
-  await store.check().catch((cause) => {
-    const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;
-    const what = cause instanceof EventStoreAccessError ? cause.message : 'does not respond';
-    throw new StartError(`The event store ${where} ${what}.`, { cause });
-  });
+/** The message has no credentials. */
+function createStoreError(cause: unknown, url: string | undefined): StartError {
+  const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;
+  return new StartError(`The event store ${where} ${explainStoreError(cause)}.`, { cause });
+}
+
+function explainStoreError(error: unknown): string {
+  if (error instanceof EventStoreAccessError) return error.message;
+  const reason = error instanceof Error ? error.cause : undefined;
+  return isRejection(reason) ? `rejects a read: ${reason.message}` : 'does not respond';
 }
 
 /** Ends the process by throwing in a timer. Its supervisor then restarts it, and with it the database. */

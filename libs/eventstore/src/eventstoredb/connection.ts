@@ -108,21 +108,29 @@ export async function retryAbandonedAppend<Result>(append: () => Promise<Result>
 /** gRPC status for invalid credentials. The client has one error class for these and for missing rights. */
 export const UNAUTHENTICATED = 16;
 
-/** The server rejects the user, or the user lacks a right. The message has no subject: callers prepend the server. */
+/**
+ * The server rejects the user, the user lacks a right, or the certificate of the server is not accepted. The message has
+ * no subject: callers prepend the server.
+ */
 export class EventStoreAccessError extends Error {
   override readonly name = 'EventStoreAccessError';
 }
 
 /**
  * Makes a call that needs a permission.
- * @throws EventStoreAccessError if the server rejects the credentials, or denies the permission, which the message then
- *   names; other errors of `call`
+ * @throws EventStoreAccessError if the certificate of a single server is not accepted, or if the server rejects the
+ *   credentials or denies the permission, which the message then names; other errors of `call`
  */
 export async function assertAccess(permission: string, call: () => Promise<unknown>): Promise<void> {
   try {
     await call();
   } catch (error) {
     const reason = error instanceof StoreUnavailableError ? error.cause : error;
+    // The client has no error class for this. To a cluster, it only reports that it has found no node.
+    if (reason instanceof Error && /certificate/.test(reason.message))
+      throw new EventStoreAccessError('has a certificate that this process does not accept; check EVENTSTORE_URL', {
+        cause: error,
+      });
     if (!(reason instanceof AccessDeniedError)) throw error;
     const isUnknown = reason.code === UNAUTHENTICATED;
     throw new EventStoreAccessError(

@@ -78,8 +78,8 @@ export class EventStoreDbEventStore implements EventStore {
 
   /**
    * Checks that the server responds and that the user has all required rights. Stores nothing.
-   * @throws EventStoreAccessError if the user is unknown or lacks a right; StoreUnavailableError if the server does not
-   *   respond in time
+   * @throws EventStoreAccessError if the user is unknown or lacks a right, or the certificate is not accepted;
+   *   StoreUnavailableError if the server does not respond in time
    */
   async check(): Promise<void> {
     const stream = `${this.streamPrefixes[0]}start`; // the stream need not exist
