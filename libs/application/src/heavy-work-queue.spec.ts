@@ -51,6 +51,27 @@ test('a step that takes very long, because the host was suspended, has a limited
   expect(await measurePauses(3000, 0)).toEqual([500, 500]);
 });
 
+/** @returns how long after a step the next body of another owner starts, and then the next body of the same owner */
+async function measureRests(stepMs: number) {
+  const clock = new ManualClock();
+  const queue = new HeavyWorkQueue(clock);
+  const startsAt: number[] = [];
+  const measure = () => startsAt.push(clock.now() - stepMs);
+  await queue.run('a', 0, [() => clock.workFor(stepMs)]);
+  await queue.run('b', 0, [measure]);
+  await queue.run('a', 0, [measure]);
+  return startsAt;
+}
+
+test('after a long step, its owner rests for two hundred times the excess, and others do not', async () => {
+  expect(await measureRests(15)).toEqual([90, 90]);
+  expect(await measureRests(35)).toEqual([490, 4000]);
+});
+
+test('a rest is limited', async () => {
+  expect(await measureRests(3000)).toEqual([1000, 10_000]);
+});
+
 test('each step gets the result of the one before it, in a turn of its own', async () => {
   let turn = 0;
   const countTurns = () => {

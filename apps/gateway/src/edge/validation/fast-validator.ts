@@ -35,7 +35,7 @@ export function createFastValidator(type: new () => object): FastValidator | und
     const checks = storage.getTargetValidatorConstraints(rule.constraintCls);
     if (rule.type !== ValidationTypes.CUSTOM_VALIDATION || rule.validateIf || checks.length === 0) return undefined;
     for (const { instance } of checks) {
-      // The arguments are created for each value: shared ones would keep the last body of each class in memory.
+      // The arguments are created for each value: shared ones would retain the last body of each class in memory.
       field.validationRules.push((value, object) => {
         const validationArguments = { targetName: type.name, property: name, constraints, object, value };
         const isValid = (checked: unknown) => instance.validate(checked, validationArguments) === true;
