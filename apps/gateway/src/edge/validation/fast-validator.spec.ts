@@ -41,7 +41,7 @@ describe.each([ChatRequest, MessageRequest, ResponsesInput, EmbeddingRequest, Ne
   });
 });
 
-test('keeps no object in memory after it has been validated', () => {
+test('retains no object after it has been validated', () => {
   const seen: ValidationArguments[] = [];
   const validate = (_: unknown, validationArguments?: ValidationArguments) =>
     seen.push(validationArguments as never) > 0;
