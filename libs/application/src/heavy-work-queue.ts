@@ -17,7 +17,7 @@ const MAX_PAUSE_MS = 500;
  * An owner whose step takes longer than this waits before its next body, for a multiple of the excess: then long steps of
  * one owner take a hundredth of the time or less. Others do not wait for it. Bodies of long texts have no such steps.
  */
-const MAX_USUAL_STEP_MS = 15;
+const MAX_TYPICAL_STEP_MS = 15;
 const REST_FACTOR = 200;
 const MAX_REST_MS = 10_000;
 /** For more owners than this, the rests that started first are forgotten. */
@@ -78,7 +78,7 @@ export class HeavyWorkQueue {
         stepChannel.publish({ elapsedMs: stepMs });
         pauseMs = Math.min(stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS), MAX_PAUSE_MS);
         finalPauseMs += pauseMs;
-        const restMs = Math.min((stepMs - MAX_USUAL_STEP_MS) * REST_FACTOR, MAX_REST_MS);
+        const restMs = Math.min((stepMs - MAX_TYPICAL_STEP_MS) * REST_FACTOR, MAX_REST_MS);
         if (restMs > 0) this.restEnds.set(owner, this.getRestEnd(owner) + restMs);
       }
     };
