@@ -1,28 +1,38 @@
-import { expect, test } from '@jest/globals';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { replaceDelays } from '../../testing/src/replace-delays.ts';
 import { HeavyWorkQueue } from './heavy-work-queue.ts';
 
-/** A clock that moves only by work and by pauses, which it collects. */
-class ManualClock {
-  readonly pauses: number[] = [];
-  private nowMs = 0;
-  readonly now = () => this.nowMs;
-  readonly delay = async (milliseconds: number) => {
-    this.pauses.push(milliseconds);
-    this.nowMs += milliseconds;
-  };
-  readonly workFor = (milliseconds: number) => {
-    this.nowMs += milliseconds;
-    return 1;
-  };
+/** The time moves only by work and by pauses. */
+let nowMs: number;
+let pauses: number[];
+let restoreDelays: () => void;
+
+beforeEach(() => {
+  [nowMs, pauses] = [0, []];
+  jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  restoreDelays = replaceDelays(async (milliseconds) => {
+    pauses.push(milliseconds);
+    nowMs += milliseconds;
+    await nextTurn();
+  });
+});
+afterEach(() => {
+  restoreDelays();
+  jest.restoreAllMocks();
+});
+
+function workFor(milliseconds: number): number {
+  nowMs += milliseconds;
+  return 1;
 }
 
 /** @returns the pauses after one step and after its body */
 async function measurePauses(stepMs: number, bytes: number): Promise<number[]> {
-  const clock = new ManualClock();
-  const queue = new HeavyWorkQueue(clock);
-  await queue.run('a', bytes, [() => clock.workFor(stepMs)]);
+  const queue = new HeavyWorkQueue();
+  await queue.run('a', bytes, [() => workFor(stepMs)]);
   await queue.run('b', 0, []);
-  return clock.pauses.slice(0, 2);
+  return pauses.slice(0, 2);
 }
 
 const work = () => 1;
@@ -53,11 +63,11 @@ test('a step that takes very long, because the host was suspended, has a limited
 
 /** @returns how long after a step the next body of another owner starts, and then the next body of the same owner */
 async function measureRests(stepMs: number) {
-  const clock = new ManualClock();
-  const queue = new HeavyWorkQueue(clock);
+  const queue = new HeavyWorkQueue();
   const startsAt: number[] = [];
-  const measure = () => startsAt.push(clock.now() - stepMs);
-  await queue.run('a', 0, [() => clock.workFor(stepMs)]);
+  const stepEnd = nowMs + stepMs;
+  const measure = () => startsAt.push(nowMs - stepEnd);
+  await queue.run('a', 0, [() => workFor(stepMs)]);
   await queue.run('b', 0, [measure]);
   await queue.run('a', 0, [measure]);
   return startsAt;

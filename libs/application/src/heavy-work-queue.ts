@@ -34,17 +34,11 @@ export const MAX_SMALL_JSON_BYTES = 256 * 1024;
 /** One step of the work. Each gets the result of the step before it. */
 export type WorkStep = (input: never) => unknown;
 
-/** Both in milliseconds. Tests replace it, so that they do not depend on the speed of the machine. */
-export type QueueClock = { readonly now: () => number; readonly delay: (milliseconds: number) => Promise<unknown> };
-const SYSTEM_CLOCK: QueueClock = { now: () => performance.now(), delay };
-
 export class HeavyWorkQueue {
   private readonly owners = new OwnerQueue();
   /** By owner: the time until which it waits with its next body. */
   private readonly restEnds = new LRUCache<string, number>({ max: MAX_RESTING_OWNERS });
   private last: Promise<unknown> = Promise.resolve();
-
-  constructor(private readonly clock: QueueClock = SYSTEM_CLOCK) {}
 
   /**
    * Runs the steps one after the other, when their time comes. Each owner has one body in the queue at a time, and
@@ -56,25 +50,25 @@ export class HeavyWorkQueue {
    */
   run(owner: string, bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
     return this.owners.run(owner, async () => {
-      const restMs = this.getRestEnd(owner) - this.clock.now();
-      if (restMs > 0) await this.clock.delay(restMs);
+      const restMs = this.getRestEnd(owner) - performance.now();
+      if (restMs > 0) await delay(restMs);
       return this.runNext(owner, bytes, steps);
     });
   }
 
   private getRestEnd(owner: string): number {
-    return Math.max(this.restEnds.get(owner) ?? 0, this.clock.now());
+    return Math.max(this.restEnds.get(owner) ?? 0, performance.now());
   }
 
   private runNext(owner: string, bytes: number, steps: readonly WorkStep[]): Promise<unknown> {
     let finalPauseMs = (bytes / BYTES_PER_MIB) * OTHER_MS_PER_MIB * MIN_PAUSE_FACTOR;
     let pauseMs = 0;
     const runStep = (step: WorkStep, input: unknown): unknown => {
-      const startedAt = this.clock.now();
+      const startedAt = performance.now();
       try {
         return step(input as never);
       } finally {
-        const stepMs = this.clock.now() - startedAt;
+        const stepMs = performance.now() - startedAt;
         stepChannel.publish({ elapsedMs: stepMs });
         pauseMs = Math.min(stepMs * Math.max(MIN_PAUSE_FACTOR, stepMs * PAUSE_FACTOR_PER_MS), MAX_PAUSE_MS);
         finalPauseMs += pauseMs;
@@ -86,11 +80,11 @@ export class HeavyWorkQueue {
       let value: unknown;
       for (const step of steps) {
         value = runStep(step, value);
-        await this.clock.delay(pauseMs);
+        await delay(pauseMs);
       }
       return value;
     });
-    this.last = result.catch(() => {}).then(() => this.clock.delay(finalPauseMs));
+    this.last = result.catch(() => {}).then(() => delay(finalPauseMs));
     return result;
   }
 }
