@@ -11,6 +11,7 @@ import {
   UpstreamError,
 } from '#application';
 import type { Usage } from '#domain';
+import { decodeLatin1 } from './latin1.ts';
 import { StreamIdleTimer } from './stream-idle-timer.ts';
 
 /** Passed as `events` when a web search is forwarded. */
@@ -336,8 +337,4 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     if (errorResponse) return options.mapErrorResponse(errorResponse.status, errorResponse.headers, errorResponse.body);
     return error === undefined ? undefined : options.mapConnectionError(error, this.isResponding);
   }
-}
-
-export function decodeLatin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }

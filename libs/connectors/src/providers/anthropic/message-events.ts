@@ -5,6 +5,7 @@
 import { type CompletionIdentity, type FailureCode, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
 import { MESSAGE_RATE_LIMITED, MESSAGE_TIMEOUT } from '../../http/json-http-client.ts';
+import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import { EventTranslator } from '../../http/stream-relay.ts';
 import { type AnthropicContentBlock, type Citation, toFinishReason, toReasoningDetail } from './blocks.ts';
@@ -109,7 +110,7 @@ export class AnthropicEventTranslator extends EventTranslator {
   protected translateEvent(json: string): string {
     const match = json.length > MAX_MATCHED_CHARACTERS ? null : CONTENT_DELTA.exec(json);
     if (match) return this.handleContent(Number(match[1]), match[2] as AnthropicBlockKind, match[3] as string);
-    return this.handleEvent(parseEvent(json));
+    return this.handleEvent(parseLatin1Event(json));
   }
 
   private handleEvent({ type, index = 0, message, content_block, delta, usage, error }: AnthropicEvent): string {
@@ -225,24 +226,9 @@ export class AnthropicEventTranslator extends EventTranslator {
   }
 }
 
-function toLatin1Json(value: unknown): string {
-  return Buffer.from(JSON.stringify(value)).toString('latin1');
-}
-
 /** Returns the text as the content of a JSON string, without quotes and in Latin-1. */
 function escapeJsonText(text = ''): string {
   return toLatin1Json(text).slice(1, -1);
-}
-
-function parseEvent(json: string): AnthropicEvent {
-  try {
-    return JSON.parse(Buffer.from(json, 'latin1').toString('utf8')) as AnthropicEvent;
-  } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', {
-      cause,
-      hasOpenCost: true,
-    });
-  }
 }
 
 function toStreamError(error: AnthropicEvent['error']): UpstreamError {

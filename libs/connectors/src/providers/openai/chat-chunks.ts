@@ -5,8 +5,9 @@
  */
 import { type CompletionIdentity, formatSseEvent, UpstreamError } from '#application';
 import type { Usage } from '#domain';
+import { toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
-import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
+import { EventTranslator } from '../../http/stream-relay.ts';
 import { parseOpenAiUsage } from './usage.ts';
 
 /** Maximum characters of buffered chunks. Their tokens are counted if no usage is reported. */
@@ -162,7 +163,7 @@ export class ChatChunkTranslator extends EventTranslator {
     this.reportedUsage = parseOpenAiUsage(chunk.usage) ?? this.reportedUsage;
     if (!chunk.choices?.length) return ''; // clients read the first choice of every chunk
     const { usage, ...rest } = chunk;
-    const forwarded = usage ? decodeLatin1(Buffer.from(JSON.stringify(rest))) : json;
+    const forwarded = usage ? toLatin1Json(rest) : json;
     this.buffer(forwarded);
     const prefix = this.findPrefix(forwarded) as ChunkPrefix;
     return this.formatChunk(forwarded.slice(prefix.upstreamPrefix.length), prefix);
@@ -236,7 +237,7 @@ function notJsonError(cause?: unknown): UpstreamError {
 function hideReasoning(json: string): string {
   const chunk = parse(json);
   const choices = (chunk.choices ?? []).map((choice) => ({ ...choice, delta: omitReasoning(choice.delta ?? {}) }));
-  return decodeLatin1(Buffer.from(JSON.stringify({ ...chunk, choices })));
+  return toLatin1Json({ ...chunk, choices });
 }
 
 /**

@@ -7,8 +7,9 @@ import { type Completion, formatSseEvent, type SearchStatus, UpstreamError } fro
 import type { Usage } from '#domain';
 import { type JsonObject } from '#kernel';
 import { MESSAGE_RATE_LIMITED } from '../../http/json-http-client.ts';
+import { parseLatin1Event, toLatin1Json } from '../../http/latin1.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
-import { decodeLatin1, EventTranslator } from '../../http/stream-relay.ts';
+import { EventTranslator } from '../../http/stream-relay.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
 import { MESSAGE_INTERRUPTED } from './chat-chunks.ts';
 import { parseOpenAiUsage } from './usage.ts';
@@ -61,7 +62,7 @@ export class ResponsesEventTranslator extends EventTranslator {
    * @throws UpstreamError for a failure or invalid JSON
    */
   protected translateEvent(json: string): string {
-    const parsed = parse(json);
+    const parsed = parseLatin1Event(json);
     const { type, response, output_index, delta } = parsed;
     this.upstreamId ??= parseProviderRequestId(response);
     if (typeof output_index === 'number') {
@@ -102,7 +103,7 @@ export class ResponsesEventTranslator extends EventTranslator {
 
 /** Formats an event as Latin-1 text, see `EventTranslator`. */
 export function formatJsonEvent(data: unknown): string {
-  return formatSseEvent(decodeLatin1(Buffer.from(JSON.stringify(data))));
+  return formatSseEvent(toLatin1Json(data));
 }
 
 /** @throws UpstreamError if `text` is not a response or reports a failure */
@@ -155,17 +156,6 @@ function parseResponse(text: string): JsonObject {
     vendorId: parseProviderRequestId(response),
   };
   throw new UpstreamError('upstream_error', 'The provider sent an invalid response object', details);
-}
-
-function parse(json: string): JsonObject {
-  try {
-    return JSON.parse(Buffer.from(json, 'latin1').toString('utf8'));
-  } catch (cause) {
-    throw new UpstreamError('upstream_error', 'The provider sent an event that is not JSON', {
-      cause,
-      hasOpenCost: true,
-    });
-  }
 }
 
 /** @param details the text and the id of a non-streaming response */
