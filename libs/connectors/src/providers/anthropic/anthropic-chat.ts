@@ -8,13 +8,13 @@ import {
 import { type JsonObject } from '#kernel';
 import { type JsonHttpClient, toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import type { Headers } from '../../http/stream-relay.ts';
-import { withReasoningLimit } from '../chat/effort.ts';
+import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 
 import { AnthropicEventTranslator } from './message-events.ts';
 import { toMessagesRequest } from './request.ts';
 import { parseAnthropicCompletion } from './response.ts';
 import { AnthropicSearchTranslator } from './search-events.ts';
-import { getMaxThinkingTokens } from './thinking.ts';
+import { getThinkingLimit } from './thinking.ts';
 
 /** The latest version of the API that accepts `temperature`, `top_p` and `top_k`, which callers may set. */
 export const ANTHROPIC_HEADERS = { 'anthropic-version': '2023-06-01' };
@@ -35,7 +35,7 @@ export class AnthropicChat {
     const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
     const sampling = findChangedSampling(call.body, request);
     const sent = this.send(call, { ...request, stream: call.stream });
-    const response = await withReasoningLimit(sent, getMaxThinkingTokens(request));
+    const response = await withReasoningLimit(sent, getThinkingLimit(request));
     return { ...response, ...(sampling ? { sampling } : {}) };
   }
 

@@ -58,7 +58,7 @@ export function toThinking(body: ChatRequestBody, { maxTokens, isToolForced, mes
  * Returns how many thinking tokens a request to Anthropic permits. Without `thinking`, no model thinks.
  * @returns undefined if only the output limit limits them
  */
-export function getMaxThinkingTokens({ thinking }: JsonObject): number | undefined {
+export function getThinkingLimit({ thinking }: JsonObject): number | undefined {
   if (thinking === undefined) return 0;
   return (thinking as { readonly budget_tokens?: number }).budget_tokens;
 }

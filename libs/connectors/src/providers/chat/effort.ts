@@ -1,5 +1,5 @@
 /** Converts reasoning settings between effort levels and token budgets. */
-import { type Completion, type CompletionStream, type Reasoning, UpstreamError } from '#application';
+import type { Reasoning } from '#application';
 
 type Effort = 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
 
@@ -35,23 +35,6 @@ export function resolveBudgetTokens(settings: Reasoning, limit: number): number 
   if (max_tokens !== undefined && max_tokens > 0 && enabled !== false) return max_tokens;
   const resolvedEffort = resolveEffort(settings, limit);
   return resolvedEffort === undefined || resolvedEffort === 'none' ? undefined : EFFORT_SHARES[resolvedEffort] * limit;
-}
-
-/**
- * Adds to a streamed response, or to the failure of a request, how many reasoning tokens the request permitted.
- * @param maxReasoningTokens undefined if only the output limit limits them
- */
-export async function withReasoningLimit(
-  response: Promise<Completion | CompletionStream>,
-  maxReasoningTokens: number | undefined,
-): Promise<Completion | CompletionStream> {
-  if (maxReasoningTokens === undefined) return response;
-  try {
-    const received = await response;
-    return received.kind === 'stream' ? { ...received, maxReasoningTokens } : received;
-  } catch (error) {
-    throw error instanceof UpstreamError ? error.withDetails({ maxReasoningTokens }) : error;
-  }
 }
 
 function findNearestEffort(share: number): Effort {

@@ -106,7 +106,7 @@ function toReasoningEffort(settings: Reasoning, limit: number | undefined): Body
  * limit them, even if it was converted from a token budget.
  * @returns undefined if only the output limit limits them
  */
-export function getMaxReasoningTokens({ reasoning }: Body, dialect: Dialect): number | undefined {
+export function getReasoningLimit({ reasoning }: Body, dialect: Dialect): number | undefined {
   const settings = (reasoning ?? {}) as Reasoning;
   if (resolveEffort(settings) === 'none') return 0;
   return dialect.reasoning === 'reasoning' ? settings.max_tokens : undefined;

@@ -1,8 +1,8 @@
 import { type ChatCall, type Completion, type CompletionStream, UpstreamError } from '#application';
 import type { JsonHttpClient, StreamFormat } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
-import { withReasoningLimit } from '../chat/effort.ts';
 import { extractGeneratedText } from '../chat/partial-text.ts';
+import { withReasoningLimit } from '../chat/reasoning-limit.ts';
 import {
   ChatChunkTranslator,
   type Delta,
@@ -12,7 +12,7 @@ import {
   normalizeReasoningField,
   omitReasoning,
 } from './chat-chunks.ts';
-import { type Dialect, getMaxReasoningTokens, OPENAI_DIALECT, toDialect, toResponsesDialect } from './dialect.ts';
+import { type Dialect, getReasoningLimit, OPENAI_DIALECT, toDialect, toResponsesDialect } from './dialect.ts';
 import { parseResponsesCompletion, ResponsesEventTranslator } from './responses.ts';
 import { ResponsesToChatTranslator, toChatCompletion } from './responses-chat.ts';
 import { toResponsesRequest, withSearch } from './responses-request.ts';
@@ -30,14 +30,11 @@ export class OpenAiChat {
   chat(call: ChatCall): Promise<Completion | CompletionStream> {
     const usesResponses = call.search !== undefined || !call.protocols.includes('chat');
     const response = usesResponses ? this.requestChatAsResponse(call) : this.requestChat(call);
-    return withReasoningLimit(
-      response,
-      getMaxReasoningTokens(call.body, usesResponses ? OPENAI_DIALECT : this.dialect),
-    );
+    return withReasoningLimit(response, getReasoningLimit(call.body, usesResponses ? OPENAI_DIALECT : this.dialect));
   }
 
   responses(call: ChatCall): Promise<Completion | CompletionStream> {
-    return withReasoningLimit(this.requestResponse(call), getMaxReasoningTokens(call.body, OPENAI_DIALECT));
+    return withReasoningLimit(this.requestResponse(call), getReasoningLimit(call.body, OPENAI_DIALECT));
   }
 
   private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
