@@ -81,10 +81,10 @@ describe('exchange rates', () => {
     await put({ coingecko: { BTC: { age_s: 3600, delay_ms: 30 } } });
     const delayed = extendDelay(30);
     const before = now();
-    const asked = coingecko();
+    const responded = coingecko();
     await delayed.started;
     delayed.end();
-    const { bitcoin } = (await (await asked).json()) as { bitcoin: { last_updated_at: number } };
+    const { bitcoin } = (await (await responded).json()) as { bitcoin: { last_updated_at: number } };
     expect(bitcoin.last_updated_at).toBeGreaterThanOrEqual(before - 3600);
     expect(bitcoin.last_updated_at).toBeLessThanOrEqual(now() - 3600);
     const nonsense = { BTC: { nonsense: true } };

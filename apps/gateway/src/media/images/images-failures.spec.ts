@@ -153,10 +153,10 @@ describe('a client that has disconnected', () => {
     const body = JSON.stringify({ model: BANANA, prompt: `[[sandbox ${directive}]]`, provider: { only: ['fal'] } });
     const headers = { authorization: `Bearer ${by.apiKey}`, 'content-type': 'application/json' };
     const leave = new AbortController();
-    const asked = fetch(`${api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
+    const response = fetch(`${api}/v1/images/generations`, { method: 'POST', headers, body, signal: leave.signal });
     await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => type === 'FundsHeld'));
     leave.abort();
-    await expect(asked).rejects.toThrow();
+    await expect(response).rejects.toThrow();
     const ends = new Set(['HoldSettled', 'HoldReleased']);
     await world.waitUntil(async () => (await world.listEvents(by)).some(({ type }) => ends.has(type)));
     return by;
