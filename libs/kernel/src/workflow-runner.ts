@@ -146,7 +146,7 @@ class WorkflowRun<Command extends Message, State, Event extends Message, S exten
   }
 
   private async rescheduleDone(): Promise<void> {
-    const rows = this.completedStreams;
+    const rows = [...this.completedStreams]; // streams that complete during the update are for the next one
     if (rows.length === 0) return;
     await this.dependencies.schedule.reschedule(this.workflow.name, this.lease.token, rows);
     this.completedStreams = this.completedStreams.slice(rows.length);

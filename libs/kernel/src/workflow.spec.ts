@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { MemoryEventStore } from '#eventstore';
 import { type Lease, LeaseLostError, StoreUnavailableError } from '#kernel';
@@ -75,6 +76,31 @@ describe('a workflow', () => {
     const waits = world.queryTimes.slice(2).map((time, i) => time - (world.queryTimes[i + 1] as number));
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(2_000);
     expect(Math.max(...waits)).toBeLessThanOrEqual(2_500);
+  });
+
+  test('does not poll a stream early that completes while another one is rescheduled', async () => {
+    const world = open();
+    world.stockAvailableAtMs = world.time + 50_000;
+    await world.orderParcel('a');
+    await world.orderParcel('b');
+    const rescheduling = Promise.withResolvers<void>();
+    let queries = 0;
+    await world.runProcess(
+      async () => world.queryTimes.length >= 3,
+      async (what, work) => {
+        const isSecondQuery = what === 'ask' && ++queries === 2;
+        const result = await work();
+        if (isSecondQuery) await rescheduling.promise;
+        if (what === 'reschedule') {
+          rescheduling.resolve();
+          await setImmediate(); // the second query ends, and its stream completes
+        }
+        return result;
+      },
+    );
+    const [first = 0, second = 0, third = 0] = world.queryTimes;
+    expect(second).toBe(first);
+    expect(third - first).toBeGreaterThanOrEqual(2_000);
   });
 
   test('continues with its timers after a restart of the process', async () => {

@@ -62,6 +62,20 @@ describe('a payment poller', () => {
     expect(place).toBeLessThan(30);
   });
 
+  test('polls a waiting reference before the others once it has become urgent', async () => {
+    const poller = open(10);
+    for (const reference of many(100)) void poller.poll(reference, false);
+    await time.advance(1_000);
+    poller.expedite('r99');
+    poller.expedite('r0'); // was polled already
+    poller.expedite('unknown');
+    await time.advance(1_000);
+    const references = asked.map((each) => each.references[0]);
+    expect(references.indexOf('r99')).toBeGreaterThanOrEqual(0);
+    expect(references.indexOf('r99')).toBeLessThan(30);
+    expect(new Set(references).size).toBe(references.length);
+  });
+
   test('combines polls of the same tick into requests of the maximum batch size', async () => {
     const looks = open(10, 3);
     for (const each of many(5)) void looks.poll(each, false);

@@ -52,6 +52,12 @@ export class PaymentPoller {
     return result.promise;
   }
 
+  /** Makes a queued routine poll of this reference urgent. Otherwise a poll after a hint would wait for it first. */
+  expedite(reference: string): void {
+    const index = this.regularPolls.findIndex((poll) => poll.reference === reference);
+    if (index >= 0) this.urgentPolls.push(...this.regularPolls.splice(index, 1));
+  }
+
   /**
    * Sends batches while there are free slots. A batch occupies its slot long enough that all slots together respect
    * the rate limit on average.

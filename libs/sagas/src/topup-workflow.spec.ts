@@ -284,6 +284,15 @@ describe('a payment', () => {
     expect(await typesOf('aa')).toEqual(PAID);
   });
 
+  test('is credited at once after a hint, even if its routine poll waits for many others', async () => {
+    for (let i = 0; i < 100; i++) await issue(`r${i}`);
+    books.watch();
+    await time.advance(SECOND / 10);
+    await node.say(node.pay('r99'));
+    await time.advance(SECOND / 4);
+    expect(await typesOf('r99')).toEqual(PAID);
+  });
+
   test('is not recorded for a hint that polling does not confirm', async () => {
     await issue('aa');
     books.watch();

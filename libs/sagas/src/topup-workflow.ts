@@ -74,9 +74,11 @@ export function runTopupWorkflow(dependencies: TopupWorkflowDependencies, lease:
 
 async function runClaimedTopups(dependencies: TopupWorkflowDependencies, lease: Lease): Promise<void> {
   if (lease.signal.aborted) return;
-  const workflow = startWorkflow(topupWorkflow, createWorkflowDependencies(dependencies, lease.signal), lease);
-  const listeners = dependencies.backends.backends.flatMap((backend) => {
-    const hints = new PaymentHints(backend.name, dependencies, workflow.wake);
+  const { backends, pollsPerSecond, runtime } = dependencies;
+  const pollers = createPaymentPollers(backends, pollsPerSecond, runtime, lease.signal);
+  const workflow = startWorkflow(topupWorkflow, createWorkflowDependencies(dependencies, pollers), lease);
+  const listeners = backends.backends.flatMap((backend) => {
+    const hints = new PaymentHints(backend.name, dependencies, workflow.wake, pollers.get(backend.name));
     return [listen(backend, dependencies, hints, lease.signal), hints.retryOpenReferences(lease.signal)];
   });
   await Promise.all([...workflow.tasks, ...listeners]);
@@ -84,10 +86,9 @@ async function runClaimedTopups(dependencies: TopupWorkflowDependencies, lease: 
 
 function createWorkflowDependencies(
   dependencies: TopupWorkflowDependencies,
-  signal: AbortSignal,
+  pollers: ReadonlyMap<string, PaymentPoller>,
 ): WorkflowDependencies<TopupCommand, TopupEvent, TopupStep> {
   const { eventReader, topups, accounts, payments, schedule, checkpoints, clock, runtime } = dependencies;
-  const pollers = createPaymentPollers(dependencies.backends, dependencies.pollsPerSecond, runtime, signal);
   return {
     eventReader,
     runner: topups,
@@ -128,10 +129,12 @@ class PaymentHints {
     private readonly backend: string,
     private readonly dependencies: Pick<TopupWorkflowDependencies, 'findTopups' | 'runtime'>,
     private readonly wake: (topupId: string) => Promise<void>,
+    private readonly poller: Pick<PaymentPoller, 'expedite'> | undefined,
   ) {}
 
   /** Searches for the top-up without waiting, so that a lagging read model does not delay the hints after this one. */
   async add(reference: string): Promise<void> {
+    this.poller?.expedite(reference);
     this.openReferences.add(reference);
     for (const oldest of this.openReferences) {
       if (this.openReferences.size <= MAX_OPEN_HINTS) break;

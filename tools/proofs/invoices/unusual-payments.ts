@@ -87,7 +87,7 @@ async function proveContest(cluster: ProofCluster, relay: BackendRelay, check: C
   const isReported = async () =>
     (cluster.processes.get('sagas')?.outputChunks.join('') ?? '')
       .split('\n')
-      .some((line) => /"level":"warn",/.test(line) && line.includes('was also reported for'));
+      .some((line) => /"level":"error",/.test(line) && line.includes('was also reported for'));
   check(await isTrueInTime(isReported), 'the sagas report it to the operator in their log');
   const { code } = await cluster.runLedger('payments', 'close', String(await findKey()), '--why', 'proved');
   check(code === 0 && !(await isContested()), 'payments close ends it');
