@@ -48,9 +48,9 @@ export const TEXTS: Cases = {
   'one text of ideographs': user(ideographs(LARGE / 3)),
   'one text without gaps': user('a'.repeat(LARGE)),
   'many messages': {
-    messages: list(33_000, (i) => ({ role: i % 2 ? 'assistant' : 'user', content: `message ${i}` })),
+    messages: list(24_500, (i) => ({ role: i % 2 ? 'assistant' : 'user', content: `message ${i}` })),
   },
-  'many parts': user(list(32_000, (i) => ({ type: 'text', text: `part ${i}` }))),
+  'many parts': user(list(24_500, (i) => ({ type: 'text', text: `part ${i}` }))),
 };
 
 /** Texts that hardly fill the connection. */
@@ -58,26 +58,26 @@ export const COMPRESSED: Cases = { 'one text': user(compressible(LARGE)) };
 
 export const CHATS: Cases = {
   ...TEXTS,
-  'many fields': { messages: list(9_000, (i) => ({ role: 'user', content: 'x', ...fields(9, `n${i}.`) })) },
+  'many fields': { messages: list(4_500, (i) => ({ role: 'user', content: 'x', ...fields(9, `n${i}.`) })) },
   'many fields of its own': { ...user('x'), ...fields(9_900, 'n'), metadata: fields(9_900, 'm', 'x') },
   'one image': user([image(dataUrl('image/png', PRINTABLE))]),
-  'many images': user(list(24_000, () => image(SMALL_IMAGE))),
+  'many images': user(list(16_000, () => image(SMALL_IMAGE))),
   'one PDF': user([file('application/pdf')]),
   'one text file': user([file('text/plain')]),
   'one recording': {
     model: AUDIO_MODEL,
     ...user([{ type: 'input_audio', input_audio: { format: 'mp3', data: mp3(PRINTABLE.length).toString('base64') } }]),
   },
-  'many tools': { ...user('x'), tools: list(1_400, (i) => tool(i, createNested(28))) },
+  'many tools': { ...user('x'), tools: list(790, (i) => tool(i, createNested(28))) },
   'a tool with a long description': { ...user('x'), tools: [tool(1, { description: LONG_TEXT })] },
-  'a schema of many fields': { ...user('x'), tools: [tool(1, { anyOf: list(9, (k) => fields(9_900, `n${k}.`)) })] },
+  'a schema of many fields': { ...user('x'), tools: [tool(1, { anyOf: list(5, (k) => fields(9_900, `n${k}.`)) })] },
   'a schema of many numbers': { ...user('x'), tools: [tool(1, { enum: list(490_000, (i) => i % 10_000) })] },
-  'a schema of many words': { ...user('x'), tools: [tool(1, { enum: list(190_000, (i) => `w${i}`) })] },
+  'a schema of many words': { ...user('x'), tools: [tool(1, { enum: list(95_000, (i) => `w${i}`) })] },
   'an output schema': {
     ...user('x'),
     response_format: {
       type: 'json_schema',
-      json_schema: { name: 'x', schema: { anyOf: list(9, (k) => fields(9_900, `n${k}.`, {})) } },
+      json_schema: { name: 'x', schema: { anyOf: list(5, (k) => fields(9_900, `n${k}.`, {})) } },
     },
   },
   'an output schema of many objects': {
@@ -86,16 +86,16 @@ export const CHATS: Cases = {
       type: 'json_schema',
       json_schema: {
         name: 'x',
-        schema: { anyOf: list(5, (k) => ({ properties: fields(9_900, `n${k}.`, { type: 'object' }) })) },
+        schema: { anyOf: list(5, (k) => ({ properties: fields(4_900, `n${k}.`, { type: 'object' }) })) },
       },
     },
   },
   'many calls': {
-    messages: list(10_500, (i) => (i % 2 ? createResult(`c${i - 1}`, 'x') : createCall(`c${i}`, '{"a":1}'))),
+    messages: list(9_000, (i) => (i % 2 ? createResult(`c${i - 1}`, 'x') : createCall(`c${i}`, '{"a":1}'))),
   },
   'many calls at once': {
     messages: [
-      { role: 'assistant', content: null, tool_calls: list(19_000, (i) => createCall(`c${i}`, '{}').tool_calls[0]) },
+      { role: 'assistant', content: null, tool_calls: list(9_500, (i) => createCall(`c${i}`, '{}').tool_calls[0]) },
     ],
   },
   'long arguments': callOnce(JSON.stringify({ text: LONG_TEXT })),
@@ -109,26 +109,26 @@ export const CHATS: Cases = {
       createCall('a', '{}'),
       createResult(
         'a',
-        list(24_000, () => image(SMALL_IMAGE)),
+        list(16_000, () => image(SMALL_IMAGE)),
       ),
     ],
   },
   'many legacy functions': {
-    messages: list(10_000, (i) => ({
+    messages: list(7_000, (i) => ({
       ...{ role: 'assistant', content: null },
       function_call: { name: `f${i}`, arguments: '{}' },
     })),
-    functions: list(10_000, (i) => ({ name: `f${i}`, parameters: {} })),
+    functions: list(7_000, (i) => ({ name: `f${i}`, parameters: {} })),
   },
   'long reasoning': {
     messages: [{ role: 'assistant', content: 'x', reasoning_details: [{ type: 'reasoning.text', text: LONG_TEXT }] }],
   },
-  'many stop words': { ...user('x'), stop: list(190_000, (i) => `s${i}`) },
-  'many providers': { ...user('x'), provider: { order: list(190_000, (i) => `p${i}`) } },
+  'many stop words': { ...user('x'), stop: list(95_000, (i) => `s${i}`) },
+  'many providers': { ...user('x'), provider: { order: list(95_000, (i) => `p${i}`) } },
   'a search for one text': { model: SEARCHED_MODEL, ...user(LONG_TEXT) },
   'a search in many sites': {
     ...{ model: SEARCHED_MODEL, ...user('x') },
-    plugins: [{ id: 'web', include_domains: list(190_000, (i) => `s${i}.example`) }],
+    plugins: [{ id: 'web', include_domains: list(95_000, (i) => `s${i}.example`) }],
   },
 };
 
@@ -163,7 +163,7 @@ const inputImage = { type: 'input_image', image_url: SMALL_IMAGE };
 /** Items of conversations in the Responses API, and settings that items change. */
 export const ITEMS: Cases = {
   'items of every type': {
-    input: list(2_600, (i) => [
+    input: list(1_600, (i) => [
       { role: 'user', content: [{ type: 'input_text', text: 'x' }] },
       reasoningItem('[{}]'),
       callItem(i),
@@ -178,10 +178,10 @@ export const ITEMS: Cases = {
   'many outputs of one call': {
     input: [
       callItem(1),
-      ...list(19_000, () => ({ type: 'function_call_output', call_id: 'c1', output: [inputImage] })),
+      ...list(9_500, () => ({ type: 'function_call_output', call_id: 'c1', output: [inputImage] })),
     ],
   },
-  'much reasoning of one turn': { input: list(16_000, (i) => [reasoningItem('[{}]'), callItem(i)]).flat() },
+  'much reasoning of one turn': { input: list(8_000, (i) => [reasoningItem('[{}]'), callItem(i)]).flat() },
   'reasoning of many objects': { input: [{ role: 'user', content: 'x' }, reasoningItem(objects(LARGE * 0.75 - 64))] },
   'long encrypted reasoning': {
     input: [
@@ -206,14 +206,14 @@ export const ITEMS: Cases = {
   'many settings': {
     input: [
       { role: 'user', content: 'x' },
-      ...list(29_000, () => ({ type: 'configuration_update', reasoning: { effort: 'low' } })),
+      ...list(13_000, () => ({ type: 'configuration_update', reasoning: { effort: 'low' } })),
     ],
     ...fields(9_900, 'n'),
   },
   'many allowed tools': {
     input: 'x',
-    tools: [{ type: 'namespace', name: 'n', tools: list(16_000, (i) => ({ type: 'function', name: `f${i}` })) }],
-    tool_choice: { type: 'allowed_tools', tools: list(16_000, (i) => ({ type: 'function', name: `f${i}` })) },
+    tools: [{ type: 'namespace', name: 'n', tools: list(12_000, (i) => ({ type: 'function', name: `f${i}` })) }],
+    tool_choice: { type: 'allowed_tools', tools: list(12_000, (i) => ({ type: 'function', name: `f${i}` })) },
   },
   'one image': {
     input: [{ role: 'user', content: [{ type: 'input_image', image_url: dataUrl('image/png', PRINTABLE) }] }],
@@ -231,7 +231,7 @@ export const ITEMS: Cases = {
 /** Responses that are stored, because their provider does not reject them, and one that continues one of these. */
 export const STORED: Cases = {
   'one text, stored': { input: LONG_TEXT },
-  'many messages, stored': { input: list(33_000, (i) => ({ role: i % 2 ? 'assistant' : 'user', content: `m ${i}` })) },
+  'many messages, stored': { input: list(24_500, (i) => ({ role: i % 2 ? 'assistant' : 'user', content: `m ${i}` })) },
   'a stored conversation': {
     input: [
       { type: 'item_reference', id: STORED_ITEM },
@@ -250,7 +250,7 @@ export const BLOCKS: Cases = {
     messages: [
       {
         role: 'assistant',
-        content: list(4_000, (i) => [
+        content: list(2_300, (i) => [
           { type: 'thinking', thinking: 'x', signature: 'x' },
           { type: 'redacted_thinking', data: 'x' },
           { type: 'text', text: 'x' },
@@ -259,7 +259,7 @@ export const BLOCKS: Cases = {
       },
       {
         role: 'user',
-        content: list(4_000, (i) => [
+        content: list(2_300, (i) => [
           resultBlock(i, [{ type: 'text', text: 'x' }]),
           { type: 'text', text: 'x', cache_control: { type: 'ephemeral' } },
         ]).flat(),
@@ -274,7 +274,7 @@ export const BLOCKS: Cases = {
   },
   'a tool with an input of many fields': {
     messages: [
-      { role: 'assistant', content: [useBlock(1, { all: list(9, (k) => fields(9_900, `n${k}.`)) })] },
+      { role: 'assistant', content: [useBlock(1, { all: list(5, (k) => fields(9_900, `n${k}.`)) })] },
       { role: 'user', content: [resultBlock(1, 'x')] },
     ],
   },
@@ -286,14 +286,14 @@ export const BLOCKS: Cases = {
   }),
   'a document of many blocks': document({
     type: 'content',
-    content: list(32_000, () => ({ type: 'text', text: 'x' })),
+    content: list(24_500, () => ({ type: 'text', text: 'x' })),
   }),
   'long thinking': {
     messages: [{ role: 'assistant', content: [{ type: 'thinking', thinking: LONG_TEXT, signature: 'x' }] }],
   },
-  'a long system prompt': { ...user('x'), system: list(32_000, () => ({ type: 'text', text: 'x' })) },
+  'a long system prompt': { ...user('x'), system: list(24_500, () => ({ type: 'text', text: 'x' })) },
   'tools of many fields': {
     ...user('x'),
-    tools: [{ name: 'f', input_schema: { anyOf: list(9, (k) => fields(9_900, `n${k}.`)) } }],
+    tools: [{ name: 'f', input_schema: { anyOf: list(5, (k) => fields(9_900, `n${k}.`)) } }],
   },
 };

@@ -21,12 +21,12 @@ const objects = (count: number, each: string, more = '') => `[${Array(count).fil
 
 describe('a body that is not parsed yet', () => {
   test.each<[what: string, accepted: string, rejected: string]>([
-    ['objects and arrays', `[${'{},'.repeat(99_998)}{}]`, `[${'{},'.repeat(99_999)}{}]`],
+    ['objects and arrays', `[${'{},'.repeat(49_998)}{}]`, `[${'{},'.repeat(49_999)}{}]`],
     ['nested deeper than 64', '['.repeat(64), '['.repeat(65)],
-    ['fields', objects(10, object(10_000)), objects(10, object(10_000), ',{"n":1}')],
+    ['fields', objects(5, object(10_000)), objects(5, object(10_000), ',{"n":1}')],
     ['fields in one object', object(10_000), object(10_001)],
     ['array elements', `[${'1,'.repeat(499_999)}1]`, `[${'1,'.repeat(500_001)}1]`],
-    ['strings', objects(200_000, '"a"'), objects(200_001, '"a"')],
+    ['strings', objects(100_000, '"a"'), objects(100_001, '"a"')],
     [
       'bytes in names of fields',
       objects(2, object(5_000, 'x'.repeat(200))),

@@ -12,13 +12,13 @@ export const MAX_DEPTH = 64;
  */
 export const MAX_ELEMENTS = 500_000;
 /** Maximum number of object fields in a body. Each part of a conversation has a few; every distinct name costs time. */
-export const MAX_FIELDS = 100_000;
+export const MAX_FIELDS = 50_000;
 /** Maximum number of fields in one object: listing the names of a larger one takes tens of milliseconds. */
 const MAX_FIELDS_PER_OBJECT = 10_000;
 /** Maximum number of objects and arrays in a body. */
-const MAX_CONTAINERS = 100_000;
+const MAX_CONTAINERS = 50_000;
 /** Maximum number of strings in a body, names of fields included. */
-const MAX_STRINGS = 200_000;
+const MAX_STRINGS = 100_000;
 /** Maximum bytes of all numbers, literals and white space together: 300,000 tokens have 2 MB. */
 const MAX_PLAIN_BYTES = 4 * 1024 * 1024;
 /** Maximum bytes of all names of fields together. Each distinct name is stored in a table. */
