@@ -6,7 +6,11 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 
-/** In milliseconds of CPU time of the thread, so that other processes on the host do not count. */
+/**
+ * In milliseconds. The time of a turn is the elapsed time or the CPU time of the thread, whichever is shorter: the
+ * elapsed time includes pauses in which other processes have the CPU, and Linux rounds the CPU time of a running thread
+ * to ticks of up to 4 ms.
+ */
 export interface LoopTimes {
   /** The longest work of the queue for large bodies, which parses JSON. */
   readonly parsing: number;
@@ -18,11 +22,12 @@ const file = process.env.LOOP_PROBE_FILE;
 let [parsing, other, parsingInIteration, isMeasuring] = [0, 0, 0, false];
 
 function measureIterations(): void {
-  const before = process.threadCpuUsage();
+  const [startedAt, before] = [performance.now(), process.threadCpuUsage()];
   parsingInIteration = 0;
   setImmediate(() => {
     const { user, system } = process.threadCpuUsage(before);
-    other = Math.max(other, (user + system) / 1_000 - parsingInIteration);
+    const elapsedMs = Math.min(performance.now() - startedAt, (user + system) / 1_000);
+    other = Math.max(other, elapsedMs - parsingInIteration);
     if (isMeasuring) measureIterations();
   });
 }

@@ -136,13 +136,13 @@ function createJsonCases(): Readonly<Record<string, Cases>> {
     '/v1/data/api/identity/validate-emails': {
       'long addresses': lookup((bytes) => ({ records: list(10, () => 'a'.repeat(Math.min(bytes / 10, 4_096))) })),
     },
-    '/keys': { 'many fields': { name: 'a key', usage_limit_usd: 1, ...fields(6_000, 'n') } },
+    '/keys': { 'many fields': { name: 'a key', usage_limit_usd: 1, ...fields(990, 'n') } },
     '/credits/balance': { 'many fields': fields(450, 'n') },
     '/accounts/create': { 'many fields': fields(450, 'n') },
     '/topup/create/btc-lightning': { 'many fields': { amount: 1, currency: 'USD', ...fields(430, 'n') } },
     '/topup/card/session': { 'many fields': { amount: 5, currency: 'USD', ...fields(430, 'n') } },
     '/nwc-auto-topup/connect': {
-      'one address': { nwc_url: `nostr+walletconnect://${'a'.repeat(2_000)}`, ...fields(6_000, 'n') },
+      'one address': { nwc_url: `nostr+walletconnect://${'a'.repeat(2_000)}`, ...fields(990, 'n') },
     },
   };
 }

@@ -59,7 +59,7 @@ export const COMPRESSED: Cases = { 'one text': user(compressible(LARGE)) };
 export const CHATS: Cases = {
   ...TEXTS,
   'many fields': { messages: list(4_500, (i) => ({ role: 'user', content: 'x', ...fields(9, `n${i}.`) })) },
-  'many fields of its own': { ...user('x'), ...fields(9_900, 'n'), metadata: fields(9_900, 'm', 'x') },
+  'many fields of its own': { ...user('x'), ...fields(990, 'n'), metadata: fields(9_900, 'm', 'x') },
   'one image': user([image(dataUrl('image/png', PRINTABLE))]),
   'many images': user(list(16_000, () => image(SMALL_IMAGE))),
   'one PDF': user([file('application/pdf')]),
@@ -176,10 +176,7 @@ export const ITEMS: Cases = {
     ]).flat(),
   },
   'many outputs of one call': {
-    input: [
-      callItem(1),
-      ...list(9_500, () => ({ type: 'function_call_output', call_id: 'c1', output: [inputImage] })),
-    ],
+    input: [callItem(1), ...list(9_500, () => ({ type: 'function_call_output', call_id: 'c1', output: [inputImage] }))],
   },
   'much reasoning of one turn': { input: list(8_000, (i) => [reasoningItem('[{}]'), callItem(i)]).flat() },
   'reasoning of many objects': { input: [{ role: 'user', content: 'x' }, reasoningItem(objects(LARGE * 0.75 - 64))] },
@@ -206,14 +203,14 @@ export const ITEMS: Cases = {
   'many settings': {
     input: [
       { role: 'user', content: 'x' },
-      ...list(13_000, () => ({ type: 'configuration_update', reasoning: { effort: 'low' } })),
+      ...list(16_000, () => ({ type: 'configuration_update', reasoning: { effort: 'low' } })),
     ],
-    ...fields(9_900, 'n'),
+    ...fields(990, 'n'),
   },
   'many allowed tools': {
     input: 'x',
-    tools: [{ type: 'namespace', name: 'n', tools: list(12_000, (i) => ({ type: 'function', name: `f${i}` })) }],
-    tool_choice: { type: 'allowed_tools', tools: list(12_000, (i) => ({ type: 'function', name: `f${i}` })) },
+    tools: [{ type: 'namespace', name: 'n', tools: list(4_095, (i) => ({ type: 'function', name: `f${i}` })) }],
+    tool_choice: { type: 'allowed_tools', tools: list(4_095, (i) => ({ type: 'function', name: `f${i}` })) },
   },
   'one image': {
     input: [{ role: 'user', content: [{ type: 'input_image', image_url: dataUrl('image/png', PRINTABLE) }] }],

@@ -24,7 +24,8 @@ describe('a body that is not parsed yet', () => {
     ['objects and arrays', `[${'{},'.repeat(49_998)}{}]`, `[${'{},'.repeat(49_999)}{}]`],
     ['nested deeper than 64', '['.repeat(64), '['.repeat(65)],
     ['fields', objects(5, object(10_000)), objects(5, object(10_000), ',{"n":1}')],
-    ['fields in one object', object(10_000), object(10_001)],
+    ['fields in one object', objects(1, object(10_000)), objects(1, object(10_001))],
+    ['fields at the top level', object(1_000), object(1_001)],
     ['array elements', `[${'1,'.repeat(499_999)}1]`, `[${'1,'.repeat(500_001)}1]`],
     ['strings', objects(100_000, '"a"'), objects(100_001, '"a"')],
     [

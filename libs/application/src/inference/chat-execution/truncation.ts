@@ -35,7 +35,7 @@ export async function truncateToFit(
   const { messages, tools } = body;
   const countEach = async (inputs: readonly Pick<ChatBody, 'messages' | 'tools'>[]) => {
     const collected = inputs.map(collectInputText);
-    const counts = await countTexts(collected.map(({ text }) => text));
+    const counts = await countTexts(collected.map(({ texts }) => texts.join('\n')));
     return collected.map(({ otherTokens }, i) => otherTokens + (counts[i] ?? 0));
   };
   const [otherTokens = 0] = await countEach([{ messages: [], tools }]);

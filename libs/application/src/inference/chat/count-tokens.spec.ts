@@ -50,6 +50,20 @@ describe('the upper bound of the input tokens', () => {
     );
   });
 
+  test('is the same with the context of a model, up to this context', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 300 });
+    const contents = fc.array(fc.oneof(text, fc.constant([{ type: 'text', text: 'é'.repeat(100) }])), { maxLength: 4 });
+    fc.assert(
+      fc.property(contents, text, fc.nat(1_000), (each, description, context) => {
+        const messages = each.map((content) => ({ role: 'user', content }));
+        const body = { ...request(''), messages, tools: [{ type: 'function', function: { name: 'f', description } }] };
+        const bound = countMaxChatInputTokens(body);
+        const boundInContext = countMaxChatInputTokens(body, { context });
+        expect(Math.min(boundInContext, context)).toBe(Math.min(bound, context));
+      }),
+    );
+  });
+
   test('does not depend on the number of bytes of an image', () => {
     const image = (bytes: number) => [
       { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(bytes)}` } },

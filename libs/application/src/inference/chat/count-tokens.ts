@@ -36,6 +36,8 @@ const HEAD_CHARACTERS = 1_024;
 const PDF_DATA = /^data:application\/pdf\b/;
 /** Maximum characters that an estimate counts with the tokenizer, which limits the work of requests that are free. */
 const ESTIMATED_CHARACTERS = 200_000;
+/** Between the texts of a request when they are counted. */
+const SEPARATOR = '\n';
 /** Maximum nesting of a request: deeper than any schema in use, and far below what would overflow the stack. */
 const MAX_DEPTH = 100;
 
@@ -43,7 +45,8 @@ const MAX_DEPTH = 100;
  * Returns an upper bound of the input tokens of a request, from the number of characters and of the additional bytes of
  * characters outside ASCII. Specs compare the bound with a tokenizer.
  * @param model with `imageTokens` if it counts an image as more than 5,000 tokens
- * @returns infinity if a part has no bound, such as a video, or if a text file fills the context with what precedes it
+ * @returns a number from `context` on that may be below the bound if the request fills the context by its characters
+ * alone; infinity if a part has no bound, such as a video, or if a text file fills the context with what precedes it
  * @throws InvalidRequestError (400) if the request is nested too deeply
  */
 export function countMaxChatInputTokens(
@@ -51,7 +54,8 @@ export function countMaxChatInputTokens(
   { imageTokens = MAX_TOKENS_PER_IMAGE, context = Number.POSITIVE_INFINITY }: CountedModel = {},
 ): number {
   const { messages, tools, response_format } = body;
-  let total = TOKENS_PER_REQUEST + countMaxValueTokens(tools) + countMaxValueTokens(response_format);
+  let total = TOKENS_PER_REQUEST;
+  for (const value of [tools, response_format]) total += countMaxValueTokens(value, 0, context);
   for (const message of messages)
     total += TOKENS_PER_MESSAGE + countMaxMessageTokens(message, imageTokens, context - total);
   return Math.ceil(total);
@@ -65,27 +69,31 @@ function countMaxMessageTokens(message: Part, imageTokens: number, remainingToke
   for (const name in message) {
     const value = message[name];
     total += countMaxTextTokens(name);
-    if (name !== 'content' || !Array.isArray(value)) total += countMaxValueTokens(value, 2);
+    if (name !== 'content' || !Array.isArray(value)) total += countMaxValueTokens(value, 2, remainingTokens);
     else
       for (const part of value)
-        total += countMaxAttachmentTokens(part, imageTokens, remainingTokens - total) ?? countMaxValueTokens(part, 3);
+        total +=
+          countMaxAttachmentTokens(part, imageTokens, remainingTokens - total) ??
+          countMaxValueTokens(part, 3, remainingTokens);
   }
   return total;
 }
 
 /**
  * Returns the maximum tokens of the texts and names in a value, without those of its punctuation.
+ * @param sufficientTokens the result may be below the maximum if it is not below this number
  * @throws InvalidRequestError (400) if it is nested too deeply
  */
-export function countMaxValueTokens(value: unknown, depth = 0): number {
-  if (typeof value === 'string') return countMaxTextTokens(value);
+export function countMaxValueTokens(value: unknown, depth = 0, sufficientTokens = Number.POSITIVE_INFINITY): number {
+  if (typeof value === 'string') return countMaxTextTokens(value, sufficientTokens);
   if (typeof value === 'number') return countMaxAsciiTokens(String(value).length);
   if (typeof value !== 'object' || value === null) return 1;
   if (depth > MAX_DEPTH) throw new InvalidRequestError(400, 'The request is nested too deeply');
   let total = 1;
-  if (Array.isArray(value)) for (const item of value) total += countMaxValueTokens(item, depth + 1);
+  if (Array.isArray(value)) for (const item of value) total += countMaxValueTokens(item, depth + 1, sufficientTokens);
   else
-    for (const name in value) total += countMaxTextTokens(name) + countMaxValueTokens((value as Part)[name], depth + 1);
+    for (const name in value)
+      total += countMaxTextTokens(name) + countMaxValueTokens((value as Part)[name], depth + 1, sufficientTokens);
   return total;
 }
 
@@ -146,8 +154,8 @@ function decodeText(data: string): string {
 
 /** Counts the input tokens of a request with a tokenizer. An image counts as 2,000, other attachments by their size. */
 export async function countInputTokens(body: ChatBody, countText: CountText): Promise<number> {
-  const { text, otherTokens } = collectInputText(body);
-  return otherTokens + (await countText(text));
+  const { texts, otherTokens } = collectInputText(body);
+  return otherTokens + (await countText(texts.join(SEPARATOR)));
 }
 
 /**
@@ -155,17 +163,30 @@ export async function countInputTokens(body: ChatBody, countText: CountText): Pr
  * requests that are free.
  */
 export async function estimateInputTokens(body: ChatBody, countText: CountText): Promise<number> {
-  const { text, otherTokens } = collectInputText(body);
-  const countedTokens = await countText(text.slice(0, ESTIMATED_CHARACTERS));
-  return otherTokens + Math.ceil(countedTokens * Math.max(text.length / ESTIMATED_CHARACTERS, 1));
+  const { texts, otherTokens } = collectInputText(body);
+  const characters = texts.reduce((total, text) => total + SEPARATOR.length + text.length, 0);
+  const countedTokens = await countText(joinStart(texts, ESTIMATED_CHARACTERS));
+  return otherTokens + Math.ceil(countedTokens * Math.max(characters / ESTIMATED_CHARACTERS, 1));
+}
+
+/** Joins the texts, up to this many characters: joining all texts of a large body takes up to 20 ms. */
+function joinStart(texts: readonly string[], maxCharacters: number): string {
+  const start: string[] = [];
+  let remainingCharacters = maxCharacters;
+  for (const text of texts) {
+    if (remainingCharacters <= 0) break;
+    start.push(text.slice(0, remainingCharacters));
+    remainingCharacters -= text.length + SEPARATOR.length;
+  }
+  return start.join(SEPARATOR);
 }
 
 export interface InputText {
-  readonly text: string;
+  readonly texts: readonly string[];
   readonly otherTokens: number;
 }
 
-/** Returns the text of the messages and tools, and the typical tokens of the attachments and the message format. */
+/** Returns the texts of the messages and tools, and the typical tokens of the attachments and the message format. */
 export function collectInputText({ messages, tools }: Pick<ChatBody, 'messages' | 'tools'>): InputText {
   let attached = 0;
   const texts: string[] = [];
@@ -183,5 +204,5 @@ export function collectInputText({ messages, tools }: Pick<ChatBody, 'messages' 
     }
   }
   if (tools) texts.push(JSON.stringify(tools));
-  return { text: texts.join('\n'), otherTokens: Math.ceil(attached) + messages.length * 4 };
+  return { texts, otherTokens: Math.ceil(attached) + messages.length * 4 };
 }

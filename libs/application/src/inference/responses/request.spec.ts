@@ -6,6 +6,9 @@ const read = (more: object = {}, earlier = []) =>
   parseResponsesRequest({ model: 'm', input: 'Hi', ...more } as ResponsesBody, earlier);
 const messagesOf = (input: unknown) => read({ input }).chat.messages;
 const USER = { role: 'user', content: 'Hi' };
+
+const list = <T>(length: number, create: (i: number) => T) => Array.from({ length }, (_, i) => create(i));
+const tools = (n: number) => list(n, (i) => ({ type: 'function', name: `f${i}` }));
 const CALL = {
   type: 'function_call',
   id: 'fc_1',
@@ -138,10 +141,8 @@ test('converting 200,000 items takes less than 5 seconds of CPU time', async () 
 });
 
 describe('the work grows only with the size of the request:', () => {
-  const list = <T>(length: number, create: (i: number) => T) => Array.from({ length }, (_, i) => create(i));
   const toCall = (i: number) => ({ ...CALL, call_id: `c${i}` });
   const image = { type: 'input_image', image_url: 'data:image/png;base64,AA==' };
-  const tools = (n: number) => list(n, (i) => ({ type: 'function', name: `f${i}` }));
   const reasoning = { type: 'reasoning', encrypted_content: `chat-reasoning.${btoa('[{}]')}` };
 
   test.each<[string, (n: number) => object]>([
@@ -159,18 +160,25 @@ describe('the work grows only with the size of the request:', () => {
         ...Object.fromEntries(list(n, (i) => [`n${i}`, 1])),
       }),
     ],
-    [
-      'allowed tools of a namespace',
-      (n) => ({
-        tools: [{ type: 'namespace', name: 'n', tools: tools(n) }],
-        tool_choice: { type: 'allowed_tools', tools: tools(n) },
-      }),
-    ],
   ])('%s', async (_, create) => {
     read(create(2_000)); // compiles
     const body = create(18_000);
     expect(await measureCpuMs(() => read(body))).toBeLessThan(600); // quadratic work takes more than a second
   });
+});
+
+test('the tools of a request are limited, and so are those that it allows', () => {
+  const declare = (n: number) => [{ type: 'namespace', name: 'n', tools: tools(n) }];
+  const allow = (n: number) => ({ type: 'allowed_tools', tools: list(n, () => ({ type: 'function', name: 'f0' })) });
+  const additional = { type: 'additional_tools', tools: tools(1) };
+  const rejected = (param: string) => expect.objectContaining({ status: 400, param });
+  // the namespace counts as one
+  expect(() => read({ input: [USER], tools: declare(4_095), tool_choice: allow(4_096) })).not.toThrow();
+  expect(() => read({ input: [USER], tools: declare(4_096) })).toThrow(rejected('tools[0].tools'));
+  expect(() => read({ input: [USER, additional], tools: declare(4_095) })).toThrow(rejected('input[1].tools'));
+  expect(() => read({ input: [USER], tools: declare(1), tool_choice: allow(4_097) })).toThrow(
+    rejected('tool_choice.tools'),
+  );
 });
 
 test('the inputs of custom calls and the summaries are limited in total', () => {

@@ -47,6 +47,8 @@ const INVALID_NAME_CHARACTERS = /[^a-zA-Z0-9_-]/g;
 const SEPARATOR = '__';
 /** The only argument of a function that represents a tool with plain text input. */
 const INPUT_ARGUMENT = 'input';
+/** Limit of the tools of a request, those within its conversation included. OpenAI's own limit is 128. */
+const MAX_TOOLS = 4_096;
 const CHOICE_MODES: readonly unknown[] = ['auto', 'none', 'required'];
 
 export class Toolset {
@@ -57,6 +59,7 @@ export class Toolset {
   private readonly searches: JsonObject[] = [];
   /** The tools whose names no other tool has, by name; undefined until it is needed. */
   private uniqueNames: ReadonlyMap<string, ToolName> | undefined;
+  private declaredTools = 0;
 
   /**
    * @param input items of the request; like those of `earlier`, they may declare further tools
@@ -125,6 +128,8 @@ export class Toolset {
 
   private declare(tools: unknown, param: string, namespace?: string): readonly JsonObject[] {
     if (!Array.isArray(tools)) throw invalidRequest(`${param} must be an array`, param);
+    this.declaredTools += tools.length;
+    if (this.declaredTools > MAX_TOOLS) throw invalidRequest(`A request must have at most ${MAX_TOOLS} tools`, param);
     return tools.map((tool, at) => this.declareTool(tool, `${param}[${at}]`, namespace));
   }
 
@@ -176,6 +181,9 @@ export class Toolset {
     }
     if (!Array.isArray(tools) || tools.length === 0) {
       throw invalidRequest('tool_choice.tools must name at least one tool', 'tool_choice.tools');
+    }
+    if (tools.length > MAX_TOOLS) {
+      throw invalidRequest(`tool_choice.tools must name at most ${MAX_TOOLS} tools`, 'tool_choice.tools');
     }
     const namedTools = tools.map((tool, at) => {
       const allowed = this.parseNamedTool(tool, `tool_choice.tools[${at}]`);
