@@ -101,7 +101,7 @@ export const CHATS: Cases = {
   'long arguments': callOnce(JSON.stringify({ text: LONG_TEXT })),
   'arguments of many objects': callOnce(objects(LARGE)),
   'arguments of many fields': callOnce(
-    JSON.stringify([...list(3_200, (k) => fields(9, `n${k}.`)), repeatText(3.5 * MIB)]),
+    JSON.stringify([...list(1_700, (k) => fields(9, `n${k}.`)), repeatText(1.8 * MIB)]),
   ),
   'a long result': { messages: [createCall('a', '{}'), createResult('a', LONG_TEXT)] },
   'a result of many images': {

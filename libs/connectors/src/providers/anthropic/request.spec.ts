@@ -379,6 +379,17 @@ test('an output schema is closed as Anthropic requires, although OpenAI allows o
   }
 });
 
+const textFile = (base64Characters: number) => ({
+  type: 'file',
+  file: { file_data: `data:text/plain;base64,${'QUJD'.repeat(base64Characters / 4)}` },
+});
+
+test('text documents may have eight million characters in base64 each', async () => {
+  const content = [textFile(8 * 1024 * 1024), textFile(8)];
+  const { messages } = await translated({ messages: [{ role: 'user', content }] });
+  expect(messages).toMatchObject([{ content: [{}, { source: { type: 'text', data: 'ABCABC' } }] }]);
+});
+
 describe('a parameter that Anthropic does not support is rejected:', () => {
   test.each<[string, JsonObject]>([
     ['several choices', { n: 2 }],
@@ -394,8 +405,9 @@ describe('a parameter that Anthropic does not support is rejected:', () => {
     ['custom tools of OpenAI', { tools: [{ type: 'custom', custom: {} }] }],
     ['a choice of several tools', { tools: [weather], tool_choice: { type: 'allowed_tools' } }],
     ['arguments that are not JSON', calling('{')],
-    ['arguments that are too long', calling(`"${'x'.repeat(4 * 1024 * 1024)}"`)],
-    ['arguments that take long to parse', calling(`[${'{},'.repeat(40_000)}{}]`)],
+    ['arguments that are too long', calling(`"${'x'.repeat(2 * 1024 * 1024)}"`)],
+    ['a text document that is too long', { messages: [{ role: 'user', content: [textFile(8 * 1024 * 1024 + 4)] }] }],
+    ['arguments that take long to parse', calling(`[${'{},'.repeat(16_400)}{}]`)],
   ])('%s', async (_, body) => {
     await expect(translated(body)).rejects.toThrow(UpstreamError);
     await expect(translated(body)).rejects.toThrow(expect.objectContaining({ code: 'invalid_request' }));
@@ -438,7 +450,8 @@ describe('Anthropic’s web search', () => {
 });
 
 test.each<[string, JsonObject]>([
-  ['calls', { messages: Array.from({ length: 64 }, () => calling(`[${'{},'.repeat(30_000)}{}]`).messages).flat() }],
+  ['calls', { messages: Array.from({ length: 64 }, () => calling(`[${'{},'.repeat(16_000)}{}]`).messages).flat() }],
+  ['text documents', { messages: [{ role: 'user', content: Array(8).fill(textFile(4 * 1024 * 1024)) }] }],
   [
     'an output schema',
     {
