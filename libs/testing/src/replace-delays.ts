@@ -10,6 +10,21 @@ export function replaceDelays(pause: Pause): () => void {
   return () => setDelay(original);
 }
 
+/**
+ * Replaces the global `setTimeout` and `clearTimeout` by delays of `pause`, until the returned function is called. For
+ * timeouts that are set with a callback.
+ */
+export function replaceTimeouts(pause: Pause): () => void {
+  const { setTimeout, clearTimeout } = globalThis;
+  const start = (work: () => void, milliseconds: number) => {
+    const timer = new AbortController();
+    void pause(milliseconds, undefined, { signal: timer.signal }).then(work, () => {});
+    return timer;
+  };
+  Object.assign(globalThis, { setTimeout: start, clearTimeout: (timer?: AbortController) => timer?.abort() });
+  return () => void Object.assign(globalThis, { setTimeout, clearTimeout });
+}
+
 /** Delays that last until a test ends them. */
 export interface ExtendedDelay {
   /** Resolves when the first of them has started. */

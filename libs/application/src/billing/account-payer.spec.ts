@@ -22,12 +22,13 @@ import {
   UnknownOutcomeError,
 } from '#kernel';
 import { FakeClock } from '../../../testing/src/fake-clock.ts';
-import { replaceDelays } from '../../../testing/src/replace-delays.ts';
+import { replaceDelays, replaceTimeouts } from '../../../testing/src/replace-delays.ts';
 import { createCharge } from '../../../testing/src/scenarios/charges.ts';
 import { TEST_CAUSE } from '../../../testing/src/test-cause.ts';
 
 const time = new FakeClock('2026-11-22T12:00:00.000Z');
 afterAll(replaceDelays(time.delay));
+afterAll(replaceTimeouts(time.delay));
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const request = {

@@ -11,9 +11,9 @@ import {
   Rejection,
   type Runtime,
   type StoredEvent,
-  StoreUnavailableError,
   UnknownEventError,
   UnknownOutcomeError,
+  withStoreTimeout,
   ZERO_USD,
 } from '#kernel';
 import type { Clock } from '../clock.ts';
@@ -234,14 +234,10 @@ export abstract class StreamPayer implements Payer {
     const { clock } = this.dependencies;
     let hasTimedOut = false;
     const work = this.retry(attempt, () => clock.nowMs() < hold.expiresAt && (continues || !hasTimedOut));
-    const ended = new AbortController();
-    const wait = async (): Promise<never> => {
-      await delay(this.remainingWaitMs, undefined, { signal: ended.signal });
+    const problem = 'the event store did not record the end of the request in time';
+    const result = withStoreTimeout(this.remainingWaitMs, work, problem, () => {
       hasTimedOut = true;
-      throw new StoreUnavailableError('the event store did not record the end of the request in time');
-    };
-    const result = Promise.race([work, wait()]).finally(() => ended.abort());
-    work.catch(() => {}); // may fail later than `result`
+    });
     return { work, result, hasTimedOut: () => hasTimedOut };
   }
 
