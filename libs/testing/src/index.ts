@@ -20,7 +20,7 @@ export { generateMalformed, type Malformed } from './inputs/malformed.ts';
 export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } from './inputs/media-files.ts';
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
 export { measureCpuMs } from './measure-cpu.ts';
-export { extendDelay, replaceDelays, replaceTimeouts } from './replace-delays.ts';
+export { extendDelay, replaceDelays } from './replace-delays.ts';
 export {
   createCharge,
   formatTotalCost,

@@ -14,7 +14,7 @@ export const MAX_ELEMENTS = 500_000;
 /** Maximum number of object fields in a body. Each part of a conversation has a few; every distinct name costs time. */
 export const MAX_FIELDS = 50_000;
 /** Maximum number of fields at the top level of a body. A request copies them several times. */
-const MAX_OWN_FIELDS = 1_000;
+const MAX_TOP_LEVEL_FIELDS = 1_000;
 /** Maximum number of fields in one object: listing the names of a larger one takes tens of milliseconds. */
 const MAX_FIELDS_PER_OBJECT = 10_000;
 /** Maximum number of objects and arrays in a body. */
@@ -39,7 +39,6 @@ export class JsonScanner {
   /** By depth: the fields of the object that is open there. */
   private readonly fieldsByDepth = new Uint32Array(MAX_DEPTH + 1);
   private maxFieldsOfObject = 0;
-  private ownFields = 0;
   private commas = 0;
   private strings = 0;
   private fields = 0;
@@ -110,11 +109,11 @@ export class JsonScanner {
     const ofObject = (this.fieldsByDepth[this.depth] ?? 0) + 1;
     this.fieldsByDepth[this.depth] = ofObject;
     if (ofObject > this.maxFieldsOfObject) this.maxFieldsOfObject = ofObject;
-    if (this.depth === 1) this.ownFields++;
   }
 
   private assertWithinLimits(): void {
-    if (this.ownFields > MAX_OWN_FIELDS) throw createTooManyError('fields at the top level', MAX_OWN_FIELDS);
+    if ((this.fieldsByDepth[1] ?? 0) > MAX_TOP_LEVEL_FIELDS)
+      throw createTooManyError('fields at the top level', MAX_TOP_LEVEL_FIELDS);
     if (this.maxFieldsOfObject > MAX_FIELDS_PER_OBJECT)
       throw createTooManyError('fields in one object', MAX_FIELDS_PER_OBJECT);
     if (this.fields > MAX_FIELDS) throw createTooManyError('fields', MAX_FIELDS);

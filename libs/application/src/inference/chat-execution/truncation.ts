@@ -1,7 +1,7 @@
 /** Truncates the beginning of a conversation that is too long for a model. */
 import type { TokenPricedModel } from '#catalogue';
 import { type ChatBody, getRequestedMaxTokens } from '../chat/chat-body.ts';
-import { collectInputText, countMaxChatInputTokens } from '../chat/count-tokens.ts';
+import { collectInputText, countMaxChatInputTokens, joinTexts } from '../chat/count-tokens.ts';
 
 /** Share of the available tokens that is used, as other tokenizers may count a quarter more tokens than the gateway. */
 const MAX_FILL_SHARE = 0.8;
@@ -35,7 +35,7 @@ export async function truncateToFit(
   const { messages, tools } = body;
   const countEach = async (inputs: readonly Pick<ChatBody, 'messages' | 'tools'>[]) => {
     const collected = inputs.map(collectInputText);
-    const counts = await countTexts(collected.map(({ texts }) => texts.join('\n')));
+    const counts = await countTexts(collected.map(({ texts }) => joinTexts(texts)));
     return collected.map(({ otherTokens }, i) => otherTokens + (counts[i] ?? 0));
   };
   const [otherTokens = 0] = await countEach([{ messages: [], tools }]);

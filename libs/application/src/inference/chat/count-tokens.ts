@@ -155,7 +155,7 @@ function decodeText(data: string): string {
 /** Counts the input tokens of a request with a tokenizer. An image counts as 2,000, other attachments by their size. */
 export async function countInputTokens(body: ChatBody, countText: CountText): Promise<number> {
   const { texts, otherTokens } = collectInputText(body);
-  return otherTokens + (await countText(texts.join(SEPARATOR)));
+  return otherTokens + (await countText(joinTexts(texts)));
 }
 
 /**
@@ -164,13 +164,13 @@ export async function countInputTokens(body: ChatBody, countText: CountText): Pr
  */
 export async function estimateInputTokens(body: ChatBody, countText: CountText): Promise<number> {
   const { texts, otherTokens } = collectInputText(body);
-  const characters = texts.reduce((total, text) => total + SEPARATOR.length + text.length, 0);
-  const countedTokens = await countText(joinStart(texts, ESTIMATED_CHARACTERS));
+  const characters = texts.reduce((total, text) => total + SEPARATOR.length + text.length, -SEPARATOR.length);
+  const countedTokens = await countText(joinTexts(texts, ESTIMATED_CHARACTERS));
   return otherTokens + Math.ceil(countedTokens * Math.max(characters / ESTIMATED_CHARACTERS, 1));
 }
 
-/** Joins the texts, up to this many characters: joining all texts of a large body takes up to 20 ms. */
-function joinStart(texts: readonly string[], maxCharacters: number): string {
+/** Joins the texts of a request, up to `maxCharacters`: joining all texts of a large body takes up to 20 ms. */
+export function joinTexts(texts: readonly string[], maxCharacters = Number.POSITIVE_INFINITY): string {
   const start: string[] = [];
   let remainingCharacters = maxCharacters;
   for (const text of texts) {
