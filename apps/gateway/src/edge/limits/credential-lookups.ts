@@ -56,13 +56,15 @@ export class CredentialLookups {
         RETRY_AFTER_SECONDS,
       );
     this.waiting++;
-    const enqueuedAt = performance.now();
+    let hasTimedOut = false;
     const start = () => {
-      if (performance.now() - enqueuedAt < this.queueTimeoutMs) return lookup();
+      if (!hasTimedOut) return lookup();
       throw new StoreUnavailableError('the queue of credential lookups timed out');
     };
     const result = this.last.then(start).finally(() => this.waiting--);
     this.last = result.catch(() => {});
-    return withStoreTimeout(this.queueTimeoutMs, result);
+    return withStoreTimeout(this.queueTimeoutMs, result, undefined, () => {
+      hasTimedOut = true;
+    });
   }
 }
