@@ -21,7 +21,10 @@ export function replaceTimeouts(pause: Pause): () => void {
     void pause(milliseconds, undefined, { signal: timer.signal }).then(work, () => {});
     return timer;
   };
-  Object.assign(globalThis, { setTimeout: start, clearTimeout: (timer?: AbortController) => timer?.abort() });
+  // Timers that were set before the replacement are cleared as usual.
+  const stop = (timer?: AbortController | NodeJS.Timeout) =>
+    timer instanceof AbortController ? timer.abort() : clearTimeout(timer);
+  Object.assign(globalThis, { setTimeout: start, clearTimeout: stop });
   return () => void Object.assign(globalThis, { setTimeout, clearTimeout });
 }
 
