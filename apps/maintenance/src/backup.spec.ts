@@ -24,7 +24,7 @@ const REMADE = [
   ...projections.map(({ name }) => `books.${name}`),
   ...['books.checkpoints', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
   ...['public.migrations', 'public.leases', 'public.processes', 'limits.challenges', 'limits.counted'],
-  ...['public.rate_quotes', 'public.agreed_rates'],
+  ...['limits.samples', 'public.rate_quotes', 'public.agreed_rates'],
 ];
 const CHAT = { model: 'openai/gpt-5-mini', messages: [{ role: 'user', content: 'Hello' }] };
 

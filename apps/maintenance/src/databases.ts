@@ -1,4 +1,4 @@
-import { abuseLimitMigrations, contentMigrations, rateMigrations } from '#connectors';
+import { abuseLimitMigrations, contentMigrations, rateMigrations, sampleMigrations } from '#connectors';
 import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#foundation';
 
 /** A database of the installation, with its migrations and the tables that a backup includes. */
@@ -29,7 +29,7 @@ const CONTENT_TABLES: readonly BackupTable[] = [
   { name: 'app.response_items' },
   { name: 'gateway.answers' },
 ];
-const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations, ...rateMigrations];
+const MAIN_MIGRATIONS = [...foundationMigrations, ...abuseLimitMigrations, ...sampleMigrations, ...rateMigrations];
 
 export const BACKUP_TABLES = [...EVENT_TABLES, ...CONTENT_TABLES];
 

@@ -23,10 +23,15 @@ async function get<T>(path: string): Promise<T> {
 const bill = () => get<{ total_usd: string; lines: number }>('/bill');
 const lines = () => get<Line[]>('/bill/lines');
 
-function ask(content: string, more: Record<string, unknown> = {}, signal?: AbortSignal): Promise<Response> {
+function ask(
+  content: string,
+  more: Record<string, unknown> = {},
+  signal?: AbortSignal,
+  provider = 'openai',
+): Promise<Response> {
   const body = JSON.stringify({ model: 'gpt-5-mini', messages: [{ role: 'user', content }], ...more });
   const request = { method: 'POST', headers: { authorization: 'Bearer any' }, body, ...(signal ? { signal } : {}) };
-  return fetch(`${sandbox.url}/openai/v1/chat/completions`, request);
+  return fetch(`${sandbox.url}/${provider}/v1/chat/completions`, request);
 }
 
 /** Sends a request. Returns the text of its response; a fixed text if the response is interrupted or missing. */
@@ -129,6 +134,48 @@ describe('the bill', () => {
     const [line] = (await lines()) as { tokens: { output: number } }[];
     expect(line?.tokens.output).toBeGreaterThan(0);
     expect(line?.tokens.output).toBeLessThan(10);
+  });
+
+  test('charges a chunk that a disconnect has interrupted for the time until then', async () => {
+    const leaving = new AbortController();
+    const directive = '[[sandbox tokens=100000 chunks=2 chunk_delay=2000]]';
+    const response = await ask(directive, { stream: true }, leaving.signal);
+    await response.body?.getReader().read();
+    leaving.abort();
+    while ((await bill()).lines === 0);
+    const [line] = (await lines()) as { tokens: { output: number } }[];
+    expect(line?.tokens.output).toBeGreaterThan(50_000);
+    expect(line?.tokens.output).toBeLessThan(100_000);
+  });
+
+  test.each([
+    ['a provider that stops bills a part', 'openai', 'gpt-5-mini', false],
+    ['another one bills all', 'groq', 'openai/gpt-oss-20b', true],
+  ])('charges a stream that a disconnect interrupts before its first byte: %s', async (_, provider, model, full) => {
+    const generation = extendDelay(2_000);
+    const leaving = new AbortController();
+    const response = ask(
+      '[[sandbox latency=2000 tokens=30000 chunks=1]]',
+      { stream: true, model },
+      leaving.signal,
+      provider,
+    );
+    await generation.started;
+    leaving.abort();
+    await expect(response).rejects.toThrow();
+    await bill(); // the sandbox has noticed the disconnect before it serves this
+    generation.end();
+    while ((await bill()).lines === 0);
+    const [line] = (await lines()) as { tokens: { output: number } }[];
+    expect(line?.tokens.output).toBeGreaterThan(0);
+    expect(line?.tokens.output === 30_000).toBe(full);
+  });
+
+  test('names the directive of a request in its lines', async () => {
+    await asked('[[sandbox id=wave-1]]');
+    await asked('Hi!');
+    const [first, second] = (await lines()) as { directive?: string }[];
+    expect([first?.directive, second?.directive]).toEqual(['wave-1', undefined]);
   });
 
   test('charges a non-streaming response in full if its client has disconnected', async () => {

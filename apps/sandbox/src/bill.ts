@@ -31,7 +31,14 @@ export interface PricedUnits extends BilledUnits {
   readonly price: string;
 }
 
-interface Line {
+/** Which request a line is for. */
+export interface LineOrigin {
+  readonly fault: Fault | undefined;
+  /** The `id` of the directive in the request. */
+  readonly directive?: string | undefined;
+}
+
+interface Line extends LineOrigin {
   readonly id: string;
   readonly model: string;
   readonly tokens?: BilledTokens;
@@ -39,7 +46,6 @@ interface Line {
   readonly parts?: readonly BilledUnits[];
   readonly cost: PicoUsd;
   readonly at: number;
-  readonly fault: Fault | undefined;
 }
 
 export const NO_TOKENS: BilledTokens = { input: 0, cached_input: 0, output: 0 };
@@ -50,14 +56,14 @@ export class SandboxBill {
   private lines: Line[] = [];
 
   /** Charges for one request and its tokens. */
-  charge(id: string, model: Pick<SandboxModel, 'id' | 'price'>, tokens: BilledTokens, fault: Fault | undefined): void {
+  charge(id: string, model: Pick<SandboxModel, 'id' | 'price'>, tokens: BilledTokens, origin: LineOrigin): void {
     const { input, cachedInput, output, request } = model.price;
     const cost =
       BigInt(tokens.input) * input +
       BigInt(tokens.cached_input) * cachedInput +
       BigInt(tokens.output) * output +
       request;
-    this.add({ id, model: model.id, tokens, cost: toPicoUsd(cost), at: Date.now(), fault });
+    this.add({ id, model: model.id, tokens, cost: toPicoUsd(cost), at: Date.now(), ...origin });
   }
 
   /** Charges for units. The cost is rounded up to an integer of pico-USD. */

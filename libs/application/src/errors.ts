@@ -174,3 +174,7 @@ export class InvalidRequestError extends Error {
     this.isTooLong = isTooLong;
   }
 }
+
+export function createDisconnectError(): UpstreamError {
+  return new UpstreamError('client_disconnected', 'The client disconnected before the end of the response');
+}

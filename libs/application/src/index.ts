@@ -106,7 +106,7 @@ export { CreateMessage, CreateMessageHandler } from './inference/messages/create
 export { MessageBuilder } from './inference/messages/message-builder.ts';
 export type { MessageEventOutput } from './inference/messages/message-writer.ts';
 export { type ParsedMessagesRequest, parseMessagesRequest } from './inference/messages/request.ts';
-export { resolvePrivateModel } from './inference/private/private-order.ts';
+export { PrivateChatQuoter, resolvePrivateModel } from './inference/private/private-order.ts';
 export {
   type CiphertextWriter,
   RelayPrivateChat,
@@ -259,6 +259,8 @@ export {
 export { RateLimiter, type RateLimitKey, TooManyRequestsError } from './rate-limiter.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';
+export { type Sample, SampleRegistry, SampleStore } from './sample-registry.ts';
+export { MAX_SAMPLES } from './sample-window.ts';
 export { type SealedSecretBox, Secrets, toMasterKeyId } from './secrets.ts';
 export { StorageQuota } from './storage-quota.ts';
 export {

@@ -176,6 +176,8 @@ describe('a data file is rejected if it has', () => {
     ['a context that is a string', 'context', '1000'],
     ['a fraction of a token', 'maxOutput', 1.5],
     ['more output than context', 'maxOutput', 1001],
+    ['more usual output than output', 'longOutput', 101],
+    ['a usual output of 0', 'longOutput', 0],
     ['a date that does not exist', 'released', '2026-02-29'],
     ['a date with a time', 'released', '2026-02-28T00:00:00.000Z'],
     ['an unknown privacy level', 'privacy', 'secret'],

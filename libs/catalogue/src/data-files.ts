@@ -75,6 +75,8 @@ function assertModel(data: unknown, location: FieldLocation): asserts data is An
   if (isMediaModel(model)) assertConsistentMediaModel(model, location);
   else if (model.maxOutput > model.context)
     throw createDataFileError(withParent(location, 'maxOutput'), 'must not exceed its context');
+  else if ((model.longOutput ?? 0) > model.maxOutput)
+    throw createDataFileError(withParent(location, 'longOutput'), 'must not exceed its maxOutput');
   if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
     throw createDataFileError(withParent(location, 'privacy'), 'is zdr, but none of its endpoints is');
   assertPrivacy(model, location);

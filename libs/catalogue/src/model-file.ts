@@ -132,6 +132,8 @@ export interface ModelFile extends BaseModelFile {
   readonly context: number;
   /** 0 if the output does not consist of tokens. */
   readonly maxOutput: number;
+  /** Output tokens per choice of a usual long completion, used until the lengths have been measured; 2,000 by default. */
+  readonly longOutput?: number;
   /** Maximum number of tokens per input image, if it is more than 5,000. */
   readonly imageTokens?: number;
   /** Length of an embedding vector. A request can reduce it at endpoints with the parameter `dimensions`. */
@@ -232,6 +234,7 @@ export const chatModel = objectRule({
   outputs: optionalRule(texts),
   context: count,
   maxOutput: count,
+  longOutput: optionalRule(count),
   imageTokens: optionalRule(count),
   searchesWeb: optionalRule(flag),
   variants: optionalRule(objectRule({ thinking: optionalRule(text), extended: optionalRule(text) })),

@@ -15,6 +15,7 @@ export { StripeBackend } from './payments/stripe/index.ts';
 export { contentMigrations } from './postgres/content-migrations.ts';
 export { PostgresIdempotencyStore } from './postgres/idempotency-store.ts';
 export { abuseLimitMigrations, PostgresRateLimiter } from './postgres/rate-limiter.ts';
+export { PostgresSampleStore, sampleMigrations } from './postgres/sample-store.ts';
 export { createStoreTimeQuery, StoreClock } from './postgres/store-clock.ts';
 export { PostgresResponseStore } from './postgres/stored-responses.ts';
 export { ConnectedProviders, createProviders } from './providers/open-providers.ts';

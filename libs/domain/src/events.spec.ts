@@ -20,6 +20,7 @@ import {
   challengeDecider,
   type DomainEvent,
   EVENT_SCHEMA,
+  type HoldLimits,
   openInvoicesDecider,
   type PaymentClaimCommand,
   type PriceJson,
@@ -88,7 +89,7 @@ const searched = toCharge(
   ],
   made,
 );
-const hold = (holdId: string, more: { readonly owner?: string; readonly at?: string } = {}): AccountCommand => ({
+const hold = (holdId: string, more: Partial<HoldLimits & { readonly at: string }> = {}): AccountCommand => ({
   type: 'HoldFunds',
   data: {
     holdId,
@@ -101,6 +102,11 @@ const hold = (holdId: string, more: { readonly owner?: string; readonly at?: str
     ...more,
   },
 });
+
+const extension = { minLimitPrice: parseUsd('0.4'), longPrice: parseUsd('0.3') };
+const partialHold = { minAmount: parseUsd('0.1'), divisor: 64n, extension };
+const extensible = { maxAmount: parseUsd('1'), partialHold };
+const stopPrice = parseUsd('0.01');
 
 const accountLife: readonly AccountCommand[] = [
   { type: 'OpenAccount', data: { key, at } },
@@ -183,6 +189,19 @@ const accountLife: readonly AccountCommand[] = [
   },
   hold('earlier', { at: '2026-11-20T11:59:59.999Z' }),
   { type: 'SettleHold', data: { holdId: 'earlier', charge, at } },
+  hold('of unknown speed', extensible),
+  {
+    type: 'ExtendHold',
+    data: {
+      holdId: 'of unknown speed',
+      minAmount: parseUsd('0.15'),
+      targetAmount: parseUsd('0.2'),
+      knownAmount: parseUsd('0.1'),
+      stopPrice,
+      at,
+    },
+  },
+  hold('of known speed', { ...extensible, partialHold: { ...partialHold, extension: { ...extension, stopPrice } } }),
   { type: 'RevokeKey', data: { keyId: key.keyId, at } },
 ];
 

@@ -93,6 +93,18 @@ export type FundsHeld = Message<
     readonly owner?: string;
     readonly expiresAt: Instant;
     readonly query: Query;
+    /**
+     * Price of the output limit that the provider gets: the most that it may bill. Omitted if no more than the hold may
+     * be billed.
+     */
+    readonly limitPrice?: Amount;
+    /**
+     * Price of what may be generated after the last count of the usage and before the provider has stopped. Omitted if
+     * the speed is unknown.
+     */
+    readonly stopPrice?: Amount;
+    /** Price of a long response of the model, up to which other requests leave money. Only with a `limitPrice`. */
+    readonly longPrice?: Amount;
     readonly at: Instant;
   }
 >;
@@ -107,6 +119,8 @@ export type HoldExtended = Message<
     readonly amount: Amount;
     /** The increase. */
     readonly by: Amount;
+    /** As in `FundsHeld`, if the speed has become known during the response. */
+    readonly stopPrice?: Amount;
     readonly at: Instant;
   }
 >;

@@ -32,6 +32,10 @@ export interface OpenHold {
   readonly at: Instant;
   /** When the hold was counted for the limit of the key: when it was placed, or extended in a later reset window. */
   readonly countedAt: Instant;
+  /** Price of the output limit that the provider gets, if it exceeds the amount. See `FundsHeld`. */
+  readonly limitPrice?: PicoUsd;
+  readonly stopPrice?: PicoUsd;
+  readonly longPrice?: PicoUsd;
 }
 
 /** How recent holds ended, in two generations: the older one is dropped when the newer one is full. */

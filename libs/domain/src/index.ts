@@ -1,7 +1,8 @@
-export type { AccountCommand, HoldLimits, PartialHold } from './account/commands.ts';
+export type { AccountCommand, HoldExtensionTerms, HoldLimits, PartialHold } from './account/commands.ts';
 export { accountDecider } from './account/decide.ts';
+export type { RiskLimits } from './account/exposure.ts';
 export { accountCodec } from './account/snapshot.ts';
-export { type AccountState, calculateMaxSpendable, calculateSpendable, estimateAccountBytes } from './account/state.ts';
+export { type AccountState, calculateSpendable, estimateAccountBytes } from './account/state.ts';
 export { PAID_CODE } from './autotopup/backoff.ts';
 export {
   type AutoTopupCommand,

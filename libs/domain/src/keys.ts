@@ -1,5 +1,6 @@
 /** The settings of an API key: its spending limit, the reset windows of the limit, and its expiry. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
+import { NO_UNHELD, type UnheldSums } from './account/exposure.ts';
 import type { ChargeReversed, Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import {
   addChargeToWindow,
@@ -16,7 +17,7 @@ export const MIN_KEY_LIMIT = money.parseUsd('0.01');
 /** A larger limit has no effect in practice, and a much larger one would exceed the columns of the read models. */
 const MAX_KEY_LIMIT = money.parseUsd(1_000_000_000);
 
-export interface ApiKeyState extends LimitWindow {
+export interface ApiKeyState extends LimitWindow, UnheldSums {
   readonly name: string;
   readonly limit: PicoUsd | null;
   readonly expireAt: Instant | null;
@@ -94,6 +95,7 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
     ...startWindow(data.resetPeriod, data.at),
     changes: 0,
     held: ZERO_USD,
+    ...NO_UNHELD,
     usedInAll: ZERO_USD,
     createdAt: data.at,
     updatedAt: data.at,

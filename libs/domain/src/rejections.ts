@@ -34,3 +34,8 @@ export type RejectionCode =
 export function reject(code: RejectionCode, message: string, details?: Readonly<Record<string, string>>): never {
   throw new Rejection<RejectionCode>(code, message, details);
 }
+
+/** Rejects a command that may be accepted soon: it lacks money that running requests hold or may need. */
+export function rejectForNow(code: RejectionCode, message: string, details: Readonly<Record<string, string>>): never {
+  throw new Rejection<RejectionCode>(code, message, details, true);
+}

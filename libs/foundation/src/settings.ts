@@ -17,6 +17,7 @@ import {
   toSandboxUrl,
 } from './external-service-settings.ts';
 import { FILE_SETTINGS } from './file-settings.ts';
+import { HOLD_SETTINGS } from './hold-settings.ts';
 import { LIMIT_SETTINGS } from './limit-settings.ts';
 import { NETWORK_SETTINGS } from './network-settings.ts';
 import {
@@ -27,7 +28,6 @@ import {
 import {
   choice,
   directory,
-  dollars,
   type Environment,
   file,
   flag,
@@ -256,22 +256,12 @@ export const SETTINGS = {
     [1, 1_000_000],
     'Number of prompts of one account that providers reject per hour until further requests get 429, separately for images (each gateway counts its own) and for videos (all gateways together), because providers may invoice rejected prompts, which are not charged',
   ),
-  absorbedPerHour: dollars(
-    'ABSORBED_USD_PER_HOUR',
-    '1',
-    'Cost in USD that the operator absorbs per account and hour, on all gateways together, for usage that is not charged; grows by 1/20 of what the account is charged in that hour; beyond it the requests of the account get 429',
-  ),
+  ...HOLD_SETTINGS,
   drainTimeoutMs: integer(
     'DISCONNECT_DRAIN_MS',
     120_000,
     [0, 3_600_000],
     'Maximum time for which a response is still read after its client has disconnected; reading ends earlier if that saves cost',
-  ),
-  heldInFullTokens: integer(
-    'HELD_IN_FULL_TOKENS',
-    4_096,
-    [0, 1_000_000],
-    'For a chat (not Messages) with an output limit of at most this number of tokens, the price of the complete output is held at the start; otherwise a part, which is extended while the response grows if the provider can stop it',
   ),
   drainDelayMs: integer(
     'DRAIN_DELAY_MS',

@@ -6,16 +6,19 @@ export class Rejection<Code extends string = string> extends Error {
   readonly code: Code;
   /** Values for the response, such as the required and the available amount. Amounts are decimal USD strings. */
   readonly details: Readonly<Record<string, string>>;
+  /** Whether the same command may be accepted soon, without any other change than the end of running requests. */
+  readonly isTemporary: boolean;
 
-  constructor(code: Code, message: string, details: Readonly<Record<string, string>> = {}) {
+  constructor(code: Code, message: string, details: Readonly<Record<string, string>> = {}, isTemporary = false) {
     super(message);
     this.name = 'Rejection';
     this.code = code;
     this.details = details;
+    this.isTemporary = isTemporary;
   }
 
   /** Returns the same rejection with another message and additional details. */
   withMessage(message: string, details: Readonly<Record<string, string>>): Rejection<Code> {
-    return new Rejection(this.code, message, { ...this.details, ...details });
+    return new Rejection(this.code, message, { ...this.details, ...details }, this.isTemporary);
   }
 }

@@ -1,16 +1,21 @@
 import { Module } from '@nestjs/common';
+import pg from 'pg';
 import {
   BillingEngine,
   CallLimits,
   Clock,
   EndpointHealth,
   KeepAliveSettings,
+  OutputLengthStats,
   PayerFactory,
+  SampleRegistry,
   Streams,
 } from '#application';
-import { Foundation, ProcessPresence } from '#foundation';
+import { abuseLimitMigrations, PostgresSampleStore, sampleMigrations } from '#connectors';
+import { Foundation, ProcessPresence, prepareDatabase } from '#foundation';
 import { Readiness } from './readiness.ts';
 import { ProcessRole } from './role.ts';
+import { SampleExchange } from './sample-exchange.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
 
@@ -24,7 +29,17 @@ import { StreamsModule } from './streams.module.ts';
       inject: [ProcessRole],
       useFactory: ({ settings }: ProcessRole): KeepAliveSettings => settings,
     },
-    { provide: EndpointHealth, inject: [Clock], useFactory: (clock: Clock) => new EndpointHealth(clock) },
+    { provide: SampleRegistry, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openSamples },
+    {
+      provide: EndpointHealth,
+      inject: [Clock, SampleRegistry],
+      useFactory: (clock: Clock, samples: SampleRegistry) => new EndpointHealth(clock, samples),
+    },
+    {
+      provide: OutputLengthStats,
+      inject: [SampleRegistry],
+      useFactory: (samples: SampleRegistry) => new OutputLengthStats(samples),
+    },
     { provide: ProcessPresence, inject: [ProcessRole, Foundation, Readiness], useFactory: openPresence },
     {
       provide: PayerFactory,
@@ -35,13 +50,21 @@ import { StreamsModule } from './streams.module.ts';
         presence: ProcessPresence,
         { store: events, runtime: { reportError }, settings }: Foundation,
       ) =>
-        new PayerFactory(streams, {
-          clock,
-          getProcessId: () => presence.getProcessId(),
-          events,
-          reportError,
-          lossLimit: settings.absorbedPerHour,
-        }),
+        new PayerFactory(
+          streams,
+          {
+            clock,
+            getProcessId: () => presence.getProcessId(),
+            events,
+            reportError,
+            riskLimits: {
+              lossPerHour: settings.absorbedPerHour,
+              exposure: settings.minExposure,
+              exposurePercent: BigInt(settings.exposurePercent),
+            },
+          },
+          { maxWaiting: settings.maxWaitingRequests, maxWaitMs: settings.maxHoldWaitMs },
+        ),
     },
     {
       provide: BillingEngine,
@@ -50,9 +73,20 @@ import { StreamsModule } from './streams.module.ts';
         new BillingEngine(health, limits, runtime.reportError),
     },
   ],
-  exports: [CallLimits, KeepAliveSettings, EndpointHealth, PayerFactory, BillingEngine],
+  exports: [CallLimits, KeepAliveSettings, EndpointHealth, OutputLengthStats, PayerFactory, BillingEngine],
 })
 export class BillingModule {}
+
+/** Opens the measurements that gateways share. A gateway whose database does not share them has its own. */
+async function openSamples(role: ProcessRole, { databaseUrl, runtime }: Foundation, pool: pg.Pool) {
+  await prepareDatabase(databaseUrl, [...abuseLimitMigrations, ...sampleMigrations], role.settings.migrate);
+  const samples = new SampleRegistry();
+  const exchange = await role.closeOnExit(
+    new SampleExchange(samples, new PostgresSampleStore(pool), runtime.reportError),
+  );
+  await exchange.start();
+  return samples;
+}
 
 /** The presence ends after the last request was served, because the sagas process ends the holds of dead processes. */
 async function openPresence(

@@ -62,16 +62,17 @@ import { ResponsesController } from './responses.controller.ts';
     },
     {
       provide: ChatQuoter,
-      inject: [CatalogueService, EndpointHealth, CallLimits, BillingEngine, TokenCounter],
+      inject: [CatalogueService, EndpointHealth, OutputLengthStats, CallLimits, BillingEngine, TokenCounter],
       useFactory: (
-        ...[catalogues, health, limits, billing, tokenCounter]: [
+        ...[catalogues, health, lengths, limits, billing, tokenCounter]: [
           CatalogueService,
           EndpointHealth,
+          OutputLengthStats,
           CallLimits,
           BillingEngine,
           TokenCounter,
         ]
-      ) => new ChatQuoter(catalogues, health, new OutputLengthStats(), { limits, billing, tokenCounter }),
+      ) => new ChatQuoter(catalogues, health, lengths, { limits, billing, tokenCounter }),
     },
     CompleteChatHandler,
     { provide: ChatService, useExisting: CompleteChatHandler },

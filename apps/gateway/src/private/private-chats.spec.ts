@@ -157,6 +157,17 @@ describe('the relay of private chats', () => {
     expect([result.isComplete, sumUsage(charges[0] as never).output]).toEqual([true, 3_000]);
   });
 
+  test('states the price of what is generated until a stop, once the speed of the enclave has been measured', async () => {
+    const words = Array.from({ length: 200 }, () => createChatEvent(' word'));
+    enclave.handler = respondWithEvents([...words, DONE], 'prompt=74,completion=200,total=274');
+    const poor = await world.createAccount(0.2);
+    const { facts } = await bookedBy(async () => {
+      for (let count = 0; count < 2; count++) await ask({ by: poor, model: 'private/gemma4-31b' });
+    }, poor);
+    const holds = facts.flatMap(({ type, data }) => (type === 'FundsHeld' ? [data] : []));
+    expect(holds.map(({ stopPrice }) => stopPrice)).toEqual([undefined, expect.stringMatching(/^[1-9]/)]);
+  });
+
   test('rejects a non-streaming request before calling the enclave if the longest completion is unaffordable', async () => {
     const poor = await capped(1.3);
     const { status } = await ask({ by: poor, model: DEAR, headers: { accept: 'application/json' } });

@@ -1,5 +1,13 @@
 import { Module } from '@nestjs/common';
-import { CatalogueService, Clock, OutputLengthStats, ProviderRegistry, RelayPrivateChatHandler } from '#application';
+import {
+  CatalogueService,
+  Clock,
+  EndpointHealth,
+  OutputLengthStats,
+  PrivateChatQuoter,
+  ProviderRegistry,
+  RelayPrivateChatHandler,
+} from '#application';
 import { CatalogueModule, ProvidersModule } from '#modules';
 import { EdgeModule } from '../edge/edge.module.ts';
 import { AttestationController } from './attestation.controller.ts';
@@ -10,7 +18,12 @@ import { PrivateChatsController } from './private-chats.controller.ts';
   imports: [EdgeModule, CatalogueModule, ProvidersModule],
   controllers: [AttestationController, PrivateChatsController],
   providers: [
-    { provide: OutputLengthStats, useFactory: () => new OutputLengthStats() },
+    {
+      provide: PrivateChatQuoter,
+      inject: [CatalogueService, OutputLengthStats, EndpointHealth],
+      useFactory: (catalogues: CatalogueService, lengths: OutputLengthStats, health: EndpointHealth) =>
+        new PrivateChatQuoter(catalogues, lengths, health),
+    },
     RelayPrivateChatHandler,
     {
       provide: AttestationCache,

@@ -1,9 +1,14 @@
 /** Writes the encrypted responses of an enclave. Each event of a stream is written as its own frame. */
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { RESPONSE_NONCE_HEADER, type ResponseSealer } from '#ehbp';
 import { invalidRequestError } from '../openai/errors.ts';
-import { type Frame, type OutputWriter, type ResponseDelivery, type SandboxUsage } from '../provider/delivery.ts';
+import {
+  type Frame,
+  generateFor,
+  type OutputWriter,
+  type ResponseDelivery,
+  type SandboxUsage,
+} from '../provider/delivery.ts';
 import type { Fault } from '../provider/directive.ts';
 import type { Call, HttpError } from '../router.ts';
 import { createCompleteScript, createStreamScript, type Script } from './script.ts';
@@ -105,7 +110,11 @@ class EncryptedResponseSender {
     this.saveForReplay();
   }
 
-  /** @returns the number of visible tokens that were generated; generation stops when the client disconnects */
+  /**
+   * Generation does not wait for a client that does not read, and stops when the client disconnects. Without a delay
+   * between chunks everything is generated at once.
+   * @returns the number of visible tokens that were generated
+   */
   private async deliver(frames: readonly Frame[], chunkDelay: number): Promise<number> {
     const { response } = this.call;
     const { fault } = this.delivery;
@@ -113,13 +122,16 @@ class EncryptedResponseSender {
     if (replay) response.write(replay);
     let delivered = 0;
     for (const [at, { event, tokens }] of frames.entries()) {
-      if (chunkDelay > 0 && tokens > 0 && delivered > 0) await delay(chunkDelay, undefined, { ref: false });
-      if (response.destroyed) break;
+      if (chunkDelay > 0 && tokens > 0 && delivered > 0) {
+        const part = await generateFor(chunkDelay, response);
+        if (part < 1) return delivered + Math.floor(part * tokens);
+      }
       delivered += tokens;
+      if (response.destroyed) continue;
       if (replay) continue;
       const bytes = this.encodeEvent(event);
       if (fault === 'flipped' && at === Math.floor(frames.length / 2)) flipLastBit(bytes);
-      if (!response.write(bytes) && !response.destroyed) await waitForDrain(response);
+      if (!response.write(bytes) && chunkDelay === 0 && !response.destroyed) await waitForDrain(response);
     }
     return delivered;
   }

@@ -1,6 +1,5 @@
 import { parseUsd } from '#kernel';
-import { NO_TOKENS, type SandboxBill } from '../bill.ts';
-import type { Fault } from './directive.ts';
+import { type LineOrigin, NO_TOKENS, type SandboxBill } from '../bill.ts';
 import type { SandboxModelOutput } from './model-output.ts';
 
 /** Anthropic and OpenAI charge the same for a web search: 10 USD per 1,000. */
@@ -18,19 +17,19 @@ interface DeliveredOutput {
   readonly output: SandboxModelOutput;
   /** The visible tokens that are billed, of all choices together. */
   readonly visible: number;
-  readonly fault: Fault | undefined;
+  readonly origin: LineOrigin;
 }
 
 /** Adds a response and its successful searches to the bill. */
 export function chargeOutput(
   bill: SandboxBill,
   provider: string,
-  { id, output, visible, fault }: DeliveredOutput,
+  { id, output, visible, origin }: DeliveredOutput,
 ): void {
   const { model, n, input, cached, reasoning, searches } = output;
   const tokens = { input: input - cached, cached_input: cached, output: n * reasoning + visible };
-  bill.charge(id, model, fault === 'zero' ? NO_TOKENS : tokens, fault);
-  if (fault === 'zero' && PROVIDERS_REPORTING_SEARCHES.has(provider)) return;
+  bill.charge(id, model, origin.fault === 'zero' ? NO_TOKENS : tokens, origin);
+  if (origin.fault === 'zero' && PROVIDERS_REPORTING_SEARCHES.has(provider)) return;
   for (const { failed } of searches)
-    if (!failed) bill.charge(id, { id: `${provider}/web_search`, price: SEARCH_PRICE }, NO_TOKENS, fault);
+    if (!failed) bill.charge(id, { id: `${provider}/web_search`, price: SEARCH_PRICE }, NO_TOKENS, origin);
 }

@@ -1,4 +1,8 @@
-/** Sends and bills the completions of simulated providers. */
+/**
+ * Sends and bills the completions of simulated providers. A stream is generated at the pace of its directive, whether its
+ * client reads or not, and billed up to the moment of a disconnect if its provider then stops.
+ */
+import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from '../router.ts';
 import type { Fault } from './directive.ts';
@@ -66,8 +70,27 @@ function deliverComplete(
 }
 
 /**
- * Sends a stream. With a delay between chunks, a disconnect stops generation and billing if `stopsOnDisconnect` is set.
- * Without a delay everything is written and billed at once.
+ * Waits while output is generated. Ends early if the client disconnects.
+ * @returns the part of the time that had passed then; 1 without a disconnect
+ */
+export async function generateFor(milliseconds: number, response: ServerResponse): Promise<number> {
+  if (response.destroyed) return 0;
+  const startedAt = performance.now();
+  const disconnect = new AbortController();
+  let generated = 1;
+  const onClose = () => {
+    generated = Math.min((performance.now() - startedAt) / milliseconds, 1);
+    disconnect.abort();
+  };
+  response.once('close', onClose);
+  await delay(milliseconds, undefined, { ref: false, signal: disconnect.signal }).catch(() => {});
+  response.off('close', onClose);
+  return generated;
+}
+
+/**
+ * Sends a stream. With a delay between chunks, a disconnect stops generation and billing if `stopsOnDisconnect` is set,
+ * also in the middle of a chunk. Without a delay everything is written and billed at once.
  */
 async function deliverStream(
   { request, response }: Call,
@@ -79,22 +102,23 @@ async function deliverStream(
   if (fault === 'malformed') return void response.end(opening + malformed);
 
   const isInterrupted = fault === 'cut' || fault === 'error';
-  let frames = isInterrupted ? content.slice(0, content.length / 2) : content;
+  const frames = isInterrupted ? content.slice(0, content.length / 2) : content;
   let pending = opening;
-  for (const [index, { event }] of frames.entries()) {
+  let generated = 0;
+  for (const [index, { event, tokens }] of frames.entries()) {
     if (chunkDelay > 0 && index > 0) {
       if (!response.destroyed) response.write(pending);
       pending = '';
-      await delay(chunkDelay, undefined, { ref: false });
-      if (stopsOnDisconnect && response.destroyed) {
-        frames = frames.slice(0, index);
-        break;
-      }
+      if (stopsOnDisconnect) {
+        const part = await generateFor(chunkDelay, response);
+        if (part < 1) return charge(generated + Math.floor(part * tokens));
+      } else await delay(chunkDelay, undefined, { ref: false });
     }
+    generated += tokens;
     pending += event;
   }
 
-  charge(frames.reduce((total, { tokens }) => total + tokens, 0));
+  charge(generated);
   if (response.destroyed) return;
   if (fault === 'cut') response.write(pending, () => request.socket.destroy());
   else response.end(pending + (fault === 'error' ? error : closing));

@@ -4,6 +4,7 @@ import type { SandboxBill } from '../bill.ts';
 import type { Call, HttpError } from '../router.ts';
 import { chargeOutput } from './charge.ts';
 import {
+  generateFor,
   type OutputWriter,
   PLAINTEXT_WRITER,
   type ResponseDelivery,
@@ -36,7 +37,8 @@ const BILLS_AFTER_DISCONNECT: ReadonlySet<string> = new Set(['openrouter', 'groq
 
 /**
  * Creates the handler of a protocol. The handler parses the directive, waits, applies faults, composes the output, and
- * delivers and bills this output.
+ * delivers and bills this output. Reasoning and the first chunk of a stream are generated during the latency, so a
+ * disconnect in the meantime leaves a part of them on the bill.
  */
 export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<M>>(
   provider: string,
@@ -48,16 +50,28 @@ export function createHandler<M extends SandboxModel, Q extends ProtocolRequest<
     try {
       const directive = parseDirective(request.lastUserText);
       const fault = faults.selectFault(directive, provider, request.toolbox.rounds + 1);
-      if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
+      const stopsOnDisconnect = !BILLS_AFTER_DISCONNECT.has(provider);
+      const canStop = request.stream && stopsOnDisconnect;
+      let generated = 1;
+      if (directive.latency > 0 && canStop) generated = await generateFor(directive.latency, call.response);
+      else if (directive.latency > 0) await delay(directive.latency, undefined, { ref: false });
       // Only a stream can have an error event. A non-streaming request fails with status 500.
       const effectiveFault = fault === 'error' && !request.stream ? '500' : fault;
       if (applyFault(effectiveFault, call, protocol.createFaultError)) return;
       const output = composeOutput(request, directive, fault);
+      const origin = { fault, directive: directive.id };
+      if (generated < 1) {
+        const { n, reasoning, visible, chunks } = output;
+        const first = reasoning + (directive.chunkDelay > 0 ? (chunks[0]?.tokens ?? 0) : visible);
+        const stopped = { ...output, reasoning: 0, searches: [] };
+        const tokens = Math.floor(generated * n * first);
+        return chargeOutput(bill, provider, { id: protocol.getId(output), output: stopped, visible: tokens, origin });
+      }
       const delivery: ResponseDelivery = {
         headers: protocol.getHeaders(output),
         fault,
-        stopsOnDisconnect: !BILLS_AFTER_DISCONNECT.has(provider),
-        charge: (visible) => chargeOutput(bill, provider, { id: protocol.getId(output), output, visible, fault }),
+        stopsOnDisconnect,
+        charge: (visible) => chargeOutput(bill, provider, { id: protocol.getId(output), output, visible, origin }),
         usage: (visible) => toUsage(output, visible, fault),
       };
       if (request.stream) {

@@ -1,5 +1,5 @@
 /** Sells paid requests: hold money, serve, settle. Everything that costs money goes through this class. */
-import { type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
+import { createDisconnectError, type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.ts';
 import type { Hold, HoldRequest, Payer } from './payer.ts';
@@ -12,9 +12,14 @@ import { Purchase } from './purchase.ts';
 const HOLD_MARGIN_MS = 60_000;
 
 /**
- * Failures that the caller causes. What was billed by then is charged, such as a web search before a model call.
+ * Failures that the caller causes. What was billed by then is charged, such as a web search before a model call, or hidden
+ * reasoning that used up the hold.
  */
-const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set(['invalid_request', 'client_disconnected']);
+const CALLER_FAILURE_CODES: ReadonlySet<FailureCode> = new Set([
+  'invalid_request',
+  'client_disconnected',
+  'hold_used_up',
+]);
 
 /** Limits of a paid call. */
 export abstract class CallLimits {
@@ -78,7 +83,7 @@ export class BillingEngine {
     const task = this.running.begin(this.limits.totalTimeoutMs);
     const disconnectHandler = this.createDisconnectHandler(connection, task);
     try {
-      const purchase = disconnectHandler.attach(await this.begin(payer, order, task));
+      const purchase = disconnectHandler.attach(await this.begin(payer, order, task, connection));
       const served = await captureOutcome(serve(purchase));
       if ('failure' in served) {
         await this.endWithoutResult(payer, purchase, false, served.failure);
@@ -108,7 +113,7 @@ export class BillingEngine {
     const task = this.running.begin(this.limits.totalTimeoutMs);
     const disconnectHandler = this.createDisconnectHandler(client, task);
     try {
-      const purchase = disconnectHandler.attach(await this.begin(payer, order, task));
+      const purchase = disconnectHandler.attach(await this.begin(payer, order, task, client));
       const served = await captureOutcome(serve(purchase, client));
       if (!('failure' in served)) {
         const receipt = await this.settle(payer, purchase, client.hasStarted, served.result);
@@ -133,7 +138,7 @@ export class BillingEngine {
    * @throws any error of `Payer.hold`
    */
   holdForJob(payer: Payer, order: Order): Promise<Hold> {
-    return this.hold(payer, order);
+    return payer.hold(this.createHoldRequest(order));
   }
 
   /**
@@ -149,13 +154,16 @@ export class BillingEngine {
     return this.running.drain(timeoutMs);
   }
 
-  private async begin(payer: Payer, order: Order, task: RunningTask): Promise<Purchase> {
-    const funds = { payer, hold: await this.hold(payer, order) };
-    return new Purchase(order, funds, task, { health: this.health, reportError: this.reportError });
-  }
-
-  private hold(payer: Payer, order: Order): Promise<Hold> {
-    return payer.hold(this.createHoldRequest(order));
+  private async begin(
+    payer: Payer,
+    order: Order,
+    task: RunningTask,
+    { disconnected, storesResponse }: ClientConnection,
+  ): Promise<Purchase> {
+    const { signal } = task;
+    const signals = storesResponse ? { signal } : { signal, disconnected };
+    const hold = await payer.hold({ ...this.createHoldRequest(order), ...signals });
+    return new Purchase(order, { payer, hold }, task, { health: this.health, reportError: this.reportError });
   }
 
   private createHoldRequest({ id, query, priceList, minPrice, maxPrice, partialHold }: Order): HoldRequest {
@@ -185,7 +193,7 @@ export class BillingEngine {
     if (endpoint) this.health.recordFailure(order.model, endpoint, failure);
     const charge = purchase.createCharge(failure);
     if (charge && CALLER_FAILURE_CODES.has(failure.code) && charge.price !== '0')
-      return this.settle(payer, purchase, hasStarted || failure.code === 'client_disconnected', failure);
+      return this.settle(payer, purchase, hasStarted || failure.code !== 'invalid_request', failure);
     await payer.release(hold, { failure, attempts, absorbed: charge });
     return EMPTY_RECEIPT;
   }
@@ -240,10 +248,6 @@ async function captureOutcome<A>(
   } catch (error) {
     return { failure: toUpstreamError(error) };
   }
-}
-
-export function createDisconnectError(): UpstreamError {
-  return new UpstreamError('client_disconnected', 'The client disconnected before the end of the response');
 }
 
 /** A request that a shutdown waits for. */

@@ -65,7 +65,7 @@ export class ChallengePayer extends StreamPayer {
     if (!held) throw new HoldAlreadyExistsError(`Hold ${holdId} belongs to a running request`);
     this.heldAtRevision = revision;
     const amount = money.parseJsonAmount(held.data.amount);
-    return { holdId, payer: this.id, amount, availableAfter: ZERO_USD, maxSpendable: amount, expiresAt };
+    return { holdId, payer: this.id, amount, availableAfter: ZERO_USD, expiresAt };
   }
 
   /** A challenge has no money beyond what was paid for it. */

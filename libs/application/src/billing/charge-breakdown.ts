@@ -14,10 +14,12 @@ export interface ChargeBreakdown {
 
 /**
  * Splits a charge into its parts. The fees for web searches are deducted first, then the provider's costs for input and
- * output; the rest is the margin. A charge that does not cover all costs leaves less for the later parts, down to zero.
+ * output; the rest is the margin. A charge that does not cover all costs leaves less for the later parts, down to zero. Items
+ * that the operator absorbs are no part of it.
  * @param inputCost what the providers invoice for the input of all calls
  */
 export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], inputCost: PicoUsd): ChargeBreakdown {
+  const paid = items.filter(({ absorbed }) => absorbed === undefined);
   let remaining = charged;
   const deduct = (part: PicoUsd) => {
     const amount = money.min(part, remaining);
@@ -26,7 +28,7 @@ export function breakDownCharge(charged: PicoUsd, items: readonly ChargeItem[], 
   };
   const sum = (amount: 'cost' | 'price', isExtra: boolean) =>
     money.sum(
-      items.filter((item) => (item.beside ?? false) === isExtra).map((item) => money.parseJsonAmount(item[amount])),
+      paid.filter((item) => (item.beside ?? false) === isExtra).map((item) => money.parseJsonAmount(item[amount])),
     );
   const searches = deduct(sum('price', true));
   const cost = sum('cost', false);

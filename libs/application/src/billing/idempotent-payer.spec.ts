@@ -14,7 +14,6 @@ const hold = {
   payer: 'account-a',
   amount: money.parseUsd('1'),
   availableAfter: ZERO_USD,
-  maxSpendable: money.parseUsd('1'),
   expiresAt: 0,
 };
 const held = {

@@ -4,24 +4,30 @@ import type { Streams } from '../streams.ts';
 import { AccountPayer } from './account-payer.ts';
 import { ChallengePayer, type PaidChallenge } from './challenge-payer.ts';
 import { createExpireHoldsCommand, HoldCommandRouter } from './hold-commands.ts';
+import { HoldQueue, type WaitLimits } from './hold-queue.ts';
 import type { Caller, Payer } from './payer.ts';
 import { PaymentRegistry } from './payment-registry.ts';
 import type { PayerDependencies } from './stream-payer.ts';
 
+const NO_WAIT: WaitLimits = { maxWaiting: 0, maxWaitMs: 0 };
+
 export class PayerFactory {
   private readonly dependencies: PayerDependencies;
   private readonly registry: PaymentRegistry;
+  private readonly queue: HoldQueue;
 
   constructor(
     private readonly streams: Pick<Streams, 'accounts' | 'challenges' | 'paymentClaims'>,
     dependencies: Omit<PayerDependencies, 'holdCommands'>,
+    waitLimits: WaitLimits = NO_WAIT,
   ) {
+    this.queue = new HoldQueue(waitLimits);
     this.registry = new PaymentRegistry(streams.paymentClaims, dependencies.clock);
     this.dependencies = { holdCommands: new HoldCommandRouter(streams), ...dependencies };
   }
 
   forCaller(caller: Caller): Payer {
-    return new AccountPayer(this.dependencies, this.streams.accounts, caller);
+    return new AccountPayer(this.dependencies, { accounts: this.streams.accounts, queue: this.queue }, caller);
   }
 
   /**

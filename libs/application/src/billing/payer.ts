@@ -25,8 +25,13 @@ export interface Hold {
   readonly amount: PicoUsd;
   /** What the payer could still spend right after the hold was placed. */
   readonly availableAfter: PicoUsd;
-  /** The most that the hold can be extended to, including money that other requests hold now and may release. */
-  readonly maxSpendable: PicoUsd;
+  /**
+   * Price of the output limit for the provider, if it exceeds the amount: the hold is then extended while the response
+   * is generated. Undefined if the provider may use no more than what is held.
+   */
+  readonly limitPrice?: PicoUsd | undefined;
+  /** Price of what is generated before the provider stops; undefined if the speed is unknown. */
+  readonly stopPrice?: PicoUsd | undefined;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
 }
@@ -38,9 +43,21 @@ export interface Hold {
 export interface HoldExtensionRequest {
   readonly minAmount: PicoUsd;
   readonly targetAmount: PicoUsd;
+  /** Price of what is generated before the provider stops, if the speed has become known during the response. */
+  readonly stopPrice?: PicoUsd | undefined;
+  /** Nothing more is generated for the hold: it is extended to what the response has cost. */
+  readonly isFinal?: boolean | undefined;
 }
 
-export interface HoldRequest {
+/** Ends the wait of a request. */
+export interface WaitSignals {
+  /** The reason is an `UpstreamError`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Resolves when the client of the request has disconnected; undefined if the request is served anyway. */
+  readonly disconnected?: Promise<void> | undefined;
+}
+
+export interface HoldRequest extends WaitSignals {
   /** Id of the request: a request has one hold and one charge. */
   readonly holdId: string;
   readonly query: Query;
@@ -67,15 +84,16 @@ export interface Payer {
   /** Version of the price list at which this payer is served; the current one if undefined. */
   readonly priceList?: string | undefined;
   /**
-   * Checks without holding anything whether `hold` would be rejected for this request now. Resolves for a payer whose
-   * money is only known when it is held.
+   * Checks without holding anything whether `hold` would be rejected for this request, apart from a rejection for now.
+   * Resolves for a payer whose money is only known when it is held.
    * @throws Rejection as `hold`; StoreUnavailableError
    */
   assertAffordable(request: HoldRequest): Promise<void>;
   /**
-   * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set.
-   * @throws Rejection if the payer cannot pay; HoldAlreadyExistsError if the request has a hold already; any other
-   *   error if nothing may be held
+   * Holds what is available, between `minAmount` and `maxAmount`; at first only a part of it, if `partial` is set. Waits
+   * while running requests of an account hold or need the money, for a limited time.
+   * @throws Rejection if the payer cannot pay; HoldAlreadyExistsError if the request has a hold already; UpstreamError if
+   *   a signal of the request ended the wait; any other error if nothing may be held
    */
   hold(request: HoldRequest): Promise<Hold>;
   /**

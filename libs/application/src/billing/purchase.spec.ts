@@ -8,6 +8,7 @@ import { EndpointHealth } from '../routing/endpoint-health.ts';
 import type { Order } from './order.ts';
 import type { Payer } from './payer.ts';
 import { Purchase } from './purchase.ts';
+import type { StreamResult } from './upstream-call.ts';
 
 class StillClock extends Clock {
   nowMs(): number {
@@ -37,7 +38,6 @@ function begin(endpoints = [endpoint]) {
     payer: 'account-a',
     amount: parseUsd('1'),
     availableAfter: ZERO_USD,
-    maxSpendable: parseUsd('1'),
     expiresAt: 0,
   };
   const watch = {
@@ -95,6 +95,16 @@ describe('a purchase', () => {
       code: 'upstream_error',
     });
     expect([made, health.get(model, endpoint).isCoolingDown]).toEqual([calls, cools]);
+  });
+
+  test('records the speed of one choice of a stream', async () => {
+    const { purchase, health } = begin();
+    const response = { usage: () => ({ output: 1_000 }), getDeliveredText: () => '', vendorId: () => undefined };
+    const stream = { ...response, getIdleMs: () => 0 } as unknown as StreamResult;
+    const served = await purchase.call({ ...call, send: async () => stream });
+    const sentAtMs = performance.now() - 10_000;
+    await purchase.billStream(call, { ...served, sentAtMs, firstByteAtMs: sentAtMs }, 5);
+    expect(health.getMaxTokensPerSecond(model, endpoint)).toBeLessThanOrEqual(20);
   });
 
   test('creates an item for each call and one for the web searches', async () => {

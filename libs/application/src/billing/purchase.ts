@@ -20,6 +20,7 @@ import { money, type PicoUsd, StoreUnavailableError, toPicoUsd, ZERO_USD } from 
 import { toUpstreamError, UpstreamError } from '../errors.ts';
 import type { IdleTimeSource } from '../routing/endpoint-health.ts';
 import { breakDownCharge, calculateInputCost } from './charge-breakdown.ts';
+import type { ExtensionOutcome } from './extend-until-covered.ts';
 import { addHiddenReasoning } from './hidden-reasoning.ts';
 import type { Deadline, Funds, Order, PurchaseObserver, Receipt } from './order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from './payer.ts';
@@ -29,6 +30,7 @@ import {
   type EndpointResponse,
   measureUsage,
   type StreamResult,
+  toStreamResult,
   type UpstreamCall,
   type UsageEstimate,
 } from './upstream-call.ts';
@@ -108,18 +110,15 @@ export class Purchase {
    * @throws UpstreamError `hold_ended` if the hold has ended, or the event store did not extend it in time; any other
    *   error of `Payer.extend`
    */
-  async extendHold({
-    minAmount,
-    targetAmount,
-  }: HoldExtensionRequest): Promise<'extended' | 'retry_later' | 'exhausted'> {
-    const extension = { minAmount, targetAmount: money.min(targetAmount, this.order.maxPrice) };
+  async extendHold({ targetAmount, ...request }: HoldExtensionRequest): Promise<ExtensionOutcome> {
+    const extension = { ...request, targetAmount: money.min(targetAmount, this.order.maxPrice) };
     const extended = await this.payer.extend(this.hold, extension).catch((cause) => {
       if (!(cause instanceof StoreUnavailableError)) throw cause;
       throw new UpstreamError('hold_ended', 'No further money could be held in time', { cause });
     });
     if (extended === 'exhausted' || extended === 'retry_later') return extended;
     if (extended === 'expired') throw new UpstreamError('hold_ended', 'The money for the response is no longer held');
-    if (extended.amount > this.hold.amount) this.hold = extended; // a smaller result may arrive after a larger one
+    if (extended.amount >= this.hold.amount) this.hold = extended; // a smaller result may arrive after a larger one
     return 'extended';
   }
 
@@ -132,7 +131,7 @@ export class Purchase {
     const due = money.parseJsonAmount(price);
     if (due <= amount) return;
     // Errors are ignored here: settling then charges at most what is still held.
-    await this.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: due }).catch(() => {});
+    await this.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: due, isFinal: true }).catch(() => {});
   }
 
   /**
@@ -220,14 +219,16 @@ export class Purchase {
     for (let remaining = maxAttempts; ; ) {
       remaining--;
       const started = performance.now();
+      const getElapsedMs = () => Math.round(performance.now() - started);
       try {
         const response = await call.send(endpoint);
-        attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs(started) });
+        attempts.push({ provider, creditor, model, outcome: 'ok', milliseconds: getElapsedMs() });
         return response;
       } catch (error) {
         const failure = toUpstreamError(error);
-        const outcome = { ...toAttemptOutcome(failure), milliseconds: getElapsedMs(started) };
-        const openCost = failure.hasOpenCost ? toOpenCost(call, endpoint, this.order.maxPrice) : {};
+        const outcome = { ...toAttemptOutcome(failure), milliseconds: getElapsedMs() };
+        const isOpen = failure.hasOpenCost && failure.code !== 'hold_used_up'; // the usage is then billed by an estimate
+        const openCost = isOpen ? toOpenCost(call, endpoint, this.order.maxPrice) : {};
         attempts.push({ provider, creditor, model, ...outcome, ...openCost });
         const wait = getBackoffMs(failure, maxAttempts - remaining);
         if (wait === undefined || remaining === 0 || signal.aborted) throw failure;
@@ -259,21 +260,23 @@ export class Purchase {
   /**
    * Bills a streamed response like `billCall`, and records its speed, by which routing sorts endpoints. If the gateway
    * aborted the stream, the provider did not report hidden reasoning.
+   * @param choices number of choices that were generated at the same time
    */
   async billStream(
     call: UsageEstimate,
     { response, endpoint, sentAtMs, firstByteAtMs }: EndpointResponse<StreamResult>,
+    choices = 1,
   ): Promise<Usage> {
     const ended = performance.now();
-    const result = {
-      usage: response.usage(),
-      getDeliveredText: () => response.getDeliveredText(),
-      vendorId: response.vendorId(),
-    };
-    const usage = await this.billCall(this.withHiddenReasoning(call, response, endpoint), result);
+    const usage = await this.billCall(this.withHiddenReasoning(call, response, endpoint), toStreamResult(response));
     const from = usage.reasoning ? sentAtMs : firstByteAtMs; // reasoning may have been generated before the first byte
-    this.observer.health.recordDelivery(this.order.model, endpoint, getQuantity('output', usage), ended - from);
+    this.recordDelivery(endpoint, getQuantity('output', usage) / choices, ended - from);
     return usage;
+  }
+
+  /** Records how long a streamed response took whose choices have `tokens` each. */
+  recordDelivery(endpoint: Endpoint, tokens: number, milliseconds: number): void {
+    this.observer.health.recordDelivery(this.order.model, endpoint, tokens, milliseconds);
   }
 
   /**
@@ -342,8 +345,4 @@ export class Purchase {
       this.items.push({ ...unpriced, usage: toUsageJson(use.usage), price });
     }
   }
-}
-
-function getElapsedMs(started: number): number {
-  return Math.round(performance.now() - started);
 }

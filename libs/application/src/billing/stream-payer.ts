@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent } from '#domain';
+import { type Charge, getHoldResolution, type HoldCommand, type HoldEvent, type RiskLimits } from '#domain';
 import {
   AppendTooLargeError,
   type Cause,
@@ -58,11 +58,8 @@ export interface PayerDependencies {
   /** Reads the events of payers. */
   readonly events: Pick<EventReader, 'read'>;
   readonly reportError: Runtime['reportError'];
-  /**
-   * Maximum cost that the operator absorbs per account and hour, in addition to a share of the charges; unlimited if
-   * undefined.
-   */
-  readonly lossLimit?: PicoUsd | undefined;
+  /** What the operator may lose for one account at most; unlimited if undefined. */
+  readonly riskLimits?: RiskLimits | undefined;
 }
 
 /** A payer with its own stream. Its holds end in the same way for every kind of payer. */

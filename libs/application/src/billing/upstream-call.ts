@@ -63,3 +63,12 @@ export interface StreamResult extends IdleTimeSource {
   getDeliveredText(): string;
   vendorId(): string | undefined;
 }
+
+/** Returns what billing needs to know about a stream that has ended. */
+export function toStreamResult(stream: Pick<StreamResult, 'usage' | 'vendorId' | 'getDeliveredText'>): CallResult {
+  return {
+    usage: stream.usage(),
+    getDeliveredText: () => stream.getDeliveredText(),
+    vendorId: stream.vendorId(),
+  };
+}

@@ -80,6 +80,12 @@ export interface ChatCall {
   readonly identity: CompletionIdentity;
   /** The provider may search the web; only for endpoints with a fee for it. */
   readonly search?: NativeSearch | undefined;
+  /**
+   * Called when the request is about to be sent: from then on the model may reason and generate.
+   * @param maxReasoningTokens reasoning tokens that the request permits at most; undefined if only its output limit limits
+   *   them
+   */
+  onSend?(maxReasoningTokens: number | undefined): void;
   readonly signal: AbortSignal;
 }
 

@@ -1,6 +1,7 @@
 import type { AnyModel, Endpoint } from '#catalogue';
 import { Clock } from '../clock.ts';
 import type { FailureCode, UpstreamError } from '../errors.ts';
+import { SampleRegistry } from '../sample-registry.ts';
 import type { EndpointPerformance } from './route.ts';
 
 /** Weight of the newest measurement. */
@@ -9,6 +10,14 @@ const MIN_PAUSE_MS = 2_000;
 const MAX_PAUSE_MS = 60_000;
 /** Responses with fewer tokens are too short to measure throughput. */
 const MIN_MEASURED_TOKENS = 16;
+/**
+ * Responses with fewer tokens often arrive in one packet, so they do not show the maximum speed. A longer response that
+ * arrives at once does: its provider cannot be stopped in time.
+ */
+const MIN_SPEED_TOKENS = 128;
+/** A response that arrives in less time counts as one that took this long, which is faster than any stream. */
+const MIN_MEASURED_MS = 1;
+const MAX_SPEED_PERCENTILE = 99;
 
 const TYPICAL_TOKENS_PER_SECOND = 60;
 /** Faster output was generated before it was sent, so it does not show how fast the model reasons. */
@@ -55,6 +64,11 @@ export function getMaxReasoningTokens(
   return parameters.includes('reasoning') ? maxReasoningTokens : 0;
 }
 
+/** Returns the time to the first byte without reasoning, in milliseconds. */
+export function getTypicalLatency({ latencyMs = TYPICAL_LATENCY_MS }: Pick<Endpoint, 'latencyMs'>): number {
+  return latencyMs;
+}
+
 interface Measurement {
   latencyMs: number | undefined;
   tokensPerSecond: number | undefined;
@@ -69,7 +83,11 @@ interface Measurement {
 export class EndpointHealth {
   private readonly measurements = new Map<string, Measurement>();
 
-  constructor(private readonly clock: Clock) {}
+  /** @param samples the output speeds by model and endpoint, which processes share */
+  constructor(
+    private readonly clock: Clock,
+    private readonly samples = new SampleRegistry(),
+  ) {}
 
   get(model: Model, endpoint: Endpoint): EndpointPerformance {
     const measurement = this.measurements.get(toKey(model, endpoint));
@@ -81,13 +99,20 @@ export class EndpointHealth {
     };
   }
 
+  /**
+   * Returns the output speed of one choice that few responses exceed, in tokens per second.
+   * @returns undefined before the first measurement
+   */
+  getMaxTokensPerSecond(model: Model, endpoint: Endpoint): number | undefined {
+    return this.samples.get(toSpeedName(model, endpoint))?.getPercentile(MAX_SPEED_PERCENTILE);
+  }
+
   /** Estimates the reasoning tokens of a response from the time in which no output was visible. */
   estimateReasoningTokens(source: IdleTimeSource, model: Model, endpoint: Endpoint): number {
     const maxTokens = getMaxReasoningTokens(endpoint, source);
     if (maxTokens === 0) return 0;
-    const { latencyMs = TYPICAL_LATENCY_MS, tokensPerSecond } = endpoint;
-    const perSecond = getTypicalSpeed(this.get(model, endpoint).tokensPerSecond ?? tokensPerSecond);
-    return Math.min(Math.floor((source.getIdleMs(latencyMs) / 1_000) * perSecond), maxTokens);
+    const perSecond = getTypicalSpeed(this.get(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond);
+    return Math.min(Math.floor((source.getIdleMs(getTypicalLatency(endpoint)) / 1_000) * perSecond), maxTokens);
   }
 
   /** Records that the first byte arrived after `latencyMs`. Ends a cool-down. */
@@ -98,8 +123,10 @@ export class EndpointHealth {
     measured.latencyMs = average(measured.latencyMs, latencyMs);
   }
 
-  /** Records that generating `tokens` took `milliseconds`. */
+  /** Records that generating `tokens` of one choice took `milliseconds`. */
   recordDelivery(model: Model, endpoint: Endpoint, tokens: number, milliseconds: number): void {
+    if (tokens >= MIN_SPEED_TOKENS)
+      this.samples.record(toSpeedName(model, endpoint), (tokens * 1_000) / Math.max(milliseconds, MIN_MEASURED_MS));
     if (tokens < MIN_MEASURED_TOKENS || milliseconds <= 0) return;
     const measured = this.ensureMeasurement(model, endpoint);
     measured.tokensPerSecond = average(measured.tokensPerSecond, (tokens * 1_000) / milliseconds);
@@ -133,6 +160,10 @@ export class EndpointHealth {
 
 function toKey({ id }: Model, { slug }: Endpoint): string {
   return `${slug} ${id}`;
+}
+
+function toSpeedName(model: Model, endpoint: Endpoint): string {
+  return `tokens per second of ${toKey(model, endpoint)}`;
 }
 
 function average(previous: number | undefined, newest: number): number {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Agent } from 'undici';
-import { MAX_EVENT_CHARACTERS, UpstreamError } from '#application';
+import { type FailureCode, MAX_EVENT_CHARACTERS, UpstreamError } from '#application';
 import { ChatChunkTranslator } from '../providers/openai/chat-chunks.ts';
 import { allowAny } from './field-filter.ts';
 import { JsonHttpClient } from './json-http-client.ts';
@@ -184,4 +184,54 @@ test.each([
 test('a provider that rejects a large body before it has read it fails the request with its status', async () => {
   const endpoint = await endpointTo((_, response) => response.writeHead(413).end('{}'));
   await expect(whole(endpoint, never, { text: 'x'.repeat(8 * 1024 * 1024) })).rejects.toMatchObject({ status: 413 });
+});
+
+describe('a stream whose receiver is full, and whose provider continues', () => {
+  const { setTimeout: realSetTimeout } = globalThis;
+  /** Timeouts of up to a second, which the test ends itself. */
+  let timeouts: { readonly end: () => void; readonly milliseconds: number }[];
+  beforeEach(() => {
+    timeouts = [];
+    const start = (end: () => void, milliseconds: number) => {
+      if (milliseconds > 1_000) return realSetTimeout(end, milliseconds);
+      timeouts.push({ end, milliseconds });
+      return realSetTimeout(() => {}, 0);
+    };
+    Object.assign(globalThis, { setTimeout: start });
+  });
+  afterEach(() => void Object.assign(globalThis, { setTimeout: realSetTimeout }));
+
+  /** Aborts such a stream, and returns its end and the disconnect of its provider. */
+  async function abortFull(code: FailureCode) {
+    const disconnect = Promise.withResolvers<void>();
+    const endpoint = await endpointTo((_, response) => {
+      response.on('close', disconnect.resolve);
+      response.write(chunk({ content: 'Well' }));
+    });
+    const abort = new AbortController();
+    const answer = await stream(endpoint, abort.signal);
+    timeouts = [];
+    const end = answer.pipeTo(() => new Promise(() => {}));
+    end.catch(() => {});
+    abort.abort(new UpstreamError(code, 'It ends'));
+    return { end, disconnected: disconnect.promise };
+  }
+
+  test.each<FailureCode>(['hold_used_up', 'hold_ended'])(
+    'is disconnected at once if nothing pays for more: %s',
+    async (code) => {
+      const { end, disconnected } = await abortFull(code);
+      expect(timeouts).toEqual([]);
+      await expect(end).rejects.toMatchObject({ code });
+      await disconnected;
+    },
+  );
+
+  test('is read on for less than half a second after its client has disconnected', async () => {
+    const { end, disconnected } = await abortFull('client_disconnected');
+    expect(timeouts).toEqual([expect.objectContaining({ milliseconds: 200 })]);
+    timeouts[0]?.end();
+    await expect(end).rejects.toMatchObject({ code: 'client_disconnected' });
+    await disconnected;
+  });
 });

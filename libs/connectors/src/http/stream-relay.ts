@@ -11,6 +11,7 @@ import {
   UpstreamError,
 } from '#application';
 import type { Usage } from '#domain';
+import { CatchUp } from './catch-up.ts';
 import { decodeLatin1 } from './latin1.ts';
 import { StreamIdleTimer } from './stream-idle-timer.ts';
 
@@ -19,11 +20,6 @@ export const NO_EVENTS = new Uint8Array();
 
 /** How long a body may stay open after its end marker. */
 const END_TIMEOUT_MS = 1_000;
-/**
- * How long an aborted response is still read if its receiver was full. Data that the provider has already sent, such as
- * the usage at the end, may then still be unread.
- */
-const CATCH_UP_MS = 1_000;
 /** Limit of the body of an error response; the rest is not read. */
 export const MAX_ERROR_BYTES = 64 * 1024;
 
@@ -145,8 +141,8 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private idleTimeout: NodeJS.Timeout | undefined;
   /** The receiver is full, so the provider is not idle. */
   private isPaused = false;
-  /** The request was aborted; the rest of the response is read only for its usage. */
-  private isCatchingUp = false;
+  /** Set once the request was aborted: the rest of the response is read only for its usage. */
+  private catchUp: CatchUp | undefined;
   private readonly idleTimer = new StreamIdleTimer();
 
   constructor(private readonly options: RelayOptions) {
@@ -213,6 +209,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     const { errorResponse, idleTimeout } = this;
     const { translator } = this.options;
     idleTimeout?.refresh();
+    this.catchUp?.recordRead(chunk.length);
     if (errorResponse) this.appendErrorBody(errorResponse, chunk);
     else if (this.isJsonBody(chunk)) this.appendJsonBody(chunk);
     else this.runStep(() => translator.accept(chunk, this.forward));
@@ -258,15 +255,20 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   }
 
   private readonly abort = (): void => {
-    const end = () => this.controller?.abort(this.options.signal.reason);
-    if (!this.isPaused) return void end();
-    this.isCatchingUp = true;
-    this.abortTimer = setTimeout(end, CATCH_UP_MS);
-    this.resume();
+    const { reason } = this.options.signal;
+    const end = () => {
+      if (!this.isFinished) this.controller?.abort(reason);
+    };
+    if (!this.isPaused) {
+      end();
+      return;
+    }
+    this.catchUp = new CatchUp(end);
+    this.catchUp.start(reason, () => this.resume());
   };
 
   private readonly forward = (events: Uint8Array, search?: SearchStatus): void => {
-    if (this.isCatchingUp) return;
+    if (this.catchUp) return;
     if (this.receiver === undefined) {
       this.bufferedEntries.push(search ?? events);
       this.begin.resolve();
@@ -318,11 +320,12 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private finish(error?: unknown): void {
     clearTimeout(this.abortTimer);
     clearTimeout(this.idleTimeout);
+    this.catchUp?.stop();
     if (this.isFinished) return;
     this.isFinished = true;
     this.idleTimer.setPaused(true);
     this.options.signal.removeEventListener('abort', this.abort);
-    const failure = this.toFailure(this.isCatchingUp ? this.options.signal.reason : error);
+    const failure = this.toFailure(this.catchUp ? this.options.signal.reason : error);
     if (failure) {
       this.begin.reject(failure);
       this.outcome.reject(failure);

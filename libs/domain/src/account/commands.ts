@@ -2,6 +2,7 @@
 import type { PicoUsd } from '#kernel';
 import type { Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
 import type { HoldCommand } from '../holds.ts';
+import type { RiskLimits } from './exposure.ts';
 
 interface Command<Type extends string, Data> {
   readonly type: Type;
@@ -17,9 +18,8 @@ export type AccountCommand =
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
-  /** A hold is rejected if the hourly losses exceed `lossLimit` plus a part of the charges. No limit if omitted. */
-  | Command<'HoldFunds', HoldLimits & { lossLimit?: PicoUsd | undefined }>
-  | Command<'ExtendHold', HoldExtension>
+  | Command<'HoldFunds', HoldLimits & { riskLimits?: RiskLimits | undefined }>
+  | Command<'ExtendHold', HoldExtension & { riskLimits?: RiskLimits | undefined }>
   | HoldCommand;
 
 /** Reverses a credit completely or in part (negative amounts), or restores it. The balance can become negative. */
@@ -39,6 +39,23 @@ interface CreditReversal {
 export interface PartialHold {
   readonly minAmount: PicoUsd;
   readonly divisor: bigint;
+  /** Set if the hold can be extended during the response. Otherwise the provider may bill at most what is held. */
+  readonly extension?: HoldExtensionTerms | undefined;
+}
+
+/**
+ * Prices that determine the output limit of a response whose hold is extended while it is generated, and how much money
+ * other requests must leave for it.
+ */
+export interface HoldExtensionTerms {
+  /** Price of a usual long response: the output limit is not reduced below it. */
+  readonly minLimitPrice: PicoUsd;
+  /** Price of the output limit if the gateway cannot choose the limit; the payer's money then does not reduce it. */
+  readonly fixedLimitPrice?: PicoUsd | undefined;
+  /** Price of a long response, up to which other requests leave money. */
+  readonly longPrice: PicoUsd;
+  /** Price of what is generated before the provider stops; undefined if the speed is unknown. */
+  readonly stopPrice?: PicoUsd | undefined;
 }
 
 /**
@@ -57,6 +74,11 @@ export interface HoldLimits {
   readonly owner?: string;
   readonly expiresAt: Instant;
   readonly query: Query;
+  /**
+   * Number of other requests of the payer that wait for a hold in this process; undefined for the first attempt. The
+   * output limit leaves money for them.
+   */
+  readonly waiting?: number | undefined;
 }
 
 /** Extends a hold to a total of `targetAmount`, or to less if less is available, but at least to `minAmount`. */
@@ -66,4 +88,8 @@ export interface HoldExtension {
   readonly targetAmount: PicoUsd;
   /** The total before the extension. A larger hold was extended by an earlier attempt, whose response was lost. */
   readonly knownAmount: PicoUsd;
+  /** Price of what is generated before the provider stops, if the speed has become known during the response. */
+  readonly stopPrice?: PicoUsd | undefined;
+  /** Nothing more is generated for the hold: it is extended to what the response has cost. */
+  readonly isFinal?: boolean | undefined;
 }

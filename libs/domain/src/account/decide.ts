@@ -2,24 +2,16 @@
  * The decisions of an account. Most commands that are already fulfilled produce no events. A second revocation of a key
  * is rejected.
  */
-import { type Decider, money, type PicoUsd } from '#kernel';
-import { ACCOUNT, type AccountEvent, type HoldEvent, type Instant } from '../events.ts';
-import { decideHold, getHoldResolution, type OpenHold } from '../holds.ts';
-import {
-  type ApiKeyState,
-  advanceKeyWindow,
-  assertValidKey,
-  calculateRemainingLimit,
-  getChargeWindow,
-  toCounterId,
-  updateKeyState,
-} from '../keys.ts';
+import { type Decider, money } from '#kernel';
+import { ACCOUNT, type AccountEvent, type HoldEvent } from '../events.ts';
+import { decideHold } from '../holds.ts';
+import { type ApiKeyState, assertValidKey, getChargeWindow, updateKeyState } from '../keys.ts';
 import { deriveChargeWindow } from '../limit-window.ts';
 import { assertBalanced, toPostings } from '../postings.ts';
 import { reject } from '../rejections.ts';
-import { assertWithinLossLimit } from './absorbed-losses.ts';
-import type { AccountCommand, HoldLimits } from './commands.ts';
-import { type AccountState, calculateSpendable, evolveAccount, INITIAL_ACCOUNT } from './state.ts';
+import type { AccountCommand } from './commands.ts';
+import { extendHold, holdFunds } from './hold-decisions.ts';
+import { type AccountState, evolveAccount, INITIAL_ACCOUNT } from './state.ts';
 
 // decide ------------------------------------------------------------------------------------------------------------
 
@@ -135,98 +127,6 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: AccountState): re
   return [{ type: 'CreditReversed', data: { ...data, amount, bonus } }];
 }
 
-function holdFunds(data: DataOf<'HoldFunds'>, account: AccountState): readonly AccountEvent[] {
-  const { holdId, keyId, owner, expiresAt, query, at, minAmount, maxAmount, partialHold, lossLimit } = data;
-  const existing = account.holds.get(holdId);
-  if (existing)
-    return existing.amount <= maxAmount
-      ? []
-      : reject('hold_conflict', `Hold ${holdId} already exists with a different amount`);
-  if (getHoldResolution(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
-  const remaining = calculateRemaining(data, account);
-  if (lossLimit !== undefined) assertWithinLossLimit(account.losses, lossLimit, at);
-  const requested = partialHold
-    ? money.max(minAmount, partialHold.minAmount, (remaining / partialHold.divisor) as PicoUsd)
-    : maxAmount;
-  const amount = money.toJsonAmount(money.min(requested, maxAmount, remaining));
-  const owned = owner === undefined ? {} : { owner };
-  return [{ type: 'FundsHeld', data: { holdId, keyId, amount, ...owned, expiresAt, query, at } }];
-}
-
-/**
- * Returns the amount that is available for a new hold.
- * @throws Rejection `key_limit_exceeded` or `insufficient_balance` if it is too small, `key_revoked`, `key_expired`
- */
-function calculateRemaining(data: DataOf<'HoldFunds'>, account: AccountState): PicoUsd {
-  const { keyId, at } = data;
-  const key = keyId === null ? null : advanceKeyWindow(getUsableKey(keyId, at, account), at);
-  const allowed = key && calculateRemainingLimit(key, at);
-  const remaining = calculateSpendable(account, keyId, at);
-  if (key && allowed !== null) {
-    const required = calculateRequired(data, allowed, key.held);
-    if (allowed < required)
-      reject(
-        'key_limit_exceeded',
-        'The API key has reached its spending limit',
-        toShortageDetails(required, remaining, key.held),
-      );
-  }
-  const available = money.max(account.available);
-  const required = calculateRequired(data, available, account.held);
-  if (available < required)
-    reject('insufficient_balance', 'Insufficient balance', toShortageDetails(required, remaining, account.held));
-  return remaining;
-}
-
-/**
- * Returns the minimum amount of a new hold: the first part (`partialHold.minAmount` or, without a partial hold,
- * `maxAmount`), but at least `minAmount`. With less, a response could be truncated, although a retry could succeed
- * after running requests have ended. If the first part exceeds even `remaining` plus `held`, a retry cannot help, and
- * `minAmount` is sufficient.
- */
-function calculateRequired(
-  { minAmount, maxAmount, partialHold }: HoldLimits,
-  remaining: PicoUsd,
-  held: PicoUsd,
-): PicoUsd {
-  const first = money.min(partialHold?.minAmount ?? maxAmount, maxAmount);
-  return remaining + held >= first ? money.max(first, minAmount) : minAmount;
-}
-
-function toShortageDetails(required: PicoUsd, remaining: PicoUsd, held: PicoUsd): Readonly<Record<string, string>> {
-  return {
-    required: money.formatUsd(required),
-    affordable: money.formatUsd(remaining),
-    ...(held > 0n ? { held: money.formatUsd(held) } : {}),
-  };
-}
-
-function extendHold(
-  { holdId, minAmount, targetAmount: to, knownAmount, at }: DataOf<'ExtendHold'>,
-  account: AccountState,
-): readonly AccountEvent[] {
-  const hold = account.holds.get(holdId);
-  if (!hold || hold.expiresAt <= at) return reject('hold_resolved', `Hold ${holdId} is not open or has expired`);
-  if (hold.amount >= to) return [];
-  // A repetition of a command whose response was lost must not be rejected because the first attempt took everything.
-  const isExtended = hold.amount > knownAmount && hold.amount >= minAmount;
-  const { keyId } = hold;
-  const key = keyId === null ? undefined : account.keys.get(keyId);
-  if (isExtended && key && (key.revoked || hasExpired(key, at))) return [];
-  const maxTotal = money.add(hold.amount, money.max(account.available));
-  const allowed =
-    keyId === null ? null : calculateMaxByKey(advanceKeyWindow(getUsableKey(keyId, at, account), at), hold, at);
-  const amount = money.min(to, maxTotal, allowed ?? to);
-  if (amount < minAmount || amount <= hold.amount) {
-    if (isExtended) return [];
-    const code = allowed !== null && allowed < maxTotal ? 'key_limit_exceeded' : 'insufficient_balance';
-    const otherHolds = money.subtract(account.held, hold.amount);
-    reject(code, `Too little is available to extend hold ${holdId}`, { held: money.formatUsd(otherHolds) });
-  }
-  const by = money.toJsonAmount(money.subtract(amount, hold.amount));
-  return [{ type: 'HoldExtended', data: { holdId, keyId, amount: money.toJsonAmount(amount), by, at } }];
-}
-
 /**
  * States the window in which a charge counts towards the limit of the key, unless the times show it. The account does
  * not store when the reset period was changed, so after a change the window is always stated.
@@ -241,26 +141,6 @@ function stateChargeWindow(event: HoldEvent, account: AccountState): HoldEvent {
   return changes === 0 && countedIn === deriveChargeWindow({ resetPeriod, countsFrom }, hold.countedAt)
     ? event
     : { ...event, data: { ...event.data, countedIn } };
-}
-
-/**
- * Returns the maximum total of a hold within the limit of its key; null without a limit. In a later reset window, the
- * complete hold counts against the limit of that window.
- */
-function calculateMaxByKey(key: ApiKeyState, { amount, counter }: OpenHold, at: Instant): PicoUsd | null {
-  const allowed = calculateRemainingLimit(key, at);
-  return allowed === null || toCounterId(key) !== counter ? allowed : money.add(amount, allowed);
-}
-
-function getUsableKey(keyId: string, at: Instant, account: AccountState): ApiKeyState {
-  const key = account.keys.get(keyId);
-  if (!key || key.revoked) return reject('key_revoked', 'The API key was not found or has been revoked');
-  if (hasExpired(key, at)) return reject('key_expired', 'The API key has expired');
-  return key;
-}
-
-function hasExpired({ expireAt }: ApiKeyState, at: Instant): boolean {
-  return expireAt !== null && expireAt <= at;
 }
 
 function ensureBalanced(events: readonly AccountEvent[]): readonly AccountEvent[] {

@@ -10,14 +10,22 @@ import type { AccountState } from './state.ts';
 type Entries<V> = readonly (readonly [string, V])[];
 type RecentIdsJson = readonly [Entries<string>, Entries<string>];
 
-type KeyAmounts = { limit: string | null; used: string; held: string; usedInAll: string };
+type Sums = 'exposure' | 'reserve';
+type KeyAmounts = { limit: string | null } & Record<'used' | 'held' | 'usedInAll' | Sums, string>;
 type KeyJson = Omit<ApiKeyState, keyof KeyAmounts> & KeyAmounts;
+
+type HoldPrice = 'limitPrice' | 'stopPrice' | 'longPrice';
+type HoldJson = Omit<OpenHold, 'amount' | HoldPrice> & { readonly amount: string } & {
+  readonly [Price in HoldPrice]?: string;
+};
 
 interface AccountJson {
   readonly status: AccountState['status'];
   readonly available: string;
   readonly held: string;
-  readonly holds: Entries<Omit<OpenHold, 'amount'> & { readonly amount: string }>;
+  readonly exposure: string;
+  readonly reserve: string;
+  readonly holds: Entries<HoldJson>;
   readonly keys: Entries<KeyJson>;
   readonly credits: Entries<string>;
   readonly reversals: Entries<string>;
@@ -26,12 +34,12 @@ interface AccountJson {
   readonly losses?: LossesJson;
 }
 
-type LossesJson = Pick<AbsorbedLosses, 'since'> & Readonly<Record<'borne' | 'charged', string>>;
+type LossesJson = Pick<AbsorbedLosses, 'since'> & Readonly<Record<'borne' | 'unheld' | 'charged', string>>;
 
 /**
  * Increase this if the fields of `AccountState` or the results of `evolve` change. Older snapshots are then ignored.
  */
-const STATE_VERSION = 7;
+const STATE_VERSION = 8;
 
 export const accountCodec: StateCodec<AccountState> = {
   version: `${STATE_VERSION} ${toSchemaFingerprint(EVENT_SCHEMA)}`,
@@ -39,7 +47,9 @@ export const accountCodec: StateCodec<AccountState> = {
     status: account.status,
     available: money.toJsonAmount(account.available),
     held: money.toJsonAmount(account.held),
-    holds: account.holds.toArray().map(([id, hold]) => [id, { ...hold, amount: money.toJsonAmount(hold.amount) }]),
+    exposure: money.toJsonAmount(account.exposure),
+    reserve: money.toJsonAmount(account.reserve),
+    holds: account.holds.toArray().map(([id, hold]) => [id, encodeHold(hold)]),
     keys: account.keys.toArray().map(([id, key]) => [id, encodeKey(key)]),
     credits: account.credits.toArray(),
     reversals: account.reversals.toArray(),
@@ -51,7 +61,9 @@ export const accountCodec: StateCodec<AccountState> = {
     status: json.status,
     available: money.parseJsonAmount(json.available),
     held: money.parseJsonAmount(json.held),
-    holds: ImmutableMap(json.holds.map(([id, hold]) => [id, { ...hold, amount: money.parseJsonAmount(hold.amount) }])),
+    exposure: money.parseJsonAmount(json.exposure),
+    reserve: money.parseJsonAmount(json.reserve),
+    holds: ImmutableMap(json.holds.map(([id, hold]) => [id, decodeHold(hold)])),
     keys: ImmutableMap(json.keys.map(([id, key]) => [id, decodeKey(key)])),
     credits: ImmutableMap(json.credits),
     reversals: ImmutableMap(json.reversals),
@@ -61,34 +73,68 @@ export const accountCodec: StateCodec<AccountState> = {
   }),
 };
 
-function encodeLosses({ since, borne, charged }: AbsorbedLosses): LossesJson {
-  return { since, borne: money.toJsonAmount(borne), charged: money.toJsonAmount(charged) };
+function encodeHold({ amount, limitPrice, stopPrice, longPrice, ...hold }: OpenHold): HoldJson {
+  return {
+    ...hold,
+    amount: money.toJsonAmount(amount),
+    ...(limitPrice === undefined ? {} : { limitPrice: money.toJsonAmount(limitPrice) }),
+    ...(stopPrice === undefined ? {} : { stopPrice: money.toJsonAmount(stopPrice) }),
+    ...(longPrice === undefined ? {} : { longPrice: money.toJsonAmount(longPrice) }),
+  };
 }
 
-function decodeLosses({ since, borne, charged }: LossesJson): AbsorbedLosses {
-  return { since, borne: money.parseJsonAmount(borne), charged: money.parseJsonAmount(charged) };
+function decodeHold({ amount, limitPrice, stopPrice, longPrice, ...hold }: HoldJson): OpenHold {
+  return {
+    ...hold,
+    amount: money.parseJsonAmount(amount),
+    ...(limitPrice === undefined ? {} : { limitPrice: money.parseJsonAmount(limitPrice) }),
+    ...(stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(stopPrice) }),
+    ...(longPrice === undefined ? {} : { longPrice: money.parseJsonAmount(longPrice) }),
+  };
+}
+
+function encodeLosses({ since, borne, unheld, charged }: AbsorbedLosses): LossesJson {
+  return {
+    since,
+    borne: money.toJsonAmount(borne),
+    unheld: money.toJsonAmount(unheld),
+    charged: money.toJsonAmount(charged),
+  };
+}
+
+function decodeLosses({ since, borne, unheld, charged }: LossesJson): AbsorbedLosses {
+  return {
+    since,
+    borne: money.parseJsonAmount(borne),
+    unheld: money.parseJsonAmount(unheld),
+    charged: money.parseJsonAmount(charged),
+  };
 }
 
 function encodeKey(key: ApiKeyState): KeyJson {
   const limit = key.limit === null ? null : money.toJsonAmount(key.limit);
-  const { used, held, usedInAll } = key;
+  const { used, held, exposure, reserve, usedInAll } = key;
   return {
     ...key,
     limit,
     used: money.toJsonAmount(used),
     held: money.toJsonAmount(held),
+    exposure: money.toJsonAmount(exposure),
+    reserve: money.toJsonAmount(reserve),
     usedInAll: money.toJsonAmount(usedInAll),
   };
 }
 
 function decodeKey(json: KeyJson): ApiKeyState {
   const limit = json.limit === null ? null : money.parseJsonAmount(json.limit);
-  const { used, held, usedInAll } = json;
+  const { used, held, exposure, reserve, usedInAll } = json;
   return {
     ...json,
     limit,
     used: money.parseJsonAmount(used),
     held: money.parseJsonAmount(held),
+    exposure: money.parseJsonAmount(exposure),
+    reserve: money.parseJsonAmount(reserve),
     usedInAll: money.parseJsonAmount(usedInAll),
   };
 }

@@ -6,7 +6,7 @@
  */
 import { Map as ImmutableMap } from 'immutable';
 import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
-import type { AccountEvent, ChargeReversed, HoldExtended, Instant } from '../events.ts';
+import type { AccountEvent, ChargeReversed, FundsHeld, HoldExtended, Instant } from '../events.ts';
 import {
   estimateHoldsBytes,
   getHoldResolution,
@@ -28,8 +28,9 @@ import {
   updateKeyState,
 } from '../keys.ts';
 import { type AbsorbedLosses, addChargeToLosses, addLoss } from './absorbed-losses.ts';
+import { NO_UNHELD, type UnheldSums, updateUnheld } from './exposure.ts';
 
-export interface AccountState extends Holds {
+export interface AccountState extends Holds, UnheldSums {
   readonly status: 'none' | 'open';
   readonly available: PicoUsd;
   readonly held: PicoUsd;
@@ -46,6 +47,7 @@ export const INITIAL_ACCOUNT: AccountState = {
   status: 'none',
   available: ZERO_USD,
   held: ZERO_USD,
+  ...NO_UNHELD,
   holds: ImmutableMap(),
   keys: ImmutableMap(),
   credits: ImmutableMap(),
@@ -72,19 +74,6 @@ export function calculateSpendable({ available, keys }: AccountState, keyId: str
   const key = keyId === null ? undefined : keys.get(keyId);
   const allowed = key ? calculateRemainingLimit(key, at) : null;
   return money.max(money.min(available, allowed ?? available));
-}
-
-/** Returns the maximum that can be spent after all running requests have ended: they may release all that they hold. */
-export function calculateMaxSpendable(
-  { available, held, keys }: AccountState,
-  keyId: string | null,
-  at: Instant,
-): PicoUsd {
-  const storedKey = keyId === null ? undefined : keys.get(keyId);
-  const key = storedKey && advanceKeyWindow(storedKey, at);
-  const allowed = key ? calculateRemainingLimit(key, at) : null;
-  const total = money.add(available, held);
-  return money.max(allowed === null ? total : money.min(total, money.add(allowed, key?.held ?? ZERO_USD)));
 }
 
 export function evolveAccount(account: AccountState, event: AccountEvent): AccountState {
@@ -150,20 +139,30 @@ function applyReversal(account: AccountState, reversed: ChargeReversed['data']):
   };
 }
 
-function applyHold(account: AccountState, data: Extract<AccountEvent, { type: 'FundsHeld' }>['data']): AccountState {
+function applyHold(account: AccountState, data: FundsHeld['data']): AccountState {
   const { holdId, keyId, owner, expiresAt, query, at } = data;
   const amount = money.parseJsonAmount(data.amount);
   const storedKey = keyId === null ? undefined : account.keys.get(keyId);
   const key = storedKey && advanceKeyWindow(storedKey, at);
   const counter = key ? toCounterId(key) : '';
   const owned = owner === undefined ? {} : { owner };
-  const hold: OpenHold = { amount, keyId, counter, ...owned, expiresAt, query, at, countedAt: at };
+  const prices = parseHoldPrices(data);
+  const hold: OpenHold = { amount, keyId, counter, ...owned, expiresAt, query, at, countedAt: at, ...prices };
+  const updatedKey = key && updateUnheld({ ...key, held: money.add(key.held, amount) }, undefined, hold);
   return {
-    ...account,
+    ...updateUnheld(account, undefined, hold),
     available: money.subtract(account.available, amount),
     held: money.add(account.held, amount),
     holds: account.holds.set(holdId, hold),
-    keys: key ? account.keys.set(keyId as string, { ...key, held: money.add(key.held, amount) }) : account.keys,
+    keys: updatedKey ? account.keys.set(keyId as string, updatedKey) : account.keys,
+  };
+}
+
+function parseHoldPrices({ limitPrice, stopPrice, longPrice }: FundsHeld['data']) {
+  return {
+    ...(limitPrice === undefined ? {} : { limitPrice: money.parseJsonAmount(limitPrice) }),
+    ...(stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(stopPrice) }),
+    ...(longPrice === undefined ? {} : { longPrice: money.parseJsonAmount(longPrice) }),
   };
 }
 
@@ -175,10 +174,11 @@ function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExte
   const storedKey = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
   const key = storedKey && advanceKeyWindow(storedKey, at);
   const moves = key !== undefined && toCounterId(key) !== hold.counter;
-  const extended = { ...hold, amount, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
-  const updatedKey = key && { ...key, held: money.add(key.held, moves ? amount : by) };
+  const stopPrice = data.stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(data.stopPrice) };
+  const extended = { ...hold, amount, ...stopPrice, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
+  const updatedKey = key && updateUnheld({ ...key, held: money.add(key.held, moves ? amount : by) }, hold, extended);
   return {
-    ...account,
+    ...updateUnheld(account, hold, extended),
     available: money.subtract(account.available, by),
     held: money.add(account.held, by),
     holds: account.holds.set(holdId, extended),
@@ -196,7 +196,7 @@ function applyHoldEnd(
   if (!hold) return account;
   const key = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
   return {
-    ...account,
+    ...updateUnheld(account, hold, undefined),
     available: (account.available + hold.amount - charged) as PicoUsd,
     held: money.subtract(account.held, hold.amount),
     ...removeHold(holdId, resolution, account),
@@ -205,10 +205,10 @@ function applyHoldEnd(
 }
 
 /** A charge counts towards the limit only in the window in which its hold was counted. */
-function applyHoldEndToKey(key: ApiKeyState, { counter, amount }: OpenHold, charged: PicoUsd): ApiKeyState {
-  const usedInAll = money.add(key.usedInAll, charged);
-  if (toCounterId(key) !== counter) return { ...key, usedInAll };
-  return { ...key, held: money.subtract(key.held, amount), used: money.add(key.used, charged), usedInAll };
+function applyHoldEndToKey(key: ApiKeyState, hold: OpenHold, charged: PicoUsd): ApiKeyState {
+  const updated = updateUnheld({ ...key, usedInAll: money.add(key.usedInAll, charged) }, hold, undefined);
+  if (toCounterId(key) !== hold.counter) return updated;
+  return { ...updated, held: money.subtract(key.held, hold.amount), used: money.add(key.used, charged) };
 }
 
 function withLosses(account: AccountState, losses: AbsorbedLosses | undefined): AccountState {

@@ -27,7 +27,7 @@ export function embeddingRoutes(provider: OpenAiProvider, bill: SandboxBill): Ro
       const half = json.slice(0, json.length / 2);
       if (fault === 'malformed') return call.sendJsonText(200, half);
       const tokens = fault === 'zero' ? NO_TOKENS : { ...NO_TOKENS, input: request.tokens };
-      bill.charge(`embd-${randomUUID()}`, request.model, tokens, fault);
+      bill.charge(`embd-${randomUUID()}`, request.model, tokens, { fault });
       if (fault !== 'cut') return call.sendJsonText(200, json);
       call.response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) });
       call.response.write(half, () => call.request.socket.destroy());

@@ -20,12 +20,8 @@ import { SearchChat } from '../search/search-chat.ts';
 import type { PreSearchPlan, ToolSearchPlan } from '../search/search-plan.ts';
 import { ChatQuoter } from './chat-quoter.ts';
 import { type ChatOrder, limitSearchesToHold, toOrder } from './quote-chat.ts';
-import {
-  createCompletionIdentity,
-  createUpstreamCall,
-  createUsageEstimate,
-  SingleCallChat,
-} from './single-call-chat.ts';
+import { SingleCallChat } from './single-call-chat.ts';
+import { createCompletionIdentity, createUpstreamCall, createUsageEstimate } from './upstream-call.ts';
 
 /** Completes a chat. With a client the completion is streamed to it and the result is undefined. */
 export class CompleteChat extends Command<BilledCompletion | undefined> {

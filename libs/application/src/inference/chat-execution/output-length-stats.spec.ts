@@ -7,36 +7,42 @@ function seen(lengths: OutputLengthStats, payer: string, tokens: readonly number
   for (const each of tokens) lengths.recordLength(MODEL, payer, each);
 }
 
-describe('the initial hold', () => {
-  test('covers 512 tokens of a model without samples or with short completions', () => {
-    const lengths = new OutputLengthStats();
-    expect(lengths.getInitialTokens(MODEL, 'a')).toBe(512);
-    seen(lengths, 'a', Array(40).fill(20));
-    expect(lengths.getInitialTokens(MODEL, 'a')).toBe(512);
+const lengthsOf = (stats: OutputLengthStats, payer = 'other', more: object = {}) =>
+  stats.getLengths({ id: MODEL, maxOutput: 32_000, ...more }, payer);
+
+describe('the expected output lengths', () => {
+  test('are those of the catalogue, or 2,000 tokens, before the model has 20 samples', () => {
+    const stats = new OutputLengthStats();
+    seen(stats, 'a', Array(19).fill(20));
+    expect(lengthsOf(stats)).toEqual({ initial: 1_500, long: 2_000, reserved: 2_000 });
+    expect(lengthsOf(stats, 'a', { longOutput: 6_000 })).toEqual({ initial: 4_500, long: 6_000, reserved: 6_000 });
+    expect(lengthsOf(stats, 'a', { longOutput: 600 })).toEqual({ initial: 512, long: 600, reserved: 600 });
+    expect(lengthsOf(stats, 'a', { maxOutput: 1_000 })).toEqual({ initial: 750, long: 1_000, reserved: 1_000 });
+    expect(lengthsOf(stats, 'a', { maxOutput: 100 })).toEqual({ initial: 100, long: 100, reserved: 100 });
   });
 
-  test('covers three out of four completions of the model', () => {
-    const lengths = new OutputLengthStats();
+  test('are percentiles of the model, and at least 512 tokens', () => {
+    const stats = new OutputLengthStats();
+    seen(stats, 'a', Array(40).fill(20));
+    expect(lengthsOf(stats)).toEqual({ initial: 512, long: 512, reserved: 512 });
     seen(
-      lengths,
+      stats,
       'a',
-      Array.from({ length: 100 }, (_, i) => 100 * (i + 1)),
+      Array.from({ length: 128 }, (_, i) => 100 * (i + 1)),
     );
-    const first = lengths.getInitialTokens(MODEL, 'b');
-    expect(first).toBeGreaterThanOrEqual(7_000);
-    expect(first).toBeLessThanOrEqual(8_000);
-    expect(lengths.getInitialTokens('v/other', 'a')).toBe(512);
+    expect(lengthsOf(stats)).toEqual({ initial: 9_700, long: 11_600, reserved: 12_200 });
   });
 
-  test('follows the payer’s own latest completions from the 20th on', () => {
-    const lengths = new OutputLengthStats();
-    seen(lengths, 'long', Array(200).fill(6_000));
-    seen(lengths, 'short', Array(19).fill(700));
-    expect(lengths.getInitialTokens(MODEL, 'short')).toBe(6_000);
-    seen(lengths, 'short', [700]);
-    expect(lengths.getInitialTokens(MODEL, 'short')).toBe(700);
-    seen(lengths, 'long', Array(200).fill(900));
-    expect(lengths.getInitialTokens(MODEL, 'long')).toBe(900);
+  test('at first follow the payer’s own latest completions from the 20th on', () => {
+    const stats = new OutputLengthStats();
+    seen(stats, 'long', Array(200).fill(6_000));
+    seen(stats, 'short', Array(19).fill(700));
+    expect(lengthsOf(stats, 'short').initial).toBe(6_000);
+    seen(stats, 'short', [700]);
+    expect(lengthsOf(stats, 'short')).toEqual({ initial: 700, long: 6_000, reserved: 6_000 });
+    seen(stats, 'long', Array(200).fill(900));
+    seen(stats, 'longest', Array(20).fill(9_000));
+    expect(lengthsOf(stats, 'longest')).toEqual({ initial: 9_000, long: 9_000, reserved: 9_000 });
   });
 });
 

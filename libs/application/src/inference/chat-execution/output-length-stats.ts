@@ -1,19 +1,25 @@
 /**
- * Statistics of output lengths and token counts in this process. The lengths determine the initial hold if a request
- * has no output limit, or one that is too high to be held in full.
+ * Statistics of output lengths and token counts. The lengths determine the initial hold and the exposure of a request
+ * that has no output limit, or one that is too high to be held in full.
  */
 import { LRUCache } from 'lru-cache';
+import type { TokenPricedModel } from '#catalogue';
+import { SampleRegistry } from '../../sample-registry.ts';
+import { type Percentile, SampleWindow } from '../../sample-window.ts';
+import type { OutputLengths } from '../chat/chat-quote.ts';
 
 /** Minimum tokens of an initial hold. Most completions are shorter, so their hold need not be extended. */
 export const MIN_INITIAL_TOKENS = 512;
-/** Maximum number of samples per model, and per pair of a model and a payer. */
-const MAX_SAMPLES = 128;
-/** From this number of samples on, a payer's own statistics are used instead of those of all payers. */
-const MIN_PAYER_SAMPLES = 20;
-/** Percentile of the output lengths that the initial hold covers. */
-const PERCENTILE = 75;
-/** After the first samples, the percentile is recalculated only once per this many samples, because sorting is slow. */
-const RECALCULATION_INTERVAL = 16;
+/** From this number of samples on, statistics are used: those of the model, or of the payer with the model. */
+const MIN_SAMPLES = 20;
+/** Percentiles of the output lengths: of the initial hold, of a usual long completion, and of a long completion. */
+const INITIAL_PERCENTILE = 75;
+const LONG_PERCENTILE = 90;
+const RESERVED_PERCENTILE = 95;
+/** Usual long completion of a model without statistics whose entry in the catalogue has no such length, in tokens. */
+const DEFAULT_LONG_TOKENS = 2_000;
+/** Part of the usual long completion that the initial hold of a model without statistics covers. */
+const UNMEASURED_INITIAL_SHARE = 0.75;
 /** Maximum number of pairs of a model and a payer whose samples are retained. */
 const MAX_PAYERS = 20_000;
 /** Upper limit of the ratio of the provider's token count to the gateway's. */
@@ -23,44 +29,36 @@ const MIN_RATIO_TOKENS = 64;
 /** Weight of a new ratio that is lower than the current one. A higher ratio applies at once. */
 const NEWEST_WEIGHT = 0.2;
 
-class LengthSamples {
-  private readonly samples: number[] = [];
-  private next = 0;
-  private added = 0;
-  private percentile = 0;
-
-  get count(): number {
-    return this.samples.length;
-  }
-
-  add(tokens: number): void {
-    this.samples[this.next] = tokens;
-    this.next = (this.next + 1) % MAX_SAMPLES;
-    this.added++;
-    if (this.added > MIN_PAYER_SAMPLES && this.added % RECALCULATION_INTERVAL !== 0) return;
-    this.percentile = this.samples.toSorted((a, b) => a - b)[Math.floor((this.count * PERCENTILE) / 100)] ?? 0;
-  }
-
-  get typicalLength(): number {
-    return this.percentile;
-  }
-}
-
 export class OutputLengthStats {
-  private readonly byModel = new Map<string, LengthSamples>();
-  private readonly byPayer = new LRUCache<string, LengthSamples>({ max: MAX_PAYERS });
+  private readonly byPayer = new LRUCache<string, SampleWindow>({ max: MAX_PAYERS });
   private readonly ratios = new Map<string, number>();
 
+  /** @param samples the lengths by model, which processes share */
+  constructor(private readonly samples = new SampleRegistry()) {}
+
+  /** @param tokens output tokens per choice of a completion */
   recordLength(model: string, payer: string, tokens: number): void {
-    addLength(this.byModel, model, tokens);
-    addLength(this.byPayer, `${model} ${payer}`, tokens);
+    this.samples.record(toSampleName(model), tokens);
+    const ofPayer = this.byPayer.get(`${model} ${payer}`) ?? new SampleWindow();
+    if (ofPayer.count === 0) this.byPayer.set(`${model} ${payer}`, ofPayer);
+    ofPayer.add(tokens);
   }
 
-  /** Returns the number of output tokens that the initial hold covers. */
-  getInitialTokens(model: string, payer: string): number {
-    const payerLengths = this.byPayer.get(`${model} ${payer}`);
-    const lengths = payerLengths && payerLengths.count >= MIN_PAYER_SAMPLES ? payerLengths : this.byModel.get(model);
-    return Math.max(lengths?.typicalLength ?? 0, MIN_INITIAL_TOKENS);
+  /** Returns the output lengths per choice that can be expected for a completion of this payer. */
+  getLengths(
+    { id, maxOutput, longOutput = DEFAULT_LONG_TOKENS }: Pick<TokenPricedModel, 'id' | 'maxOutput' | 'longOutput'>,
+    payer: string,
+  ): OutputLengths {
+    const [ofModel, ofPayer] = [this.samples.get(toSampleName(id)), this.byPayer.get(`${id} ${payer}`)].map(
+      (lengths) => (lengths && lengths.count >= MIN_SAMPLES ? lengths : undefined),
+    );
+    const unmeasured = Math.min(longOutput, maxOutput);
+    const typical =
+      (ofPayer ?? ofModel)?.getPercentile(INITIAL_PERCENTILE) ?? Math.ceil(unmeasured * UNMEASURED_INITIAL_SHARE);
+    const initial = Math.min(Math.max(typical, MIN_INITIAL_TOKENS), maxOutput);
+    const getLong = (percentile: Percentile) =>
+      Math.min(Math.max(ofModel?.getPercentile(percentile) ?? unmeasured, initial), maxOutput);
+    return { initial, long: getLong(LONG_PERCENTILE), reserved: getLong(RESERVED_PERCENTILE) };
   }
 
   /** Records that the provider reported `reported` tokens for a text in which the gateway counted `countedTokens`. */
@@ -77,14 +75,6 @@ export class OutputLengthStats {
   }
 }
 
-/** Common methods of `Map` and `LRUCache`. */
-interface LengthMap {
-  get(name: string): LengthSamples | undefined;
-  set(name: string, lengths: LengthSamples): unknown;
-}
-
-function addLength(map: LengthMap, name: string, tokens: number): void {
-  const lengths = map.get(name) ?? new LengthSamples();
-  if (lengths.count === 0) map.set(name, lengths);
-  lengths.add(tokens);
+function toSampleName(model: string): string {
+  return `output tokens of ${model}`;
 }

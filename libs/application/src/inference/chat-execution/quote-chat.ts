@@ -2,6 +2,7 @@
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
 import type { QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
+import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
 import type { Order } from '../../billing/order.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import type { NativeSearch } from '../../providers/web-search.ts';
@@ -14,7 +15,14 @@ import {
 } from '../../routing/preferences.ts';
 import { listSetFields, type SelectedRoute, selectRoute } from '../../routing/route.ts';
 import { type ChatBody, parseReasoning, type Reasoning } from '../chat/chat-body.ts';
-import { type ChatQuote, quoteChatRequest, toExtraInput, toPartialQuote } from '../chat/chat-quote.ts';
+import {
+  type ChatQuote,
+  calculateStopPrice,
+  type OutputLengths,
+  quoteChatRequest,
+  toExtraInput,
+  toPartialQuote,
+} from '../chat/chat-quote.ts';
 import { assertSupportedContent } from '../chat/content-parts.ts';
 import type { ChatParams } from '../responses/chat-service.ts';
 import type { NativeRequest } from '../responses/native-request.ts';
@@ -151,27 +159,35 @@ export function toOrder({ requestId, resolved, type, source, online, quote, pric
   return { id: requestId, query, model: resolved.model, endpoints, priceList, minPrice, maxPrice, partialHold };
 }
 
+/** What determines a partial hold besides the quote. */
+export interface PartialHoldParams {
+  getLengths(): OutputLengths;
+  /** Returns the maximum output speed of an endpoint; undefined if it is unknown. */
+  getMaxTokensPerSecond(endpoint: Endpoint): number | undefined;
+  /** Output limits up to this value are held in full; agents set higher limits by default. */
+  readonly maxFullHoldTokens: number;
+}
+
 /**
  * Reduces the quote to a partial hold, unless the caller's output limit is low enough to be held in full. With such a
  * limit, the hold is partial only if the model may or must search: it covers the complete output limit, and as many
  * searches as the payer's money allows.
- * @param getInitialTokens returns the output tokens per choice that the hold covers at first
- * @param maxFullHoldTokens output limits up to this value are held in full; agents set higher limits by default
  */
 export function withPartialHold(
   quoted: QuotedChat,
-  getInitialTokens: () => number,
-  maxFullHoldTokens: number,
+  { getLengths, getMaxTokensPerSecond, maxFullHoldTokens }: PartialHoldParams,
 ): QuotedChat {
   const { quote, plan } = quoted;
-  const isHeldInFull = quote.requestedMaxTokens !== undefined && quote.requestedMaxTokens <= maxFullHoldTokens;
+  const { requestedMaxTokens: limit } = quote;
+  const isHeldInFull = limit !== undefined && limit <= maxFullHoldTokens;
   if (isHeldInFull && quote.search === undefined) return quoted;
-  const isExtensible = quote.endpoints[0]?.onDisconnect === 'stops' && canExtendHold(plan);
-  if (!isHeldInFull) return { ...quoted, quote: toPartialQuote(quote, getInitialTokens(), isExtensible) };
-  return {
-    ...quoted,
-    quote: { ...toPartialQuote(quote, quote.requestedMaxTokens as number, isExtensible), minPrice: quote.minPrice },
-  };
+  const extension =
+    quote.endpoints[0]?.onDisconnect === 'stops' && canExtendHold(plan)
+      ? { stopPrice: calculateStopPrice(quote, MAX_UNCOVERED_MS, getMaxTokensPerSecond) }
+      : undefined;
+  if (!isHeldInFull) return { ...quoted, quote: toPartialQuote(quote, getLengths(), extension) };
+  const lengths = { initial: limit, long: limit, reserved: limit };
+  return { ...quoted, quote: { ...toPartialQuote(quote, lengths, extension), minPrice: quote.minPrice } };
 }
 
 /**

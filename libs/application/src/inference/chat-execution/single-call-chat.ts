@@ -2,23 +2,19 @@
 import type { Endpoint } from '#catalogue';
 import { getQuantity, type Tariff, type Usage } from '#domain';
 import { money, type PicoUsd } from '#kernel';
-import type { Hold } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
-import type { EndpointResponse, UpstreamCall } from '../../billing/upstream-call.ts';
+import { billTruncatedResponse } from '../../billing/truncated-response.ts';
+import { type EndpointResponse, measureUsage, toStreamResult, type UpstreamCall } from '../../billing/upstream-call.ts';
 import { toUpstreamError, type UpstreamError } from '../../errors.ts';
 import {
+  type ChatCall,
   type Completion,
-  type CompletionIdentity,
   type CompletionStream,
-  type ProviderRegistry,
   type SseEventSink,
   toCallResult,
 } from '../../providers/provider.ts';
 import type { NativeSearch, SearchResult, SearchStatus } from '../../providers/web-search.ts';
-import { getMaxReasoningTokens } from '../../routing/endpoint-health.ts';
-import { mapNotFoundError } from '../../routing/preferences.ts';
-import type { TokenCounter } from '../../tokens/token-counter.ts';
-import { type ChatBody, toUpstreamBody } from '../chat/chat-body.ts';
+import { getMaxReasoningTokens, getTypicalLatency } from '../../routing/endpoint-health.ts';
 import { calculateFixedShare, countAffordableTokensPerChoice } from '../chat/chat-quote.ts';
 import {
   type ChatExecutor,
@@ -30,10 +26,10 @@ import {
 } from '../chat/completion-writer.ts';
 import { countInputTokens } from '../chat/count-tokens.ts';
 import type { InferenceServices } from '../chat/inference-services.ts';
-import { toUpstreamResponsesBody, usesNativeResponses } from '../responses/native-request.ts';
 import { createCitationEvent, withCitations } from '../search/results.ts';
-import { type ChatOrder, canExtendHold, usesGatewaySearch } from './quote-chat.ts';
+import { type ChatOrder } from './quote-chat.ts';
 import { StreamCollector } from './stream-collector.ts';
+import { createCompletionIdentity, createUpstreamCall, createUsageEstimate } from './upstream-call.ts';
 import { UsageMeter } from './usage-meter.ts';
 
 export interface SingleCallOrder extends ChatOrder {
@@ -47,9 +43,28 @@ export interface SingleCallOrder extends ChatOrder {
   readonly searchFee?: Tariff;
 }
 
+type ReportedUsage = Pick<CompletionStream, 'usage' | 'vendorId' | 'getDeliveredText'>;
+
+/** Of a response that has not started. */
+const NOTHING_REPORTED: ReportedUsage = {
+  usage: () => undefined,
+  vendorId: () => undefined,
+  getDeliveredText: () => '',
+};
+
+interface MeteredCall {
+  readonly endpoint: Endpoint;
+  /** The output limit of one choice as it is sent to the provider. */
+  readonly maxOutputTokens: number;
+  /** Undefined if only the output limit limits the reasoning. */
+  readonly maxReasoningTokens: number | undefined;
+}
+
 /** Executes a chat with one call of the model. */
 export class SingleCallChat implements ChatExecutor {
   private readonly call: UpstreamCall<Completion | CompletionStream>;
+  /** Meters the last call, if its provider may use more than is held at its start. */
+  private meter: UsageMeter | undefined;
 
   constructor(
     private readonly order: SingleCallOrder,
@@ -61,19 +76,17 @@ export class SingleCallChat implements ChatExecutor {
     const callUpstream = createUpstreamCall(order, purchase, services.providers, native);
     this.call = {
       send: async (endpoint) => {
-        if (this.isExtensible(endpoint)) {
-          return await callUpstream(endpoint, {
-            body,
-            limit: getOutputLimit(order, purchase.hold.maxSpendable),
-            stream: true,
+        const { limitPrice } = purchase.hold;
+        if (limitPrice !== undefined && this.isExtensible(endpoint)) {
+          const limit = getOutputLimit(order, limitPrice);
+          return await this.callMetered((onSend) => callUpstream(endpoint, { body, limit, stream: true, onSend }), {
+            endpoint,
+            maxOutputTokens: limit ?? order.resolved.model.maxOutput,
           });
         }
         if (purchase.order.partialHold !== undefined) await this.extendToFixedShare();
-        return await callUpstream(endpoint, {
-          body,
-          limit: getOutputLimit(order, purchase.hold.amount),
-          stream: order.stream,
-        });
+        const limit = getOutputLimit(order, purchase.hold.amount);
+        return await callUpstream(endpoint, { body, limit, stream: order.stream });
       },
       estimateUsage: (delivered) => estimateUsage(body, delivered),
     };
@@ -82,7 +95,7 @@ export class SingleCallChat implements ChatExecutor {
   async complete(): Promise<CompletionDraft> {
     const { order, purchase, call } = this;
     const { searchResults, searches = [] } = order;
-    const served = await purchase.call(call);
+    const served = await this.callModel();
     const { response } = served;
     if (response.kind === 'stream') return this.collectStream({ ...served, response });
     await purchase.billCall(call, toCallResult(response));
@@ -97,10 +110,42 @@ export class SingleCallChat implements ChatExecutor {
   }
 
   async stream(client: CompletionWriter): Promise<UpstreamError | undefined> {
-    const { purchase, call } = this;
-    const served = (await purchase.call(call)) as EndpointResponse<CompletionStream>;
+    const served = (await this.callModel()) as EndpointResponse<CompletionStream>;
     client.begin(toCompletionSource(this.order.resolved.model, served));
     return this.forwardStream(served, client);
+  }
+
+  /**
+   * Calls the model. If the hold was used up before the response started, by hidden reasoning, bills the estimated usage.
+   * @throws UpstreamError if the call fails
+   */
+  private async callModel(): Promise<EndpointResponse<Completion | CompletionStream>> {
+    try {
+      return await this.purchase.call(this.call);
+    } catch (error) {
+      const failure = this.meter?.endedBy;
+      if (this.meter && failure) await this.billTruncated(this.meter, failure, NOTHING_REPORTED);
+      throw error;
+    }
+  }
+
+  /** Makes a call whose usage is metered from when its request is sent. */
+  private async callMetered(
+    send: (onSend: ChatCall['onSend']) => Promise<Completion | CompletionStream>,
+    target: Omit<MeteredCall, 'maxReasoningTokens'>,
+  ): Promise<Completion | CompletionStream> {
+    const startMeter = (maxReasoningTokens: number | undefined) => {
+      this.meter = this.createMeter({ ...target, maxReasoningTokens });
+    };
+    try {
+      const response = await send(startMeter);
+      if (response.kind === 'stream') this.meter?.setCompletion(response);
+      else await this.meter?.finish();
+      return response;
+    } catch (error) {
+      await this.meter?.finish();
+      throw error;
+    }
   }
 
   /** Reads a stream into a non-streaming completion. Only a stream lets the hold be extended during the completion. */
@@ -124,7 +169,7 @@ export class SingleCallChat implements ChatExecutor {
   ): Promise<UpstreamError | undefined> {
     const { purchase, call } = this;
     const { response } = served;
-    const meter = this.createMeter(served);
+    const { meter } = this;
     let failure: UpstreamError | undefined;
     const sink: SseEventSink = (events, search) =>
       search === undefined ? client.write(events) : client.writeSearch?.(search);
@@ -135,8 +180,8 @@ export class SingleCallChat implements ChatExecutor {
       failure = toUpstreamError(error);
     }
     await meter?.finish();
-    if (meter?.isUsedUp) return this.endAtHoldLimit(served, meter, client);
-    const usage = await purchase.billStream(call, served);
+    if (meter?.endedBy) return this.endAtHoldLimit(served, meter, meter.endedBy, client);
+    const usage = await purchase.billStream(call, served, this.order.quote.choices);
     this.recordOutputLength(failure);
     await meter?.recordRatio(getQuantity('output', usage) - (usage.reasoning ?? 0));
     this.billSearches(response, response.countInvoicedSearches?.());
@@ -149,38 +194,57 @@ export class SingleCallChat implements ChatExecutor {
   }
 
   /**
-   * Called when the hold is used up: ends the completion as if it had reached its output limit. Bills the estimated
-   * input, and at most the output that the hold covers.
+   * Called when the hold is used up or has ended. Bills at most the output that the hold covers; the operator absorbs
+   * what the provider generated beyond that. A completion whose hold is used up ends as if it had reached its output
+   * limit.
+   * @throws the failure if the hold has ended and nothing was forwarded
    */
   private async endAtHoldLimit(
     { response, endpoint }: EndpointResponse<CompletionStream>,
     meter: UsageMeter,
+    failure: UpstreamError,
     client: CompletionSink,
-  ): Promise<undefined> {
+  ): Promise<UpstreamError | undefined> {
     const { order, purchase } = this;
+    await this.billTruncated(meter, failure, response);
+    if (failure.code !== 'hold_used_up') {
+      if (response.hasForwarded()) return failure;
+      throw failure;
+    }
     const identity = createCompletionIdentity(order, purchase.hold)(endpoint);
     await client.write(createLengthLimitEvents(response.protocol, identity, order.quote.choices));
-    const countText = this.services.tokenCounter.createRequiredCount(purchase.payerId);
-    const input = await countInputTokens(order.body, countText);
-    const usage = async () => ({ input, output: meter.chargedTokens });
-    const callResult = { usage: undefined, getDeliveredText: () => '', vendorId: response.vendorId() };
-    await purchase.billCall({ estimateUsage: usage }, callResult);
+    return undefined;
   }
 
-  private createMeter({ response, endpoint }: EndpointResponse<CompletionStream>): UsageMeter | undefined {
-    if (!this.isExtensible(endpoint)) return undefined;
+  /** Bills the output that the hold covers. The operator absorbs what the provider generated beyond that. */
+  private async billTruncated(meter: UsageMeter, { code }: UpstreamError, reported: ReportedUsage): Promise<void> {
+    const { order, purchase } = this;
+    const countText = this.services.tokenCounter.createRequiredCount(purchase.payerId);
+    const estimateUsage = async (delivered: string): Promise<Usage> => ({
+      input: await countInputTokens(order.body, countText),
+      [delivered === '' ? 'reasoning' : 'output']: await meter.estimateGenerated(),
+    });
+    const result = toStreamResult(reported);
+    const measured = await measureUsage({ estimateUsage }, result);
+    const { coveredTokens } = meter;
+    const { vendorId } = result;
+    await billTruncatedResponse(purchase, { ...measured, coveredTokens, absorbed: code, vendorId });
+  }
+
+  private createMeter({ endpoint, maxOutputTokens, maxReasoningTokens }: MeteredCall): UsageMeter {
     const { order, purchase } = this;
     const { quote, lengths, getTokensPerSecond } = order;
-    const params = {
+    return new UsageMeter({
       purchase,
       quote,
       endpoint,
       lengths,
       tokensPerSecond: getTokensPerSecond(endpoint),
-      maxReasoningTokens: getMaxReasoningTokens(endpoint, response),
+      maxReasoningTokens: getMaxReasoningTokens(endpoint, { maxReasoningTokens }),
+      maxOutputTokens,
+      latencyMs: getTypicalLatency(endpoint),
       countText: this.services.tokenCounter.createRequiredCount(purchase.payerId),
-    };
-    return new UsageMeter(params, response);
+    });
   }
 
   /**
@@ -188,9 +252,8 @@ export class SingleCallChat implements ChatExecutor {
    * gateway disconnects, because the call is aborted if the hold cannot be extended.
    */
   private isExtensible({ onDisconnect }: Endpoint): boolean {
-    const { hold, order } = this.purchase;
-    const isFullyHeld = order.partialHold === undefined || hold.amount >= order.maxPrice;
-    return !isFullyHeld && onDisconnect === 'stops' && canExtendHold(this.order.plan);
+    const { amount, limitPrice = amount } = this.purchase.hold;
+    return amount < limitPrice && onDisconnect === 'stops';
   }
 
   /**
@@ -206,8 +269,9 @@ export class SingleCallChat implements ChatExecutor {
 
   private recordOutputLength(failure?: UpstreamError): void {
     const { purchase, order } = this;
-    if (!failure)
-      order.lengths.recordLength(order.resolved.model.id, purchase.payerId, getQuantity('output', purchase.usage));
+    if (failure) return;
+    const tokensPerChoice = Math.ceil(getQuantity('output', purchase.usage) / order.quote.choices);
+    order.lengths.recordLength(order.resolved.model.id, purchase.payerId, tokensPerChoice);
   }
 
   /** Sends the states and sources of a search that was made before the call. */
@@ -238,64 +302,4 @@ function getOutputLimit({ quote, resolved }: ChatOrder, amount: PicoUsd): number
   if (quote.partialHold === undefined && quote.requestedMaxTokens !== undefined) return quote.requestedMaxTokens;
   const limit = Math.min(quote.requestedMaxTokens ?? maxOutput, countAffordableTokensPerChoice(amount, quote));
   return quote.requestedMaxTokens !== undefined || limit < maxOutput ? limit : undefined;
-}
-
-/** Calls one endpoint, with a Responses request if the endpoint and the request allow it, else with a chat request. */
-export type CallUpstream = (endpoint: Endpoint, params: UpstreamCallParams) => Promise<Completion | CompletionStream>;
-
-export interface UpstreamCallParams {
-  readonly body: ChatBody;
-  /** Maximum output tokens per choice; undefined for the model's maximum. */
-  readonly limit: number | undefined;
-  readonly stream: boolean;
-}
-
-/** @param search the searches that the provider may make itself */
-export function createUpstreamCall(
-  order: ChatOrder,
-  purchase: Purchase,
-  providers: ProviderRegistry,
-  search?: NativeSearch,
-): CallUpstream {
-  const { hold, signal } = purchase;
-  const { resolved, reasoning, plan, responses } = order;
-  const identity = createCompletionIdentity(order, hold);
-  return (endpoint, { body, limit, stream }) => {
-    const { upstream, speaks } = endpoint;
-    const target = { ...endpoint, model: endpoint.model + resolved.forwardedSuffix };
-    const isNative =
-      responses !== undefined && !usesGatewaySearch(plan) && usesNativeResponses(endpoint, responses, limit);
-    const protocol = isNative ? 'responses' : 'chat';
-    const callProvider = providers.get(hold, upstream, protocol);
-    purchase.markStreaming(stream ? endpoint : undefined);
-    const response = callProvider({
-      protocol,
-      protocols: speaks,
-      body: isNative
-        ? toUpstreamResponsesBody({ ...responses, body: { ...responses.body, stream } }, target, limit, reasoning)
-        : toUpstreamBody({ ...body, stream }, target, limit, reasoning),
-      stream,
-      withoutReasoning: reasoning?.exclude === true,
-      identity: identity(endpoint),
-      search,
-      signal,
-    });
-    return mapNotFoundError(resolved, endpoint, response);
-  };
-}
-
-export function createCompletionIdentity(
-  { resolved, created }: ChatOrder,
-  { holdId }: Hold,
-): (endpoint: Endpoint) => CompletionIdentity {
-  return ({ provider }) => ({ id: `gen-${holdId}`, model: resolved.model.id, provider, created });
-}
-
-/** Returns a function that estimates usage that no provider reported, from the generated text. */
-export function createUsageEstimate({ payerId }: Purchase, tokenCounter: TokenCounter) {
-  const countText = tokenCounter.createRequiredCount(payerId);
-  return async (body: ChatBody, delivered: string): Promise<Usage> => {
-    const [input, output] = await Promise.all([countInputTokens(body, countText), countText(delivered)]);
-    return { input, output, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
-  };
 }

@@ -1,19 +1,29 @@
 /**
  * Meters the usage of a completion while it streams, and extends its hold before the hold is used up. Phone networks
  * control the credit of a call in the same way (RFC 8506): they grant it in portions during the call. Only events that
- * the hold covers are forwarded to the client.
+ * the hold covers are forwarded to the client. A completion whose hold no longer covers it is stopped within
+ * `MAX_UNCOVERED_MS`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Endpoint } from '#catalogue';
-import { money, type PicoUsd } from '#kernel';
+import {
+  EXTENSION_RETRY_MS,
+  type ExtensionOutcome,
+  extendUntilCovered,
+  MAX_COMPLETE_WAIT_MS,
+  MAX_UNCOVERED_MS,
+} from '../../billing/extend-until-covered.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import { toUpstreamError, UpstreamError } from '../../errors.ts';
-import type { CompletionStream, SseEventSink } from '../../providers/provider.ts';
+import type { SseEventSink } from '../../providers/provider.ts';
 import { getTypicalSpeed } from '../../routing/endpoint-health.ts';
 import type { CountText } from '../../tokens/token-counter.ts';
-import { formatSseEvent, parseSseEvents } from '../../wire/sse.ts';
-import { type ChatQuote, calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat-quote.ts';
+import { type ChatQuote } from '../chat/chat-quote.ts';
+import { selectCoveredEvents } from './covered-events.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
+import { type GeneratedText, TextCount } from './text-count.ts';
+import { TokenHold } from './token-hold.ts';
+import { UncountedUsage } from './uncounted-usage.ts';
 
 /**
  * The hold is extended when it covers only this many further tokens. An earlier extension would often take money from
@@ -21,61 +31,68 @@ import type { OutputLengthStats } from './output-length-stats.ts';
  * completion pauses until then, usually for milliseconds.
  */
 const EXTENSION_LEAD_TOKENS = 8;
-/** An extension requests money for at least this many tokens beyond the current usage, up to the maximum price. */
-const MIN_EXTENSION_TOKENS = 64;
-/** Hidden reasoning is assumed to be this many times as fast as the typical output of the endpoint. */
-const HIDDEN_SPEED_FACTOR = 2;
-/** Maximum time for which a completion pauses for money that other requests hold. */
-const MAX_EXTENSION_WAIT_MS = 5_000;
-/** Time between two attempts to extend the hold during such a pause. */
-const EXTENSION_RETRY_MS = 100;
-/** How often hidden usage is estimated until the first output arrives. */
-const HIDDEN_CHECK_INTERVAL_MS = 250;
+/** The speed of a completion is known once it has lasted this long and has at least this many bytes of text. */
+const MIN_SPEED_MS = 1_000;
+const MIN_SPEED_BYTES = 256;
 
 export interface MeterParams {
   readonly purchase: Purchase;
   readonly quote: ChatQuote;
   readonly endpoint: Endpoint;
   readonly lengths: OutputLengthStats;
+  /** Of one choice. */
   readonly tokensPerSecond: number | undefined;
-  /** Hidden reasoning tokens that the model may generate at most; infinite if only the output limit limits them. */
+  /** Hidden reasoning tokens of one choice at most; infinite if only the output limit limits them. */
   readonly maxReasoningTokens: number;
+  /** The output limit of one choice as it was sent to the provider. */
+  readonly maxOutputTokens: number;
+  /** Usual time to the first byte without reasoning. */
+  readonly latencyMs: number;
   readonly countText: CountText;
 }
 
 export class UsageMeter {
-  /** Output tokens of all choices together that the hold pays for. */
-  private heldTokens: number;
-  /** Tokens of the complete text at the last count. */
-  private countedTokens = 0;
-  /** Tokens of the first `countedCharacters` characters, which are not counted again. */
-  private tokensBeforeGap = 0;
-  private countedCharacters = 0;
-  /** The stream's upper bound of tokens at the last count. */
-  private maxTokensAtCount = 0;
-  /** Estimate of the tokens that the model generated before the first output arrived. */
-  private hiddenTokens = 0;
-  private readonly startedAtMs = performance.now();
+  /** Why the completion was ended for lack of money: `hold_used_up` or `hold_ended`; undefined if it was not. */
+  endedBy: UpstreamError | undefined;
+  private readonly hold: TokenHold;
+  private readonly text: TextCount;
+  private readonly uncounted: UncountedUsage;
+  /** When the hold last covered the usage. */
+  private coveredAtMs = performance.now();
+  private readonly startedAtMs = this.coveredAtMs;
+  private checkedAtMs = this.coveredAtMs;
+  private pendingCheck: Promise<boolean> | undefined;
   private pendingExtension: Promise<unknown> | undefined;
   /** Usage at which the last extension in advance failed; -1 if it succeeded, or if there was none. */
   private rejectedAtTokens = -1;
   private pendingForward: Promise<void> | undefined;
   private isStopped = false;
-  private hasRunOut = false;
+  /** The provider has ended the completion, or was disconnected. */
+  private isEnded = false;
+  private tokensAtStop = 0;
   private readonly ratio: number;
-  private readonly tokensPerSecond: number;
-  private hiddenCheckTimer: NodeJS.Timeout | undefined;
+  private readonly maxOutputTokens: number;
 
-  constructor(
-    private readonly params: MeterParams,
-    private readonly completion: CompletionStream,
-  ) {
-    const { lengths, purchase, tokensPerSecond, maxReasoningTokens } = params;
+  /** Starts metering: the request is about to be sent. */
+  constructor(private readonly params: MeterParams) {
+    const { lengths, purchase, quote, tokensPerSecond, maxReasoningTokens, maxOutputTokens } = params;
+    const { choices } = quote;
     this.ratio = lengths.getRatio(purchase.order.model.id);
-    this.tokensPerSecond = getTypicalSpeed(tokensPerSecond);
-    this.heldTokens = this.countAffordableTokens();
-    if (maxReasoningTokens > 0)
-      this.hiddenCheckTimer = setInterval(() => this.checkHiddenUsage(), HIDDEN_CHECK_INTERVAL_MS).unref();
+    this.maxOutputTokens = maxOutputTokens * choices;
+    this.uncounted = new UncountedUsage({
+      tokensPerSecond: getTypicalSpeed(tokensPerSecond) * choices,
+      maxReasoningTokens: maxReasoningTokens * choices,
+      maxOutputTokens: this.maxOutputTokens,
+      graceMs: params.latencyMs,
+    });
+    this.text = new TextCount(params.countText);
+    this.hold = new TokenHold(params);
+    void this.monitor();
+  }
+
+  /** Meters a completion that has started to arrive. */
+  setCompletion(completion: GeneratedText): void {
+    this.text.setSource(completion);
   }
 
   /**
@@ -83,15 +100,20 @@ export class UsageMeter {
    * up and cannot be extended.
    */
   wrapSink(sink: SseEventSink): SseEventSink {
+    const send: SseEventSink = (events, search) => {
+      const whenDrained = sink(events, search);
+      if (whenDrained) this.uncounted.markFull(whenDrained);
+      return whenDrained;
+    };
     return (events, search) => {
       const pendingCheck = this.pendingForward
         ? this.pendingForward.then(() => this.checkHold() ?? true)
         : this.checkHold();
-      if (!pendingCheck) return sink(events, search);
+      if (!pendingCheck) return send(events, search);
       return this.trackForward(
         pendingCheck.then((isCovered) =>
           this.forwardOrStop(isCovered, async () =>
-            sink(isCovered ? events : await this.selectCoveredEvents(events), search),
+            send(isCovered ? events : await this.selectCovered(events), search),
           ),
         ),
       );
@@ -100,19 +122,22 @@ export class UsageMeter {
 
   /** Stops metering. Resolves when no received event waits to be forwarded and no extension is running. */
   async finish(): Promise<void> {
-    clearInterval(this.hiddenCheckTimer);
+    this.isEnded = true;
     await this.pendingForward;
+    await this.pendingCheck;
     await this.pendingExtension;
   }
 
-  /** Whether the hold was used up and could not be extended, so that the completion was ended. */
-  get isUsedUp(): boolean {
-    return this.hasRunOut;
+  /** Output tokens that the hold pays for. */
+  get coveredTokens(): number {
+    return Math.max(this.hold.tokens, 0);
   }
 
-  /** Output tokens to charge if the hold was used up: the estimated usage, at most what the hold covers. */
-  get chargedTokens(): number {
-    return Math.min(Math.ceil(this.countedTokens * this.ratio + this.hiddenTokens), this.heldTokens);
+  /** Returns an estimate of the output tokens that were generated until the provider was disconnected. */
+  async estimateGenerated(): Promise<number> {
+    await this.text.update();
+    const tokens = Math.max(this.uncounted.getTypicalTokens(this.text.tokens * this.ratio), this.tokensAtStop);
+    return Math.ceil(Math.min(tokens, this.maxOutputTokens));
   }
 
   /**
@@ -120,9 +145,9 @@ export class UsageMeter {
    * @param visible billed output tokens without reasoning
    */
   async recordRatio(visible: number): Promise<void> {
-    if (this.countedTokens === 0) return;
-    await this.updateCount();
-    this.params.lengths.recordRatio(this.params.purchase.order.model.id, this.countedTokens, visible);
+    if (this.text.tokens === 0) return;
+    await this.text.update();
+    this.params.lengths.recordRatio(this.params.purchase.order.model.id, this.text.tokens, visible);
   }
 
   private trackForward(forwarding: Promise<void>): Promise<void> {
@@ -133,22 +158,66 @@ export class UsageMeter {
     return forwarding;
   }
 
-  private async forwardOrStop(isCovered: boolean, forward: () => Promise<void> | undefined): Promise<void> {
+  /** Stops the provider before the last events are sent, because the receiver may be full. */
+  private async forwardOrStop(isCovered: boolean, forward: () => Promise<void>): Promise<void> {
     if (this.isStopped) return;
-    try {
-      await forward();
-    } catch (error) {
-      this.stop(toUpstreamError(error));
-    }
-    if (isCovered || this.isStopped) return;
-    this.hasRunOut = true;
-    this.stop(new UpstreamError('hold_used_up', 'The money held for the response is used up'));
+    if (!isCovered) this.runOut();
+    await forward().catch((error) => this.stop(toUpstreamError(error)));
   }
 
-  private stop(failure: UpstreamError): void {
+  /** Called after a check. */
+  private runOut(): void {
+    const failure = new UpstreamError('hold_used_up', 'The money held for the response is used up');
+    this.stop(failure, performance.now() - this.checkedAtMs);
+  }
+
+  /** @param unreadMs for how long nothing was read before, although the provider may have generated output */
+  private stop(failure: UpstreamError, unreadMs = 0): void {
+    if (this.isStopped) return;
     this.isStopped = true;
-    clearInterval(this.hiddenCheckTimer);
+    if (failure.code === 'hold_used_up' || failure.code === 'hold_ended') this.endedBy = failure;
+    this.tokensAtStop = this.uncounted.getTypicalTokens(this.text.tokens * this.ratio, unreadMs);
     this.params.purchase.abort(failure);
+  }
+
+  /** Checks the usage regularly while it may grow although nothing is read. */
+  private async monitor(): Promise<void> {
+    while (!this.isOver) {
+      await delay(EXTENSION_RETRY_MS, undefined, { ref: false });
+      if (!this.isOver) this.checkUncounted();
+    }
+  }
+
+  private get isOver(): boolean {
+    return this.isStopped || this.isEnded || this.hold.isComplete || this.params.purchase.signal.aborted;
+  }
+
+  /**
+   * States the speed with the hold, if it was unknown. The provider can then bill less than the output limit before it is
+   * stopped, and other requests need not wait for the end of this one. Every token has at least one byte, so the speed
+   * in bytes is an upper bound, far above the speed in tokens.
+   */
+  private stateSpeed(): void {
+    const { bytes } = this.text;
+    const elapsedMs = performance.now() - this.startedAtMs;
+    if (this.hold.isSpeedKnown || this.pendingExtension || elapsedMs < MIN_SPEED_MS || bytes < MIN_SPEED_BYTES) return;
+    this.trackExtension(this.hold.stateSpeed((bytes * 1_000) / elapsedMs)).catch((error) =>
+      this.stop(toUpstreamError(error)),
+    );
+  }
+
+  private checkUncounted(): void {
+    const { uncounted } = this;
+    this.stateSpeed();
+    if (this.pendingCheck) return;
+    uncounted.recordTime(this.text.bytes);
+    if (!uncounted.needsCount && this.maxUsedTokens < this.extensionThreshold) {
+      this.coveredAtMs = performance.now();
+      return;
+    }
+    void this.startCheck(() => this.isEnded).then((isCovered) => {
+      if (!isCovered && !this.isEnded) this.runOut();
+    });
   }
 
   /**
@@ -158,64 +227,47 @@ export class UsageMeter {
    */
   private checkHold(): Promise<boolean> | undefined {
     if (this.isStopped) return Promise.resolve(false);
-    return this.maxUsedTokens < this.extensionThreshold ? undefined : this.checkCountedUsage();
+    if (this.maxUsedTokens < this.extensionThreshold) return undefined;
+    return this.pendingCheck ? this.pendingCheck.then(() => this.checkHold() ?? true) : this.startCheck(() => false);
   }
 
-  private async checkCountedUsage(): Promise<boolean> {
-    try {
-      await this.updateCount();
-    } catch (error) {
-      this.stop(toUpstreamError(error));
-      return false;
-    }
-    const { usedTokens } = this;
-    if (usedTokens > this.heldTokens) return this.extendUntilCovered();
-    if (usedTokens >= this.extensionThreshold) this.extendInAdvance(usedTokens);
+  /** @param isMoot whether the usage need not be covered any more */
+  private startCheck(isMoot: () => boolean): Promise<boolean> {
+    this.checkedAtMs = performance.now();
+    this.pendingCheck = this.checkCountedUsage(isMoot)
+      .catch((error) => {
+        this.stop(toUpstreamError(error), performance.now() - this.checkedAtMs);
+        return false;
+      })
+      .finally(() => {
+        this.pendingCheck = undefined;
+        this.uncounted.skipTime(); // the completion may have been paused by this check
+      });
+    return this.pendingCheck;
+  }
+
+  private async checkCountedUsage(isMoot: () => boolean): Promise<boolean> {
+    await this.text.update();
+    this.uncounted.setBacklog(this.text.tokens * this.ratio);
+    const isCovered = this.usedTokens <= this.hold.tokens || (await this.waitUntilCovered(isMoot));
+    if (!isCovered) return false;
+    this.coveredAtMs = performance.now();
+    if (this.usedTokens >= this.extensionThreshold) this.extendInAdvance(this.usedTokens);
     return true;
   }
 
   /** The usage from which the hold is extended; infinite if the maximum price is held. */
   private get extensionThreshold(): number {
-    return this.isFullyHeld ? Number.POSITIVE_INFINITY : this.heldTokens - EXTENSION_LEAD_TOKENS;
-  }
-
-  /** Whether the maximum price of the request is held. No usage costs more. */
-  private get isFullyHeld(): boolean {
-    const { hold, order } = this.params.purchase;
-    return hold.amount >= order.maxPrice;
+    return this.hold.isComplete ? Number.POSITIVE_INFINITY : this.hold.tokens - EXTENSION_LEAD_TOKENS;
   }
 
   /** Upper bound of the usage. The text since the last count is not counted yet and has at most one token per byte. */
   private get maxUsedTokens(): number {
-    return (
-      (this.countedTokens + this.completion.getMaxGeneratedTokens() - this.maxTokensAtCount) * this.ratio +
-      this.maxHiddenTokens
-    );
+    return this.uncounted.getMaxTokens(this.text.maxTokens * this.ratio);
   }
 
   private get usedTokens(): number {
-    return Math.ceil(this.countedTokens * this.ratio + this.maxHiddenTokens);
-  }
-
-  private get maxHiddenTokens(): number {
-    return Math.min(this.hiddenTokens * HIDDEN_SPEED_FACTOR, this.params.maxReasoningTokens);
-  }
-
-  /** Counts the text up to its last space only once. The rest may end within a token and is counted each time. */
-  private async updateCount(): Promise<void> {
-    const { countText } = this.params;
-    const text = this.completion.getDeliveredText();
-    const maxTokens = this.completion.getMaxGeneratedTokens();
-    const gap = text.lastIndexOf(' ');
-    const end = gap > this.countedCharacters ? gap : this.countedCharacters;
-    const [added, rest] = await Promise.all([
-      countText(text.slice(this.countedCharacters, end)),
-      countText(text.slice(end)),
-    ]);
-    this.tokensBeforeGap += added;
-    this.countedCharacters = end;
-    this.countedTokens = this.tokensBeforeGap + rest;
-    this.maxTokensAtCount = maxTokens;
+    return Math.ceil(this.uncounted.getMaxTokens(this.text.tokens * this.ratio));
   }
 
   /**
@@ -223,114 +275,48 @@ export class UsageMeter {
    * remained then are used.
    */
   private extendInAdvance(used: number): void {
-    if (this.pendingExtension || used < this.rejectedAtTokens + (this.heldTokens - this.rejectedAtTokens) / 2) return;
-    this.pendingExtension = this.extendHold(used)
+    if (this.pendingExtension || used < this.rejectedAtTokens + (this.hold.tokens - this.rejectedAtTokens) / 2) return;
+    this.extendHold(used)
       .then((outcome) => {
         this.rejectedAtTokens = outcome === 'extended' ? -1 : used;
       })
-      .catch((error) => this.stop(toUpstreamError(error)))
-      .finally(() => {
-        this.pendingExtension = undefined;
-      });
+      .catch((error) => this.stop(toUpstreamError(error)));
   }
 
   /**
-   * Pauses the completion until the hold covers its usage. Waits a limited time for money that other requests hold,
-   * because most of it is released when they end.
+   * Pauses the completion until the hold covers its usage. A completion that has ended waits longer, because its
+   * provider bills nothing more.
    * @returns whether the hold covers the usage
    */
-  private async extendUntilCovered(): Promise<boolean> {
-    await this.pendingExtension;
-    try {
-      for (let waited = 0; this.usedTokens > this.heldTokens && !this.isFullyHeld; ) {
-        const outcome = await this.extendHold(this.usedTokens);
-        if (outcome === 'extended') continue;
-        if (outcome === 'exhausted' || waited >= MAX_EXTENSION_WAIT_MS || this.params.purchase.signal.aborted)
-          return false;
-        await delay(EXTENSION_RETRY_MS);
-        waited += EXTENSION_RETRY_MS;
-      }
-      return true;
-    } catch (error) {
-      this.stop(toUpstreamError(error));
-      return false;
-    }
+  private waitUntilCovered(isMoot: () => boolean): Promise<boolean> {
+    return extendUntilCovered({
+      isCovered: () => this.usedTokens <= this.hold.tokens || this.hold.isComplete || isMoot(),
+      extend: async () => {
+        if (!this.pendingExtension) return this.extendHold(this.usedTokens);
+        await this.pendingExtension;
+        return 'extended'; // perhaps: the usage is compared again
+      },
+      getDeadlineMs: () =>
+        this.isEnded ? this.checkedAtMs + MAX_COMPLETE_WAIT_MS : this.coveredAtMs + MAX_UNCOVERED_MS,
+      signal: this.params.purchase.signal,
+    });
   }
 
-  /**
-   * Requests a hold for at least twice as many output tokens as it covers now, within the maximum price. If less is
-   * available, one more token is enough.
-   */
-  private async extendHold(used: number): Promise<'extended' | 'retry_later' | 'exhausted'> {
-    const { purchase } = this.params;
-    const targetAmount = this.calculatePrice(Math.max(this.heldTokens * 2, used + MIN_EXTENSION_TOKENS));
-    const minAmount = money.min(this.calculatePrice(this.heldTokens + 1), purchase.order.maxPrice);
-    const outcome = await purchase.extendHold({ minAmount, targetAmount });
-    this.heldTokens = this.countAffordableTokens();
-    return outcome;
+  private extendHold(used: number): Promise<ExtensionOutcome> {
+    return this.trackExtension(this.hold.extend(used));
   }
 
-  private calculatePrice(output: number): PicoUsd {
-    const { quote, endpoint } = this.params;
-    return money.add(quote.fees, calculateMaxCallPrice(quote.inputTokens, output, endpoint.tariff));
-  }
-
-  private countAffordableTokens(): number {
-    const { purchase, quote, endpoint } = this.params;
-    return countAffordableOutputTokens(
-      money.subtract(purchase.hold.amount, quote.fees),
-      quote.inputTokens,
-      endpoint.tariff,
-    );
-  }
-
-  /**
-   * Estimates from the elapsed time what a reasoning model has used before its first output. Extends the hold if
-   * necessary.
-   */
-  private checkHiddenUsage(): void {
-    if (this.completion.getMaxGeneratedTokens() > 0) {
-      clearInterval(this.hiddenCheckTimer);
-      return;
-    }
-    const estimate = ((performance.now() - this.startedAtMs) / 1_000) * this.tokensPerSecond;
-    this.hiddenTokens = Math.min(estimate, this.params.maxReasoningTokens);
-    const { usedTokens } = this;
-    if (usedTokens < this.extensionThreshold) return;
-    if (usedTokens <= this.heldTokens) this.extendInAdvance(usedTokens);
-    else if (!this.pendingForward)
-      void this.trackForward(
-        this.extendUntilCovered().then((isCovered) => this.forwardOrStop(isCovered, () => undefined)),
-      );
+  private trackExtension(extending: Promise<ExtensionOutcome>): Promise<ExtensionOutcome> {
+    const extension = extending.finally(() => {
+      this.pendingExtension = undefined;
+    });
+    this.pendingExtension = extension.catch(() => {}); // reported to the caller
+    return extension;
   }
 
   /** Returns as many of the first events as the hold covers. The usage already includes all of these events. */
-  private async selectCoveredEvents(events: Uint8Array): Promise<Uint8Array> {
-    const pendingCounts = parseSseEvents(events).map(async (data) => ({
-      data,
-      tokens: (await this.params.countText(getGeneratedText(data))) * this.ratio,
-    }));
-    const all = await Promise.all(pendingCounts);
-    let remaining = this.heldTokens - this.usedTokens + all.reduce((sum, { tokens }) => sum + tokens, 0);
-    const covered = all.filter(({ tokens }) => {
-      remaining -= tokens;
-      return remaining >= 0;
-    });
-    return Buffer.from(covered.map(({ data }) => formatSseEvent(data)).join(''));
+  private selectCovered(events: Uint8Array): Promise<Uint8Array> {
+    const countText = async (text: string) => (await this.params.countText(text)) * this.ratio;
+    return selectCoveredEvents(events, this.hold.tokens - this.usedTokens, countText);
   }
-}
-
-/** Returns all strings in the deltas of a chat chunk, or the delta of an event of the Responses API. */
-function getGeneratedText(data: string): string {
-  const event = JSON.parse(data) as {
-    readonly choices?: readonly { readonly delta?: object }[];
-    readonly delta?: unknown;
-  };
-  if (typeof event.delta === 'string') return event.delta;
-  return (event.choices ?? []).flatMap(({ delta = {} }) => collectStrings(delta)).join('');
-}
-
-function collectStrings(value: unknown): readonly string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }

@@ -83,25 +83,67 @@ export function calculateFixedShare(amount: PicoUsd): PicoUsd {
   return (amount / FIXED_HOLD_DIVISOR) as PicoUsd;
 }
 
+/** Numbers of output tokens per choice that determine a partial hold. */
+export interface OutputLengths {
+  /** Covered by the hold at first. */
+  readonly initial: number;
+  /** A usual long response: the output limit for the provider is not lower, unless the money is not sufficient. */
+  readonly long: number;
+  /** A long response, up to which other requests leave money. */
+  readonly reserved: number;
+}
+
 /**
  * Changes a quote to a partial hold. Its request has no output limit, has one so high that it is probably a default of
  * the client, or may search while the model generates.
- * @param initialTokens output tokens per choice that the hold covers at first
- * @param isExtensible whether the hold can be extended during the response
+ * @param extension set if the hold can be extended during the response: the price of what is generated before the provider
+ *   stops, if the speed is known
  */
-export function toPartialQuote(quote: ChatQuote, initialTokens: number, isExtensible: boolean): ChatQuote {
+export function toPartialQuote(
+  quote: ChatQuote,
+  lengths: OutputLengths,
+  extension?: { readonly stopPrice: PicoUsd | undefined },
+): ChatQuote {
   const { search, endpoints, maxPrice, requestedMaxTokens: limit } = quote;
   const requiredPrice = search?.isRequired ? search.price : ZERO_USD;
   // A quote without an output limit already has the minimum price of the lowest output.
   const minOutputPrice =
     limit === undefined ? quote.minPrice : calculateQuotePrice(getMinOutputForEndpoints(endpoints), quote);
   const minPrice = money.min(money.max(minOutputPrice, requiredPrice), maxPrice);
-  const initialPrice = money.max(calculateQuotePrice(initialTokens, quote), search?.price ?? ZERO_USD);
-  const partialHold = {
+  const initialPrice = money.max(calculateQuotePrice(lengths.initial, quote), search?.price ?? ZERO_USD);
+  const calculateLimited = (tokens: number) => money.min(calculateQuotePrice(tokens, quote), maxPrice);
+  const partialHold: PartialHold = {
     minAmount: money.min(initialPrice, maxPrice),
-    divisor: isExtensible ? EXTENSIBLE_HOLD_DIVISOR : FIXED_HOLD_DIVISOR,
+    divisor: extension ? EXTENSIBLE_HOLD_DIVISOR : FIXED_HOLD_DIVISOR,
+    extension: extension && {
+      minLimitPrice: calculateLimited(lengths.long),
+      longPrice: calculateLimited(lengths.reserved),
+      stopPrice: extension.stopPrice,
+    },
   };
   return { ...quote, minPrice, partialHold };
+}
+
+/**
+ * Returns the price of the output tokens of all choices that are generated within a time.
+ * @param getTokensPerSecond returns the maximum speed of one choice; undefined if it is unknown
+ * @returns undefined if the speed of an endpoint is unknown
+ */
+export function calculateStopPrice(
+  { endpoints, choices }: Pick<ChatQuote, 'endpoints' | 'choices'>,
+  milliseconds: number,
+  getTokensPerSecond: (endpoint: Endpoint) => number | undefined,
+): PicoUsd | undefined {
+  let highest = ZERO_USD;
+  for (const endpoint of endpoints) {
+    if (endpoint.onDisconnect !== 'stops') continue; // a call of such an endpoint may use no more than what is held
+    const tokensPerSecond = getTokensPerSecond(endpoint);
+    if (tokensPerSecond === undefined || !Number.isFinite(tokensPerSecond)) return undefined;
+    const output = Math.ceil((tokensPerSecond * choices * milliseconds) / 1_000);
+    if (!Number.isSafeInteger(output)) return undefined;
+    highest = money.max(highest, calculateMaxPrice({ output }, endpoint.tariff.prices));
+  }
+  return highest;
 }
 
 /**

@@ -1,28 +1,49 @@
-/** Extends the hold of an encrypted chat during the relay, before data that the hold does not cover is sent. */
+/**
+ * Extends the hold of an encrypted chat during the relay, before data that the hold does not cover is sent. The enclave is
+ * stopped within `MAX_UNCOVERED_MS` after the last usage that the hold covered.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
-import { getQuantity } from '#domain';
+import { getQuantity, type Usage } from '#domain';
 import { money, type PicoUsd, toPicoUsd } from '#kernel';
+import {
+  EXTENSION_RETRY_MS,
+  extendUntilCovered,
+  MAX_COMPLETE_WAIT_MS,
+  MAX_UNCOVERED_MS,
+} from '../../billing/extend-until-covered.ts';
 import type { Purchase } from '../../billing/purchase.ts';
-import { toUpstreamError, UpstreamError } from '../../errors.ts';
+import { UpstreamError } from '../../errors.ts';
 import type { EncryptedChunk } from '../../providers/private-calls.ts';
+import { getTypicalSpeed } from '../../routing/endpoint-health.ts';
 import { calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat-quote.ts';
+import { UncountedUsage } from '../chat-execution/uncounted-usage.ts';
 import type { CiphertextUsageLimits, ClampedUsage } from './ciphertext-usage.ts';
 import type { PrivateOrder } from './private-order.ts';
-
-/** Maximum time for which a chat pauses for money that other requests hold. */
-const MAX_EXTENSION_WAIT_MS = 5_000;
-/** Time between two attempts to extend the hold during such a pause. */
-const EXTENSION_RETRY_MS = 100;
 
 export class CiphertextMeter {
   /** The error that interrupted the request body, if any. */
   requestError: unknown;
+  private readonly uncounted: UncountedUsage;
+  /** When the hold last covered the usage. */
+  private coveredAtMs = performance.now();
+  /** For how long nothing had been read when the money was used up. */
+  private unreadMs = 0;
+  /** The enclave is generating a stream, so stopping it saves cost. */
+  private isStreaming = false;
+  private pendingExtension: Promise<void> | undefined;
 
   constructor(
     private readonly purchase: Purchase,
     private readonly usageLimits: CiphertextUsageLimits,
-    private readonly order: Pick<PrivateOrder, 'endpoint' | 'isMetered'>,
-  ) {}
+    private readonly order: Pick<PrivateOrder, 'endpoint' | 'isMetered' | 'overhead'>,
+  ) {
+    this.uncounted = new UncountedUsage({
+      tokensPerSecond: getTypicalSpeed(order.endpoint.tokensPerSecond),
+      maxReasoningTokens: 0, // an enclave sends its reasoning
+      maxOutputTokens: Number.POSITIVE_INFINITY,
+      graceMs: 0,
+    });
+  }
 
   /**
    * Yields each chunk of the request body once the hold covers it.
@@ -54,53 +75,105 @@ export class CiphertextMeter {
     return isStream || this.order.isMetered ? this.ensureHeld() : undefined;
   }
 
+  /** Records that the client is full, so that nothing is read. */
+  markFull(whenDrained: Promise<void>): void {
+    this.uncounted.markFull(whenDrained);
+  }
+
   /**
-   * Reduces the output of a usage to what the hold covers. If the usage costs more than is held, the hold is first
+   * Until the work that forwards a stream has ended, holds money for what the enclave may generate while nothing is read.
+   * @throws UpstreamError as `meterChunk`; any error of the work
+   */
+  async monitor(work: Promise<void>): Promise<void> {
+    this.isStreaming = true;
+    this.uncounted.skipTime();
+    try {
+      await Promise.race([work, this.checkUncounted().then(() => work)]);
+    } finally {
+      this.isStreaming = false;
+    }
+  }
+
+  /** Adds to an estimate what was probably generated but not read when the money was used up. */
+  addUnread({ usage, estimated }: ClampedUsage): Usage {
+    if (!estimated) return usage;
+    const { maxOutput } = this;
+    const unread = Math.ceil(this.uncounted.getTypicalTokens(maxOutput, this.unreadMs) - maxOutput);
+    const output = getQuantity('output', usage);
+    return { ...usage, output: Math.max(Math.min(output + unread, this.order.overhead.context), output) };
+  }
+
+  /**
+   * Returns how many output tokens of a usage the hold covers. If the usage costs more than is held, the hold is first
    * extended, if possible. The payer does not owe output that still exceeds the hold.
    */
-  async limitToHold({ usage, estimated }: ClampedUsage): Promise<Pick<ClampedUsage, 'usage' | 'estimated'>> {
+  async countCovered(usage: Usage): Promise<number> {
     const { purchase, order } = this;
-    const { endpoint } = order;
+    const { tariff } = order.endpoint;
     const [input, output] = [getQuantity('input', usage), getQuantity('output', usage)];
-    const price = calculateMaxCallPrice(input, output, endpoint.tariff);
+    const price = calculateMaxCallPrice(input, output, tariff);
     const { amount } = purchase.hold;
     if (price > amount)
       await purchase.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: price }).catch(() => {});
-    const maxOutput = Math.max(countAffordableOutputTokens(purchase.hold.amount, input, endpoint.tariff), 0);
-    return output <= maxOutput ? { usage, estimated } : { usage: { input, output: maxOutput }, estimated: true };
+    return Math.max(countAffordableOutputTokens(purchase.hold.amount, input, tariff), 0);
+  }
+
+  /** Upper bound of the output tokens in the data that was read. */
+  private get maxOutput(): number {
+    return this.usageLimits.maxUsage.output;
   }
 
   private get requiredAmount(): PicoUsd {
     const { input, output } = this.usageLimits.maxUsage;
-    return calculateMaxCallPrice(input, output, this.order.endpoint.tariff);
+    return calculateMaxCallPrice(input, Math.ceil(this.uncounted.getMaxTokens(output)), this.order.endpoint.tariff);
+  }
+
+  private async checkUncounted(): Promise<void> {
+    const { uncounted, purchase } = this;
+    for (;;) {
+      await delay(EXTENSION_RETRY_MS, undefined, { ref: false });
+      if (!this.isStreaming || purchase.signal.aborted) return;
+      uncounted.recordTime(0);
+      if (uncounted.needsCount) uncounted.setBacklog(this.maxOutput);
+      await this.ensureHeld();
+    }
   }
 
   /** Returns undefined if the hold is sufficient, so that most chunks are relayed without waiting. */
   private ensureHeld(): Promise<void> | undefined {
-    return this.requiredAmount > this.purchase.hold.amount ? this.extendHold() : undefined;
+    if (this.requiredAmount > this.purchase.hold.amount) return this.extendHold();
+    this.coveredAtMs = performance.now();
+    return undefined;
+  }
+
+  private extendHold(): Promise<void> {
+    this.pendingExtension ??= this.waitUntilHeld().finally(() => {
+      this.pendingExtension = undefined;
+    });
+    return this.pendingExtension;
   }
 
   /** Requests twice the required amount, so that a long response needs few extensions. */
-  private async extendHold(): Promise<void> {
+  private async waitUntilHeld(): Promise<void> {
     const { purchase } = this;
-    for (let waited = 0; this.requiredAmount > purchase.hold.amount; ) {
-      const { requiredAmount } = this;
-      if (requiredAmount > purchase.order.maxPrice)
-        throw new UpstreamError('answer_too_long', 'The response is too long');
-      const outcome = await purchase.extendHold({
-        minAmount: requiredAmount,
-        targetAmount: money.add(requiredAmount, requiredAmount),
-      });
-      if (outcome === 'extended') continue;
-      if (outcome === 'exhausted' || waited >= MAX_EXTENSION_WAIT_MS) throw createHoldUsedUpError();
-      await delay(EXTENSION_RETRY_MS, undefined, { signal: purchase.signal }).catch(() => {
-        throw toUpstreamError(purchase.signal.reason);
-      });
-      waited += EXTENSION_RETRY_MS;
-    }
+    const startedAtMs = performance.now();
+    const isHeld = await extendUntilCovered({
+      isCovered: () => this.requiredAmount <= purchase.hold.amount,
+      extend: async () => {
+        const { requiredAmount } = this;
+        if (requiredAmount > purchase.order.maxPrice)
+          throw new UpstreamError('answer_too_long', 'The response is too long');
+        const targetAmount = money.add(requiredAmount, requiredAmount);
+        return purchase.extendHold({ minAmount: requiredAmount, targetAmount });
+      },
+      getDeadlineMs: () =>
+        this.isStreaming ? this.coveredAtMs + MAX_UNCOVERED_MS : startedAtMs + MAX_COMPLETE_WAIT_MS,
+      signal: purchase.signal,
+    }).finally(() => {
+      this.unreadMs = performance.now() - startedAtMs;
+    });
+    if (!isHeld) throw new UpstreamError('hold_used_up', 'Insufficient balance for the rest of a private chat');
+    this.unreadMs = 0;
+    this.coveredAtMs = performance.now();
   }
-}
-
-function createHoldUsedUpError(): UpstreamError {
-  return new UpstreamError('hold_used_up', 'Insufficient balance for the rest of a private chat');
 }

@@ -1,10 +1,13 @@
 /** Resolves the enclave of a private chat, and quotes the chat. */
 import { type Catalogue, type Endpoint, isPrivate, type TokenPricedModel } from '#catalogue';
 import { money } from '#kernel';
+import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
 import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
+import type { CatalogueService } from '../../catalogue-service.ts';
 import { InvalidRequestError } from '../../errors.ts';
-import { calculateMaxCallPrice, EXTENSIBLE_HOLD_DIVISOR } from '../chat/chat-quote.ts';
+import type { EndpointHealth } from '../../routing/endpoint-health.ts';
+import { calculateMaxCallPrice, calculateStopPrice, EXTENSIBLE_HOLD_DIVISOR } from '../chat/chat-quote.ts';
 import type { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
 import type { EnclaveOverhead } from './ciphertext-usage.ts';
 
@@ -31,36 +34,58 @@ interface QuotePrivateChatParams {
   readonly isMetered: boolean;
 }
 
-/** @throws InvalidRequestError (404) if the private model does not exist or is not available here */
-export function quotePrivateChat(
-  { requestId: id, source, model: name, contentLength: length, isMetered }: QuotePrivateChatParams,
-  payer: Payer,
-  catalogue: Catalogue,
-  lengths: OutputLengthStats,
-): PrivateOrder {
-  const { model, endpoint } = resolvePrivateModel(name, catalogue);
-  const { context, maxOutput } = model;
-  const { tariff, eventBytes = 0, eventTokens, templateTokens = 0 } = endpoint;
-  const toInputTokens = (bytes: number) => Math.min(bytes + templateTokens, context);
-  const maxPrice = calculateMaxCallPrice(context, MAX_RESPONSE_BYTES, tariff);
-  // A non-streaming response is generated before its first byte arrives, so money for its maximum length is held.
-  const output = isMetered
-    ? lengths.getInitialTokens(model.id, payer.id) * (eventTokens ?? TYPICAL_BYTES_PER_TOKEN)
-    : maxOutput;
-  const bytes = length ?? (isMetered ? INITIAL_INPUT_BYTES : context);
-  const initialPrice = money.min(calculateMaxCallPrice(toInputTokens(bytes), output, tariff), maxPrice);
-  const query = { model: model.id, type: 'chat_completion', source, online: false, free: maxPrice === 0n } as const;
-  const billingOrder: Order = {
-    id,
-    query,
-    model,
-    endpoints: [endpoint],
-    priceList: catalogue.priceList,
-    minPrice: isMetered ? calculateMaxCallPrice(toInputTokens(length ?? 0), 1, tariff) : initialPrice,
-    maxPrice,
-    partialHold: { minAmount: initialPrice, divisor: EXTENSIBLE_HOLD_DIVISOR },
-  };
-  return { endpoint, isMetered, overhead: { eventBytes, eventTokens, templateTokens, context }, billingOrder };
+export class PrivateChatQuoter {
+  constructor(
+    private readonly catalogues: CatalogueService,
+    private readonly lengths: OutputLengthStats,
+    private readonly health: EndpointHealth,
+  ) {}
+
+  /** @throws InvalidRequestError (404) if the private model does not exist or is not available here */
+  async quote(
+    { requestId: id, source, model: name, contentLength: length, isMetered }: QuotePrivateChatParams,
+    payer: Payer,
+  ): Promise<PrivateOrder> {
+    const { lengths, health } = this;
+    const catalogue = await this.catalogues.loadForPayer(payer);
+    const { model, endpoint } = resolvePrivateModel(name, catalogue);
+    const { context, maxOutput } = model;
+    const { tariff, eventBytes = 0, eventTokens, templateTokens = 0 } = endpoint;
+    const toInputTokens = (bytes: number) => Math.min(bytes + templateTokens, context);
+    const maxPrice = calculateMaxCallPrice(context, MAX_RESPONSE_BYTES, tariff);
+    // A non-streaming response is generated before its first byte arrives, so money for its maximum length is held.
+    const { initial, reserved } = lengths.getLengths(model, payer.id);
+    const countedPerToken = eventTokens ?? TYPICAL_BYTES_PER_TOKEN;
+    const bytes = length ?? (isMetered ? INITIAL_INPUT_BYTES : context);
+    const calculateLimited = (output: number) =>
+      money.min(calculateMaxCallPrice(toInputTokens(bytes), output, tariff), maxPrice);
+    const initialPrice = calculateLimited(isMetered ? initial * countedPerToken : maxOutput);
+    const limitPrice = calculateLimited(maxOutput);
+    const extension = {
+      minLimitPrice: limitPrice,
+      fixedLimitPrice: limitPrice,
+      longPrice: calculateLimited(reserved * countedPerToken),
+      stopPrice: calculateStopPrice({ endpoints: [endpoint], choices: 1 }, MAX_UNCOVERED_MS, (enclave) =>
+        health.getMaxTokensPerSecond(model, enclave),
+      ),
+    };
+    const query = { model: model.id, type: 'chat_completion', source, online: false, free: maxPrice === 0n } as const;
+    const billingOrder: Order = {
+      id,
+      query,
+      model,
+      endpoints: [endpoint],
+      priceList: catalogue.priceList,
+      minPrice: isMetered ? calculateMaxCallPrice(toInputTokens(length ?? 0), 1, tariff) : initialPrice,
+      maxPrice,
+      partialHold: {
+        minAmount: initialPrice,
+        divisor: EXTENSIBLE_HOLD_DIVISOR,
+        extension: isMetered ? extension : undefined,
+      },
+    };
+    return { endpoint, isMetered, overhead: { eventBytes, eventTokens, templateTokens, context }, billingOrder };
+  }
 }
 
 /**

@@ -6,8 +6,8 @@ import { getQuantity } from '#domain';
 import { BillingEngine, type StreamWriter } from '../../billing/billing-engine.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { Purchase } from '../../billing/purchase.ts';
+import { billTruncatedResponse } from '../../billing/truncated-response.ts';
 import type { UpstreamCall } from '../../billing/upstream-call.ts';
-import { CatalogueService } from '../../catalogue-service.ts';
 import { toUpstreamError, UpstreamError } from '../../errors.ts';
 import {
   EncryptedErrorResponse,
@@ -18,7 +18,7 @@ import { ProviderRegistry } from '../../providers/provider.ts';
 import { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
 import { CiphertextMeter } from './ciphertext-meter.ts';
 import { CiphertextUsageLimits } from './ciphertext-usage.ts';
-import { type PrivateOrder, quotePrivateChat } from './private-order.ts';
+import { PrivateChatQuoter, type PrivateOrder } from './private-order.ts';
 
 /**
  * How long a stream is still read after its client has disconnected. Then the enclave is stopped. Data in transit,
@@ -71,7 +71,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
   private readonly misledPayers = new LRUCache<string, true>({ max: MAX_MISLED_PAYERS });
 
   constructor(
-    private readonly catalogues: CatalogueService,
+    private readonly quoter: PrivateChatQuoter,
     private readonly billing: BillingEngine,
     private readonly providers: ProviderRegistry,
     private readonly lengths: OutputLengthStats,
@@ -79,8 +79,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
 
   async execute({ payer, request, client }: RelayPrivateChat): Promise<void> {
     const isMetered = request.stream && !this.misledPayers.has(payer.id);
-    const catalogue = await this.catalogues.loadForPayer(payer);
-    const order = quotePrivateChat({ ...request, isMetered }, payer, catalogue, this.lengths);
+    const order = await this.quoter.quote({ ...request, isMetered }, payer);
     let requestError: unknown;
     const serve = async (purchase: Purchase) => {
       const usage = new CiphertextUsageLimits(order.overhead);
@@ -127,27 +126,36 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
       if (hasDisconnected(outcome) && outcome.deliveredText !== undefined) return outcome;
       throw outcome;
     }
-    const { response, endpoint } = outcome;
+    const { response, endpoint, firstByteAtMs } = outcome;
     // A non-streaming response is already generated when it arrives, so stopping it would save nothing.
     if (isEventStream(response)) purchase.markStreaming(endpoint, ABANDON_DELAY_MS);
     else if (request.stream) this.misledPayers.set(purchase.payerId, true);
-    const failure = await forwardChunks(response, meter, client).then(() => undefined, toUpstreamError);
+    const forwarding = forwardChunks(response, meter, client);
+    const forwarded = isEventStream(response) ? meter.monitor(forwarding) : forwarding;
+    const failure = await forwarded.then(() => undefined, toUpstreamError);
+    const durationMs = performance.now() - firstByteAtMs;
     if (failure) purchase.abort(failure);
     const clamped = usage.clamp(response.usage());
     if (clamped.problem && !failure)
       purchase.reportImplausible(`the enclave of ${order.billingOrder.model.id} ${clamped.problem}`);
-    const { usage: used, estimated } = await meter.limitToHold(clamped);
-    if (estimated && !clamped.estimated)
+    const used = meter.addUnread(clamped);
+    const coveredTokens = await meter.countCovered(used);
+    const isTruncated = getQuantity('output', used) > coveredTokens;
+    if (isTruncated && !clamped.estimated)
       purchase.reportImplausible(`${order.billingOrder.model.id}: the reported usage exceeded the available money`);
-    const callResult = {
-      usage: estimated ? undefined : used,
-      getDeliveredText: () => '',
+    await billTruncatedResponse(purchase, {
+      usage: used,
+      estimated: clamped.estimated || isTruncated,
+      coveredTokens,
+      absorbed: failure?.code === 'hold_ended' ? failure.code : 'hold_used_up',
       vendorId: response.vendorId(),
-    };
-    await purchase.billCall({ estimateUsage: async () => used }, callResult);
+    });
     if (failure && !client.hasStarted && !hasDisconnected(failure)) throw failure;
-    if (!failure)
-      this.lengths.recordLength(order.billingOrder.model.id, purchase.payerId, getQuantity('output', purchase.usage));
+    if (!failure) {
+      const output = getQuantity('output', purchase.usage);
+      this.lengths.recordLength(order.billingOrder.model.id, purchase.payerId, output);
+      if (isEventStream(response) && !clamped.estimated) purchase.recordDelivery(endpoint, output, durationMs);
+    }
     const trailer = response.getTrailer();
     if (trailer !== undefined) client.setTrailer(trailer);
     return failure;
@@ -173,7 +181,9 @@ async function forwardChunks(
   for await (const chunk of chunks) {
     client.begin(head);
     await meter.meterChunk(chunk, isSse);
-    await client.write(chunk.bytes);
+    const whenDrained = client.write(chunk.bytes);
+    if (whenDrained) meter.markFull(whenDrained);
+    await whenDrained;
   }
   client.begin(head);
 }

@@ -1,10 +1,9 @@
 /** Executes a chat whose model may call the search tool, in rounds of a model call and its searches. */
 import type { Endpoint } from '#catalogue';
 import type { Usage } from '#domain';
-import { createDisconnectError } from '../../billing/billing-engine.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import type { EndpointResponse, UpstreamCall } from '../../billing/upstream-call.ts';
-import { toUpstreamError, type UpstreamError } from '../../errors.ts';
+import { createDisconnectError, toUpstreamError, type UpstreamError } from '../../errors.ts';
 import {
   type Completion,
   type CompletionIdentity,

@@ -70,7 +70,6 @@ test('rounds and searches cost at most what is held, for random prices and usage
           payer: 'account-a',
           amount,
           availableAfter: ZERO_USD,
-          maxSpendable: amount,
           expiresAt: 0,
         };
         const { signal } = new AbortController();

@@ -46,7 +46,6 @@ async function made(count: number, prices: readonly Price[], answers: Answer[], 
     payer: 'account-a',
     amount: parseUsd('1'),
     availableAfter: ZERO_USD,
-    maxSpendable: parseUsd('1'),
     expiresAt: 0,
   };
   const watch = { health: new EndpointHealth(new StillClock()), reportError: () => {} };

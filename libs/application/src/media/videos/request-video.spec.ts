@@ -7,7 +7,6 @@ const hold: Hold = {
   payer: 'account-a',
   amount: ZERO_USD,
   availableAfter: ZERO_USD,
-  maxSpendable: ZERO_USD,
   expiresAt: 0,
 };
 const quote = { order: { priceList: { version: 'p' } }, deadlineMs: 1_000 };

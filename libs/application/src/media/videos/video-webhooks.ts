@@ -117,7 +117,6 @@ export function toHold({ holdId, payer, amount }: VideoRequested['data']['hold']
     payer,
     amount: held,
     availableAfter: ZERO_USD,
-    maxSpendable: held,
     expiresAt: Number.POSITIVE_INFINITY,
   };
 }

@@ -35,7 +35,7 @@ export class AnthropicChat {
     const request = await toMessagesRequest(call.body, this.defaultMaxTokens, call.search);
     const sampling = findChangedSampling(call.body, request);
     const sent = this.send(call, { ...request, stream: call.stream });
-    const response = await withReasoningLimit(sent, getThinkingLimit(request));
+    const response = await withReasoningLimit(call, sent, getThinkingLimit(request));
     return { ...response, ...(sampling ? { sampling } : {}) };
   }
 

@@ -21,7 +21,7 @@ export function toCompletionStream(completion: Completion): CompletionStream {
       }
       const events = protocol === 'chat' ? toChunks(body) : toResponseEvents(body);
       hasForwarded = text !== '';
-      await receiver(Buffer.from(events.map((event) => formatSseEvent(JSON.stringify(event))).join('')));
+      void receiver(Buffer.from(events.map((event) => formatSseEvent(JSON.stringify(event))).join('')));
     },
     usage: () => usage,
     vendorId: () => completion.vendorId(),

@@ -30,11 +30,15 @@ export class OpenAiChat {
   chat(call: ChatCall): Promise<Completion | CompletionStream> {
     const usesResponses = call.search !== undefined || !call.protocols.includes('chat');
     const response = usesResponses ? this.requestChatAsResponse(call) : this.requestChat(call);
-    return withReasoningLimit(response, getReasoningLimit(call.body, usesResponses ? OPENAI_DIALECT : this.dialect));
+    return withReasoningLimit(
+      call,
+      response,
+      getReasoningLimit(call.body, usesResponses ? OPENAI_DIALECT : this.dialect),
+    );
   }
 
   responses(call: ChatCall): Promise<Completion | CompletionStream> {
-    return withReasoningLimit(this.requestResponse(call), getReasoningLimit(call.body, OPENAI_DIALECT));
+    return withReasoningLimit(call, this.requestResponse(call), getReasoningLimit(call.body, OPENAI_DIALECT));
   }
 
   private async requestChat(call: ChatCall): Promise<Completion | CompletionStream> {
