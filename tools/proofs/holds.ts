@@ -14,7 +14,7 @@
  * - `varied`: log-normal lengths at 100 tokens per second, with money for 40 and 70. On average at most 12 % of what is
  *   spent pays for truncated responses, and nine tenths of the responses that the money affords are complete.
  * - `kinds`, with three gateways: as `equal`, within a key's limit, with two choices, Responses, Messages, private models
- *   and searches. A request that may search has one large hold, so only 8 of them have to be complete.
+ *   and searches. A request that may search has one large hold, so only 4 of them have to be complete.
  * - `kills`, with three gateways: one is killed during each wave. Every request ends in time, and nothing stays held.
  * There are 20 seeds, or N, and fewer of `kinds` and `kills`. The same seed results in the same wave. Means are printed,
  * and the worst seed in brackets; with `--details` also a line for each wave. The ledger verifies with drift 0. All parts

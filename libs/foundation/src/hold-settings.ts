@@ -24,7 +24,7 @@ export const HOLD_SETTINGS = {
     'EXPOSURE_PERCENT',
     3,
     [0, 100],
-    'The same as a percentage of the balance; for an API key with a spending limit also as a percentage of what the limit leaves',
+    'The same as a percentage of the balance, but at most ABSORBED_USD_PER_HOUR; for an API key with a spending limit also as a percentage of what the limit leaves',
   ),
   absorbedPerHour: dollars(
     'ABSORBED_USD_PER_HOUR',

@@ -14,8 +14,8 @@ import type { Delivery, Wave } from './wave.ts';
 /** One of the most expensive models, and one whose provider has every protocol and several choices in one call. */
 const EXPENSIVE = 'anthropic/claude-opus-4.7';
 const VERSATILE = 'openai/gpt-4.1';
-/** Each is used by one seed, because an enclave has only one model. */
-const PRIVATE = ['private/kimi-k3', 'private/llama3-3-70b', 'private/gpt-oss-120b'] as const;
+/** Each is used by one seed, because an enclave has only one model. The money for others is less than one can pay in. */
+const PRIVATE = ['private/kimi-k3', 'private/llama3-3-70b'] as const;
 
 const CALLERS = [64, 200] as const;
 const DELIVERIES: readonly Delivery[] = ['streamed', 'delayed', 'immediate'];
@@ -120,7 +120,7 @@ interface Kind extends Pick<Wave, 'base' | 'delivery'>, Partial<Omit<Wave, 'base
 const QUERY = JSON.stringify(JSON.stringify({ query: 'coins' }));
 const SEARCH_TOKENS = 800;
 /** A request that may search has one hold, which is larger than what it will probably need. So fewer run. */
-const MIN_SEARCHES_COMPLETE = 8;
+const MIN_SEARCHES_COMPLETE = 4;
 const KINDS: readonly Kind[] = [
   { kind: 'within the limit of a key', base: EXPENSIVE, delivery: 'streamed', isCapped: true },
   { kind: 'within the limit of a key, delayed', base: EXPENSIVE, delivery: 'delayed', isCapped: true },
@@ -132,6 +132,7 @@ const KINDS: readonly Kind[] = [
   {
     ...{ kind: 'searches by the provider', base: EXPENSIVE, delivery: 'streamed', minComplete: MIN_SEARCHES_COMPLETE },
     fields: { tools: [{ type: 'web_search' }] },
+    affordableCount: 200,
     directive: `tool=web_search tool_times=2 text="${'coin '.repeat(SEARCH_TOKENS).trim()}"`,
     lengths: createEqualLengths(64, SEARCH_TOKENS),
   },
@@ -152,9 +153,9 @@ const KINDS: readonly Kind[] = [
 /** The same with every kind of request, within the limit of a key, and with private models. */
 export function listKindCases(seeds: number): readonly WaveCase[] {
   return KINDS.map(({ kind, isAlone = false, minComplete = MIN_COMPLETE, ...rest }) => ({
-    name: `kinds: ${kind}, 64 callers, money for ${AFFORDABLE}`,
+    name: `kinds: ${kind}, 64 callers, money for ${rest.affordableCount ?? AFFORDABLE}`,
     isAlone,
-    waves: listSeeds(Math.min(seeds, SEEDS_OF_KIND)).map(
+    waves: listSeeds(Math.min(seeds, rest.isPrivate ? PRIVATE.length : SEEDS_OF_KIND)).map(
       (seed): Wave => ({
         ...{
           name: `${kind.replaceAll(/[ ,]+/g, '-')}-${seed}`,
@@ -163,7 +164,7 @@ export function listKindCases(seeds: number): readonly WaveCase[] {
           affordableCount: AFFORDABLE,
         },
         ...{ lengths: createEqualLengths(64, TOKENS), ...rest },
-        ...(rest.isPrivate ? { base: PRIVATE[(seed - 1) % PRIVATE.length] as string } : {}),
+        ...(rest.isPrivate ? { base: PRIVATE[seed - 1] as string } : {}),
       }),
     ),
     evaluate: (outcomes) => evaluateEqual(outcomes, minComplete),

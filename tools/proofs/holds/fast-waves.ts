@@ -68,7 +68,7 @@ async function runWave(
   );
   const count = (outcome: string) => ends.filter((end) => end.outcome === outcome).length;
   const sumSpent = (outcome: string) => sum(ends.filter((end) => end.outcome === outcome).map(({ usd }) => usd));
-  const { balance, held_usd } = await scene.cluster.fetchBalance(customer);
+  const { balance, held_usd } = await scene.fetchBalance(customer);
   const [completed, truncated, rejected] = [count('stop'), count('length'), count('402')];
   const [forTruncated, forAll] = [sumSpent('length'), sumSpent('length') + sumSpent('stop')];
   const truncatedShare = forTruncated / Math.max(forAll, Number.MIN_VALUE);
@@ -133,7 +133,7 @@ async function* proveSingleRequests(scene: HoldScene): AsyncGenerator<HoldFindin
   yield { holds: done === 8, line: `non-streaming calls with 1.05 USD: ${done} of 8 served` };
   const small = await createCustomer(SMALL_USD);
   const truncated = await sendChat(api, small, 20_000, { stream: true });
-  const { balance } = await scene.cluster.fetchBalance(small);
+  const { balance } = await scene.fetchBalance(small);
   const used = `uses ${((1 - balance / SMALL_USD) * 100).toFixed(1)} % of its money`;
   yield {
     holds: truncated.outcome === 'length' && balance <= SMALL_USD * (1 - MIN_USED_SHARE),

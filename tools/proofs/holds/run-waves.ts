@@ -59,7 +59,7 @@ async function runWave(scene: HoldScene, wave: Wave, disturb: Disturbance | unde
   const [requests] = await Promise.all([scene.sendFrom(wave, model, customer), disturb?.(scene, wave)]);
   const deadline = performance.now() + SETTLED_WITHIN_MS;
   for (;;) {
-    const { balance, held_usd: heldUsd } = await scene.cluster.fetchBalance(customer);
+    const { balance, held_usd: heldUsd } = await scene.fetchBalance(customer);
     if (heldUsd === 0 || performance.now() > deadline)
       return { wave, fundsUsd, requests, heldUsd, balanceUsd: balance, startedAt, endedAt: new Date() };
     await sleep(POLL_INTERVAL_MS);

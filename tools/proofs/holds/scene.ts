@@ -6,6 +6,7 @@ import { createLog, openFoundation, readSettings } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import { root, type StartedProcess, startApp } from '../../processes.ts';
 import { mean } from './random.ts';
+import { repeatFetch } from './repeat-fetch.ts';
 import { sendWave, sleep, type Wave } from './wave.ts';
 
 /** The models that waves use in copies, and the number of the copies, which have the same prices and provider. */
@@ -49,7 +50,7 @@ export class HoldScene {
   static async open(gateways: number): Promise<HoldScene> {
     await using resources = new AsyncDisposableStack();
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-holds-'));
-    resources.defer(() => rm(directory, { recursive: true, force: true }));
+    resources.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
     const data = path.join(directory, 'data');
     const settings = { CATALOGUE_DIR: await copyCatalogue(directory) };
     const cluster = await ProofCluster.start(data, gateways, settings);
@@ -76,7 +77,15 @@ export class HoldScene {
   }
 
   /** Creates an account with `usd` USD. If `isCapped`, the account has more money, but its key may spend only that. */
-  async createPayer(usd: number, isCapped = false): Promise<WavePayer> {
+  createPayer(usd: number, isCapped = false): Promise<WavePayer> {
+    return repeatFetch(() => this.tryToCreatePayer(usd, isCapped));
+  }
+
+  fetchBalance(customer: Customer) {
+    return repeatFetch(() => this.cluster.fetchBalance(customer));
+  }
+
+  private async tryToCreatePayer(usd: number, isCapped: boolean): Promise<WavePayer> {
     if (!isCapped) {
       const customer = await this.cluster.createCustomer(Number((usd / BONUS).toFixed(9)));
       return { customer, fundsUsd: (await this.cluster.fetchBalance(customer)).balance };
@@ -98,7 +107,7 @@ export class HoldScene {
       const { customer, fundsUsd } = await this.createPayer(RICH_USD);
       const probe: Wave = { ...wave, lengths: [PROBE_TOKENS], delivery: 'immediate', name: `price-of-${wave.name}` };
       await this.sendFrom(probe, base, customer);
-      const chargedUsd = fundsUsd - (await this.cluster.fetchBalance(customer)).balance;
+      const chargedUsd = fundsUsd - (await this.fetchBalance(customer)).balance;
       if (!(chargedUsd > 0)) throw new Error(`a response of ${wave.name} was not charged`);
       if (directive !== undefined) return chargedUsd;
       return chargedUsd + Number(fields?.n ?? 1) * (tokens - PROBE_TOKENS) * (await this.fetchTokenPrice(base));
@@ -107,7 +116,7 @@ export class HoldScene {
 
   /** Returns the list price of an output token in USD. */
   private async fetchTokenPrice(model: string): Promise<number> {
-    const response = await fetch(`${this.cluster.gateways[0]}/v1/models?type=all`);
+    const response = await repeatFetch(() => fetch(`${this.cluster.gateways[0]}/v1/models?type=all`));
     const { data } = (await response.json()) as { data: readonly { id: string; pricing: { completion: string } }[] };
     const price = Number(data.find(({ id }) => id === model)?.pricing.completion);
     if (!(price > 0)) throw new Error(`${model} has no price`);

@@ -1,6 +1,7 @@
 /** Compares what the ledger say that the calls of an account cost with what their provider bills. */
 import type { ChargeItem, DomainEvent } from '#domain';
 import { type EventReader, money, parseUsd, START_POSITION, type StoredEvent } from '#kernel';
+import { repeatFetch } from './repeat-fetch.ts';
 
 const PICO_USD = 1e12;
 /** Searches by tool are billed by this service, without the name of a wave. */
@@ -58,7 +59,7 @@ export class LedgerReader {
         items.set(stream, ofStream);
       }
     }
-    const lines = (await (await fetch(`${sandbox}/bill/lines`)).json()) as readonly BillLine[];
+    const lines = (await repeatFetch(async () => (await fetch(`${sandbox}/bill/lines`)).json())) as readonly BillLine[];
     return new LedgerReader(items, streams, charged, lines);
   }
 

@@ -37,7 +37,10 @@ export interface RequestOutcome {
    */
   readonly end: string;
   readonly requestId: string | undefined;
-  /** Time from the first byte to the end, divided by the time that the provider should take. Only of complete streams. */
+  /**
+   * Time from the first byte to the end, divided by the time that the provider should take. Only of streams that are
+   * complete or did not end in time.
+   */
   readonly slowness?: number;
 }
 
@@ -116,6 +119,10 @@ async function sendRequest(
 ): Promise<RequestOutcome> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` };
   const signal = AbortSignal.timeout(GIVEN_UP_AFTER_MS);
+  const expectedMs = toMilliseconds(CHUNK_TOKENS) * (countChunks(tokens) - 1);
+  const isTimed = delivery === 'streamed' && expectedMs >= MIN_TIMED_MS;
+  let firstAt = performance.now();
+  const calculateSlowness = () => (isTimed ? { slowness: (performance.now() - firstAt) / expectedMs } : {});
   let requestId: string | undefined;
   try {
     const response = await fetch(url + PATHS[protocol], {
@@ -126,18 +133,15 @@ async function sendRequest(
     });
     requestId = response.headers.get('x-request-id') ?? undefined;
     const chunks: Uint8Array[] = [];
-    let firstAt = 0;
     for await (const chunk of response.body ?? []) {
       if (chunks.length === 0) firstAt = performance.now();
       chunks.push(chunk);
     }
     const text = Buffer.concat(chunks).toString();
     const end = response.status === 200 ? toEnd(text) : String(response.status);
-    const expectedMs = toMilliseconds(CHUNK_TOKENS) * (countChunks(tokens) - 1);
-    const isTimed = end === 'complete' && delivery === 'streamed' && expectedMs >= MIN_TIMED_MS;
-    return { end, requestId, ...(isTimed ? { slowness: (performance.now() - firstAt) / expectedMs } : {}) };
+    return { end, requestId, ...(end === 'complete' ? calculateSlowness() : {}) };
   } catch {
-    return { end: signal.aborted ? 'waits' : 'lost', requestId };
+    return signal.aborted ? { end: 'waits', requestId, ...calculateSlowness() } : { end: 'lost', requestId };
   }
 }
 

@@ -135,7 +135,7 @@ describe('what a provider generates beyond the hold until it is disconnected', (
     expect([charged, BigInt(charged) <= BigInt(held)]).toEqual([charge.price, true]);
     const { output = 0 } = sumUsage(charge);
     expect(output).toBeGreaterThan(paid?.usage.output ?? 0);
-    expect(Math.abs(output - generated)).toBeLessThan(60);
+    expect(Math.abs(output - generated)).toBeLessThan(200);
     const { usage } = response.body ?? response.events.at(-2);
     expect(usage.completion_tokens).toBe(paid?.usage.output);
     expect(usage.cost).toBe(Number(charged) / 1e12);

@@ -75,10 +75,9 @@ export class AccountPayer extends StreamPayer {
     };
   }
 
-  private createHoldCommand(
-    { holdId, query, minAmount, maxAmount, partial: partialHold, lifetimeMs }: HoldRequest,
-    waiting?: number,
-  ) {
+  private createHoldCommand(request: HoldRequest, waiting?: number) {
+    const { holdId, query, minAmount, maxAmount, partial, lifetimeMs } = request;
+    const partialHold = waiting === undefined ? partial : (request.updatePartial?.() ?? partial);
     const { clock, getProcessId, riskLimits } = this.dependencies;
     const { keyId } = this.caller;
     const holdLimits = { holdId, keyId, query, minAmount, maxAmount, partialHold, waiting, riskLimits };

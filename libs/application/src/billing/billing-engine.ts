@@ -134,11 +134,17 @@ export class BillingEngine {
 
   /**
    * Holds money for a job that may outlive this process and that settles its hold itself. Until the hold is transferred
-   * to the job (`KeepHold`) it belongs to this process, and ends when the process dies.
+   * to the job (`KeepHold`) it belongs to this process, and ends when the process dies. A client that disconnects while
+   * its request waits for the hold gets no job.
    * @throws any error of `Payer.hold`
    */
-  holdForJob(payer: Payer, order: Order): Promise<Hold> {
-    return payer.hold(this.createHoldRequest(order));
+  async holdForJob(payer: Payer, order: Order, connection: ClientConnection): Promise<Hold> {
+    const task = this.running.begin(this.limits.totalTimeoutMs);
+    try {
+      return await this.hold(payer, order, task, connection);
+    } finally {
+      task.finish();
+    }
   }
 
   /**
@@ -154,19 +160,23 @@ export class BillingEngine {
     return this.running.drain(timeoutMs);
   }
 
-  private async begin(
-    payer: Payer,
-    order: Order,
-    task: RunningTask,
-    { disconnected, storesResponse }: ClientConnection,
-  ): Promise<Purchase> {
-    const { signal } = task;
-    const signals = storesResponse ? { signal } : { signal, disconnected };
-    const hold = await payer.hold({ ...this.createHoldRequest(order), ...signals });
+  private async begin(payer: Payer, order: Order, task: RunningTask, connection: ClientConnection): Promise<Purchase> {
+    const hold = await this.hold(payer, order, task, connection);
     return new Purchase(order, { payer, hold }, task, { health: this.health, reportError: this.reportError });
   }
 
-  private createHoldRequest({ id, query, priceList, minPrice, maxPrice, partialHold }: Order): HoldRequest {
+  private hold(
+    payer: Payer,
+    order: Order,
+    { signal }: RunningTask,
+    { disconnected, storesResponse }: ClientConnection,
+  ): Promise<Hold> {
+    const signals = storesResponse ? { signal } : { signal, disconnected };
+    return payer.hold({ ...this.createHoldRequest(order), ...signals });
+  }
+
+  private createHoldRequest(order: Order): HoldRequest {
+    const { id, query, priceList, minPrice, maxPrice, partialHold } = order;
     const { totalTimeoutMs, drainTimeoutMs } = this.limits;
     return {
       holdId: id,
@@ -175,6 +185,7 @@ export class BillingEngine {
       minAmount: minPrice,
       maxAmount: maxPrice,
       partial: partialHold,
+      updatePartial: () => order.updatePartialHold?.() ?? partialHold,
       lifetimeMs: totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS,
     };
   }

@@ -38,12 +38,10 @@ export async function extendUntilCovered(usage: UncoveredUsage): Promise<boolean
     const pause = delay(getPauseMs(usage), undefined, { ref: false });
     const outcome = await Promise.race([running, pause]);
     if (outcome !== undefined) running = undefined;
-    if (outcome === 'extended') continue;
+    if (outcome === 'extended' && usage.isCovered()) return true;
     if (outcome === 'exhausted') return false;
-    if (outcome === 'retry_later') {
-      isShort = true;
-      await pause;
-    }
+    if (outcome !== undefined) isShort = true;
+    if (outcome === 'retry_later') await pause;
     if (signal.aborted) throw toUpstreamError(signal.reason);
     if (performance.now() < usage.getDeadlineMs()) continue;
     if (isShort) return false;

@@ -222,6 +222,15 @@ describe('a line', () => {
     expect(scene.outcomes.slice(1).toSorted()).toEqual(['other account', 'x', 'y']);
     expect(scene.accountsInQueue).toBe(0);
   });
+  test('in which none may wait lets each request try once, as if none else waited', async () => {
+    const scene = new Scene(1, 0);
+    scene.send('x');
+    await time.advance(0);
+    scene.send('y');
+    await time.advance(0);
+    expect(scene.attempts).toEqual(['x:0', 'y:0']);
+    expect(scene.outcomes).toEqual(['x', 'y: Insufficient balance']);
+  });
 });
 
 describe('the wait ends', () => {

@@ -52,7 +52,7 @@ export class HoldQueue {
   /**
    * Runs `attempt` until it is not rejected for now.
    * @param attempt gets the number of other requests of the account that wait; undefined if none waits and this request
-   *   has not waited
+   *   has not waited, but may
    * @throws the last rejection after the maximum time, or if too many requests wait; any other error of `attempt`;
    *   UpstreamError if `signals` end the wait
    */
@@ -62,7 +62,7 @@ export class HoldQueue {
     const length = getLength();
     if (length === undefined || length >= maxWaiting) {
       try {
-        return await attempt(length);
+        return await attempt(maxWaiting === 0 ? 0 : length);
       } catch (error) {
         if (!isTemporary(error) || (getLength() ?? 0) >= maxWaiting) throw error;
       }

@@ -67,6 +67,8 @@ export interface HoldRequest extends WaitSignals {
   readonly maxAmount: PicoUsd;
   /** How much of `maxAmount` is held at first; all of it if undefined. */
   readonly partial?: PartialHold | undefined;
+  /** Returns `partial` by the current measurements, for a request that has waited. */
+  updatePartial?(): PartialHold | undefined;
   readonly lifetimeMs: number;
 }
 

@@ -51,6 +51,12 @@ test('a gateway reads each sample of another once, and none of its own', async (
   expect([first, second].map(({ samples }) => samples.get('once')?.count)).toEqual([1, 1]);
 });
 
+test('ids do not restart after a crash of the database, which would hide new samples from running gateways', async () => {
+  const text = `select relpersistence from pg_class
+                where relkind = 'S' and relnamespace = 'limits'::regnamespace`;
+  expect((await pool.query(text)).rows).toEqual([{ relpersistence: 'p' }]);
+});
+
 test('the table retains the newest 128 samples of each measurement, and what was added last', async () => {
   const gateway = openGateway();
   gateway.samples.record('one', 1);

@@ -1,6 +1,6 @@
 /**
  * The samples that gateways share, in PostgreSQL. The table is unlogged: a crash of the database deletes the samples,
- * and gateways measure again.
+ * and gateways measure again. Their ids continue, because gateways read the samples after the last id that they know.
  */
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
@@ -9,9 +9,11 @@ import { MAX_SAMPLES, type Sample, SampleStore } from '#application';
 export const sampleMigrations = [
   {
     id: 'samples-1',
-    sql: `create unlogged table limits.samples (
+    // An identity column of an unlogged table starts again at 1 after a crash.
+    sql: `create sequence limits.sample_ids;
+          create unlogged table limits.samples (
             name     text not null,             -- what was measured
-            id       bigint generated always as identity,
+            id       bigint not null default nextval('limits.sample_ids'),
             source   uuid not null,             -- the process that measured
             value    double precision not null,
             primary key (name, id)

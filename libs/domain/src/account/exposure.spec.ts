@@ -156,7 +156,7 @@ describe('a hold is rejected for now', () => {
     const long = { longPrice: usd(400), stopPrice: usd(1) };
     story.hold('a', long);
     story.hold('b', long);
-    expect(story.account.reserve).toBe(600n);
+    expect(story.account.reserve).toBe(602n); // with what is generated before the provider stops
     expect(story.reject(() => story.hold('c', long))).toBe('insufficient_balance for now');
     story.settle('a', 50);
     story.hold('c', long);
@@ -189,7 +189,7 @@ describe('an extension', () => {
     story.hold('a', long);
     story.hold('b', long);
     story.hold('c', long);
-    expect(story.extend('a', 120, 1_000)).toBe(400); // 700 are available, the other two may need 400
+    expect(story.extend('a', 120, 1_000)).toBe(398); // 700 are available, the other two may need 402
     expect(story.extend('a', 450, 1_000)).toBe(450);
     expect(story.extend('b', 120, 1_000)).toBe(300);
   });
@@ -213,7 +213,7 @@ describe('an extension', () => {
     story.hold('a', { keyId: 'k', stopPrice: usd(10) });
     story.at = '2026-11-21T00:00:01.000Z';
     story.hold('b', { keyId: 'k', first: 50, stopPrice: usd(400) });
-    expect(story.extend('a', 120, 900)).toBe(100 + (850 + 30 - 410));
+    expect(story.extend('a', 120, 900)).toBe(100 + (850 - 450));
   });
   test('is limited by the exposure after the speed of the response has become known', () => {
     const story = new Story(1_000);
@@ -229,6 +229,15 @@ describe('an extension', () => {
     const data = { holdId: 'b', minAmount: usd(101), targetAmount: usd(350), knownAmount: usd(100), isFinal: true };
     story.run({ type: 'ExtendHold', data: { ...data, riskLimits: LIMITS, at: AT } });
     expect(story.account.holds.get('b')?.amount).toBe(350n);
+  });
+  test('to what an ended response has cost does not require a valid key', () => {
+    const story = new Story(1_000);
+    story.hold('a', { keyId: 'k' });
+    story.run({ type: 'RevokeKey', data: { keyId: 'k', at: AT } });
+    expect(story.reject(() => story.extend('a', 200))).toBe('key_revoked');
+    const data = { holdId: 'a', minAmount: usd(101), targetAmount: usd(900), knownAmount: usd(100), isFinal: true };
+    story.run({ type: 'ExtendHold', data: { ...data, riskLimits: LIMITS, at: AT } });
+    expect(story.account.holds.get('a')?.amount).toBe(900n);
   });
   test('can state the speed of a response, if that was unknown before', () => {
     const story = new Story(1_000);
@@ -258,17 +267,25 @@ describe('losses beyond the holds', () => {
     story.settle('e', 230);
     expect(story.reject(() => story.hold('f', { riskLimits: small }))).toBe('too_much_borne');
   });
+  test('are tolerated up to a percentage of the balance, but of a large one only up to the hourly limit', () => {
+    const large: RiskLimits = { lossPerHour: usd(100), exposure: usd(20), exposurePercent: 3n };
+    const story = new Story(1_000_000);
+    const lose = (price: number) => {
+      story.hold('a', { riskLimits: large, stopPrice: usd(1), max: 100 });
+      story.settle('a', price);
+    };
+    lose(100 + 214); // 100 are tolerated, and the limit is 100 and a twentieth of what was charged
+    expect(story.reject(() => story.hold('b', { riskLimits: large }))).toBe('too_much_borne');
+  });
   test('use up what is tolerated', () => {
     const story = new Story(1_000);
     story.hold('a', { stopPrice: usd(1) });
     story.settle('a', 120);
     story.hold('b', { waiting: 60, longPrice: usd(0) });
-    const [enclave] = [{ fixedLimitPrice: usd(2_000), minLimitPrice: usd(2_000), longPrice: usd(0) }];
-    // 20 of the 27 that are tolerated were lost; 50 + 650 are exposed already.
-    expect(story.reject(() => story.hold('c', { ...enclave, stopPrice: usd(650 + 8) }))).toBe(
-      'insufficient_balance for now',
-    );
-    story.hold('c', { ...enclave, stopPrice: usd(650 + 7) });
+    // 20 of the 27 that are tolerated were lost, 50 are exposed already, and 700 are available after another hold.
+    const enclave = (unheld: number) => ({ fixedLimitPrice: usd(100 + unheld), longPrice: usd(0) });
+    expect(story.reject(() => story.hold('c', enclave(650 + 8)))).toBe('insufficient_balance for now');
+    story.hold('c', enclave(650 + 7));
   });
   test('reduce what is tolerated to what the hourly limit leaves', () => {
     const story = new Story(10_000);

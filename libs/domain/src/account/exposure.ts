@@ -14,7 +14,7 @@ export interface RiskLimits {
   readonly lossPerHour?: PicoUsd | undefined;
   /** Exposure that is tolerated beyond the available money: at least this amount. */
   readonly exposure: PicoUsd;
-  /** The same as a percentage of the balance; the larger of the two applies. */
+  /** The same as a percentage of the balance, but at most `lossPerHour`; the larger of the two applies. */
   readonly exposurePercent: bigint;
 }
 
@@ -52,18 +52,22 @@ export function updateUnheld<Sums extends UnheldSums>(
 }
 
 /**
- * Returns what a request needs in addition to its hold if its response becomes long. A response that is longer than
- * that already is expected to need half as much again.
+ * Returns what a request needs in addition to its hold if its response becomes long: the price of the rest, and what is
+ * then generated before the provider stops, because extensions do not reduce that. A response that is longer than that
+ * already is expected to need half as much again.
  */
-export function calculateReserve({ amount, limitPrice = amount, longPrice = amount }: HoldPrices): PicoUsd {
-  const expected = amount > longPrice ? amount + amount / 2n : longPrice;
-  return money.max(money.subtract(money.min(limitPrice, expected as PicoUsd), amount));
+export function calculateReserve({ amount, limitPrice = amount, longPrice = amount, stopPrice }: HoldPrices): PicoUsd {
+  const expected = money.min(limitPrice, (amount > longPrice ? amount + amount / 2n : longPrice) as PicoUsd);
+  const unheld = money.subtract(limitPrice, money.max(expected, amount));
+  const stop = stopPrice !== undefined && stopPrice < unheld ? stopPrice : ZERO_USD;
+  return money.add(money.max(money.subtract(expected, amount)), stop);
 }
 
 /**
  * Returns the exposure that is tolerated beyond the available money.
  * @param balance the available and the held money
  */
-export function calculateTolerance({ exposure, exposurePercent }: RiskLimits, balance: PicoUsd): PicoUsd {
-  return money.max(exposure, ((balance * exposurePercent) / PERCENT) as PicoUsd);
+export function calculateTolerance({ exposure, exposurePercent, lossPerHour }: RiskLimits, balance: PicoUsd): PicoUsd {
+  const ofBalance = ((balance * exposurePercent) / PERCENT) as PicoUsd;
+  return money.max(exposure, lossPerHour === undefined ? ofBalance : money.min(ofBalance, lossPerHour));
 }

@@ -96,10 +96,12 @@ export function extendHold(
   const { keyId } = hold;
   const storedKey = keyId === null ? undefined : account.keys.get(keyId);
   if (isExtended && storedKey && (storedKey.revoked || hasExpired(storedKey, at))) return [];
-  const key = keyId === null ? undefined : countInWindow(hold, advanceKeyWindow(getUsableKey(keyId, at, account), at));
+  // What was generated before its key became invalid is still paid.
+  const isFinal = data.isFinal === true;
+  const usableKey = keyId === null || isFinal ? storedKey : getUsableKey(keyId, at, account);
+  const key = usableKey && countInWindow(hold, advanceKeyWindow(usableKey, at));
   const moneyLimits = createMoneyLimits(account, key, { riskLimits, at });
   const min = money.subtract(minAmount, hold.amount);
-  const isFinal = data.isFinal === true;
   const requested = { min, max: money.subtract(targetAmount, hold.amount), isFinal, ...stopPrice };
   const increases = mapLimits(moneyLimits, (moneyLimit) => limitIncrease(hold, requested, moneyLimit));
   const increase = money.min(...increases);

@@ -68,8 +68,8 @@ export class VideosController {
     @Body() body: VideoRequest,
   ): Promise<void> {
     await this.paid.serveOnce(request, reply, caller, {
-      serve: async (payer) => {
-        const params = { requestId: request.id, caller, source: getQuerySource(request) };
+      serve: async (payer, connection) => {
+        const params = { requestId: request.id, caller, source: getQuerySource(request), connection };
         const { id, video } = await this.commands.execute(new RequestVideo(payer, params, body));
         reply.status(202).header('retry-after', POLL_INTERVAL_SECONDS).send(this.toResponse(id, video));
       },

@@ -38,14 +38,28 @@ export class ChatQuoter {
     const { requestId, source, type, responses, created = Math.floor(Date.now() / 1000), isLimitRequired } = request;
     const chat = quoteChat(request, this.catalogues.current, health, responses && countMaxCarriedTokens(responses));
     const { model } = chat.resolved;
-    const quoted = withPartialHold(chat, {
-      getLengths: () => lengths.getLengths(model, payer.id),
-      getMaxTokensPerSecond: (endpoint) => health.getMaxTokensPerSecond(model, endpoint),
-      maxFullHoldTokens: isLimitRequired ? 0 : limits.heldInFullTokens,
-    });
+    const addPartialHold = () =>
+      withPartialHold(chat, {
+        getLengths: () => lengths.getLengths(model, payer.id),
+        getMaxTokensPerSecond: (endpoint) => health.getMaxTokensPerSecond(model, endpoint),
+        maxFullHoldTokens: isLimitRequired ? 0 : limits.heldInFullTokens,
+      });
+    const quoted = addPartialHold();
+    const updatePartialHold = () => addPartialHold().quote.partialHold;
     const getTokensPerSecond = (endpoint: Endpoint) =>
       health.get(model, endpoint).tokensPerSecond ?? endpoint.tokensPerSecond;
-    return { ...quoted, requestId, source, type, responses, created, stream, lengths, getTokensPerSecond };
+    return {
+      ...quoted,
+      requestId,
+      source,
+      type,
+      responses,
+      created,
+      stream,
+      lengths,
+      getTokensPerSecond,
+      updatePartialHold,
+    };
   }
 
   /**

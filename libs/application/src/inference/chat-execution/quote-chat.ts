@@ -1,6 +1,6 @@
 /** Validates and quotes a chat request before money is held: its model, endpoints, search plan and price bounds. */
 import type { Catalogue, Endpoint, PriceList } from '#catalogue';
-import type { QueryType } from '#domain';
+import type { PartialHold, QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
 import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
 import type { Order } from '../../billing/order.ts';
@@ -69,6 +69,8 @@ export interface ChatOrder extends QuotedChat {
   readonly lengths: OutputLengthStats;
   /** Returns the typical output speed of an endpoint; undefined if it is unknown. */
   getTokensPerSecond(endpoint: Endpoint): number | undefined;
+  /** Returns the partial hold by the current measurements. */
+  updatePartialHold(): PartialHold | undefined;
   /** The original request, for endpoints with the Responses API. Without it, every endpoint gets `body`. */
   readonly responses?: NativeRequest | undefined;
 }
@@ -153,10 +155,21 @@ export function quoteChat(
 }
 
 /** Returns the part of a chat order that billing requires. */
-export function toOrder({ requestId, resolved, type, source, online, quote, priceList }: ChatOrder): Order {
+export function toOrder(order: ChatOrder): Order {
+  const { requestId, resolved, type, source, online, quote, priceList, updatePartialHold } = order;
   const { minPrice, maxPrice, partialHold, endpoints } = quote;
   const query = { model: resolved.model.id, type, source, online, free: maxPrice === 0n };
-  return { id: requestId, query, model: resolved.model, endpoints, priceList, minPrice, maxPrice, partialHold };
+  return {
+    id: requestId,
+    query,
+    model: resolved.model,
+    endpoints,
+    priceList,
+    minPrice,
+    maxPrice,
+    partialHold,
+    updatePartialHold,
+  };
 }
 
 /** What determines a partial hold besides the quote. */

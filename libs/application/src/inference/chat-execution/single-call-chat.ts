@@ -226,6 +226,8 @@ export class SingleCallChat implements ChatExecutor {
     });
     const result = toStreamResult(reported);
     const measured = await measureUsage({ estimateUsage }, result);
+    const { output = 0, reasoning = 0 } = measured.usage;
+    if (code === 'hold_used_up') await meter.extendToGenerated(output + reasoning);
     const { coveredTokens } = meter;
     const { vendorId } = result;
     await billTruncatedResponse(purchase, { ...measured, coveredTokens, absorbed: code, vendorId });

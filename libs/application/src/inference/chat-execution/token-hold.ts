@@ -1,5 +1,5 @@
 import type { Endpoint } from '#catalogue';
-import { money, type PicoUsd } from '#kernel';
+import { money, type PicoUsd, toPicoUsd } from '#kernel';
 import { type ExtensionOutcome, MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import {
@@ -42,7 +42,7 @@ export class TokenHold {
 
   /**
    * Requests a hold for twice as many output tokens as it covers now, at least for some more than are used, within the
-   * price of the output limit. If not even that is available, one more token is enough.
+   * price of the output limit. If not even that is available, it is enough that the usage is covered.
    */
   async extend(usedTokens: number): Promise<ExtensionOutcome> {
     const { purchase } = this.params;
@@ -50,7 +50,18 @@ export class TokenHold {
     const targetAmount = money.max(needed, this.calculatePrice(this.tokens * 2));
     const outcome = await purchase.extendHold({ minAmount: needed, targetAmount });
     if (outcome === 'extended') return outcome;
-    return purchase.extendHold({ minAmount: this.calculatePrice(this.tokens + 1), targetAmount: needed });
+    const minTokens = Math.max(usedTokens, this.tokens + 1);
+    return purchase.extendHold({ minAmount: this.calculatePrice(minTokens), targetAmount: needed });
+  }
+
+  /** Extends the hold to what was generated in all, as far as money is available. */
+  async extendFinally(generatedTokens: number): Promise<void> {
+    const { purchase } = this.params;
+    const { amount } = purchase.hold;
+    const targetAmount = this.calculatePrice(generatedTokens);
+    if (targetAmount <= amount) return;
+    // Errors are ignored here: the operator then absorbs what the hold does not cover.
+    await purchase.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount, isFinal: true }).catch(() => {});
   }
 
   /** Extends the hold by a token, and states the speed of the completion with it. */

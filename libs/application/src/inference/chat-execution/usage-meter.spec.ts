@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Endpoint } from '#catalogue';
 import type { Price, Tariff } from '#domain';
-import { type PicoUsd, ZERO_USD } from '#kernel';
+import { type PicoUsd, StoreUnavailableError, ZERO_USD } from '#kernel';
 import { FakeClock } from '../../../../testing/src/fake-clock.ts';
 import { replaceDelays } from '../../../../testing/src/replace-delays.ts';
 import type { Order } from '../../billing/order.ts';
@@ -22,7 +22,7 @@ const prices: readonly Price[] = [
   { unit: 'request', per: 1n, cost: 0n, price: 0n },
 ];
 const tariff: Tariff = { of: 'v/m', provider: 'maker', creditor: 'maker', prices };
-const endpoint = { slug: 'maker', tariff } as unknown as Endpoint;
+const endpoint = { slug: 'maker', tariff, onDisconnect: 'stops' } as unknown as Endpoint;
 const tokens = (count: number) => BigInt(count) as PicoUsd;
 const TOKENS_PER_SECOND = 100;
 /** The meter assumes that uncounted usage is generated at twice the typical speed. */
@@ -53,11 +53,12 @@ interface Metered {
   readonly choices?: number;
   /** False before the response starts. */
   readonly hasStarted?: boolean;
+  readonly held?: Partial<Hold>;
   readonly more?: Partial<MeterParams>;
 }
 
 /** Starts the metering of a stream. Each token is one word. */
-function start({ extend = refuse, choices = 1, hasStarted = true, more = {} }: Metered = {}) {
+function start({ extend = refuse, choices = 1, hasStarted = true, held = {}, more = {} }: Metered = {}) {
   const startedAtMs = time.nowMs();
   let text = '';
   let abortedAfterMs: number | undefined;
@@ -70,11 +71,12 @@ function start({ extend = refuse, choices = 1, hasStarted = true, more = {} }: M
     amount: tokens(HELD),
     availableAfter: ZERO_USD,
     expiresAt: 0,
+    ...held,
   };
   const payer = {
-    extend: (held: Hold, extension: HoldExtensionRequest) => {
+    extend: (extended: Hold, extension: HoldExtensionRequest) => {
       requests.push(extension);
-      return extend(extension, held);
+      return extend(extension, extended);
     },
   } as unknown as Payer;
   const order = { model: { id: 'v/m' }, maxPrice: tokens(OUTPUT_LIMIT * choices) } as unknown as Order;
@@ -225,6 +227,32 @@ describe('a completion whose hold is used up', () => {
     void stream.receive(HELD + 10);
     await time.advance(10_000);
     expect(await stream.meter.estimateGenerated()).toBe(2 * maxOutputTokens);
+  });
+});
+
+describe('the speed of an endpoint, if it was unknown', () => {
+  /** The maximum that the provider may bill is not held, and the account does not know the speed. */
+  const unknownSpeed = { limitPrice: tokens(OUTPUT_LIMIT) };
+
+  test('is that of the output without the time before it', async () => {
+    const stream = start({ extend: grant, held: unknownSpeed });
+    await time.advance(30_000);
+    for (let chunk = 0; chunk < 20; chunk++) {
+      void stream.receive(20); // 400 bytes per second
+      await time.advance(100);
+    }
+    const [stated] = stream.requests.filter(({ stopPrice }) => stopPrice !== undefined);
+    expect(Number(stated?.stopPrice)).toBeGreaterThanOrEqual(200);
+  });
+
+  test('does not stop a completion that its hold covers if it cannot be stated', async () => {
+    const extend = async () => {
+      throw new StoreUnavailableError('away');
+    };
+    const stream = start({ extend, held: unknownSpeed });
+    void stream.receive(500);
+    await time.advance(10_000);
+    expect([stream.requests.length > 0, stream.failure]).toEqual([true, undefined]);
   });
 });
 

@@ -31,7 +31,7 @@ import { UncountedUsage } from './uncounted-usage.ts';
  * completion pauses until then, usually for milliseconds.
  */
 const EXTENSION_LEAD_TOKENS = 8;
-/** The speed of a completion is known once it has lasted this long and has at least this many bytes of text. */
+/** The speed of a completion is known once its output has lasted this long and has at least this many bytes of text. */
 const MIN_SPEED_MS = 1_000;
 const MIN_SPEED_BYTES = 256;
 
@@ -59,7 +59,8 @@ export class UsageMeter {
   private readonly uncounted: UncountedUsage;
   /** When the hold last covered the usage. */
   private coveredAtMs = performance.now();
-  private readonly startedAtMs = this.coveredAtMs;
+  /** When it was last known that no output had arrived. */
+  private idleUntilMs = this.coveredAtMs;
   private checkedAtMs = this.coveredAtMs;
   private pendingCheck: Promise<boolean> | undefined;
   private pendingExtension: Promise<unknown> | undefined;
@@ -141,6 +142,14 @@ export class UsageMeter {
   }
 
   /**
+   * Extends the hold to what was generated until the provider was disconnected. The payer owes that too, and other
+   * requests of the payer leave money for it.
+   */
+  extendToGenerated(tokens: number): Promise<void> {
+    return this.hold.extendFinally(tokens);
+  }
+
+  /**
    * Records the ratio of the billed output to the gateway's count, if this meter has counted tokens.
    * @param visible billed output tokens without reasoning
    */
@@ -195,15 +204,14 @@ export class UsageMeter {
   /**
    * States the speed with the hold, if it was unknown. The provider can then bill less than the output limit before it is
    * stopped, and other requests need not wait for the end of this one. Every token has at least one byte, so the speed
-   * in bytes is an upper bound, far above the speed in tokens.
+   * in bytes is an upper bound, far above the speed in tokens. A failure is ignored: the hold still covers the usage.
    */
   private stateSpeed(): void {
     const { bytes } = this.text;
-    const elapsedMs = performance.now() - this.startedAtMs;
+    if (bytes === 0) this.idleUntilMs = performance.now();
+    const elapsedMs = performance.now() - this.idleUntilMs;
     if (this.hold.isSpeedKnown || this.pendingExtension || elapsedMs < MIN_SPEED_MS || bytes < MIN_SPEED_BYTES) return;
-    this.trackExtension(this.hold.stateSpeed((bytes * 1_000) / elapsedMs)).catch((error) =>
-      this.stop(toUpstreamError(error)),
-    );
+    this.trackExtension(this.hold.stateSpeed((bytes * 1_000) / elapsedMs)).catch(() => {});
   }
 
   private checkUncounted(): void {

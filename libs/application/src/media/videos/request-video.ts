@@ -5,7 +5,7 @@
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
 import { type VideoRequested, type VideoState } from '#domain';
 import { createRootCause, money, Rejection, StoreUnavailableError, UnknownOutcomeError } from '#kernel';
-import { BillingEngine } from '../../billing/billing-engine.ts';
+import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import { type Caller, type Hold, type Payer, toActor } from '../../billing/payer.ts';
 import type { Clock } from '../../clock.ts';
 import { InvalidRequestError, toUpstreamError, UpstreamError } from '../../errors.ts';
@@ -54,6 +54,7 @@ export interface RequestVideoParams {
   readonly caller: Caller | undefined;
   /** The source of the request, as the query history shows it. */
   readonly source: string;
+  readonly connection: ClientConnection;
 }
 
 export class RequestVideo extends Command<{ readonly id: string; readonly video: VideoState }> {
@@ -76,11 +77,11 @@ export class RequestVideoHandler implements ICommandHandler<RequestVideo> {
   ) {}
 
   async execute({ payer, request, body }: RequestVideo) {
-    const { requestId, caller, source } = request;
+    const { requestId, caller, source, connection } = request;
     const quote = await this.quoter.quote(body, { requestId, source, payer });
     if (caller) await this.dependencies.rejectedVideoLimit.assertWithinLimit(caller.accountId);
     const sources = await this.dependencies.images.prepareSources(quote.imageUrl);
-    const hold = await this.billing.holdForJob(payer, quote.order);
+    const hold = await this.billing.holdForJob(payer, quote.order, connection);
     const data = await this.prepareRequest(quote, { hold, caller, sources }).catch(async (error) => {
       await payer.release(hold, { failure: toUpstreamError(error), attempts: [] });
       throw isExpected(error) ? error : new StoreUnavailableError('the request could not be stored', { cause: error });
