@@ -24,19 +24,19 @@ let generated = 0;
 
 /** A provider that sends words until it is disconnected, or for a second, or whose response never starts. */
 const upstream = createServer(async (request, response) => {
-  let asked = '';
-  for await (const piece of request) asked += piece;
-  if (asked.includes('wait')) return void open.push(response);
+  let body = '';
+  for await (const piece of request) body += piece;
+  if (body.includes('wait')) return void open.push(response);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  if (asked.includes('measure')) {
+  if (body.includes('measure')) {
     for (let i = 0; i < 10; i++) {
       send(response, 20);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     return end(response, 200);
   }
-  send(response, asked.includes('at once') ? AT_ONCE : FIRST_TOKENS + RESERVED_TOKENS + 200);
-  if (asked.includes('at once')) return end(response, AT_ONCE);
+  send(response, body.includes('at once') ? AT_ONCE : FIRST_TOKENS + RESERVED_TOKENS + 200);
+  if (body.includes('at once')) return end(response, AT_ONCE);
   const timer = setInterval(() => send(response, 1), 10);
   response.on('close', () => clearInterval(timer));
 });

@@ -1,4 +1,5 @@
 /** Sells paid requests: hold money, serve, settle. Everything that costs money goes through this class. */
+import { money } from '#kernel';
 import { createDisconnectError, type FailureCode, toUpstreamError, UpstreamError } from '../errors.ts';
 import { EndpointHealth } from '../routing/endpoint-health.ts';
 import { type Deadline, EMPTY_RECEIPT, type Order, type Receipt } from './order.ts';
@@ -185,7 +186,7 @@ export class BillingEngine {
       minAmount: minPrice,
       maxAmount: maxPrice,
       partial: partialHold,
-      updatePartial: () => order.updatePartialHold?.() ?? partialHold,
+      updatePartial: order.updatePartialHold,
       lifetimeMs: totalTimeoutMs + drainTimeoutMs + HOLD_MARGIN_MS,
     };
   }
@@ -219,7 +220,7 @@ export class BillingEngine {
     const { order } = purchase;
     const charge = purchase.createCharge(failure);
     if (!charge) throw new Error(`nothing was billed for hold ${purchase.hold.holdId}`);
-    if (order.partialHold !== undefined) await purchase.extendHoldToPrice(charge);
+    if (order.partialHold !== undefined) await purchase.extendHoldToPrice(money.parseJsonAmount(charge.price));
     return purchase.createReceipt(await payer.settle(purchase.hold, charge, { isDelivered }));
   }
 

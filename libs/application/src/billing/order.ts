@@ -20,7 +20,7 @@ export interface Order {
   /** How much of `maxPrice` is held at first; all of it if undefined. */
   readonly partialHold?: PartialHold | undefined;
   /** Returns the partial hold by the current measurements, for a request that has waited. */
-  updatePartialHold?(): PartialHold | undefined;
+  readonly updatePartialHold?: (() => PartialHold | undefined) | undefined;
 }
 
 /** Ends a request that takes too long or must end early. */

@@ -68,7 +68,7 @@ export interface HoldRequest extends WaitSignals {
   /** How much of `maxAmount` is held at first; all of it if undefined. */
   readonly partial?: PartialHold | undefined;
   /** Returns `partial` by the current measurements, for a request that has waited. */
-  updatePartial?(): PartialHold | undefined;
+  readonly updatePartial?: (() => PartialHold | undefined) | undefined;
   readonly lifetimeMs: number;
 }
 

@@ -126,12 +126,12 @@ export class Purchase {
    * Extends a partial hold if the final price exceeds it, for example because of usage after the last count. What the
    * payer cannot pay becomes an overrun.
    */
-  async extendHoldToPrice({ price }: Charge): Promise<void> {
+  async extendHoldToPrice(price: PicoUsd): Promise<void> {
     const { amount } = this.hold;
-    const due = money.parseJsonAmount(price);
-    if (due <= amount) return;
+    if (price <= amount) return;
     // Errors are ignored here: settling then charges at most what is still held.
-    await this.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: due, isFinal: true }).catch(() => {});
+    const extension = { minAmount: toPicoUsd(amount + 1n), targetAmount: price, isFinal: true };
+    await this.extendHold(extension).catch(() => {});
   }
 
   /**

@@ -4,6 +4,7 @@
  * exposures is limited in the decisions that place and extend holds, so the limit applies to all gateways together.
  */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
+import type { FundsHeld } from '../events.ts';
 import type { OpenHold } from '../holds.ts';
 
 const PERCENT = 100n;
@@ -28,7 +29,26 @@ export interface UnheldSums {
 
 export const NO_UNHELD: UnheldSums = { exposure: ZERO_USD, reserve: ZERO_USD };
 
-type HoldPrices = Pick<OpenHold, 'amount' | 'limitPrice' | 'stopPrice' | 'longPrice'>;
+export type HoldPrices = Pick<OpenHold, 'amount' | 'limitPrice' | 'stopPrice' | 'longPrice'>;
+
+/** The prices of a hold besides its amount, as events and snapshots store them. */
+export type StoredHoldPrices = Pick<FundsHeld['data'], 'limitPrice' | 'stopPrice' | 'longPrice'>;
+
+export function parseHoldPrices({ limitPrice, stopPrice, longPrice }: StoredHoldPrices): Omit<HoldPrices, 'amount'> {
+  return {
+    ...(limitPrice === undefined ? {} : { limitPrice: money.parseJsonAmount(limitPrice) }),
+    ...(stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(stopPrice) }),
+    ...(longPrice === undefined ? {} : { longPrice: money.parseJsonAmount(longPrice) }),
+  };
+}
+
+export function toStoredPrices({ limitPrice, stopPrice, longPrice }: Omit<HoldPrices, 'amount'>): StoredHoldPrices {
+  return {
+    ...(limitPrice === undefined ? {} : { limitPrice: money.toJsonAmount(limitPrice) }),
+    ...(stopPrice === undefined ? {} : { stopPrice: money.toJsonAmount(stopPrice) }),
+    ...(longPrice === undefined ? {} : { longPrice: money.toJsonAmount(longPrice) }),
+  };
+}
 
 /** Returns what the provider may bill for a request beyond its hold. */
 export function calculateExposure({ amount, limitPrice = amount, stopPrice = limitPrice }: HoldPrices): PicoUsd {

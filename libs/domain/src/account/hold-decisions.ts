@@ -13,7 +13,9 @@ import {
   calculateExposure,
   calculateReserve,
   calculateTolerance,
+  type HoldPrices,
   type RiskLimits,
+  toStoredPrices,
   type UnheldSums,
 } from './exposure.ts';
 import type { AccountState } from './state.ts';
@@ -38,8 +40,6 @@ interface MoneyLimit extends UnheldSums {
 
 /** The limit of the key comes first. */
 type MoneyLimits = readonly [MoneyLimit, ...MoneyLimit[]];
-
-type HoldPrices = Pick<OpenHold, 'amount' | 'limitPrice' | 'stopPrice' | 'longPrice'>;
 
 interface IncreaseRequest {
   readonly min: PicoUsd;
@@ -77,7 +77,7 @@ export function holdFunds(data: Limited<HoldLimits>, account: AccountState): rea
   const prices = partialHold?.extension ? choosePrices(partialHold.extension, amount, data, moneyLimits) : { amount };
   for (const moneyLimit of moneyLimits) assertCapacityForOthers(prices, moneyLimit, spendable);
   const owned = owner === undefined ? {} : { owner };
-  const amounts = { amount: money.toJsonAmount(amount), ...toAmountFields(prices) };
+  const amounts = { amount: money.toJsonAmount(amount), ...toStoredPrices(prices) };
   return [{ type: 'FundsHeld', data: { holdId, keyId, ...amounts, ...owned, expiresAt, query, at } }];
 }
 
@@ -110,7 +110,7 @@ export function extendHold(
     const amounts = {
       amount: money.toJsonAmount(amount),
       by: money.toJsonAmount(increase),
-      ...toAmountFields(stopPrice),
+      ...toStoredPrices(stopPrice),
     };
     return [{ type: 'HoldExtended', data: { holdId, keyId, ...amounts, at } }];
   }
@@ -285,15 +285,6 @@ function toShortageDetails(required: PicoUsd, remaining: PicoUsd, held: PicoUsd)
     required: money.formatUsd(required),
     affordable: money.formatUsd(remaining),
     ...(held > 0n ? { held: money.formatUsd(held) } : {}),
-  };
-}
-
-function toAmountFields(prices: Omit<HoldPrices, 'amount'>): Readonly<Record<string, string>> {
-  const { limitPrice, stopPrice, longPrice } = prices;
-  return {
-    ...(limitPrice === undefined ? {} : { limitPrice: money.toJsonAmount(limitPrice) }),
-    ...(stopPrice === undefined ? {} : { stopPrice: money.toJsonAmount(stopPrice) }),
-    ...(longPrice === undefined ? {} : { longPrice: money.toJsonAmount(longPrice) }),
   };
 }
 

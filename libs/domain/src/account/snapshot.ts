@@ -5,6 +5,7 @@ import type { OpenHold, RecentIds } from '../holds.ts';
 import type { ApiKeyState } from '../keys.ts';
 import { EVENT_SCHEMA } from '../upcasters/index.ts';
 import type { AbsorbedLosses } from './absorbed-losses.ts';
+import { type HoldPrices, parseHoldPrices, type StoredHoldPrices, toStoredPrices } from './exposure.ts';
 import type { AccountState } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
@@ -14,10 +15,7 @@ type Sums = 'exposure' | 'reserve';
 type KeyAmounts = { limit: string | null } & Record<'used' | 'held' | 'usedInAll' | Sums, string>;
 type KeyJson = Omit<ApiKeyState, keyof KeyAmounts> & KeyAmounts;
 
-type HoldPrice = 'limitPrice' | 'stopPrice' | 'longPrice';
-type HoldJson = Omit<OpenHold, 'amount' | HoldPrice> & { readonly amount: string } & {
-  readonly [Price in HoldPrice]?: string;
-};
+type HoldJson = Omit<OpenHold, keyof HoldPrices> & StoredHoldPrices & { readonly amount: string };
 
 interface AccountJson {
   readonly status: AccountState['status'];
@@ -74,23 +72,11 @@ export const accountCodec: StateCodec<AccountState> = {
 };
 
 function encodeHold({ amount, limitPrice, stopPrice, longPrice, ...hold }: OpenHold): HoldJson {
-  return {
-    ...hold,
-    amount: money.toJsonAmount(amount),
-    ...(limitPrice === undefined ? {} : { limitPrice: money.toJsonAmount(limitPrice) }),
-    ...(stopPrice === undefined ? {} : { stopPrice: money.toJsonAmount(stopPrice) }),
-    ...(longPrice === undefined ? {} : { longPrice: money.toJsonAmount(longPrice) }),
-  };
+  return { ...hold, amount: money.toJsonAmount(amount), ...toStoredPrices({ limitPrice, stopPrice, longPrice }) };
 }
 
 function decodeHold({ amount, limitPrice, stopPrice, longPrice, ...hold }: HoldJson): OpenHold {
-  return {
-    ...hold,
-    amount: money.parseJsonAmount(amount),
-    ...(limitPrice === undefined ? {} : { limitPrice: money.parseJsonAmount(limitPrice) }),
-    ...(stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(stopPrice) }),
-    ...(longPrice === undefined ? {} : { longPrice: money.parseJsonAmount(longPrice) }),
-  };
+  return { ...hold, amount: money.parseJsonAmount(amount), ...parseHoldPrices({ limitPrice, stopPrice, longPrice }) };
 }
 
 function encodeLosses({ since, borne, unheld, charged }: AbsorbedLosses): LossesJson {

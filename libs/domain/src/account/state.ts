@@ -28,7 +28,7 @@ import {
   updateKeyState,
 } from '../keys.ts';
 import { type AbsorbedLosses, addChargeToLosses, addLoss } from './absorbed-losses.ts';
-import { NO_UNHELD, type UnheldSums, updateUnheld } from './exposure.ts';
+import { NO_UNHELD, parseHoldPrices, type UnheldSums, updateUnheld } from './exposure.ts';
 
 export interface AccountState extends Holds, UnheldSums {
   readonly status: 'none' | 'open';
@@ -158,14 +158,6 @@ function applyHold(account: AccountState, data: FundsHeld['data']): AccountState
   };
 }
 
-function parseHoldPrices({ limitPrice, stopPrice, longPrice }: FundsHeld['data']) {
-  return {
-    ...(limitPrice === undefined ? {} : { limitPrice: money.parseJsonAmount(limitPrice) }),
-    ...(stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(stopPrice) }),
-    ...(longPrice === undefined ? {} : { longPrice: money.parseJsonAmount(longPrice) }),
-  };
-}
-
 /** An extension in a later reset window of the key moves the complete hold to the counters of that window. */
 function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExtended['data']): AccountState {
   const hold = account.holds.get(holdId);
@@ -174,8 +166,8 @@ function applyExtension(account: AccountState, { holdId, at, ...data }: HoldExte
   const storedKey = hold.keyId === null ? undefined : account.keys.get(hold.keyId);
   const key = storedKey && advanceKeyWindow(storedKey, at);
   const moves = key !== undefined && toCounterId(key) !== hold.counter;
-  const stopPrice = data.stopPrice === undefined ? {} : { stopPrice: money.parseJsonAmount(data.stopPrice) };
-  const extended = { ...hold, amount, ...stopPrice, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
+  const prices = parseHoldPrices({ stopPrice: data.stopPrice });
+  const extended = { ...hold, amount, ...prices, ...(moves ? { counter: toCounterId(key), countedAt: at } : {}) };
   const updatedKey = key && updateUnheld({ ...key, held: money.add(key.held, moves ? amount : by) }, hold, extended);
   return {
     ...updateUnheld(account, hold, extended),

@@ -6,7 +6,7 @@ const MIN_SAMPLES = 20;
 const MAX_SAMPLES = 128;
 const MIN_SAMPLE_TOKENS = 20;
 
-export interface OutputLengths {
+export interface SimulatedLengths {
   /** Tokens of the first hold. */
   readonly first: number;
   /** Tokens of the lowest output limit. */
@@ -17,7 +17,7 @@ export interface OutputLengths {
 
 /** What gateways measure of the responses of one model. */
 export class ResponseStats {
-  private current: OutputLengths;
+  private current: SimulatedLengths;
 
   constructor(
     private readonly lengths: number[],
@@ -33,11 +33,11 @@ export class ResponseStats {
     this.current = this.calculateLengths();
   }
 
-  getLengths(): OutputLengths {
+  getLengths(): SimulatedLengths {
     return this.current;
   }
 
-  private calculateLengths(): OutputLengths {
+  private calculateLengths(): SimulatedLengths {
     const sorted = this.lengths.slice(-MAX_SAMPLES).toSorted((a, b) => a - b);
     const getPercentile = (percent: number) => sorted[Math.floor((sorted.length * percent) / 100)] as number;
     const isMeasured = sorted.length >= MIN_SAMPLES;

@@ -70,7 +70,7 @@ export interface ChatOrder extends QuotedChat {
   /** Returns the typical output speed of an endpoint; undefined if it is unknown. */
   getTokensPerSecond(endpoint: Endpoint): number | undefined;
   /** Returns the partial hold by the current measurements. */
-  updatePartialHold(): PartialHold | undefined;
+  readonly updatePartialHold: () => PartialHold | undefined;
   /** The original request, for endpoints with the Responses API. Without it, every endpoint gets `body`. */
   readonly responses?: NativeRequest | undefined;
 }

@@ -1,5 +1,5 @@
 import type { Endpoint } from '#catalogue';
-import { money, type PicoUsd, toPicoUsd } from '#kernel';
+import { money, type PicoUsd } from '#kernel';
 import { type ExtensionOutcome, MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
 import type { Purchase } from '../../billing/purchase.ts';
 import {
@@ -14,6 +14,9 @@ const MIN_EXTENSION_TOKENS = 64;
 
 /** The hold of a running completion as a number of output tokens, of all choices together. */
 export class TokenHold {
+  /** The last result of `tokens`, which is read for every chunk. */
+  private cache: { readonly amount: PicoUsd; readonly tokens: number } | undefined;
+
   constructor(
     private readonly params: {
       readonly purchase: Purchase;
@@ -24,9 +27,9 @@ export class TokenHold {
 
   /** Output tokens that the hold pays for; negative if it does not pay for the input. */
   get tokens(): number {
-    const { purchase, quote, endpoint } = this.params;
-    const amount = money.subtract(purchase.hold.amount, quote.fees);
-    return countAffordableOutputTokens(amount, quote.inputTokens, endpoint.tariff);
+    const { amount } = this.params.purchase.hold;
+    if (this.cache?.amount !== amount) this.cache = { amount, tokens: this.countTokens(amount) };
+    return this.cache.tokens;
   }
 
   /** Whether the most that the provider may bill is held. */
@@ -55,13 +58,8 @@ export class TokenHold {
   }
 
   /** Extends the hold to what was generated in all, as far as money is available. */
-  async extendFinally(generatedTokens: number): Promise<void> {
-    const { purchase } = this.params;
-    const { amount } = purchase.hold;
-    const targetAmount = this.calculatePrice(generatedTokens);
-    if (targetAmount <= amount) return;
-    // Errors are ignored here: the operator then absorbs what the hold does not cover.
-    await purchase.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount, isFinal: true }).catch(() => {});
+  extendFinally(generatedTokens: number): Promise<void> {
+    return this.params.purchase.extendHoldToPrice(this.calculatePrice(generatedTokens));
   }
 
   /** Extends the hold by a token, and states the speed of the completion with it. */
@@ -71,6 +69,11 @@ export class TokenHold {
     const stopPrice = calculateStopPrice(measured, MAX_UNCOVERED_MS, () => tokensPerSecond);
     const amount = this.calculatePrice(this.tokens + 1);
     return purchase.extendHold({ minAmount: amount, targetAmount: amount, stopPrice });
+  }
+
+  private countTokens(amount: PicoUsd): number {
+    const { quote, endpoint } = this.params;
+    return countAffordableOutputTokens(money.subtract(amount, quote.fees), quote.inputTokens, endpoint.tariff);
   }
 
   /** Returns the price of so many output tokens with the input, at most that of the output limit. */
