@@ -64,6 +64,12 @@ export abstract class IdempotencyStore {
   abstract takeOver(existing: ExistingClaim, claim: IdempotencyClaim): Promise<boolean>;
 
   /**
+   * Extends the lease of a claim whose request still waits for money.
+   * @returns false if another request has taken over the key, or the claim is confirmed
+   */
+  abstract renew(claim: IdempotencyClaim): Promise<boolean>;
+
+  /**
    * Records that money is held, so that a provider may be called. From now on the claim lasts about as long as the
    * hold.
    * @returns false if another request has taken over the key

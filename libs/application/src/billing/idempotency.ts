@@ -3,9 +3,9 @@
  * is one. A request that was not charged is served again. A proof of payment is the key of the request that it pays
  * for.
  *
- * A key is claimed before money is held, with one insert and for a few seconds. Once money is held, the claim is
- * confirmed for the lifetime of the hold. Only then may a call be made that costs money. The response is saved before
- * its end is sent.
+ * A key is claimed before money is held, with one insert and for a few seconds. The claim is renewed while the request
+ * waits for money, and confirmed for the lifetime of the hold once money is held. Only then may a call be made that
+ * costs money. The response is saved before its end is sent.
  *
  * If a gateway dies, its claim has no response. An unconfirmed claim cost nothing. For a confirmed claim the payer's
  * events show whether its hold was charged; if so, the request is not served again, unless it has a retry payer.
@@ -272,10 +272,11 @@ export class IdempotencyService {
 
   private createClaimedRequest(claim: IdempotencyClaim, payer: Payer, source: IdempotencyKeySource): ClaimedRequest {
     const { store } = this.dependencies;
-    const claimed = new IdempotentPayer(payer, async () => {
-      // Another request is served instead if this one was considered dead while its money was being held.
+    // Another request is served instead if this one was considered dead while its money was being held.
+    const confirm = async () => {
       if (!(await mapStoreErrors(store.confirm(claim)))) throw inProgressError(source);
-    });
+    };
+    const claimed = new IdempotentPayer(payer, { confirm, renew: () => store.renew(claim) });
     const complete = (response: SavedHttpResponse | undefined) => {
       if (claimed.chargeState === 'charged') return this.end(claim, response ?? 'lost');
       return this.end(claim, claimed.chargeState === 'open' ? 'unknown' : 'unpaid');

@@ -1,9 +1,17 @@
-import { expect, test } from '@jest/globals';
-import { type Accounts, HoldAlreadyExistsError, PayerFactory, SystemClock, UpstreamError } from '#application';
+import { describe, expect, test } from '@jest/globals';
+import {
+  type Accounts,
+  HoldAlreadyExistsError,
+  type Payer,
+  PayerFactory,
+  SystemClock,
+  UpstreamError,
+} from '#application';
 import { type AccountEvent, accountDecider, type Charge } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { type Cause, money, Rejection, StoreUnavailableError, ZERO_USD } from '#kernel';
-import { IdempotentPayer } from './idempotent-payer.ts';
+import { useFakeTime } from '../../../testing/src/use-fake-time.ts';
+import { IdempotentPayer, type PendingClaim } from './idempotent-payer.ts';
 
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const amounts = { minAmount: money.parseUsd('1'), maxAmount: money.parseUsd('1'), priceList: 'p', lifetimeMs: 1_000 };
@@ -32,15 +40,20 @@ function createFactory(run: Accounts['run'], clock = new SystemClock()): PayerFa
   return new PayerFactory({ accounts: { run } } as never, dependencies);
 }
 
+const lastingClaim: PendingClaim = { renew: async () => {}, confirm: async () => {} };
+
 /** Returns a payer whose account returns these outcomes one after the other. */
-function payerOf(outcomes: readonly (readonly AccountEvent[] | Error)[], confirm = async () => {}): IdempotentPayer {
+function payerOf(
+  outcomes: readonly (readonly AccountEvent[] | Error)[],
+  claim: Partial<PendingClaim> = {},
+): IdempotentPayer {
   const left = [...outcomes];
   const run: Accounts['run'] = async () => {
     const outcome = left.shift() ?? [];
     if (outcome instanceof Error) throw outcome;
     return { events: outcome, state: accountDecider.getInitialState(), revision: 0, position: 0n };
   };
-  return new IdempotentPayer(createFactory(run).forCaller(caller), confirm);
+  return new IdempotentPayer(createFactory(run).forCaller(caller), { ...lastingClaim, ...claim });
 }
 
 test.each([
@@ -81,18 +94,41 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
   ['released', 'is released', [[held], []]],
   ['open', 'is left to expire if it cannot be released', [[held], new Rejection('hold_not_found', '')]],
 ])('reports the charge state "%s" if the claim is not confirmed and the hold %s', async (standing, _, outcomes) => {
-  const payer = payerOf(outcomes, () => Promise.reject(new Error('not mine')));
+  const payer = payerOf(outcomes, { confirm: () => Promise.reject(new Error('not mine')) });
   await expect(payer.hold(request)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
   expect(payer.chargeState).toBe(standing);
 });
 
 test('confirms the claim once the hold is placed, and not if the hold is rejected', async () => {
   const confirmed: string[] = [];
-  const payer = payerOf([new Rejection('insufficient_balance', ''), [held]], async () => void confirmed.push('r'));
+  const confirm = async () => void confirmed.push('r');
+  const payer = payerOf([new Rejection('insufficient_balance', ''), [held]], { confirm });
   await expect(payer.hold(request)).rejects.toMatchObject({ code: 'insufficient_balance' });
   expect(confirmed).toEqual([]);
   await payer.hold(request);
   expect(confirmed).toEqual(['r']);
+});
+
+describe('while a request waits for money', () => {
+  const getTime = useFakeTime();
+
+  test('its claim is renewed every few seconds, also after a failure, until the wait ends', async () => {
+    let renewals = 0;
+    const renew = async () => {
+      renewals++;
+      if (renewals === 1) throw away;
+    };
+    const waiting = Promise.withResolvers<never>();
+    const inner = { id: 'account-a', hold: () => waiting.promise } as unknown as Payer;
+    const holding = new IdempotentPayer(inner, { ...lastingClaim, renew }).hold(request).catch(() => {});
+    await getTime().advance(30_000);
+    expect(renewals).toBeGreaterThanOrEqual(6);
+    waiting.reject(new Rejection('insufficient_balance', ''));
+    await holding;
+    const renewalsBefore = renewals;
+    await getTime().advance(60_000);
+    expect(renewals).toBe(renewalsBefore);
+  });
 });
 
 test('throws HoldAlreadyExistsError if another request placed the hold, because the call would be free', async () => {

@@ -54,6 +54,24 @@ const expire = ({ payer }: IdempotencyClaim) =>
   pool.query('update gateway.answers set expires_at = now() where payer_id = $1', [idOf(payer)]);
 
 describe('an idempotency key', () => {
+  test('stays with a request that waits for money and renews its claim, unless it was taken over', async () => {
+    const claim = await claimed();
+    await kept.end(claim, 'unknown');
+    expect(await leaseOf(claim)).toBeLessThanOrEqual(0);
+    expect(await kept.renew(claim)).toBe(true);
+    expect(await leaseOf(claim)).toBeGreaterThan(5);
+    const other = claimOf({ payer: claim.payer });
+    expect(await takenOver(claim, other)).toBe(true);
+    expect(await kept.renew(claim)).toBe(false);
+  });
+
+  test('is not renewed after it was confirmed, because that would shorten its lease', async () => {
+    const claim = await claimed();
+    await kept.confirm(claim);
+    expect(await kept.renew(claim)).toBe(false);
+    expect(await leaseOf(claim)).toBeGreaterThan(50);
+  });
+
   test('is claimed by exactly one of many concurrent requests', async () => {
     const { payer } = claimOf();
     const claims = await Promise.all(Array.from({ length: 50 }, () => kept.claim(claimOf({ payer }))));

@@ -122,6 +122,14 @@ export class PostgresIdempotencyStore extends IdempotencyStore {
     });
   }
 
+  renew(claim: IdempotencyClaim): Promise<boolean> {
+    return this.updateClaim('renew', claim, {
+      sql: `update gateway.answers set leased_until = now() + $4 * interval '1 ms'`,
+      condition: 'not held', // it may arrive after the confirmation, whose lease is longer
+      values: [CLAIM_LEASE_MS],
+    });
+  }
+
   confirm(claim: IdempotencyClaim): Promise<boolean> {
     return this.updateClaim('confirm', claim, {
       sql: `update gateway.answers set held = true, leased_until = now() + $4 * interval '1 ms'`,
