@@ -18,8 +18,13 @@ test('a window without samples has no percentiles, and one with a single sample 
 test('percentiles do not depend on the order of the samples', () => {
   for (const samples of [upTo(128), upTo(128).reverse()]) {
     const window = createWindow(samples);
-    expect(([75, 90, 95, 99] as const).map((each) => window.getPercentile(each))).toEqual([97, 116, 122, 127]);
+    expect(([75, 90, 95, 99] as const).map((each) => window.getPercentile(each))).toEqual([97, 118, 124, 127]);
   }
+});
+
+test('high percentiles of few samples are estimated as higher ones, at most as the highest sample', () => {
+  const window = createWindow(upTo(20));
+  expect(([75, 90, 95] as const).map((each) => window.getPercentile(each))).toEqual([16, 19, 20]);
 });
 
 test('only the newest 128 samples count', () => {

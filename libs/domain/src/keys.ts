@@ -86,6 +86,12 @@ export function calculateRemainingLimit(key: ApiKeyState, at: Instant): PicoUsd 
   return remaining > 0n ? (remaining as PicoUsd) : ZERO_USD;
 }
 
+/** Returns what the key could still spend in this window without any hold; null without a limit. */
+export function calculateUnspentLimit(key: ApiKeyState, at: Instant): PicoUsd | null {
+  if (key.limit === null) return null;
+  return money.max(money.subtract(key.limit, advanceKeyWindow(key, at).used));
+}
+
 export function createKeyState(data: KeyCreated['data']): ApiKeyState {
   return {
     name: data.name,

@@ -4,7 +4,7 @@ import {
   evaluateComplete,
   evaluateConsistency,
   evaluateLedger,
-  evaluateMeans,
+  evaluateMeanComplete,
   type HoldFinding,
 } from './evaluate.ts';
 import { createEqualLengths, sampleLogNormal } from './random.ts';
@@ -25,7 +25,7 @@ const MIN_COMPLETE = 36;
 /** Enough for the statistics of a model. */
 const MEASURED_RESPONSES = 24;
 const MEASURED_SEED = 7_007;
-const MAX_TRUNCATED_SHARE = 0.12;
+export const MAX_TRUNCATED_SHARE = 0.12;
 const MIN_COMPLETE_SHARE = 0.9;
 /** The seeds of every kind of request. */
 const SEEDS_OF_KIND = 3;
@@ -102,7 +102,7 @@ export function listVariedCases(seeds: number, gateways: number): readonly WaveC
           }),
         ),
       evaluate: (outcomes) => [
-        ...evaluateMeans(outcomes, MIN_COMPLETE_SHARE * Math.min(affordableCount, callers), MAX_TRUNCATED_SHARE),
+        evaluateMeanComplete(outcomes, MIN_COMPLETE_SHARE * Math.min(affordableCount, callers)),
         evaluateBill(outcomes),
         evaluateLedger(outcomes),
         evaluateConsistency(outcomes),
@@ -128,7 +128,7 @@ const KINDS: readonly Kind[] = [
   { kind: 'Responses', base: VERSATILE, delivery: 'streamed', protocol: 'responses' },
   { kind: 'Responses of another protocol', base: EXPENSIVE, delivery: 'streamed', protocol: 'responses' },
   { kind: 'Messages', base: EXPENSIVE, delivery: 'streamed', protocol: 'messages' },
-  { kind: 'private models', base: PRIVATE[0], delivery: 'streamed', isPrivate: true },
+  { kind: 'private models', base: PRIVATE[0], delivery: 'streamed', isPrivate: true, isAlone: true },
   {
     ...{ kind: 'searches by the provider', base: EXPENSIVE, delivery: 'streamed', minComplete: MIN_SEARCHES_COMPLETE },
     fields: { tools: [{ type: 'web_search' }] },

@@ -87,24 +87,23 @@ export function evaluateComplete(outcomes: readonly WaveOutcome[], minComplete: 
   };
 }
 
-/**
- * On average, at least `minComplete` responses are complete, and at most `maxTruncatedShare` of what is spent pays for
- * truncated ones.
- */
-export function evaluateMeans(
-  outcomes: readonly WaveOutcome[],
-  minComplete: number,
-  maxTruncatedShare: number,
-): readonly HoldFinding[] {
+/** On average, at least `minComplete` responses are complete. */
+export function evaluateMeanComplete(outcomes: readonly WaveOutcome[], minComplete: number): HoldFinding {
   const complete = mean(outcomes.map((outcome) => countEnds(outcome, 'complete')));
   const shares = outcomes.map(calculateTruncatedShare);
-  return [
-    { holds: complete >= minComplete, line: `${formatCounts(outcomes)}; at least ${minComplete} on average` },
-    {
-      holds: mean(shares) <= maxTruncatedShare,
-      line: `truncated responses took ${formatPercents(shares, Math.max)} of what was spent; at most ${toPercent(maxTruncatedShare)} on average`,
-    },
-  ];
+  return {
+    holds: complete >= minComplete,
+    line: `${formatCounts(outcomes)}; at least ${minComplete} on average; truncated responses took ${formatPercents(shares, Math.max)} of what was spent`,
+  };
+}
+
+/** On average, at most `maxShare` of what is spent pays for truncated responses. */
+export function evaluateTruncatedShare(outcomes: readonly WaveOutcome[], maxShare: number): HoldFinding {
+  const shares = outcomes.map(calculateTruncatedShare);
+  return {
+    holds: mean(shares) <= maxShare,
+    line: `in all of these waves, truncated responses took ${formatPercents(shares, Math.max)} of what was spent; at most ${toPercent(maxShare)} on average`,
+  };
 }
 
 /** A warning, if the host was too slow for the speed of the providers. */

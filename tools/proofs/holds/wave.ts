@@ -64,6 +64,8 @@ const PATHS: Readonly<Record<WaveProtocol, string>> = {
 /** Reasons for the end of a response in the three protocols. */
 const COMPLETE = /"(?:finish_reason|stop_reason)":\s*"(?:stop|end_turn)"|"status":\s*"completed"/;
 const TRUNCATED = /"(?:finish_reason|stop_reason)":\s*"(?:length|max_tokens)"|"status":\s*"incomplete"/;
+/** Sent in a stream by the proxy for private models, which has started the response while the request waited. */
+const TOO_LITTLE_MONEY = /"code":\s*"insufficient_quota"/;
 const FAILED = /"error":\s*\{|^event: error/m;
 
 /** Sends the requests of a wave, spread over the URLs, and waits until all have ended. */
@@ -97,10 +99,12 @@ function createBody(wave: Wave, model: string, tokens: number, topic: string): o
   return { model, messages, stream, ...fields };
 }
 
-function createDirective({ delivery, directive, fields }: Wave, tokens: number): string {
+function createDirective({ delivery, directive, fields, isPrivate }: Wave, tokens: number): string {
   const length = directive ?? `tokens=${tokens}`;
   if (delivery === 'immediate') return `${length} chunks=1`;
   if (delivery === 'delayed') return `${length} chunks=1 latency=${toMilliseconds(tokens)}`;
+  // An enclave sends each token in an event of its own.
+  if (isPrivate) return `${length} chunks=${tokens} chunk_delay=${toMilliseconds(1)}`;
   const choices = Number(fields?.n ?? 1);
   const chunkDelay = Math.round(toMilliseconds(CHUNK_TOKENS) / choices);
   return `${length} chunks=${countChunks(tokens)} chunk_delay=${chunkDelay}`;
@@ -146,6 +150,7 @@ async function sendRequest(
 }
 
 function toEnd(text: string): string {
+  if (TOO_LITTLE_MONEY.test(text)) return '402';
   if (FAILED.test(text)) return 'broken';
   if (TRUNCATED.test(text)) return 'truncated';
   return COMPLETE.test(text) ? 'complete' : 'broken';

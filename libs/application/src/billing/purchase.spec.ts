@@ -97,14 +97,25 @@ describe('a purchase', () => {
     expect([made, health.get(model, endpoint).isCoolingDown]).toEqual([calls, cools]);
   });
 
-  test('records the speed of one choice of a stream', async () => {
-    const { purchase, health } = begin();
-    const response = { usage: () => ({ output: 1_000 }), getDeliveredText: () => '', vendorId: () => undefined };
-    const stream = { ...response, getIdleMs: () => 0 } as unknown as StreamResult;
-    const served = await purchase.call({ ...call, send: async () => stream });
-    const sentAtMs = performance.now() - 10_000;
-    await purchase.billStream(call, { ...served, sentAtMs, firstByteAtMs: sentAtMs }, 5);
-    expect(health.getMaxTokensPerSecond(model, endpoint)).toBeLessThanOrEqual(20);
+  describe('the speed of one choice of a stream', () => {
+    /** Bills a stream of 200 tokens per choice in ten seconds. Returns the speed that was recorded. */
+    const measureSpeed = async (pausedMs: number) => {
+      const { purchase, health } = begin();
+      const response = { usage: () => ({ output: 1_000 }), getDeliveredText: () => '', vendorId: () => undefined };
+      const stream = { ...response, getIdleMs: () => 0, getPausedMs: () => pausedMs };
+      const served = await purchase.call({ ...call, send: async (): Promise<StreamResult> => stream });
+      const sentAtMs = performance.now() - 10_000;
+      await purchase.billStream(call, { ...served, sentAtMs, firstByteAtMs: sentAtMs }, 5);
+      return health.getMaxTokensPerSecond(model, endpoint);
+    };
+
+    test('is recorded, also if reading paused for an instant', async () => {
+      for (const pausedMs of [0, 100]) expect(await measureSpeed(pausedMs)).toBeLessThanOrEqual(20);
+    });
+
+    test('is not recorded if the client read too slowly', async () => {
+      expect(await measureSpeed(1_000)).toBeUndefined();
+    });
   });
 
   test('creates an item for each call and one for the web searches', async () => {

@@ -37,6 +37,8 @@ import {
 
 /** Maximum attempts of one call to an endpoint, including the first. */
 const MAX_ATTEMPTS = 3;
+/** A stream that was not read for a larger part of its duration does not show the speed of its provider. */
+const MAX_PAUSED_SHARE = 0.02;
 
 export class Purchase {
   readonly attempts: Attempt[] = [];
@@ -47,7 +49,6 @@ export class Purchase {
   private readonly items: ChargeItem[] = [];
   /** What the providers invoice for the input of all calls. */
   private inputCost = ZERO_USD;
-
   /** The hold with its extensions. */
   hold: Hold;
   /** The failure that ended the response early, if the response is charged anyway. */
@@ -258,8 +259,8 @@ export class Purchase {
   }
 
   /**
-   * Bills a streamed response like `billCall`, and records its speed, by which routing sorts endpoints. If the gateway
-   * aborted the stream, the provider did not report hidden reasoning.
+   * Bills a streamed response like `billCall`, and records its speed, which a client that reads slowly must not lower.
+   * If the gateway aborted the stream, the provider did not report hidden reasoning.
    * @param choices number of choices that were generated at the same time
    */
   async billStream(
@@ -267,10 +268,11 @@ export class Purchase {
     { response, endpoint, sentAtMs, firstByteAtMs }: EndpointResponse<StreamResult>,
     choices = 1,
   ): Promise<Usage> {
-    const ended = performance.now();
+    const endedAtMs = performance.now();
     const usage = await this.billCall(this.withHiddenReasoning(call, response, endpoint), toStreamResult(response));
     const from = usage.reasoning ? sentAtMs : firstByteAtMs; // reasoning may have been generated before the first byte
-    this.recordDelivery(endpoint, getQuantity('output', usage) / choices, ended - from);
+    if (response.getPausedMs() <= (endedAtMs - from) * MAX_PAUSED_SHARE)
+      this.recordDelivery(endpoint, getQuantity('output', usage) / choices, endedAtMs - from);
     return usage;
   }
 

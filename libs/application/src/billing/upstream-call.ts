@@ -62,6 +62,8 @@ export interface StreamResult extends IdleTimeSource {
   usage(): Usage | undefined;
   getDeliveredText(): string;
   vendorId(): string | undefined;
+  /** Milliseconds in which nothing was read because the receiver was full. */
+  getPausedMs(): number;
 }
 
 /** Returns what billing needs to know about a stream that has ended. */

@@ -154,6 +154,8 @@ export interface CompletionStream {
    * @param graceMs time to the first byte without reasoning, which does not count
    */
   getIdleMs(graceMs: number): number;
+  /** Returns how long nothing was read because the receiver was full, in milliseconds. */
+  getPausedMs(): number;
   /** Reasoning tokens that the sent request permits at most; undefined if only its output limit limits them. */
   readonly maxReasoningTokens?: number;
   /** Set if it differs from the request. */

@@ -14,7 +14,7 @@ const MIN_MEASURED_TOKENS = 16;
  * Responses with fewer tokens often arrive in one packet, so they do not show the maximum speed. A longer response that
  * arrives at once does: its provider cannot be stopped in time.
  */
-const MIN_SPEED_TOKENS = 128;
+export const MIN_SPEED_TOKENS = 128;
 /** A response that arrives in less time counts as one that took this long, which is faster than any stream. */
 const MIN_MEASURED_MS = 1;
 const MAX_SPEED_PERCENTILE = 99;

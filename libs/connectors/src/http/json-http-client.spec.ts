@@ -147,6 +147,28 @@ test('the idle timeout aborts a stream that stops after its first output', async
   await expect(answer.pipeTo(() => undefined)).rejects.toMatchObject({ code: 'timeout' });
 });
 
+test('a stream states how long nothing was read because its receiver was full', async () => {
+  const endpoint = await endpointTo((_, response) => response.end(`${chunk({ content: 'Well' })}data: [DONE]\n\n`));
+  const answer = await stream(endpoint);
+  const realNow = performance.now;
+  let shiftMs = 0;
+  performance.now = () => realNow.call(performance) + shiftMs;
+  try {
+    expect(answer.getPausedMs()).toBe(0);
+    const drained = Promise.withResolvers<void>();
+    const piped = answer.pipeTo(() => drained.promise);
+    shiftMs = 60_000;
+    expect(answer.getPausedMs()).toBeGreaterThanOrEqual(60_000);
+    drained.resolve();
+    await piped;
+    await new Promise(setImmediate);
+    shiftMs = 600_000;
+    expect(answer.getPausedMs()).toBeLessThan(120_000);
+  } finally {
+    performance.now = realNow;
+  }
+});
+
 test('an endless SSE event is aborted, and the text before it counts as delivered', async () => {
   const endpoint = await endpointTo((_, response) => {
     response.write(`${chunk({ content: 'Well' })}data: `);

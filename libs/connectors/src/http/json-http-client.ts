@@ -136,6 +136,7 @@ export class JsonHttpClient {
       getMaxGeneratedTokens: () => translator.getMaxGeneratedTokens(),
       hasForwarded: () => translator.hasForwarded(),
       getIdleMs: (graceMs) => relay.getIdleMs(graceMs),
+      getPausedMs: () => relay.pausedMs,
     };
   }
 }

@@ -141,6 +141,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   private idleTimeout: NodeJS.Timeout | undefined;
   /** The receiver is full, so the provider is not idle. */
   private isPaused = false;
+  private readonly pause = { sinceMs: 0, totalMs: 0 };
   /** Set once the request was aborted: the rest of the response is read only for its usage. */
   private catchUp: CatchUp | undefined;
   private readonly idleTimer = new StreamIdleTimer();
@@ -186,6 +187,11 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
   /** Returns the idle time of the provider. @param graceMs how much of the time to the first chunk does not count */
   getIdleMs(graceMs: number): number {
     return this.idleTimer.getIdleMs(graceMs);
+  }
+
+  /** For how long nothing was read because the receiver was full. */
+  get pausedMs(): number {
+    return this.pause.totalMs + (this.isPaused ? performance.now() - this.pause.sinceMs : 0);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -259,12 +265,10 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     const end = () => {
       if (!this.isFinished) this.controller?.abort(reason);
     };
-    if (!this.isPaused) {
-      end();
-      return;
-    }
-    this.catchUp = new CatchUp(end);
-    this.catchUp.start(reason, () => this.resume());
+    if (this.isPaused) {
+      this.catchUp = new CatchUp(end);
+      this.catchUp.start(reason, () => this.resume());
+    } else end();
   };
 
   private readonly forward = (events: Uint8Array, search?: SearchStatus): void => {
@@ -277,6 +281,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
     const whenDrained = this.receiver(events, search);
     if (whenDrained === undefined) return;
     this.isPaused = true;
+    this.pause.sinceMs = performance.now();
     this.idleTimer.setPaused(true);
     this.controller?.pause();
     void whenDrained.then(() => this.resume());
@@ -284,6 +289,7 @@ export class StreamRelay implements Dispatcher.DispatchHandler {
 
   private resume(): void {
     if (!this.isPaused) return;
+    this.pause.totalMs = this.pausedMs;
     this.isPaused = false;
     this.idleTimer.setPaused(false);
     this.idleTimeout?.refresh();

@@ -33,7 +33,7 @@ function openGateway() {
 
 test('gateways of one database share lengths and speeds, also with one that starts later', async () => {
   const [first, second] = [openGateway(), openGateway()];
-  for (let i = 0; i < 20; i++) first.lengths.recordLength(MODEL.id, 'a', 5_000);
+  for (let i = 0; i < 20; i++) first.lengths.start(MODEL, 'a')({ tokens: 5_000, isTruncated: false });
   second.health.recordDelivery(MODEL, ENDPOINT, 1_000, 10_000);
   for (const gateway of [first, second, first]) await gateway.exchange();
   const late = openGateway();

@@ -5,7 +5,13 @@
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import type { FundsHeld, HoldExtended, Instant } from '../events.ts';
 import { getHoldResolution, type OpenHold } from '../holds.ts';
-import { type ApiKeyState, advanceKeyWindow, calculateRemainingLimit, toCounterId } from '../keys.ts';
+import {
+  type ApiKeyState,
+  advanceKeyWindow,
+  calculateRemainingLimit,
+  calculateUnspentLimit,
+  toCounterId,
+} from '../keys.ts';
 import { reject, rejectForNow } from '../rejections.ts';
 import { assertWithinLossLimit, calculateRemainingLoss, getUnheldLoss } from './absorbed-losses.ts';
 import type { HoldExtension, HoldExtensionTerms, HoldLimits } from './commands.ts';
@@ -34,6 +40,8 @@ interface MoneyLimit extends UnheldSums {
   /** What is available now, at least zero. */
   readonly available: PicoUsd;
   readonly held: PicoUsd;
+  /** What would be available without any hold, at least zero. */
+  readonly total: PicoUsd;
   /** Exposure that is tolerated beyond the available money; unlimited if undefined. */
   readonly tolerance: PicoUsd | undefined;
 }
@@ -74,7 +82,9 @@ export function holdFunds(data: Limited<HoldLimits>, account: AccountState): rea
     ? money.max(minAmount, partialHold.minAmount, (spendable / partialHold.divisor) as PicoUsd)
     : maxAmount;
   const amount = money.min(requested, maxAmount, spendable);
-  const prices = partialHold?.extension ? choosePrices(partialHold.extension, amount, data, moneyLimits) : { amount };
+  const prices = partialHold?.extension
+    ? choosePrices(partialHold.extension, { amount, spendable }, data, moneyLimits)
+    : { amount };
   for (const moneyLimit of moneyLimits) assertCapacityForOthers(prices, moneyLimit, spendable);
   const owned = owner === undefined ? {} : { owner };
   const amounts = { amount: money.toJsonAmount(amount), ...toStoredPrices(prices) };
@@ -141,6 +151,7 @@ function createMoneyLimits(
     message: 'Insufficient balance',
     available,
     held,
+    total: money.max(money.add(account.available, held)),
     exposure: account.exposure,
     reserve: account.reserve,
     tolerance: getTolerance(money.add(available, held)),
@@ -152,6 +163,7 @@ function createMoneyLimits(
     message: 'The API key has reached its spending limit',
     available: allowed,
     held: key.held,
+    total: calculateUnspentLimit(key, at) ?? available,
     exposure: key.exposure,
     reserve: key.reserve,
     tolerance: getTolerance(money.add(allowed, key.held)),
@@ -170,9 +182,8 @@ function assertFirstPart(
   moneyLimit: MoneyLimit,
   spendable: PicoUsd,
 ): void {
-  const { code, message, available, held } = moneyLimit;
+  const { code, message, available, held, total } = moneyLimit;
   const first = money.min(partialHold?.minAmount ?? maxAmount, maxAmount);
-  const total = money.add(available, held);
   const required = total >= first ? money.max(first, minAmount) : minAmount;
   if (available >= required) return;
   const rejectShortage = total >= required ? rejectForNow : reject;
@@ -181,12 +192,13 @@ function assertFirstPart(
 
 /**
  * Chooses the output limit of a response whose hold is extended while it is generated. It is what the payer's money
- * reaches, if the exposure is covered then. Otherwise it is a share of the money that is left, but at least a usual
- * long response.
+ * reaches. If the provider may bill all of that before it is stopped, and the exposure is not covered or others wait, the
+ * limit is a share of the money that is left, but at least a usual long response. If not even that is covered, and no
+ * running request may need more money, it is what is available.
  */
 function choosePrices(
   { minLimitPrice, fixedLimitPrice, longPrice, stopPrice }: HoldExtensionTerms,
-  amount: PicoUsd,
+  { amount, spendable }: { readonly amount: PicoUsd; readonly spendable: PicoUsd },
   { maxAmount, waiting }: HoldLimits,
   moneyLimits: MoneyLimits,
 ): HoldPrices {
@@ -196,21 +208,26 @@ function choosePrices(
     return { amount, limitPrice, longPrice, ...stop };
   };
   if (fixedLimitPrice !== undefined) return createPrices(fixedLimitPrice);
-  const totals = mapLimits(moneyLimits, ({ available, held }) => money.add(available, held));
-  const maxAvailable = money.min(maxAmount, ...totals);
+  const maxAvailable = money.min(maxAmount, ...mapLimits(moneyLimits, ({ total }) => total));
   const prices = createPrices(maxAvailable);
   const shares = mapLimits(moneyLimits, (moneyLimit) => calculateShare(amount, moneyLimit, waiting ?? 0));
   const reduced = createPrices(
     money.min(maxAvailable, money.max(minLimitPrice, money.add(amount, money.min(...shares)))),
   );
-  if (!moneyLimits.every((moneyLimit) => isAlone(moneyLimit) || calculateExcess(prices, moneyLimit) <= 0n))
-    return reduced;
+  const isCovered = (chosen: HoldPrices) => moneyLimits.every((limit) => calculateExcess(chosen, limit) <= 0n);
+  // If the provider is stopped earlier, a lower limit hardly reduces the exposure, but truncates long responses.
+  const canUseAll = amount < maxAvailable && calculateExposure(prices) === maxAvailable - amount;
+  if (!isCovered(prices)) {
+    const chosen = canUseAll ? reduced : prices;
+    const mustWait = moneyLimits.some((limit) => isContested(limit) && calculateExcess(chosen, limit) > 0n);
+    if (mustWait) return chosen;
+    return isCovered(reduced) ? reduced : createPrices(money.min(maxAmount, spendable));
+  }
   // If the provider may bill all of the money before it is stopped, requests that arrive at the same time would wait for
   // the end of this response. So this one waits for them first, for an instant.
-  const takesAll =
-    amount < maxAvailable && maxAvailable < maxAmount && calculateExposure(prices) === maxAvailable - amount;
-  if (takesAll && waiting === undefined) rejectForLackOfCapacity(prices, moneyLimits[0], amount);
-  return waiting && calculateExposure(reduced) < calculateExposure(prices) ? reduced : prices;
+  if (canUseAll && maxAvailable < maxAmount && waiting === undefined)
+    rejectForLackOfCapacity(prices, moneyLimits[0], spendable);
+  return waiting && canUseAll ? reduced : prices;
 }
 
 /** Returns the part of the money left after a hold, and after all exposures, that one of the waiting requests may use. */
@@ -222,17 +239,20 @@ function calculateShare(amount: PicoUsd, moneyLimit: MoneyLimit, waiting: number
 
 /**
  * Rejects a hold for now if providers could then bill more for all running requests than is available and tolerated, or
- * if running requests could lack the money for long responses. A request that runs alone is always accepted.
+ * if running requests could lack the money for long responses. A request is always accepted if no running one may need
+ * more money than it holds.
  */
 function assertCapacityForOthers(prices: HoldPrices, moneyLimit: MoneyLimit, spendable: PicoUsd): void {
-  if (isAlone(moneyLimit) || prices.amount === ZERO_USD) return;
+  if (!isContested(moneyLimit) || prices.amount === ZERO_USD) return;
   const reserve = money.add(moneyLimit.reserve, calculateReserve(prices));
   const isReserved = money.subtract(moneyLimit.available, prices.amount) < reserve;
   if (isReserved || calculateExcess(prices, moneyLimit) > 0n) rejectForLackOfCapacity(prices, moneyLimit, spendable);
 }
 
-function rejectForLackOfCapacity(prices: HoldPrices, { code, message, held, reserve }: MoneyLimit, spendable: PicoUsd) {
-  const required = (prices.amount + reserve + calculateReserve(prices)) as PicoUsd;
+function rejectForLackOfCapacity(prices: HoldPrices, moneyLimit: MoneyLimit, spendable: PicoUsd) {
+  const { code, message, available, held, reserve } = moneyLimit;
+  const reserved = (prices.amount + reserve + calculateReserve(prices)) as PicoUsd;
+  const required = money.max(reserved, (available + calculateExcess(prices, moneyLimit)) as PicoUsd);
   return rejectForNow(code, message, toShortageDetails(required, spendable, held));
 }
 
@@ -242,25 +262,26 @@ function calculateExcess(prices: HoldPrices, { available, tolerance, exposure }:
   return exposure + calculateExposure(prices) - (available - prices.amount) - tolerance;
 }
 
-/** Whether no other request holds money within the limit. */
-function isAlone({ held }: MoneyLimit): boolean {
-  return held === ZERO_USD;
+/** Whether running requests may need more money within the limit than they hold. */
+function isContested({ exposure, reserve }: MoneyLimit): boolean {
+  return exposure > ZERO_USD || reserve > ZERO_USD;
 }
 
 /**
  * Returns by how much a hold can be extended: as far as the exposure of all running requests stays covered, or the
  * extension reduces the exposure as much as the available money. Beyond the minimum, the price of a long response is
- * not exceeded if other requests then could lack the money for theirs. A request that runs alone can use all of the
- * money.
+ * not exceeded if other requests then could lack the money for theirs. If no other request may need more than it holds,
+ * this one can use all of the money.
  */
 function limitIncrease(
   hold: OpenHold,
   { min, max, isFinal, ...stopPrice }: IncreaseRequest,
   moneyLimit: MoneyLimit,
 ): PicoUsd {
-  const { available, held, tolerance, exposure, reserve } = moneyLimit;
-  if (held <= hold.amount) return money.min(max, available);
+  const { available, tolerance, exposure, reserve } = moneyLimit;
   const ownReserve = calculateReserve(hold);
+  const isContestedByOthers = exposure > calculateExposure(hold) || reserve > ownReserve;
+  if (!isContestedByOthers) return money.min(max, available);
   const unreserved = money.subtract(available, money.subtract(reserve, ownReserve));
   const toLongPrice = money.subtract(hold.longPrice ?? hold.amount, hold.amount);
   const possible = isFinal

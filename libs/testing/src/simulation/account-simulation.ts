@@ -5,15 +5,13 @@
 import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod, type RiskLimits } from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
 import { createCharge } from '../scenarios/charges.ts';
-import { ResponseStats } from './response-stats.ts';
+import { MAX_OUTPUT, ResponseStats } from './response-stats.ts';
 import { MAX_UNCOVERED_MS, priceResponse, type SimulatedModel, SimulatedResponse } from './simulated-response.ts';
 import { VirtualTime } from './virtual-time.ts';
 import { WaitingLines, type WaitingRequest } from './waiting-lines.ts';
 
 const ABANDON_MS = 15_000;
 const HOLD_MS = 900_000;
-/** Output limit of the models. */
-const MAX_OUTPUT = 128_000;
 const HOLD_DIVISOR = 64n;
 const QUERY = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 
@@ -130,7 +128,8 @@ export class AccountSimulation {
   private start(request: SimulatedRequest, holdId: string, waiting?: number): SimulatedResponse | undefined {
     const { keyId = null, model, tokens, gateway: index = 0 } = request;
     const gateway = this.getGateway(index);
-    const { first, minLimit, long } = this.getStats(model).getLengths();
+    const stats = this.getStats(model);
+    const { initial, long, reserved } = stats.getLengths();
     const [event] =
       this.tryRun({
         type: 'HoldFunds',
@@ -140,11 +139,11 @@ export class AccountSimulation {
           minAmount: priceResponse(model, 1),
           maxAmount: priceResponse(model, MAX_OUTPUT),
           partialHold: {
-            minAmount: priceResponse(model, first),
+            minAmount: priceResponse(model, initial),
             divisor: HOLD_DIVISOR,
             extension: {
-              minLimitPrice: priceResponse(model, minLimit),
-              longPrice: priceResponse(model, long),
+              minLimitPrice: priceResponse(model, long),
+              longPrice: priceResponse(model, reserved),
               stopPrice: this.getStopPrice(model),
             },
           },
@@ -159,6 +158,7 @@ export class AccountSimulation {
     if (event?.type !== 'FundsHeld') return undefined;
     const held = money.parseJsonAmount(event.data.amount);
     const limitPrice = money.parseJsonAmount(event.data.limitPrice ?? event.data.amount);
+    const recordLength = stats.start();
     const response: SimulatedResponse = new SimulatedResponse(this.time, {
       model,
       tokens,
@@ -174,8 +174,9 @@ export class AccountSimulation {
         if (keyId !== null) this.billedToKey = money.add(this.billedToKey, price);
         this.count[end]++;
         if (end === 'truncated') this.chargedForTruncated = money.add(this.chargedForTruncated, charged);
-        if (end === 'complete') this.getStats(model).addLength(used);
-        if (model.isStreamed) this.getStats(model).tokensPerSecond ??= model.tokensPerSecond;
+        const isTruncated = end === 'truncated';
+        recordLength(isTruncated || end === 'complete' ? { tokens: used, isTruncated } : undefined);
+        if (model.isStreamed) stats.tokensPerSecond ??= model.tokensPerSecond;
         gateway.lines.wake();
       },
     });
@@ -215,12 +216,12 @@ export class AccountSimulation {
   private getStopPrice(model: MeasuredModel): PicoUsd | undefined {
     const speed = model.isStreamed ? this.getStats(model).tokensPerSecond : undefined;
     if (speed === undefined) return undefined;
-    return (model.tokenPrice * BigInt(Math.ceil((speed * MAX_UNCOVERED_MS) / 1_000))) as PicoUsd;
+    return (model.tokenPrice * BigInt(Math.ceil((speed * MAX_UNCOVERED_MS) / 1_000) + 1)) as PicoUsd;
   }
 
   private getStats(model: MeasuredModel): ResponseStats {
     const { measuredLengths = [], measuredTokensPerSecond } = model;
-    const stats = this.stats.get(model) ?? new ResponseStats([...measuredLengths], measuredTokensPerSecond);
+    const stats = this.stats.get(model) ?? new ResponseStats(measuredLengths, measuredTokensPerSecond);
     this.stats.set(model, stats);
     return stats;
   }

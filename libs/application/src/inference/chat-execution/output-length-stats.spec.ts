@@ -2,9 +2,10 @@ import { describe, expect, test } from '@jest/globals';
 import { OutputLengthStats } from './output-length-stats.ts';
 
 const MODEL = 'v/m';
+const model = { id: MODEL, maxOutput: 32_000 };
 
 function seen(lengths: OutputLengthStats, payer: string, tokens: readonly number[]): void {
-  for (const each of tokens) lengths.recordLength(MODEL, payer, each);
+  for (const each of tokens) lengths.start(model, payer)({ tokens: each, isTruncated: false });
 }
 
 const lengthsOf = (stats: OutputLengthStats, payer = 'other', more: object = {}) =>
@@ -30,7 +31,27 @@ describe('the expected output lengths', () => {
       'a',
       Array.from({ length: 128 }, (_, i) => 100 * (i + 1)),
     );
-    expect(lengthsOf(stats)).toEqual({ initial: 9_700, long: 11_600, reserved: 12_200 });
+    expect(lengthsOf(stats)).toEqual({ initial: 9_700, long: 11_800, reserved: 12_400 });
+  });
+
+  test('also follow completions that were truncated for lack of money, if they were long', () => {
+    const stats = new OutputLengthStats();
+    seen(stats, 'a', Array(20).fill(900));
+    for (let i = 0; i < 20; i++) stats.start(model, 'b')({ tokens: 800, isTruncated: true });
+    expect(lengthsOf(stats)).toEqual({ initial: 900, long: 900, reserved: 900 });
+    stats.start(model, 'b')({ tokens: 3_000, isTruncated: true });
+    expect(lengthsOf(stats)).toEqual({ initial: 900, long: 900, reserved: 3_000 });
+  });
+
+  test('do not follow the short completions that end first of many that start together', () => {
+    const stats = new OutputLengthStats();
+    seen(stats, 'a', Array(20).fill(900));
+    const ends = Array.from({ length: 200 }, () => stats.start(model, 'b'));
+    const [first, ...others] = ends;
+    for (const end of others) end({ tokens: 100, isTruncated: false });
+    expect(lengthsOf(stats).long).toBe(900);
+    first?.();
+    expect(lengthsOf(stats).initial).toBe(512);
   });
 
   test('at first follow the payer’s own latest completions from the 20th on', () => {

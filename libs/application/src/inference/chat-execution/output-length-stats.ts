@@ -5,7 +5,8 @@
 import { LRUCache } from 'lru-cache';
 import type { TokenPricedModel } from '#catalogue';
 import { SampleRegistry } from '../../sample-registry.ts';
-import { type Percentile, SampleWindow } from '../../sample-window.ts';
+import { MAX_SAMPLES, type Percentile, SampleWindow } from '../../sample-window.ts';
+import { StartOrder } from '../../start-order.ts';
 import type { OutputLengths } from '../chat/chat-quote.ts';
 
 /** Minimum tokens of an initial hold. Most completions are shorter, so their hold need not be extended. */
@@ -29,15 +30,56 @@ const MIN_RATIO_TOKENS = 64;
 /** Weight of a new ratio that is lower than the current one. A higher ratio applies at once. */
 const NEWEST_WEIGHT = 0.2;
 
+/**
+ * While completions that started earlier run, the lengths of at most so many later ones are not counted yet: of many
+ * that start together, the short ones end first.
+ */
+const MAX_WAITING_SAMPLES = 2 * MAX_SAMPLES;
+
+type MeasuredModel = Pick<TokenPricedModel, 'id' | 'maxOutput' | 'longOutput'>;
+
+/** The length of a completion that has ended. */
+export interface OutputLength {
+  /** Output tokens per choice. */
+  readonly tokens: number;
+  /** The completion ended early for lack of money. It would have been at least this long. */
+  readonly isTruncated: boolean;
+}
+
+interface LengthSample {
+  readonly payer: string;
+  readonly tokens: number;
+}
+
 export class OutputLengthStats {
   private readonly byPayer = new LRUCache<string, SampleWindow>({ max: MAX_PAYERS });
+  private readonly started = new Map<string, StartOrder<LengthSample>>();
   private readonly ratios = new Map<string, number>();
 
   /** @param samples the lengths by model, which processes share */
   constructor(private readonly samples = new SampleRegistry()) {}
 
-  /** @param tokens output tokens per choice of a completion */
-  recordLength(model: string, payer: string, tokens: number): void {
+  /**
+   * Records the start of a completion. Its end must be recorded with the returned function, without a length if it
+   * failed. Of truncated completions only long ones count: a short one shows nothing, and without the long ones the
+   * statistics would become too low while money is short.
+   */
+  start(model: MeasuredModel, payer: string): (length?: OutputLength) => void {
+    const end = this.ensureOrder(model.id).start();
+    return (length) => {
+      const isTypical = length && (!length.isTruncated || length.tokens > this.getLengths(model, payer).long);
+      end(isTypical ? { payer, tokens: length.tokens } : undefined);
+    };
+  }
+
+  private ensureOrder(model: string): StartOrder<LengthSample> {
+    const order =
+      this.started.get(model) ?? new StartOrder(MAX_WAITING_SAMPLES, (sample) => this.addSample(model, sample));
+    this.started.set(model, order);
+    return order;
+  }
+
+  private addSample(model: string, { payer, tokens }: LengthSample): void {
     this.samples.record(toSampleName(model), tokens);
     const ofPayer = this.byPayer.get(`${model} ${payer}`) ?? new SampleWindow();
     if (ofPayer.count === 0) this.byPayer.set(`${model} ${payer}`, ofPayer);
@@ -45,10 +87,7 @@ export class OutputLengthStats {
   }
 
   /** Returns the output lengths per choice that can be expected for a completion of this payer. */
-  getLengths(
-    { id, maxOutput, longOutput = DEFAULT_LONG_TOKENS }: Pick<TokenPricedModel, 'id' | 'maxOutput' | 'longOutput'>,
-    payer: string,
-  ): OutputLengths {
+  getLengths({ id, maxOutput, longOutput = DEFAULT_LONG_TOKENS }: MeasuredModel, payer: string): OutputLengths {
     const [ofModel, ofPayer] = [this.samples.get(toSampleName(id)), this.byPayer.get(`${id} ${payer}`)].map(
       (lengths) => (lengths && lengths.count >= MIN_SAMPLES ? lengths : undefined),
     );

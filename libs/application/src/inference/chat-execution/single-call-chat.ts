@@ -27,6 +27,7 @@ import {
 import { countInputTokens } from '../chat/count-tokens.ts';
 import type { InferenceServices } from '../chat/inference-services.ts';
 import { createCitationEvent, withCitations } from '../search/results.ts';
+import type { OutputLengthStats } from './output-length-stats.ts';
 import { type ChatOrder } from './quote-chat.ts';
 import { StreamCollector } from './stream-collector.ts';
 import { createCompletionIdentity, createUpstreamCall, createUsageEstimate } from './upstream-call.ts';
@@ -65,6 +66,7 @@ export class SingleCallChat implements ChatExecutor {
   private readonly call: UpstreamCall<Completion | CompletionStream>;
   /** Meters the last call, if its provider may use more than is held at its start. */
   private meter: UsageMeter | undefined;
+  private recordLength: ReturnType<OutputLengthStats['start']> | undefined;
 
   constructor(
     private readonly order: SingleCallOrder,
@@ -92,7 +94,30 @@ export class SingleCallChat implements ChatExecutor {
     };
   }
 
-  async complete(): Promise<CompletionDraft> {
+  complete(): Promise<CompletionDraft> {
+    return this.measureLength(() => this.callAndCollect());
+  }
+
+  stream(client: CompletionWriter): Promise<UpstreamError | undefined> {
+    return this.measureLength(async () => {
+      const served = (await this.callModel()) as EndpointResponse<CompletionStream>;
+      client.begin(toCompletionSource(this.order.resolved.model, served));
+      return this.forwardStream(served, client);
+    });
+  }
+
+  /** Serves a completion whose length is recorded if it is known. */
+  private async measureLength<T>(serve: () => Promise<T>): Promise<T> {
+    const { order, purchase } = this;
+    this.recordLength = order.lengths.start(order.resolved.model, purchase.payerId);
+    try {
+      return await serve();
+    } finally {
+      this.recordLength();
+    }
+  }
+
+  private async callAndCollect(): Promise<CompletionDraft> {
     const { order, purchase, call } = this;
     const { searchResults, searches = [] } = order;
     const served = await this.callModel();
@@ -107,12 +132,6 @@ export class SingleCallChat implements ChatExecutor {
       body,
       searches: response.searches?.statuses ?? searches,
     };
-  }
-
-  async stream(client: CompletionWriter): Promise<UpstreamError | undefined> {
-    const served = (await this.callModel()) as EndpointResponse<CompletionStream>;
-    client.begin(toCompletionSource(this.order.resolved.model, served));
-    return this.forwardStream(served, client);
   }
 
   /**
@@ -228,6 +247,7 @@ export class SingleCallChat implements ChatExecutor {
     const measured = await measureUsage({ estimateUsage }, result);
     const { output = 0, reasoning = 0 } = measured.usage;
     if (code === 'hold_used_up') await meter.extendToGenerated(output + reasoning);
+    this.recordLength?.({ tokens: Math.ceil((output + reasoning) / order.quote.choices), isTruncated: true });
     const { coveredTokens } = meter;
     const { vendorId } = result;
     await billTruncatedResponse(purchase, { ...measured, coveredTokens, absorbed: code, vendorId });
@@ -270,10 +290,9 @@ export class SingleCallChat implements ChatExecutor {
   }
 
   private recordOutputLength(failure?: UpstreamError): void {
-    const { purchase, order } = this;
     if (failure) return;
-    const tokensPerChoice = Math.ceil(getQuantity('output', purchase.usage) / order.quote.choices);
-    order.lengths.recordLength(order.resolved.model.id, purchase.payerId, tokensPerChoice);
+    const tokens = Math.ceil(getQuantity('output', this.purchase.usage) / this.order.quote.choices);
+    this.recordLength?.({ tokens, isTruncated: false });
   }
 
   /** Sends the states and sources of a search that was made before the call. */

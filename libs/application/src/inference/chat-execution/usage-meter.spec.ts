@@ -1,10 +1,9 @@
 /** When a meter stops a completion: at most half a second after the last usage that the hold covered. */
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Endpoint } from '#catalogue';
 import type { Price, Tariff } from '#domain';
 import { type PicoUsd, StoreUnavailableError, ZERO_USD } from '#kernel';
-import { FakeClock } from '../../../../testing/src/fake-clock.ts';
-import { replaceDelays } from '../../../../testing/src/replace-delays.ts';
+import { useFakeTime } from '../../../../testing/src/use-fake-time.ts';
 import type { Order } from '../../billing/order.ts';
 import type { Hold, HoldExtensionRequest, Payer } from '../../billing/payer.ts';
 import { Purchase } from '../../billing/purchase.ts';
@@ -30,18 +29,7 @@ const ASSUMED = 2 * TOKENS_PER_SECOND;
 const OUTPUT_LIMIT = 10_000;
 const HELD = 1_000;
 
-const realNow = performance.now;
-let time: FakeClock;
-let restoreDelays: () => void;
-beforeEach(() => {
-  time = new FakeClock('2026-11-20T12:00:00.000Z');
-  restoreDelays = replaceDelays(time.delay);
-  performance.now = () => time.nowMs();
-});
-afterEach(() => {
-  performance.now = realNow;
-  restoreDelays();
-});
+const getTime = useFakeTime();
 
 /** What a payer responds to a request for a larger hold. */
 type Extend = (extension: HoldExtensionRequest, hold: Hold) => ReturnType<Payer['extend']>;
@@ -59,7 +47,7 @@ interface Metered {
 
 /** Starts the metering of a stream. Each token is one word. */
 function start({ extend = refuse, choices = 1, hasStarted = true, held = {}, more = {} }: Metered = {}) {
-  const startedAtMs = time.nowMs();
+  const startedAtMs = getTime().nowMs();
   let text = '';
   let abortedAfterMs: number | undefined;
   let failure: UpstreamError | undefined;
@@ -83,12 +71,12 @@ function start({ extend = refuse, choices = 1, hasStarted = true, held = {}, mor
   const deadline = {
     signal: abort.signal,
     abort: (reason: UpstreamError) => {
-      abortedAfterMs ??= time.nowMs() - startedAtMs;
+      abortedAfterMs ??= getTime().nowMs() - startedAtMs;
       failure ??= reason;
       abort.abort(reason);
     },
   };
-  const observer = { health: new EndpointHealth(time), reportError: () => {} };
+  const observer = { health: new EndpointHealth(getTime()), reportError: () => {} };
   const purchase = new Purchase(order, { payer, hold }, deadline, observer);
   const stream = {
     getDeliveredText: () => text,
@@ -149,9 +137,9 @@ describe('a completion whose hold is used up', () => {
   test('is stopped within half a second if other requests hold the money', async () => {
     const stream = start();
     void stream.receive(HELD - 10);
-    await time.advance(50);
+    await getTime().advance(50);
     void stream.receive(20);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     expect(stream.abortedAfterMs).toBeGreaterThan(400);
     expect(stream.abortedAfterMs).toBeLessThanOrEqual(550);
     expect([stream.failure, stream.meter.endedBy?.code]).toEqual(['hold_used_up', 'hold_used_up']);
@@ -160,9 +148,9 @@ describe('a completion whose hold is used up', () => {
 
   test('is stopped at once if the payer has no money', async () => {
     const stream = start({ extend: async () => 'exhausted' });
-    await time.advance(1_000);
+    await getTime().advance(1_000);
     void stream.receive(HELD + 10);
-    await time.advance(0);
+    await getTime().advance(0);
     expect(stream.abortedAfterMs).toBe(1_000);
   });
 
@@ -170,16 +158,16 @@ describe('a completion whose hold is used up', () => {
     const stream = start({ extend: async () => 'exhausted' });
     stream.fill();
     void stream.receive(HELD + 10);
-    await time.advance(0);
+    await getTime().advance(0);
     expect([stream.failure, stream.abortedAfterMs]).toEqual(['hold_used_up', 0]);
   });
 
   test('is stopped within half a second if the event store does not respond', async () => {
     const stream = start({ extend: () => new Promise(() => {}) });
     void stream.receive(HELD - 5); // requests money in advance
-    await time.advance(50);
+    await getTime().advance(50);
     void stream.receive(10);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     expect(stream.abortedAfterMs).toBeLessThanOrEqual(550);
     expect(stream.failure).toBe('hold_ended');
   });
@@ -189,25 +177,25 @@ describe('a completion whose hold is used up', () => {
     const extend = () => (attempts++ < 2 ? Promise.resolve('retry_later' as const) : new Promise<never>(() => {}));
     const stream = start({ extend });
     void stream.receive(HELD + 10);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     expect(stream.failure).toBe('hold_used_up');
   });
 
   test('continues if money is released in time', async () => {
-    const isReleased = () => time.nowMs() >= Date.parse('2026-11-20T12:00:00.300Z');
+    const isReleased = () => getTime().nowMs() >= Date.parse('2026-11-20T12:00:00.300Z');
     const stream = start({ extend: (...request) => (isReleased() ? grant(...request) : refuse(...request)) });
     void stream.receive(HELD + 10);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     expect([stream.abortedAfterMs, stream.meter.endedBy]).toEqual([undefined, undefined]);
     expect(stream.forwarded).toBeGreaterThan(0);
   });
 
   test('waits longer if its provider has ended it and bills nothing more', async () => {
-    const isReleased = () => time.nowMs() >= Date.parse('2026-11-20T12:00:03.000Z');
+    const isReleased = () => getTime().nowMs() >= Date.parse('2026-11-20T12:00:03.000Z');
     const stream = start({ extend: (...request) => (isReleased() ? grant(...request) : refuse(...request)) });
     void stream.receive(HELD + 10);
     const finished = stream.meter.finish();
-    await time.advance(4_000);
+    await getTime().advance(4_000);
     await finished;
     expect([stream.abortedAfterMs, stream.forwarded > 0]).toEqual([undefined, true]);
   });
@@ -215,7 +203,7 @@ describe('a completion whose hold is used up', () => {
   test('has generated what was counted, and more until it was stopped', async () => {
     const stream = start();
     void stream.receive(HELD + 10);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     const waited = ((stream.abortedAfterMs ?? 0) / 1_000) * TOKENS_PER_SECOND;
     expect(await stream.meter.estimateGenerated()).toBe(HELD + 10 + Math.round(waited));
     expect(stream.meter.coveredTokens).toBe(HELD);
@@ -225,7 +213,7 @@ describe('a completion whose hold is used up', () => {
     const maxOutputTokens = 510;
     const stream = start({ choices: 2, more: { maxOutputTokens } });
     void stream.receive(HELD + 10);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     expect(await stream.meter.estimateGenerated()).toBe(2 * maxOutputTokens);
   });
 });
@@ -236,13 +224,26 @@ describe('the speed of an endpoint, if it was unknown', () => {
 
   test('is that of the output without the time before it', async () => {
     const stream = start({ extend: grant, held: unknownSpeed });
-    await time.advance(30_000);
+    await getTime().advance(30_000);
     for (let chunk = 0; chunk < 20; chunk++) {
       void stream.receive(20); // 400 bytes per second
-      await time.advance(100);
+      await getTime().advance(100);
     }
     const [stated] = stream.requests.filter(({ stopPrice }) => stopPrice !== undefined);
     expect(Number(stated?.stopPrice)).toBeGreaterThanOrEqual(200);
+  });
+
+  test('is not stated if the client reads too slowly, so that it would seem lower', async () => {
+    const stream = start({ extend: grant, held: unknownSpeed });
+    const drain = stream.fill();
+    void stream.receive(1);
+    await getTime().advance(1_000);
+    drain();
+    for (let chunk = 0; chunk < 20; chunk++) {
+      void stream.receive(20);
+      await getTime().advance(100);
+    }
+    expect(stream.requests.filter(({ stopPrice }) => stopPrice !== undefined)).toEqual([]);
   });
 
   test('does not stop a completion that its hold covers if it cannot be stated', async () => {
@@ -251,7 +252,7 @@ describe('the speed of an endpoint, if it was unknown', () => {
     };
     const stream = start({ extend, held: unknownSpeed });
     void stream.receive(500);
-    await time.advance(10_000);
+    await getTime().advance(10_000);
     expect([stream.requests.length > 0, stream.failure]).toEqual([true, undefined]);
   });
 });
@@ -261,7 +262,7 @@ describe('a client that does not read', () => {
     const stream = start();
     stream.fill();
     void stream.receive(100);
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     const coveredMs = ((HELD - 100) / ASSUMED) * 1_000;
     expect(stream.failure).toBe('hold_used_up');
     expect(stream.abortedAfterMs).toBeGreaterThan(coveredMs);
@@ -274,11 +275,11 @@ describe('a client that does not read', () => {
     const stream = start({ extend: grant });
     const drain = stream.fill();
     void stream.receive(100);
-    await time.advance(600_000);
+    await getTime().advance(600_000);
     expect(stream.purchase.hold.amount).toBe(tokens(OUTPUT_LIMIT));
     drain();
     void stream.receive(5_000);
-    await time.advance(1_000);
+    await getTime().advance(1_000);
     expect([stream.abortedAfterMs, stream.meter.endedBy]).toEqual([undefined, undefined]);
   });
 
@@ -286,11 +287,11 @@ describe('a client that does not read', () => {
     const stream = start();
     const drain = stream.fill();
     void stream.receive(100);
-    await time.advance(2_000);
+    await getTime().advance(2_000);
     drain();
-    await time.advance(1_000);
+    await getTime().advance(1_000);
     void stream.receive(HELD - 150);
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     expect([stream.abortedAfterMs, await stream.meter.estimateGenerated()]).toEqual([undefined, HELD - 50]);
   });
 
@@ -299,9 +300,9 @@ describe('a client that does not read', () => {
     for (let second = 0; second < 20; second++) {
       const drain = stream.fill();
       void stream.receive(1);
-      await time.advance(1_000);
+      await getTime().advance(1_000);
       drain();
-      await time.advance(0);
+      await getTime().advance(0);
     }
     expect(stream.failure).toBe('hold_used_up');
     expect(stream.abortedAfterMs).toBeLessThanOrEqual((HELD / ASSUMED) * 1_000 + 700);
@@ -311,7 +312,7 @@ describe('a client that does not read', () => {
     const stream = start({ choices: 4 });
     stream.fill();
     void stream.receive(100);
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     expect(stream.abortedAfterMs).toBeLessThanOrEqual(((HELD - 100) / (4 * ASSUMED)) * 1_000 + 700);
   });
 });
@@ -320,16 +321,16 @@ describe('a gap in the output', () => {
   test('is no usage if the model does not reason', async () => {
     const stream = start();
     void stream.receive(HELD - 100);
-    await time.advance(600_000);
+    await getTime().advance(600_000);
     expect([stream.abortedAfterMs, stream.requests]).toEqual([undefined, []]);
   });
 
   test('leaves half a second for money after a model that does not reason', async () => {
     const stream = start();
     void stream.receive(HELD - 5);
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     void stream.receive(10);
-    await time.advance(350);
+    await getTime().advance(350);
     expect(stream.abortedAfterMs).toBeUndefined();
   });
 
@@ -339,7 +340,7 @@ describe('a gap in the output', () => {
   ])('may be hidden reasoning, and stops the completion when the hold does not cover it: %s', async (_, seen) => {
     const stream = start({ more: { maxReasoningTokens: Number.POSITIVE_INFINITY } });
     if (seen > 0) void stream.receive(seen);
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     const coveredMs = ((HELD - seen) / ASSUMED) * 1_000;
     expect(stream.failure).toBe('hold_used_up');
     expect(stream.abortedAfterMs).toBeGreaterThan(coveredMs);
@@ -349,7 +350,7 @@ describe('a gap in the output', () => {
   test('contains at most the reasoning that the request permits', async () => {
     const stream = start({ more: { maxReasoningTokens: 200 } });
     void stream.receive(100);
-    await time.advance(600_000);
+    await getTime().advance(600_000);
     expect([stream.abortedAfterMs, await stream.meter.estimateGenerated()]).toEqual([undefined, 300]);
   });
 
@@ -357,17 +358,17 @@ describe('a gap in the output', () => {
     const stream = start({ more: { maxReasoningTokens: Number.POSITIVE_INFINITY } });
     for (let chunk = 0; chunk < 60; chunk++) {
       void stream.receive(1);
-      await time.advance(900);
+      await getTime().advance(900);
     }
     void stream.receive(1);
-    await time.advance(100);
+    await getTime().advance(100);
     expect([stream.abortedAfterMs, await stream.meter.estimateGenerated()]).toEqual([undefined, 61]);
   });
 
   test('before the response starts may be hidden reasoning, except for the usual latency', async () => {
     const more = { maxReasoningTokens: Number.POSITIVE_INFINITY, latencyMs: 2_000 };
     const stream = start({ hasStarted: false, more });
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     const coveredMs = 2_000 + (HELD / ASSUMED) * 1_000;
     expect(stream.failure).toBe('hold_used_up');
     expect(stream.abortedAfterMs).toBeGreaterThan(coveredMs);
@@ -376,7 +377,7 @@ describe('a gap in the output', () => {
 
   test('before the response starts is no usage of a model that does not reason', async () => {
     const stream = start({ hasStarted: false });
-    await time.advance(60_000);
+    await getTime().advance(60_000);
     expect([stream.abortedAfterMs, await stream.meter.estimateGenerated()]).toEqual([undefined, 0]);
   });
 });

@@ -20,6 +20,7 @@ import { getTypicalSpeed } from '../../routing/endpoint-health.ts';
 import type { CountText } from '../../tokens/token-counter.ts';
 import { type ChatQuote } from '../chat/chat-quote.ts';
 import { selectCoveredEvents } from './covered-events.ts';
+import { MIN_SPEED_MS, OutputDuration } from './output-duration.ts';
 import type { OutputLengthStats } from './output-length-stats.ts';
 import { type GeneratedText, TextCount } from './text-count.ts';
 import { TokenHold } from './token-hold.ts';
@@ -31,8 +32,7 @@ import { UncountedUsage } from './uncounted-usage.ts';
  * completion pauses until then, usually for milliseconds.
  */
 const EXTENSION_LEAD_TOKENS = 8;
-/** The speed of a completion is known once its output has lasted this long and has at least this many bytes of text. */
-const MIN_SPEED_MS = 1_000;
+/** The speed of a completion is known once it has at least this many bytes of text, and see `MIN_SPEED_MS`. */
 const MIN_SPEED_BYTES = 256;
 
 export interface MeterParams {
@@ -59,8 +59,8 @@ export class UsageMeter {
   private readonly uncounted: UncountedUsage;
   /** When the hold last covered the usage. */
   private coveredAtMs = performance.now();
-  /** When it was last known that no output had arrived. */
-  private idleUntilMs = this.coveredAtMs;
+  private readonly duration = new OutputDuration();
+  private wasFull = false;
   private checkedAtMs = this.coveredAtMs;
   private pendingCheck: Promise<boolean> | undefined;
   private pendingExtension: Promise<unknown> | undefined;
@@ -103,7 +103,7 @@ export class UsageMeter {
   wrapSink(sink: SseEventSink): SseEventSink {
     const send: SseEventSink = (events, search) => {
       const whenDrained = sink(events, search);
-      if (whenDrained) this.uncounted.markFull(whenDrained);
+      if (whenDrained) this.markFull(whenDrained);
       return whenDrained;
     };
     return (events, search) => {
@@ -119,6 +119,12 @@ export class UsageMeter {
         ),
       );
     };
+  }
+
+  /** From now on the speed of the output does not show that of the provider. */
+  private markFull(whenDrained: Promise<void>): void {
+    this.wasFull = true;
+    this.uncounted.markFull(whenDrained);
   }
 
   /** Stops metering. Resolves when no received event waits to be forwarded and no extension is running. */
@@ -208,9 +214,15 @@ export class UsageMeter {
    */
   private stateSpeed(): void {
     const { bytes } = this.text;
-    if (bytes === 0) this.idleUntilMs = performance.now();
-    const elapsedMs = performance.now() - this.idleUntilMs;
-    if (this.hold.isSpeedKnown || this.pendingExtension || elapsedMs < MIN_SPEED_MS || bytes < MIN_SPEED_BYTES) return;
+    const elapsedMs = this.duration.measure(bytes);
+    if (
+      this.hold.isSpeedKnown ||
+      this.wasFull ||
+      this.pendingExtension ||
+      elapsedMs < MIN_SPEED_MS ||
+      bytes < MIN_SPEED_BYTES
+    )
+      return;
     this.trackExtension(this.hold.stateSpeed((bytes * 1_000) / elapsedMs)).catch(() => {});
   }
 

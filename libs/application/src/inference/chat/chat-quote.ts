@@ -139,7 +139,8 @@ export function calculateStopPrice(
     if (endpoint.onDisconnect !== 'stops') continue; // a call of such an endpoint may use no more than what is held
     const tokensPerSecond = getTokensPerSecond(endpoint);
     if (tokensPerSecond === undefined || !Number.isFinite(tokensPerSecond)) return undefined;
-    const output = Math.ceil((tokensPerSecond * choices * milliseconds) / 1_000);
+    // The last count may have missed almost a token of each choice.
+    const output = Math.ceil((tokensPerSecond * choices * milliseconds) / 1_000) + choices;
     if (!Number.isSafeInteger(output)) return undefined;
     highest = money.max(highest, calculateMaxPrice({ output }, endpoint.tariff.prices));
   }

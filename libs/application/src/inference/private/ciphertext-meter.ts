@@ -3,8 +3,8 @@
  * stopped within `MAX_UNCOVERED_MS` after the last usage that the hold covered.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { getQuantity, type Usage } from '#domain';
-import { money, type PicoUsd, toPicoUsd } from '#kernel';
+import { calculateMaxPrice, getQuantity, type Usage } from '#domain';
+import { money, type PicoUsd } from '#kernel';
 import {
   EXTENSION_RETRY_MS,
   extendUntilCovered,
@@ -14,8 +14,9 @@ import {
 import type { Purchase } from '../../billing/purchase.ts';
 import { UpstreamError } from '../../errors.ts';
 import type { EncryptedChunk } from '../../providers/private-calls.ts';
-import { getTypicalSpeed } from '../../routing/endpoint-health.ts';
-import { calculateMaxCallPrice, countAffordableOutputTokens } from '../chat/chat-quote.ts';
+import { getTypicalSpeed, MIN_SPEED_TOKENS } from '../../routing/endpoint-health.ts';
+import { calculateMaxCallPrice, calculateStopPrice, countAffordableOutputTokens } from '../chat/chat-quote.ts';
+import { MIN_SPEED_MS, OutputDuration } from '../chat-execution/output-duration.ts';
 import { UncountedUsage } from '../chat-execution/uncounted-usage.ts';
 import type { CiphertextUsageLimits, ClampedUsage } from './ciphertext-usage.ts';
 import type { PrivateOrder } from './private-order.ts';
@@ -31,6 +32,10 @@ export class CiphertextMeter {
   /** The enclave is generating a stream, so stopping it saves cost. */
   private isStreaming = false;
   private pendingExtension: Promise<void> | undefined;
+  private readonly duration = new OutputDuration();
+  private isStatingSpeed = false;
+  private hasRecordedSpeed = false;
+  private wasSlowed = false;
 
   constructor(
     private readonly purchase: Purchase,
@@ -77,7 +82,13 @@ export class CiphertextMeter {
 
   /** Records that the client is full, so that nothing is read. */
   markFull(whenDrained: Promise<void>): void {
+    this.wasSlowed = true;
     this.uncounted.markFull(whenDrained);
+  }
+
+  /** Whether the duration of the response shows the speed of the enclave, and that is not recorded yet. */
+  get isSpeedNew(): boolean {
+    return !this.wasSlowed && !this.hasRecordedSpeed;
   }
 
   /**
@@ -111,10 +122,7 @@ export class CiphertextMeter {
     const { purchase, order } = this;
     const { tariff } = order.endpoint;
     const [input, output] = [getQuantity('input', usage), getQuantity('output', usage)];
-    const price = calculateMaxCallPrice(input, output, tariff);
-    const { amount } = purchase.hold;
-    if (price > amount)
-      await purchase.extendHold({ minAmount: toPicoUsd(amount + 1n), targetAmount: price }).catch(() => {});
+    await purchase.extendHoldToPrice(calculateMaxCallPrice(input, output, tariff));
     return Math.max(countAffordableOutputTokens(purchase.hold.amount, input, tariff), 0);
   }
 
@@ -135,8 +143,39 @@ export class CiphertextMeter {
       if (!this.isStreaming || purchase.signal.aborted) return;
       uncounted.recordTime(0);
       if (uncounted.needsCount) uncounted.setBacklog(this.maxOutput);
+      this.stateSpeed();
       await this.ensureHeld();
     }
+  }
+
+  /**
+   * States the speed with the hold, and records it, if it was unknown. The gateway cannot limit the output of an
+   * encrypted chat, so other requests of the payer would wait for the end of this one until its speed is known. A
+   * failure is ignored: the hold still covers the usage.
+   */
+  private stateSpeed(): void {
+    const { purchase, maxOutput } = this;
+    const { endpoint, overhead } = this.order;
+    const { amount, limitPrice, stopPrice } = purchase.hold;
+    const elapsedMs = this.duration.measure(maxOutput);
+    if (limitPrice === undefined || stopPrice !== undefined || this.isStatingSpeed || this.wasSlowed) return;
+    if (elapsedMs < MIN_SPEED_MS || maxOutput < MIN_SPEED_TOKENS) return;
+    // Without `eventTokens`, the maximum output is far above the tokens.
+    if (overhead.eventTokens !== undefined && this.isSpeedNew) {
+      purchase.recordDelivery(endpoint, maxOutput, elapsedMs);
+      this.hasRecordedSpeed = true;
+    }
+    const tokensPerSecond = (maxOutput * 1_000) / elapsedMs;
+    const targetAmount = money.add(amount, calculateMaxPrice({ output: 1 }, endpoint.tariff.prices));
+    const measured = { endpoints: [endpoint], choices: 1 };
+    const newStopPrice = calculateStopPrice(measured, MAX_UNCOVERED_MS, () => tokensPerSecond);
+    this.isStatingSpeed = true;
+    const markStated = () => {
+      this.isStatingSpeed = false;
+    };
+    purchase
+      .extendHold({ minAmount: targetAmount, targetAmount, stopPrice: newStopPrice })
+      .then(markStated, markStated);
   }
 
   /** Returns undefined if the hold is sufficient, so that most chunks are relayed without waiting. */
@@ -170,6 +209,7 @@ export class CiphertextMeter {
         this.isStreaming ? this.coveredAtMs + MAX_UNCOVERED_MS : startedAtMs + MAX_COMPLETE_WAIT_MS,
       signal: purchase.signal,
     }).finally(() => {
+      this.wasSlowed = true; // nothing was read in the meantime
       this.unreadMs = performance.now() - startedAtMs;
     });
     if (!isHeld) throw new UpstreamError('hold_used_up', 'Insufficient balance for the rest of a private chat');

@@ -15,10 +15,11 @@ import {
   type EncryptedResponseHead,
 } from '../../providers/private-calls.ts';
 import { ProviderRegistry } from '../../providers/provider.ts';
-import { OutputLengthStats } from '../chat-execution/output-length-stats.ts';
+import { type OutputLength, OutputLengthStats } from '../chat-execution/output-length-stats.ts';
 import { CiphertextMeter } from './ciphertext-meter.ts';
 import { CiphertextUsageLimits } from './ciphertext-usage.ts';
-import { PrivateChatQuoter, type PrivateOrder } from './private-order.ts';
+import { INITIAL_INPUT_BYTES, PrivateChatQuoter, type PrivateOrder } from './private-order.ts';
+import { readStart } from './read-start.ts';
 
 /**
  * How long a stream is still read after its client has disconnected. Then the enclave is stopped. Data in transit,
@@ -78,15 +79,19 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
   ) {}
 
   async execute({ payer, request, client }: RelayPrivateChat): Promise<void> {
-    const isMetered = request.stream && !this.misledPayers.has(payer.id);
-    const order = await this.quoter.quote({ ...request, isMetered }, payer);
+    const stream = request.stream && !this.misledPayers.has(payer.id);
+    // The protocol sends chunked bodies. The length of a short one is known before money is held for it.
+    const { length: contentLength = request.contentLength, body } = await readStart(request.body, INITIAL_INPUT_BYTES);
+    const order = await this.quoter.quote({ ...request, stream, contentLength }, payer);
     let requestError: unknown;
     const serve = async (purchase: Purchase) => {
       const usage = new CiphertextUsageLimits(order.overhead);
       const meter = new CiphertextMeter(purchase, usage, order);
+      const recordLength = this.lengths.start(order.model, purchase.payerId);
       try {
-        return await this.relay({ order, request, purchase, usage, meter }, client);
+        return await this.relay({ order, request: { ...request, body }, purchase, usage, meter, recordLength }, client);
       } finally {
+        recordLength();
         requestError = meter.requestError;
       }
     };
@@ -103,7 +108,7 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
    * @throws UpstreamError after any other failure
    */
   private async relay(
-    { order, request, purchase, usage, meter }: RelayContext,
+    { order, request, purchase, usage, meter, recordLength }: RelayContext,
     client: CiphertextWriter,
   ): Promise<UpstreamError | undefined> {
     const call: UpstreamCall<EncryptedResponse> = {
@@ -136,26 +141,25 @@ export class RelayPrivateChatHandler implements ICommandHandler<RelayPrivateChat
     const durationMs = performance.now() - firstByteAtMs;
     if (failure) purchase.abort(failure);
     const clamped = usage.clamp(response.usage());
-    if (clamped.problem && !failure)
-      purchase.reportImplausible(`the enclave of ${order.billingOrder.model.id} ${clamped.problem}`);
+    if (clamped.problem && !failure) purchase.reportImplausible(`the enclave of ${order.model.id} ${clamped.problem}`);
     const used = meter.addUnread(clamped);
     const coveredTokens = await meter.countCovered(used);
-    const isTruncated = getQuantity('output', used) > coveredTokens;
-    if (isTruncated && !clamped.estimated)
-      purchase.reportImplausible(`${order.billingOrder.model.id}: the reported usage exceeded the available money`);
+    const isUncovered = getQuantity('output', used) > coveredTokens;
+    if (isUncovered && !clamped.estimated)
+      purchase.reportImplausible(`${order.model.id}: the reported usage exceeded the available money`);
     await billTruncatedResponse(purchase, {
       usage: used,
-      estimated: clamped.estimated || isTruncated,
+      estimated: clamped.estimated || isUncovered,
       coveredTokens,
       absorbed: failure?.code === 'hold_ended' ? failure.code : 'hold_used_up',
       vendorId: response.vendorId(),
     });
     if (failure && !client.hasStarted && !hasDisconnected(failure)) throw failure;
-    if (!failure) {
-      const output = getQuantity('output', purchase.usage);
-      this.lengths.recordLength(order.billingOrder.model.id, purchase.payerId, output);
-      if (isEventStream(response) && !clamped.estimated) purchase.recordDelivery(endpoint, output, durationMs);
-    }
+    const output = getQuantity('output', used);
+    const isTruncated = failure?.code === 'hold_used_up';
+    if (!failure || isTruncated) recordLength({ tokens: output, isTruncated });
+    if (!failure && isEventStream(response) && !clamped.estimated && meter.isSpeedNew)
+      purchase.recordDelivery(endpoint, output, durationMs);
     const trailer = response.getTrailer();
     if (trailer !== undefined) client.setTrailer(trailer);
     return failure;
@@ -168,6 +172,7 @@ interface RelayContext {
   readonly purchase: Purchase;
   readonly usage: CiphertextUsageLimits;
   readonly meter: CiphertextMeter;
+  readonly recordLength: (length: OutputLength) => void;
 }
 
 /** @throws UpstreamError if the response is interrupted or the hold cannot be extended */

@@ -29,6 +29,7 @@ export function toCompletionStream(completion: Completion): CompletionStream {
     getMaxGeneratedTokens: () => Buffer.byteLength(text),
     hasForwarded: () => hasForwarded,
     getIdleMs: () => 0,
+    getPausedMs: () => 0,
     ...(completion.sampling ? { sampling: completion.sampling } : {}),
     countInvoicedSearches: () => searches?.invoiced ?? 0,
   };
