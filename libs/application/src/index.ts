@@ -260,7 +260,7 @@ export { RateLimiter, type RateLimitKey, TooManyRequestsError } from './rate-lim
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';
 export { type Sample, SampleRegistry, SampleStore } from './sample-registry.ts';
-export { MAX_SAMPLES, type Percentile, SampleWindow } from './sample-window.ts';
+export { MAX_SAMPLES } from './sample-window.ts';
 export { type SealedSecretBox, Secrets, toMasterKeyId } from './secrets.ts';
 export { StorageQuota } from './storage-quota.ts';
 export {

@@ -80,16 +80,14 @@ export function advanceKeyWindow(key: ApiKeyState, at: Instant): ApiKeyState {
 
 /** Returns what the limit still allows at `at`, at least zero; null without a limit. */
 export function calculateRemainingLimit(key: ApiKeyState, at: Instant): PicoUsd | null {
-  if (key.limit === null) return null;
-  const { limit, used, held } = { ...advanceKeyWindow(key, at), limit: key.limit };
-  const remaining = limit - used - held;
-  return remaining > 0n ? (remaining as PicoUsd) : ZERO_USD;
+  const current = advanceKeyWindow(key, at);
+  const unspent = calculateUnspentLimit(current);
+  return unspent === null ? null : money.max(money.subtract(unspent, current.held));
 }
 
-/** Returns what the key could still spend in this window without any hold; null without a limit. */
-export function calculateUnspentLimit(key: ApiKeyState, at: Instant): PicoUsd | null {
-  if (key.limit === null) return null;
-  return money.max(money.subtract(key.limit, advanceKeyWindow(key, at).used));
+/** Returns what the limit would allow without holds in its current window, at least zero; null without a limit. */
+export function calculateUnspentLimit({ limit, used }: Pick<ApiKeyState, 'limit' | 'used'>): PicoUsd | null {
+  return limit === null ? null : money.max(money.subtract(limit, used));
 }
 
 export function createKeyState(data: KeyCreated['data']): ApiKeyState {

@@ -43,7 +43,7 @@ function createFactory(run: Accounts['run'], clock = new SystemClock()): PayerFa
 const lastingClaim: PendingClaim = { renew: async () => {}, confirm: async () => {} };
 
 /** Returns a payer whose account returns these outcomes one after the other. */
-function payerOf(
+function createPayer(
   outcomes: readonly (readonly AccountEvent[] | Error)[],
   claim: Partial<PendingClaim> = {},
 ): IdempotentPayer {
@@ -83,7 +83,7 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[], 'settle
   ['open', 'when it is unknown whether the hold was settled', [[held], away], 'settle'],
   ['released', 'once the hold is released', [[held], []], 'release'],
 ])('reports the charge state "%s" %s', async (standing, _, outcomes, last) => {
-  const payer = payerOf(outcomes);
+  const payer = createPayer(outcomes);
   await payer.hold(request).catch(() => {});
   if (last === 'settle') await payer.settle(hold, {} as Charge, { isDelivered: true }).catch(() => {});
   if (last === 'release') await payer.release(hold, release);
@@ -94,7 +94,7 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
   ['released', 'is released', [[held], []]],
   ['open', 'is left to expire if it cannot be released', [[held], new Rejection('hold_not_found', '')]],
 ])('reports the charge state "%s" if the claim is not confirmed and the hold %s', async (standing, _, outcomes) => {
-  const payer = payerOf(outcomes, { confirm: () => Promise.reject(new Error('not mine')) });
+  const payer = createPayer(outcomes, { confirm: () => Promise.reject(new Error('not mine')) });
   await expect(payer.hold(request)).rejects.toThrow(standing === 'released' ? 'not mine' : '');
   expect(payer.chargeState).toBe(standing);
 });
@@ -102,7 +102,7 @@ test.each<[string, string, readonly (readonly AccountEvent[] | Error)[]]>([
 test('confirms the claim once the hold is placed, and not if the hold is rejected', async () => {
   const confirmed: string[] = [];
   const confirm = async () => void confirmed.push('r');
-  const payer = payerOf([new Rejection('insufficient_balance', ''), [held]], { confirm });
+  const payer = createPayer([new Rejection('insufficient_balance', ''), [held]], { confirm });
   await expect(payer.hold(request)).rejects.toMatchObject({ code: 'insufficient_balance' });
   expect(confirmed).toEqual([]);
   await payer.hold(request);
@@ -132,5 +132,5 @@ describe('while a request waits for money', () => {
 });
 
 test('throws HoldAlreadyExistsError if another request placed the hold, because the call would be free', async () => {
-  await expect(payerOf([[]]).hold(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
+  await expect(createPayer([[]]).hold(request)).rejects.toBeInstanceOf(HoldAlreadyExistsError);
 });

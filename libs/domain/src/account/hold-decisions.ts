@@ -163,7 +163,7 @@ function createMoneyLimits(
     message: 'The API key has reached its spending limit',
     available: allowed,
     held: key.held,
-    total: calculateUnspentLimit(key, at) ?? available,
+    total: calculateUnspentLimit(key) ?? allowed,
     exposure: key.exposure,
     reserve: key.reserve,
     tolerance: getTolerance(money.add(allowed, key.held)),

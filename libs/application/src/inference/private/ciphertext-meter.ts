@@ -161,7 +161,7 @@ export class CiphertextMeter {
     if (limitPrice === undefined || stopPrice !== undefined || this.isStatingSpeed || this.wasSlowed) return;
     if (elapsedMs < MIN_SPEED_MS || maxOutput < MIN_SPEED_TOKENS) return;
     // Without `eventTokens`, the maximum output is far above the tokens.
-    if (overhead.eventTokens !== undefined && this.isSpeedNew) {
+    if (overhead.eventTokens !== undefined && !this.hasRecordedSpeed) {
       purchase.recordDelivery(endpoint, maxOutput, elapsedMs);
       this.hasRecordedSpeed = true;
     }
