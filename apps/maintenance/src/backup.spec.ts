@@ -21,6 +21,7 @@ const MASTER_KEY = randomBytes(32).toString('hex');
  */
 const REMADE = [
   'es.origin',
+  'es.contracts',
   ...projections.map(({ name }) => `books.${name}`),
   ...['books.checkpoints', 'es.snapshots', 'es.checkpoints', 'es.due', 'app.stored_bytes'],
   ...['public.migrations', 'public.leases', 'public.processes', 'limits.challenges', 'limits.counted'],

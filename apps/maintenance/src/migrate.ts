@@ -1,12 +1,28 @@
-import { migrate, readSettings } from '#foundation';
+import { parseArgs } from 'node:util';
+import { migrate, planMigrations, RELEASE, readSettings, StartError } from '#foundation';
 import { withDatabases } from './databases.ts';
+import { formatPlan } from './plan.ts';
 
-/** Applies the migrations of this version to the databases. Roles may be running. */
+const USAGE = 'Usage: npm run migrate [-- --plan]';
+
+/** Applies the migrations of this version to the databases, or prints what they would do. Roles may be running. */
 async function main(): Promise<void> {
+  const { plan } = parseArguments();
   await withDatabases(readSettings(process.env), async (databases) => {
-    for (const { url, migrations } of databases) await migrate(url, migrations);
+    for (const { url, migrations } of databases) {
+      if (plan) process.stdout.write(formatPlan(new URL(url).pathname.slice(1), await planMigrations(url, migrations)));
+      else await migrate(url, migrations);
+    }
   });
-  process.stdout.write('The databases are up to date with this version.\n');
+  if (!plan) process.stdout.write(`The databases are up to date with version ${RELEASE.version}.\n`);
+}
+
+function parseArguments(): { readonly plan?: boolean | undefined } {
+  try {
+    return parseArgs({ options: { plan: { type: 'boolean' } } }).values;
+  } catch {
+    throw new StartError(USAGE);
+  }
 }
 
 await main().catch((error) => {

@@ -1,3 +1,4 @@
+export { WRITE_CONTRACT } from './contract.ts';
 export { formatEventStoreDbNodes, parseEventStoreDbAddress } from './eventstoredb/address.ts';
 export { EventStoreAccessError } from './eventstoredb/connection.ts';
 export { EventStoreDbEventStore, type EventStoreDbOptions } from './eventstoredb/eventstoredb-event-store.ts';

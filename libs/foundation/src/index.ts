@@ -1,3 +1,4 @@
+export { isContractAccepted, loadAcceptedContracts } from './accepted-contracts.ts';
 export { ConnectionGuard, type ConnectionLimits, SERVER_TIMEOUTS } from './connections.ts';
 export { dropCaches } from './drop-stale-caches.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
@@ -19,11 +20,19 @@ export {
 } from './lease.ts';
 export { createLog, type Log } from './log.ts';
 export { findMasterKeys, readOrCreateMasterKeys } from './master-key.ts';
-export { type Migration, migrate, prepareDatabase } from './migrate.ts';
+export {
+  type Migration,
+  type MigrationPlan,
+  migrate,
+  type PlannedMigration,
+  planMigrations,
+  prepareDatabase,
+} from './migrate.ts';
 export { openWithCleanup } from './open-with-cleanup.ts';
 export { type ReadyFields, type RunningProcess, runProcess } from './process.ts';
 export { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 export type { ProviderSettingsSpec } from './provider-settings.ts';
+export { formatRelease, RELEASE, type Release } from './release.ts';
 export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
 export { StartError } from './start-error.ts';
 export { retryUntilStartDeadline } from './start-retry.ts';

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { issueFencingToken, leaseMigrations, runWhileLeader } from './lease.ts';
@@ -99,7 +100,7 @@ async function query(sql: string, values: unknown[] = []): Promise<number> {
 
 /** Counts the connected contenders. */
 const connected = (what = name) =>
-  query('select from pg_stat_activity where application_name = $1', [`countinghouse-lease-${what}`]);
+  query('select from pg_stat_activity where application_name = $1', [`countinghouse-lease-${what}/${WRITE_CONTRACT}`]);
 
 /** Terminates the connection of the leader. */
 const disconnect = () =>

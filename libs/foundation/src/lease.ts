@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Lease } from '#kernel';
 import { createClient, openPool } from '#postgres';
+import { toProcessConnectionName } from './running-contracts.ts';
 
 /**
  * A standby takes over within 15 s after the last heartbeat of a lost leader, even if one query of the standby gets no
@@ -134,7 +135,7 @@ class LeaseRow {
     this.durationMs = durationMs;
     this.pool = openPool({
       connectionString: databaseUrl,
-      name: `lease-${name}`,
+      name: toProcessConnectionName(`lease-${name}`),
       max: 1,
       allowsUnlimitedIdle: true,
       connectTimeoutMs: durationMs / HEARTBEATS_PER_LEASE,

@@ -1,7 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { eventStoreMigrations, WRITE_CONTRACT } from '#eventstore';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { migrate, prepareDatabase, StartError } from './index.ts';
+import { migrate, planMigrations, prepareDatabase, StartError } from './index.ts';
+import { RELEASE } from './release.ts';
 
 const FIRST = { id: 'first', sql: 'create table wide (a integer)' };
 const SECOND = { id: 'second', sql: 'alter table wide add column b integer' };
@@ -46,4 +48,61 @@ test('a migration fails with a StartError after its timeout, and leaves the tabl
   await expect(refused).rejects.toBeInstanceOf(StartError);
   await expect(refused).rejects.toThrow('cannot be migrated while a transaction');
   await reader.query('select from wide; commit');
+});
+
+describe('a database of another release', () => {
+  const accept = (oldest: number, newest: number) =>
+    other.query('update es.contracts set oldest = $1, newest = $2, oldest_version = $3, newest_version = $4', [
+      ...[oldest, newest, `${oldest}.0.0`, `${newest}.0.0`],
+    ]);
+  beforeAll(() => migrate(database.url, eventStoreMigrations));
+  afterAll(() => accept(WRITE_CONTRACT, WRITE_CONTRACT));
+
+  test.each([
+    ['newer', WRITE_CONTRACT + 1, WRITE_CONTRACT + 2],
+    ['older', WRITE_CONTRACT - 1, WRITE_CONTRACT - 1],
+  ])('that is %s is not used: the start, and the command, name both versions', async (_, oldest, newest) => {
+    await accept(oldest, newest);
+    for (const refused of [
+      migrate(database.url, eventStoreMigrations),
+      prepareDatabase(database.url, eventStoreMigrations, 'start'),
+      prepareDatabase(database.url, eventStoreMigrations, 'command'),
+    ]) {
+      await expect(refused).rejects.toBeInstanceOf(StartError);
+      await expect(refused).rejects.toThrow(`This is version ${RELEASE.version}, which follows contract 1, but`);
+      await expect(refused).rejects.toThrow(`${oldest}.0.0`);
+    }
+  });
+
+  test('is used if it accepts the contract of this release and others', async () => {
+    await accept(WRITE_CONTRACT - 1, WRITE_CONTRACT + 1);
+    await prepareDatabase(database.url, eventStoreMigrations, 'start');
+  });
+});
+
+describe('while processes are running, a migration', () => {
+  const appear = async (name: string) => {
+    const client = new pg.Client({ connectionString: database.url, application_name: name });
+    await client.connect();
+    return client;
+  };
+  const change = (id: string, minContract?: number) => ({ id, sql: `create table ${id} (a integer)`, minContract });
+
+  test.each([
+    ['of a version before 1.0.0', 'countinghouse-lease-projector', change('later'), true],
+    ['that follow an older contract', 'countinghouse-gateway-1a2b3c4d/1', change('second_step', 2), true],
+    ['that follow the oldest supported contract', 'countinghouse-lease-topups/1', change('first_step', 1), false],
+    ['of any version, if it supports them', 'countinghouse-gateway-1a2b3c4d', change('supported', 0), false],
+    ['that write nothing', 'countinghouse-verify', change('unrelated', 9), false],
+  ])('%s', async (_, name, migration, isRefused) => {
+    const client = await appear(name);
+    const plan = await planMigrations(database.url, [migration as never]);
+    expect(plan.pending.map(({ id }) => id)).toEqual([migration.id]);
+    const done = await migrate(database.url, [migration as never]).catch((error) => error);
+    const tables = await other.query('select from pg_tables where tablename = $1', [migration.id]);
+    if (isRefused)
+      expect(done).toMatchObject({ message: expect.stringMatching(`after the migrations ${migration.id}:`) });
+    expect(tables.rowCount).toBe(isRefused ? 0 : 1);
+    await client.end();
+  });
 });

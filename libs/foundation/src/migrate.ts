@@ -1,12 +1,33 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { createClient } from '#postgres';
+import { assertContractAccepted } from './accepted-contracts.ts';
+import { countConnectionsByContract } from './running-contracts.ts';
 import { StartError } from './start-error.ts';
 
 export interface Migration {
   readonly id: string;
   readonly sql: string;
+  /**
+   * The least contract of programs that work after this migration. Programs of the release before must do so. Unset in
+   * migrations from before version 1.0.0, after which no older program works.
+   */
+  readonly minContract?: number;
+  /** What it changes, as `npm run migrate -- --plan` prints it. */
+  readonly changes?: string;
+  /** Tables that are locked while the migration runs. */
+  readonly locks?: readonly TableLock[];
 }
+
+export interface TableLock {
+  readonly table: string;
+  readonly blocks: 'writes' | 'reads and writes';
+  /** Measured time for 1,000,000 rows; 0 if the time does not depend on their number. */
+  readonly millisecondsPerMillionRows: number;
+}
+
+/** The contract of version 1.0.0. */
+const FIRST_CONTRACT = 1;
 
 /** Arbitrary number, but the same for all processes that migrate the same database. */
 const MIGRATION_LOCK = 7_301_964;
@@ -27,8 +48,9 @@ export type MigrationMode = 'start' | 'command';
  * Applies the pending migrations, each in its own transaction. Several processes may do this at once, while others
  * serve requests. A migration waits at most `LOCK_TIMEOUT_MS` for a lock and then retries, because its waiting delays
  * other queries.
- * @throws StartError if another transaction locks a table, or another migration runs, until the timeout; any other
- *   error of the database
+ * @throws StartError if the database accepts only other releases than this one, if processes are running that do not
+ *   work after a migration, or if another transaction locks a
+ *   table, or another migration runs, until the timeout; any other error of the database
  */
 export async function migrate(
   connectionString: string,
@@ -36,15 +58,17 @@ export async function migrate(
   timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
   await withClient(connectionString, async (client) => {
-    if ((await listPendingMigrations(client, migrations)).length === 0) return;
+    if ((await listPendingMigrations(client, migrations)).length === 0) return assertContractAccepted(client);
     const deadline = performance.now() + timeoutMs;
     await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
     await retryWhileLocked(deadline, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
     await client.query(
       'create table if not exists public.migrations (id text primary key, applied_at timestamptz not null default now())',
     );
-    for (const migration of await listPendingMigrations(client, migrations))
-      await retryWhileLocked(deadline, () => apply(client, migration));
+    const pending = await listPendingMigrations(client, migrations);
+    await assertProcessesSupport(client, pending);
+    for (const migration of pending) await retryWhileLocked(deadline, () => apply(client, migration));
+    await assertContractAccepted(client);
   });
 }
 
@@ -58,10 +82,69 @@ export async function prepareDatabase(
   mode: MigrationMode,
 ): Promise<void> {
   if (mode === 'start') return migrate(connectionString, migrations);
-  const pending = await withClient(connectionString, (client) => listPendingMigrations(client, migrations));
+  const pending = await withClient(connectionString, async (client) => {
+    const missing = await listPendingMigrations(client, migrations);
+    if (missing.length === 0) await assertContractAccepted(client);
+    return missing;
+  });
   if (pending.length === 0) return;
   const ids = pending.map(({ id }) => id).join(', ');
   throw new StartError(`The database lacks the migrations ${ids}: run "npm run migrate" first, or set MIGRATE=start.`);
+}
+
+/** A migration that is pending, and what hinders it. */
+export interface PlannedMigration extends Migration {
+  /** Estimated number of rows of each locked table. */
+  readonly lockedRows: readonly number[];
+}
+
+export interface MigrationPlan {
+  readonly pending: readonly PlannedMigration[];
+  /** The least contract of processes that work after all these migrations. */
+  readonly minContract: number;
+  /** Number of connections by the contract of their process, of all processes that are running. */
+  readonly connectionsByContract: ReadonlyMap<number, number>;
+}
+
+/** Returns what `migrate` would do. Changes nothing. */
+export async function planMigrations(
+  connectionString: string,
+  migrations: readonly Migration[],
+): Promise<MigrationPlan> {
+  return withClient(connectionString, async (client) => {
+    const pending = await listPendingMigrations(client, migrations);
+    const planned: PlannedMigration[] = [];
+    for (const migration of pending) {
+      const lockedRows: number[] = [];
+      for (const { table } of migration.locks ?? []) lockedRows.push(await estimateRows(client, table));
+      planned.push({ ...migration, lockedRows });
+    }
+    const connectionsByContract = await countConnectionsByContract(client);
+    return { pending: planned, minContract: getMinContract(pending), connectionsByContract };
+  });
+}
+
+async function estimateRows(client: pg.Client, table: string): Promise<number> {
+  const { rows } = await client.query<{ rows: number }>(
+    'select greatest(reltuples, 0)::float8 as rows from pg_class where oid = to_regclass($1)',
+    [table],
+  );
+  return rows[0]?.rows ?? 0;
+}
+
+function getMinContract(migrations: readonly Migration[]): number {
+  return Math.max(0, ...migrations.map(({ minContract = FIRST_CONTRACT }) => minContract));
+}
+
+/** @throws StartError if processes are running that do not work after these migrations */
+async function assertProcessesSupport(client: pg.Client, pending: readonly Migration[]): Promise<void> {
+  const minContract = getMinContract(pending);
+  const oldest = Math.min(...(await countConnectionsByContract(client)).keys());
+  if (oldest >= minContract) return;
+  const breaking = pending.filter((migration) => getMinContract([migration]) > oldest);
+  throw new StartError(
+    `Processes of an older version are running that do not work after the migrations ${breaking.map(({ id }) => id).join(', ')}: stop them first, or upgrade by the releases in between ("npm run migrate -- --plan" says more).`,
+  );
 }
 
 async function listPendingMigrations(

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { WRITE_CONTRACT } from '#eventstore';
 import { StoreUnavailableError } from '#kernel';
 import { createTestDatabase, NetworkLink, type TestDatabase } from '#testing';
 import { migrate } from './migrate.ts';
@@ -127,7 +128,7 @@ describe('a process', () => {
     await one.close();
     expect(await dead()).toEqual([one.id]);
     const open = 'select from pg_stat_activity where application_name = $1';
-    await until(async () => (await pool.query(open, [`countinghouse-${one.id}`])).rowCount === 0);
+    await until(async () => (await pool.query(open, [`countinghouse-${one.id}/${WRITE_CONTRACT}`])).rowCount === 0);
   });
 
   test('is removed by the start of another process if it has been dead for more than a day', async () => {

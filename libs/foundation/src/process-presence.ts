@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
+import { toProcessConnectionName } from './running-contracts.ts';
 import { StartError } from './start-error.ts';
 import { isTransient, retryUntilStartDeadline, START_DEADLINE_MS } from './start-retry.ts';
 
@@ -67,7 +68,7 @@ export class ProcessPresence {
     this.durationMs = durationMs;
     this.pool = openPool({
       connectionString: databaseUrl,
-      name: this.id,
+      name: toProcessConnectionName(this.id),
       max: 1,
       allowsUnlimitedIdle: true,
       connectTimeoutMs: timeoutMs,

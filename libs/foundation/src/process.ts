@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { createLog, type Log } from './log.ts';
 import { openWithCleanup } from './open-with-cleanup.ts';
+import { formatRelease, RELEASE } from './release.ts';
 import { type Environment, SettingError } from './setting-types.ts';
 import { StartError } from './start-error.ts';
 
@@ -39,6 +40,10 @@ export async function runProcess<S extends LogSettings>(
 ): Promise<void> {
   // Without this flag, V8 collects the complete heap for every 64 MB of buffers, which stops the event loop for up to 40 ms.
   setFlagsFromString('--external-memory-accounted-in-global-limit');
+  if (process.argv.includes('--version')) {
+    process.stdout.write(`${formatRelease()}\n`);
+    return;
+  }
   let log = createLog('info');
   try {
     const settings = read(process.env);
@@ -51,7 +56,7 @@ export async function runProcess<S extends LogSettings>(
     process.on('unhandledRejection', (error) => exitWithError(log, error));
     const running = await openUnlessStopped(stopped, (resources) => start(settings, log, resources));
     if (running) {
-      log.info(running.readyFields, 'ready');
+      log.info({ ...running.readyFields, version: RELEASE.version, commit: RELEASE.commit }, 'ready');
       log.info({ signal: await stopped }, 'draining');
       await running.close();
     }

@@ -1,7 +1,7 @@
-/** Serves `/health/live` and `/health/ready`, as a gateway does, for a process without an HTTP API. */
+/** Serves `/health`, `/health/live` and `/health/ready`, as a gateway does, for a process without an HTTP API. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Settings, StartError } from '#foundation';
+import { RELEASE, type Settings, StartError } from '#foundation';
 import type { Readiness } from './readiness.ts';
 
 const MAX_CONNECTIONS = 100;
@@ -18,6 +18,7 @@ export class HealthListener {
   static async open(readiness: Readiness, port: number, { host }: Pick<Settings, 'host'>): Promise<HealthListener> {
     const timeouts = { headersTimeout: RECEIVE_TIMEOUT_MS, requestTimeout: RECEIVE_TIMEOUT_MS };
     const server = createServer(timeouts, async ({ url }, response) => {
+      if (url === '/health') return sendJson(response, 200, { status: 'ok', ...RELEASE });
       if (url === '/health/live') return sendJson(response, 200, { status: 'ok' });
       if (url !== '/health/ready') return sendJson(response, 404, { status: 'error', message: 'Path not found' });
       const report = await readiness.report();

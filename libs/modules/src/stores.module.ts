@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Clock } from '#application';
 import { createStoreTimeQuery, StoreClock } from '#connectors';
-import { Foundation, openFoundation } from '#foundation';
+import { Foundation, isContractAccepted, loadAcceptedContracts, openFoundation, RELEASE } from '#foundation';
 import { openPool as connect } from '#postgres';
 import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
 import { Readiness } from './readiness.ts';
@@ -38,6 +38,10 @@ function createReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
   const readiness = new Readiness();
   readiness.addRequired('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
   readiness.addRequired('event_store', () => store.readHead(MISSING_STREAM).then(() => ({ ok: true })));
+  readiness.addRequired('release', async () => {
+    const accepted = await loadAcceptedContracts(pool);
+    return { ok: accepted !== undefined && isContractAccepted(accepted), version: RELEASE.version };
+  });
   readiness.addOptional('read_models', async () => {
     const [stopped, incomplete] = await Promise.all([listBlockedProjections(pool), countIncompleteStreams(pool)]);
     return {

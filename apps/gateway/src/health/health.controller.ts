@@ -1,12 +1,25 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
+import { RELEASE } from '#foundation';
 import { Readiness } from '#modules';
 import { jsonContent, Operation } from '../openapi/operation.ts';
-import { Alive, HealthSchema } from './health.schemas.ts';
+import { Alive, HealthSchema, ReleaseSchema } from './health.schemas.ts';
 
 @Controller('health')
 export class HealthController {
   constructor(private readonly readiness: Readiness) {}
+
+  @Get()
+  @Operation({
+    id: 'getRelease',
+    tag: 'Service',
+    summary: 'Reports the version of the process',
+    auth: 'public',
+    response: jsonContent(ReleaseSchema),
+  })
+  getRelease() {
+    return { status: 'ok', ...RELEASE };
+  }
 
   @Get('live')
   @Operation({

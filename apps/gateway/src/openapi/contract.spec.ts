@@ -608,7 +608,7 @@ const READS: ReadonlySet<string> = new Set(['getBalance', 'countMessageTokens'])
 /** Routes that do not need PostgreSQL. */
 const NEED_NONE = [
   ...['/topup/payment-methods', '/topup/card', '/media/{id}/{n}', '/audio/voices', '/audio/models'],
-  ...['/data/endpoints', '/private/attestation', '/health/live', '/openapi.json', '/docs'],
+  ...['/data/endpoints', '/private/attestation', '/health', '/health/live', '/openapi.json', '/docs'],
 ];
 
 test('every free read responds as documented without PostgreSQL: with 503 if it needs the database', async () => {

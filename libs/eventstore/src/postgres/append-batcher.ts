@@ -8,10 +8,17 @@ const MAX_EVENTS_IN_BATCH = 1_000;
 /** Limit of one append and of a batch. The database processes this much well within the query timeout. */
 export const MAX_APPEND_BYTES = 4 * 1024 * 1024;
 
-/** SQLSTATE that `es.append_facts` raises if a stream is not at the expected revision. */
-const STALE_SQLSTATE = 'ES409';
+/** SQLSTATE that `es.append_events` raises if the database does not accept the contract of this program. */
+const CONTRACT_SQLSTATE = 'ES426';
 
-const APPEND = { name: 'append', text: 'select es.append_facts($1, $2, $3, $4, $5, $6, $7) as positions' };
+const APPEND = { name: 'append', text: 'select * from es.append_events($1, $2, $3, $4, $5, $6, $7, $8)' };
+
+/** The results of `es.append_events`, in the order of the appends. */
+interface AppendResults {
+  readonly appended: readonly boolean[];
+  readonly revisions: readonly (string | null)[];
+  readonly positions: readonly (string | null)[];
+}
 
 interface PendingAppend {
   readonly stream: string;
@@ -24,16 +31,16 @@ interface PendingAppend {
 
 /** Sends appends that are ready together in one transaction and one round trip. */
 export class AppendBatcher {
-  private readonly pool: pg.Pool;
-  private readonly onAppend: () => void;
   private pendingAppends: PendingAppend[] = [];
   private inFlight = 0;
   private isScheduled = false;
 
-  constructor(pool: pg.Pool, onAppend: () => void) {
-    this.pool = pool;
-    this.onAppend = onAppend;
-  }
+  /** @param contract the contract that this program follows when it writes */
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly contract: number,
+    private readonly onAppend: () => void,
+  ) {}
 
   /**
    * Checks the events first, so that invalid events do not fail a batch.
@@ -68,7 +75,7 @@ export class AppendBatcher {
 
   /**
    * Returns the next batch in the order of stream names, so that two processes that append to the same streams never
-   * deadlock. A batch has only one append per stream, because the database reports stale appends by stream.
+   * deadlock. A batch has only one append per stream, because the second one depends on the result of the first.
    */
   private takeBatch(): PendingAppend[] {
     const batch = new Map<string, PendingAppend>();
@@ -90,42 +97,31 @@ export class AppendBatcher {
     return [...batch.values()].sort((a, b) => (a.stream < b.stream ? -1 : 1));
   }
 
-  /**
-   * A stale stream rolls back the complete batch. Its append resolves as stale; the others are sent again without it.
-   */
+  /** A stale append stores nothing and resolves as stale; it does not affect the others of its batch. */
   private async send(batch: readonly PendingAppend[]): Promise<void> {
-    let rest = batch;
-    while (rest.length > 0) {
-      try {
-        const positions = await this.query(rest);
-        this.onAppend();
-        return settle(rest, positions);
-      } catch (error) {
-        if (isStale(error)) {
-          const stale = new Set((error.detail ?? '').split('\n'));
-          for (const pendingAppend of rest) if (stale.has(pendingAppend.stream)) pendingAppend.resolve('stale');
-          rest = rest.filter(({ stream }) => !stale.has(stream));
-        } else if (rest.length > 1 && isRejection(error)) {
-          await Promise.all(rest.map((pendingAppend) => this.send([pendingAppend]))); // only the invalid append fails
-          return;
-        } else {
-          for (const pendingAppend of rest)
-            pendingAppend.reject(isRejection(error) ? error : createUnavailableError(error));
-          return;
-        }
+    try {
+      settle(batch, await this.query(batch));
+      this.onAppend();
+    } catch (error) {
+      if (batch.length > 1 && isRejection(error)) {
+        await Promise.all(batch.map((pendingAppend) => this.send([pendingAppend]))); // only the invalid append fails
+        return;
       }
+      const failure = isRejection(error) ? error : createUnavailableError(error);
+      for (const pendingAppend of batch) pendingAppend.reject(failure);
     }
   }
 
-  private async query(batch: readonly PendingAppend[]): Promise<readonly string[]> {
+  private async query(batch: readonly PendingAppend[]): Promise<AppendResults> {
     const client = await this.pool.connect();
     let healthy = false;
     try {
-      const { rows } = await client.query<{ positions: string[] }>({ ...APPEND, values: toQueryParameters(batch) });
+      const values = [this.contract, ...toQueryParameters(batch)];
+      const { rows } = await client.query<AppendResults>({ ...APPEND, values });
       healthy = true;
-      return rows[0]?.positions ?? [];
+      return rows[0] as AppendResults;
     } catch (error) {
-      healthy = isStale(error) || isRejection(error);
+      healthy = isRejection(error) || isContractRejection(error);
       throw error;
     } finally {
       client.release(!healthy);
@@ -157,16 +153,14 @@ function toQueryParameters(batch: readonly PendingAppend[]): string[] {
   return [text(streams), list(expectedRevisions), list(revisions), list(ids), text(types), text(data), text(metadata)];
 }
 
-function settle(batch: readonly PendingAppend[], positions: readonly string[]): void {
-  let appended = 0;
-  for (const { expected, rows, resolve } of batch) {
-    appended += rows.length;
-    resolve({ revision: expected + rows.length, position: BigInt(positions[appended - 1] as string) });
-  }
+function settle(batch: readonly PendingAppend[], { appended, revisions, positions }: AppendResults): void {
+  for (const [i, { resolve }] of batch.entries())
+    resolve(appended[i] ? { revision: Number(revisions[i]), position: BigInt(positions[i] as string) } : 'stale');
 }
 
-function isStale(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && error.code === STALE_SQLSTATE;
+/** Whether the database accepts no appends of this program, because it belongs to another release. */
+function isContractRejection(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && error.code === CONTRACT_SQLSTATE;
 }
 
 /**

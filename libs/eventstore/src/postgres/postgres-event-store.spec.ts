@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { eventStoreMigrations, PostgresEventStore } from '#eventstore';
+import { eventStoreMigrations, PostgresEventStore, WRITE_CONTRACT } from '#eventstore';
 import { migrate } from '#foundation';
 import { type NewEvent, NO_STREAM, pump, START_POSITION, StoreUnavailableError, type StreamHead } from '#kernel';
 import { createTestDatabase, eventStoreContract, type TestDatabase } from '#testing';
@@ -60,8 +60,8 @@ describe('the PostgreSQL event store', () => {
 
   const fact = (): NewEvent => ({ id: randomUUID(), type: 'Happened', data: {}, metadata: {} });
   const appendRaw = (client: pg.Client, stream: string) =>
-    client.query('select es.append_facts($1, $2, $3, $4, $5, $6, $7)', [
-      ...[stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
+    client.query('select es.append_events($1, $2, $3, $4, $5, $6, $7, $8)', [
+      ...[1, stream, '{-1}', '{0}', `{${randomUUID()}}`, 'Happened', '{}', '{}'],
     ]);
 
   /** Resolves when a subscriber has polled the end of the log after this call. */
@@ -230,6 +230,34 @@ describe('the PostgreSQL event store', () => {
     await following.return(undefined);
   });
 
+  test('a lost append is a result and no error, and the other appends of its batch are stored in one transaction', async () => {
+    const { position } = (await store.append('account-tail', NO_STREAM, [fact(), fact()])) as StreamHead;
+    const client = await connect();
+    const [tail, fresh] = [`account-tail`, `account-${randomUUID()}`];
+    const stale = fact().id;
+    const { rows } = await client.query('select * from es.append_events($1, $2, $3, $4, $5, $6, $7, $8)', [
+      ...[1, `${tail}\n${tail}\n${fresh}\naccount-void`, '{0,-1,-1,4}', '{1,2,0,5}'],
+      ...[`{${stale},${fact().id},${fact().id},${fact().id}}`, 'A\nB\nC\nD', '{}\n{}\n{}\n{}', '{}\n{}\n{}\n{}'],
+    ]);
+    expect(rows).toMatchObject([{ appended: [false, true, false], revisions: ['1', '0', null] }]);
+    expect(rows[0].positions[0]).toBe(String(position));
+    expect(await store.readHead(tail)).toEqual({ revision: 1, position });
+    expect(await store.readHead(fresh)).toEqual({ revision: 0, position: BigInt(rows[0].positions[1]) });
+  });
+
+  test('an append under a contract that the database does not accept is rejected at once, and stores nothing', async () => {
+    const stream = `account-${randomUUID()}`;
+    const older = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT - 1 });
+    const newer = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT + 1 });
+    for (const other of [older, newer]) {
+      const failure = await other.append(stream, NO_STREAM, [fact()]).catch((error) => error);
+      expect(failure).toBeInstanceOf(StoreUnavailableError);
+      expect(failure.cause.message).toMatch(/^contract \d is not accepted: the database accepts the contracts 1 to 1$/);
+      await other.close();
+    }
+    expect(await store.readHead(stream)).toBeUndefined();
+  });
+
   /** Makes an append wait for another transaction, so that its connection can break in that time. */
   async function withWaitingAppend(waiting: PostgresEventStore, breakIt: () => Promise<unknown>): Promise<void> {
     const stream = `account-${randomUUID()}`;
@@ -243,7 +271,7 @@ describe('the PostgreSQL event store', () => {
     await rival.query('rollback');
     expect(await store.append(stream, NO_STREAM, events)).toMatchObject({ revision: 1 });
   }
-  const isWaiting = `datname = current_database() and wait_event_type = 'Lock' and query like '%es.append_facts%'`;
+  const isWaiting = `datname = current_database() and wait_event_type = 'Lock' and query like '%es.append_events%'`;
 
   test('throws StoreUnavailableError if the server terminates an append, and stores a retry once', async () => {
     const kill = `select pg_terminate_backend(pid) from pg_stat_activity where ${isWaiting}`;

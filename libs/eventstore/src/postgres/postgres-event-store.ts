@@ -10,6 +10,7 @@ import {
 } from '#kernel';
 import { Listener, openPool, toNotifyQuery } from '#postgres';
 import { withCallerTimeout } from '../caller-timeout.ts';
+import { WRITE_CONTRACT } from '../contract.ts';
 import { assertKnownCategory } from '../known-categories.ts';
 import { type LogPage, readPagesAfter } from '../pages.ts';
 import { SharedLogReader } from '../shared-log-reader.ts';
@@ -35,6 +36,8 @@ export interface PostgresEventStoreOptions {
   readonly connectionString: string;
   /** Prefixes of the stream names that may be appended to. */
   readonly streamPrefixes?: readonly string[];
+  /** The contract that appends name; by default that of this program. */
+  readonly contract?: number;
   /** Reports a background failure that fails no call: it is retried, or subscribers notice new events later. */
   readonly onProblem?: (problem: string, error: unknown) => void;
 }
@@ -56,7 +59,12 @@ export class PostgresEventStore implements EventStore {
   private notifyTimer: NodeJS.Timeout | undefined;
   private isClosed = false;
 
-  constructor({ connectionString, streamPrefixes = [''], onProblem = () => {} }: PostgresEventStoreOptions) {
+  constructor({
+    connectionString,
+    streamPrefixes = [''],
+    contract = WRITE_CONTRACT,
+    onProblem = () => {},
+  }: PostgresEventStoreOptions) {
     this.streamPrefixes = streamPrefixes;
     this.onProblem = onProblem;
     this.pool = openPool({
@@ -69,7 +77,7 @@ export class PostgresEventStore implements EventStore {
       onIdleError: (error) => this.onProblem('an idle connection of the event store was lost', error),
     });
     this.tail = new LogTail(this.pool, (problem, error) => this.onProblem(problem, error));
-    this.batcher = new AppendBatcher(this.pool, () => this.scheduleNotification());
+    this.batcher = new AppendBatcher(this.pool, contract, () => this.scheduleNotification());
     // Subscriptions also poll, so a lost listener only delays them.
     const onNotification = () => this.tail.wake();
     this.listener = new Listener({ connectionString, channel: CHANNEL, onNotification, onProblem });

@@ -159,4 +159,94 @@ export const eventStoreMigrations = [
       alter sequence es.due_woken owned by es.due.woken;
     `,
   },
+  {
+    id: 'event-store-4',
+    minContract: 0,
+    changes: 'creates es.append_events, which returns lost appends as a result, and the accepted contracts',
+    sql: `
+      -- The programs that may append, by the contract that they follow when they write (docs/changing.md).
+      create table es.contracts (
+        oldest         integer not null,
+        newest         integer not null,
+        oldest_version text not null, -- the first release that follows the oldest contract
+        newest_version text not null, -- the first release that follows the newest contract
+        one            boolean primary key default true check (one)
+      );
+      insert into es.contracts values (1, 1, '1.0.0', '1.0.0');
+
+      -- Appends to many streams in one transaction. Each append is stored completely or not at all, independently of the
+      -- others. Texts are newline-separated lists (JSON has no raw newline). Every list has one entry per event, in the
+      -- order of streams. p_expected is the revision that the event must follow; it is -1 for the first event of a new
+      -- stream, and for all events of an append after its first one. A stream has one append in a call at most.
+      -- Returns one entry per append, in the order of the call. If it is stored: the revision and position of its last
+      -- event. That is so too if all its events were stored already with the same ids. If it is stale, which means that
+      -- its stream is not at the expected revision: the last revision and position of the stream (null: no stream).
+      -- Raises ES426 if the contract is not accepted.
+      -- The transaction id and the lock are taken first. So every position comes with an id that a reader can wait for,
+      -- and a transaction that ends a contract under the exclusive lock is followed by no append under that contract.
+      -- The first event of each append is inserted before all others. If it is inserted, no other transaction can insert
+      -- the next revisions of the stream. If not, nothing of the append is, so nothing has to be rolled back.
+      -- There is one sensible plan, by the indexes: to plan again for each append takes longer than the append.
+      create function es.append_events(
+        p_contract integer, p_streams text, p_expected bigint[], p_revisions bigint[], p_ids uuid[], p_types text,
+        p_data text, p_metadata text, out appended boolean[], out revisions bigint[], out positions bigint[]
+      ) language plpgsql
+        set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+      as $$
+      declare
+        accepted es.contracts;
+        streams text[] := string_to_array(p_streams, E'\\n');
+        inserted text[];
+      begin
+        perform pg_current_xact_id(), pg_advisory_xact_lock_shared(${APPEND_LOCK_ID});
+        select * into accepted from es.contracts;
+        if not coalesce(p_contract between accepted.oldest and accepted.newest, false) then
+          raise exception 'contract % is not accepted: the database accepts the contracts % to %', p_contract,
+            accepted.oldest, accepted.newest using errcode = 'ES426';
+        end if;
+
+        with first as (
+          insert into es.events (stream, revision, id, type, data, metadata)
+          select e.stream, e.revision, e.id, e.type, e.data::json, e.metadata::json
+            from unnest(streams, p_expected, p_revisions, p_ids, string_to_array(p_types, E'\\n'),
+                        string_to_array(p_data, E'\\n'), string_to_array(p_metadata, E'\\n'))
+                 as e(stream, expected, revision, id, type, data, metadata)
+           where e.revision = e.expected + 1
+             and (e.expected < 0
+                  or (select true from es.events b where b.stream = e.stream and b.revision = e.expected))
+              on conflict (stream, revision) do nothing
+          returning stream, position)
+        select array_agg(stream), array_agg(position order by position) into inserted, positions from first;
+        if cardinality(positions) = cardinality(p_ids) then
+          appended := array_fill(true, array[cardinality(p_ids)]);
+          revisions := p_revisions;
+          return;
+        end if;
+
+        if cardinality(inserted) > 0 then
+          insert into es.events (stream, revision, id, type, data, metadata)
+          select e.stream, e.revision, e.id, e.type, e.data::json, e.metadata::json
+            from unnest(streams, p_expected, p_revisions, p_ids, string_to_array(p_types, E'\\n'),
+                        string_to_array(p_data, E'\\n'), string_to_array(p_metadata, E'\\n'))
+                 as e(stream, expected, revision, id, type, data, metadata)
+           where e.revision > e.expected + 1 and e.stream = any (inserted);
+        end if;
+
+        select array_agg(a.position is not null order by a.nr),
+               array_agg(case when a.position is null then t.revision else a.revision end order by a.nr),
+               array_agg(coalesce(a.position, t.position) order by a.nr)
+          into appended, revisions, positions
+          from (select e.stream, min(e.nr) as nr, max(e.revision) as revision,
+                       case when count(k.position) = count(*) then max(k.position) end as position
+                  from unnest(streams, p_revisions, p_ids) with ordinality as e(stream, revision, id, nr)
+                  left join lateral (
+                    select b.position from es.events b
+                     where b.stream = e.stream and b.revision = e.revision and b.id = e.id) as k on true
+                 group by e.stream) as a
+          left join lateral (
+            select b.revision, b.position from es.events b
+             where a.position is null and b.stream = a.stream order by b.revision desc limit 1) as t on true;
+      end $$;
+    `,
+  },
 ] as const;
