@@ -7,7 +7,7 @@
  * then retried, and more requests spend the rest of the balance. Exactly the affordable number is charged, and every
  * served request is charged once.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Customer, ProofCluster } from '../cluster.ts';
@@ -95,14 +95,29 @@ async function prove(race: Race, gateways: number, disturbance: Disturbance | un
     `${gateways} gateway(s)${disturbanceText}: ${served.length} of ${REQUESTS} served (${otherStatuses}), ${charges.size} charged, ${AFFORDABLE_REQUESTS} affordable, balance ${balance} USD, held ${held_usd} USD`,
   );
   print(verified.output.trim().split('\n').at(-1) ?? '');
+  const errors = await listDatabaseErrors(cluster);
+  print(`${errors.length} errors in the log of PostgreSQL${errors.length > 0 ? `, such as ${errors[0]}` : ''}`);
   const once = charges.size === AFFORDABLE_REQUESTS && served.every((id) => charges.get(id) === 1);
   const expected = disturbance ? [402, 503] : [402];
   const hasExpectedStatuses = [...statusCounts.keys()].every((status) => expected.includes(status));
   const exact = disturbance ? served.length <= AFFORDABLE_REQUESTS : served.length === AFFORDABLE_REQUESTS;
   return {
-    isRight: once && hasExpectedStatuses && exact && balance === 0 && held_usd === 0 && verified.code === 0,
+    isRight:
+      once &&
+      hasExpectedStatuses &&
+      exact &&
+      balance === 0 &&
+      held_usd === 0 &&
+      verified.code === 0 &&
+      errors.length === 0,
     tookMs,
   };
+}
+
+/** Returns what PostgreSQL logged as errors. Concurrent requests of one account lose appends, which is no error. */
+async function listDatabaseErrors({ dataDir }: ProofCluster): Promise<readonly string[]> {
+  const log = await readFile(path.join(dataDir, 'postgres.log'), 'utf8');
+  return log.split('\n').filter((line) => /\b(ERROR|FATAL|PANIC):/.test(line));
 }
 
 async function disturb(server: EventStoreServer, { action, maxDelayMs }: Disturbance): Promise<void> {
