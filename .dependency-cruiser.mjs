@@ -11,6 +11,7 @@ const MAY_IMPORT = {
   ehbp: [],
   connectors: ['kernel', 'domain', 'application', 'ehbp'],
   foundation: ['kernel', 'domain', 'postgres', 'eventstore', 'projections'],
+  audit: ['kernel', 'domain', 'postgres', 'projections', 'foundation'],
 };
 /** The folders of `libs/application/src` in order of dependency: each may import only those before it. */
 const APPLICATION_FOLDERS = [

@@ -17,6 +17,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Secrets } from '#application';
+import { verify } from '#audit';
 import { StoreClock } from '#connectors';
 import { type AccountEvent, accountCodec, accountDecider } from '#domain';
 import { fold } from '#kernel';
@@ -37,7 +38,6 @@ import {
   withClient,
 } from '../../../libs/testing/src/stored-data/tables.ts';
 import { writeStoredData } from '../../../libs/testing/src/stored-data/write.ts';
-import { verify } from '../../ledger/src/verify.ts';
 import { createBackup } from '../../maintenance/src/create.ts';
 import { listDatabases } from '../../maintenance/src/databases.ts';
 import { restoreBackup } from '../../maintenance/src/restore.ts';

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { verify } from '#audit';
 import { readPayments } from '#catalogue';
 import { createLog, type Foundation, openFoundation, readSettings, StartError } from '#foundation';
 import { resolveAccountId, printAccount as showAccount } from './account.ts';
@@ -10,7 +11,6 @@ import { printMasterKeys, retireKeyByFingerprint } from './keys.ts';
 import { closeContests, creditExcess, printPayments, recordExcessRefund } from './payments.ts';
 import { replay } from './replay.ts';
 import { skipBlockingEvent } from './skip.ts';
-import { verify } from './verify.ts';
 import { printWallets } from './wallets.ts';
 
 const OPTION_NAMES = ['since', 'until', 'cost', 'why'] as const;

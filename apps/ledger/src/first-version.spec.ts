@@ -9,13 +9,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createStreams } from '#application';
+import { verify } from '#audit';
 import { type DomainEvent, type KeyCreated, type TopupEvent, topupDecider, topupWorkflow } from '#domain';
 import { eventStoreMigrations, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
 import { createRootCause, fold, formatUsd, type StoredEvent, toPicoUsd } from '#kernel';
 import { projections, READ_MODEL_CONNECTION_OPTIONS } from '#projections';
 import { createTestDatabase, type TestDatabase, TestWorld } from '#testing';
-import { verify } from './verify.ts';
 
 const FOLDER = path.resolve(import.meta.dirname, '../../../libs/testing/src/fixtures/first-version');
 /** Master key of the simulated installation that wrote the events. */

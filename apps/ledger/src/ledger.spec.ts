@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Streams } from '#application';
+import { verify } from '#audit';
 import { type ChallengeCommand, toPostings } from '#domain';
 import { PostgresEventStore } from '#eventstore';
 import { issueFencingToken } from '#foundation';
@@ -13,7 +14,6 @@ import { projections, READ_MODEL_CONNECTION_OPTIONS, rebuild } from '#projection
 import { createIssuedChallenge, TEST_CAUSE, type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { runLedgerCommand as runLedger } from './command-line.ts';
 import { skipBlockingEvent } from './skip.ts';
-import { verify } from './verify.ts';
 
 const BUILT = path.resolve(import.meta.dirname, '../../../dist/apps/ledger/src/main.js');
 /** A model that costs 0.01 USD per request of any length. */

@@ -1,5 +1,6 @@
 /** The payments that a person has to decide about. */
 import { createStreams, type Topups } from '#application';
+import { ContestedPayments } from '#audit';
 import { type DomainEvent, getStreamId, type PaymentId, toPaymentKey } from '#domain';
 import { type Foundation, StartError } from '#foundation';
 import {
@@ -11,7 +12,6 @@ import {
   START_POSITION,
   type StoredEvent,
 } from '#kernel';
-import { ContestedPayments } from './contested-payments.ts';
 import { runAsOperator } from './run-as-operator.ts';
 
 type Print = (line: string) => void;

@@ -1,3 +1,4 @@
+import { RepeatedPayments } from '#audit';
 import {
   type Coin,
   type CoinPosting,
@@ -10,7 +11,6 @@ import {
 } from '#domain';
 import { type EventReader, formatUsd, money, type PicoUsd, START_POSITION, type StoredEvent, ZERO_USD } from '#kernel';
 import { formatColumns, parseUntilFilter, ReplayExtent } from './event-filter.ts';
-import { RepeatedPayments } from './repeated-payments.ts';
 
 /**
  * Prints the amount that each payment backend should hold in each coin. Also prints for each payment method, in USD,

@@ -24,6 +24,7 @@ import {
   type VideoStatus,
   VideoWebhooks,
 } from '#application';
+import { Auditor } from '#audit';
 import { detectMediaType } from '#connectors';
 import { type DomainEvent, EVENT_SCHEMA, type HoldLimits, type SubmissionResult, type VideoEvent } from '#domain';
 import { MemoryEventStore } from '#eventstore';
@@ -41,7 +42,6 @@ import {
   withUpcasting,
 } from '#kernel';
 import { runVideoWorkflow } from '#sagas';
-import { Auditor } from '../../../apps/ledger/src/audit/auditor.ts';
 import { createVideo } from '../../../apps/sandbox/src/media/files/videos.ts';
 import { FakeClock } from '../../testing/src/fake-clock.ts';
 import { createIssuedChallenge } from '../../testing/src/scenarios/issued-challenge.ts';

@@ -1,10 +1,10 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { verify } from '#audit';
 import { readCatalogue, readProviders } from '#catalogue';
 import { type JsonObject } from '#kernel';
 import { formatTotalCost, isEstimated, isExplained, listCharges, type TestAccount, TestWorld } from '#testing';
 import { respondWithJson, type StubHandler, StubServer } from '../../../../libs/testing/src/servers/stub-server.ts';
-import { verify } from '../../../ledger/src/verify.ts';
 import { toDataEndpointList } from './data-wire.ts';
 
 const TOTAL_MS = 1_800;

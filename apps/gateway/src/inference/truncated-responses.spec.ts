@@ -2,9 +2,9 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { verify } from '#audit';
 import { createTestEndpoint, createTestModel, sumUsage, type TestAccount, TestWorld } from '#testing';
 import { printAccruals } from '../../../ledger/src/accruals.ts';
-import { verify } from '../../../ledger/src/verify.ts';
 
 const MODEL = 'test/talks';
 /** An expensive model that reasons. */

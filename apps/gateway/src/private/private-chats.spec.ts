@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client, request } from 'undici';
+import { verify } from '#audit';
 import { generateKeys, sealRequest } from '#ehbp';
 import { isEstimated, listCharges, sumUsage, type TestAccount, TestWorld } from '#testing';
 import {
@@ -13,7 +14,6 @@ import {
   TestEnclave,
   USAGE,
 } from '../../../../libs/testing/src/servers/test-enclave.ts';
-import { verify } from '../../../ledger/src/verify.ts';
 
 const CHEAP = 'private/gpt-oss-120b';
 const DEAR = 'private/kimi-k3';

@@ -1,9 +1,9 @@
 /** Card payments with Stripe's library and a simulated Stripe: what is credited, retained and reversed, to the cent. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { verify } from '#audit';
 import { type DomainEvent, toPostings } from '#domain';
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import { type TestAccount, TestWorld } from '#testing';
-import { verify } from '../../../ledger/src/verify.ts';
 
 const SECRET = 'sandbox';
 const HOOKS = '/topup/webhooks/stripe';

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { verify } from '#audit';
 import { readPayments } from '#catalogue';
 import type { PaymentTerms } from '#domain';
 import {
@@ -21,7 +22,6 @@ import {
   ScenarioRunner,
   TestWorld,
 } from '#testing';
-import { verify } from '../../../ledger/src/verify.ts';
 
 interface Cells {
   readonly backend: string;

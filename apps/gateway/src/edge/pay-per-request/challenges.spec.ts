@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import canonicalize from 'canonicalize';
 import pg from 'pg';
 import { CatalogueService, Clock, Streams } from '#application';
+import { verify } from '#audit';
 import type { ChallengeIssued } from '#domain';
 import { listCharges, PIXEL, shiftClock, TEST_CAUSE, type TestResponse, TestWorld } from '#testing';
-import { verify } from '../../../../ledger/src/verify.ts';
 
 const BANANA = 'google/nano-banana-2';
 const PATH = '/v1/images/generations';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { verify } from '#audit';
 import { isMediaModel, type MediaChoices, type MediaModel, readCatalogue } from '#catalogue';
 import { formatTotalCost, isExplained, listCharges, PIXEL, type TestAccount, TestWorld } from '#testing';
-import { verify } from '../../../../ledger/src/verify.ts';
 
 const PRICED = ['duration', 'quality'] as const;
 

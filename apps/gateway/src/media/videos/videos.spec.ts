@@ -1,10 +1,10 @@
 /** Videos from the request to the file, with the gateway and its workflows in this process and simulated providers. */
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { verify } from '#audit';
 import { type TestAccount, type TestResponse, TestWorld } from '#testing';
 import { StubServer } from '../../../../../libs/testing/src/servers/stub-server.ts';
 import { closeJobCost, printJobs } from '../../../../ledger/src/jobs.ts';
-import { verify } from '../../../../ledger/src/verify.ts';
 import { createImage } from '../../../../sandbox/src/media/files/images.ts';
 
 const KLING = 'kling/kling-2.5-turbo';

@@ -11,7 +11,7 @@ import {
   READ_MODEL_CONNECTION_OPTIONS,
   type SkippedEvent,
 } from '#projections';
-import { Auditor } from './audit/auditor.ts';
+import { Auditor } from './auditor.ts';
 import { createComparison, type ReadModelComparison } from './comparison.ts';
 import { RepeatedPayments } from './repeated-payments.ts';
 

@@ -14,7 +14,7 @@ import {
   type ChallengeScenario,
   challengeScenarios,
   runChallengeScenario,
-} from '../../../../libs/testing/src/scenarios/challenge-scenarios.ts';
+} from '../../testing/src/scenarios/challenge-scenarios.ts';
 import { Auditor } from './auditor.ts';
 
 const at = '2026-11-22T12:00:00.000Z';
