@@ -36,11 +36,18 @@ export const BACKUP_TABLES = [...EVENT_TABLES, ...CONTENT_TABLES];
 /** No timeouts: copying a large table takes long, and writing to a slow disk may leave the transaction idle. */
 export const BACKUP_CONNECTION_OPTIONS = { queryTimeoutMs: null, idleTransactionTimeoutMs: null } as const;
 
-/** Runs `work` with the databases. Starts the embedded PostgreSQL for that time if no main database is configured. */
-export async function withDatabases<T>(settings: Settings, work: (databases: readonly Database[]) => Promise<T>) {
+/**
+ * Runs `work` with the databases and the URL of the main one. Starts the embedded PostgreSQL for that time if no main
+ * database is configured.
+ */
+export async function withDatabases<T>(
+  settings: Settings,
+  work: (databases: readonly Database[], databaseUrl: string) => Promise<T>,
+): Promise<T> {
   const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
   try {
-    return await work(listDatabases(settings.databaseUrl ?? (embedded?.url as string), settings.contentDatabaseUrl));
+    const databaseUrl = settings.databaseUrl ?? (embedded?.url as string);
+    return await work(listDatabases(databaseUrl, settings.contentDatabaseUrl), databaseUrl);
   } finally {
     await embedded?.close();
   }

@@ -4,24 +4,32 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { APPEND_LOCK_ID } from '#eventstore';
 import { dropCaches, migrate, StartError } from '#foundation';
 import { createClient } from '#postgres';
 import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
 
-/** Maximum wait for the lock of a table. If a running role holds a conflicting lock for longer, the restore fails. */
-const TABLE_LOCK_TIMEOUT = '10s';
+/** Maximum wait for a lock. If another process holds a conflicting lock for longer, the restore fails. */
+const LOCK_TIMEOUT = '10s';
+/** SQLSTATE lock_not_available. */
+const LOCK_NOT_AVAILABLE = '55P03';
 /** Tables that may have rows, because a role was started before the restore. Their rows are deleted. */
 const CLEARED_TABLES = new Set(['es.master_keys']);
 
 /**
  * Restores a backup into empty databases. Creates the tables in the format of the backup, fills those of each database
- * in one transaction, and then applies the newer migrations.
+ * in one transaction, and then applies the newer migrations. Until that transaction ends, no process appends events to
+ * the database, and no other restore begins to fill it.
  * @throws StartError if the backup is invalid, was created by a newer version, or a database is not empty or was
  * created by a newer version than the backup
  */
-export async function restoreBackup(databases: readonly Database[], directory: string): Promise<Manifest> {
+export async function restoreBackup(
+  databases: readonly Database[],
+  directory: string,
+  lockTimeout = LOCK_TIMEOUT,
+): Promise<Manifest> {
   const manifest = await checkBackup(directory);
   assertSupportedBackup(databases, manifest);
   for (const database of databases) {
@@ -30,7 +38,7 @@ export async function restoreBackup(databases: readonly Database[], directory: s
       url,
       migrations.filter(({ id }) => manifest.migrations.includes(id)),
     );
-    await fillDatabase(database, manifest, directory);
+    await fillDatabase(database, manifest, directory, lockTimeout);
     await migrate(url, migrations);
   }
   return manifest;
@@ -48,11 +56,14 @@ async function fillDatabase(
   { url, backupTables, migrations }: Database,
   manifest: Manifest,
   directory: string,
+  lockTimeout: string,
 ): Promise<void> {
   const client = createClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
-    await client.query(`begin; set local lock_timeout = '${TABLE_LOCK_TIMEOUT}'`);
+    await client.query(`begin; set local lock_timeout = '${lockTimeout}'`);
+    // Not a lock of the table: that requires rights which the owner of the events does not have, such as to delete them.
+    await client.query('select pg_advisory_xact_lock($1)', [APPEND_LOCK_ID]);
     const { rows } = await client.query<{ id: string }>('select id from public.migrations');
     const currentIds = new Set(migrations.map(({ id }) => id));
     if (rows.some(({ id }) => currentIds.has(id) && !manifest.migrations.includes(id)))
@@ -63,6 +74,9 @@ async function fillDatabase(
     if (tables.some(({ name }) => name === 'es.events')) await client.query(SET_NEXT_POSITION_SQL);
     await client.query('commit');
     await client.query('analyze');
+  } catch (error) {
+    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new StartError('Another process writes to the database: stop all roles, and restore again.');
   } finally {
     await client.end(); // this also ends a failed transaction
   }
@@ -76,7 +90,6 @@ async function fillTable(
   { name, columns, file, rows }: SavedTable,
   directory: string,
 ): Promise<void> {
-  await client.query(`lock table ${name} in access exclusive mode`);
   if (CLEARED_TABLES.has(name)) await client.query(`delete from ${name}`);
   const { rowCount } = await client.query(`select from ${name} limit 1`);
   if (rowCount !== 0) throw new StartError(`${name} has rows: a backup can only be restored into an empty database.`);

@@ -4,14 +4,12 @@ import { openPool } from '#postgres';
 import {
   createProjectionSink,
   listenForWakeups,
+  PROJECTOR_LEASE,
   type Projection,
   projections,
   READ_MODEL_CONNECTION_OPTIONS,
   rebuildIfOutdated,
 } from '#projections';
-
-/** Name of the lease under which read models are written. */
-export const PROJECTOR_LEASE = 'projector';
 
 /** Starts the projector. The process that holds the lease runs one pump per read model; others stand by. */
 export async function startProjector(

@@ -1,6 +1,5 @@
 import { createLog, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
-import { projections, rebuild } from '#projections';
-import { PROJECTOR_LEASE } from './projector.ts';
+import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
 
 /** `npm run rebuild -- <name|all>`: rebuilds read models from all events. Roles may be running. */
 async function main(requested: string | undefined): Promise<void> {

@@ -12,5 +12,5 @@ export {
 } from './open-event-store.ts';
 export { PostgresCheckpoints, PostgresSnapshots } from './postgres/caches.ts';
 export { PostgresEventStore } from './postgres/postgres-event-store.ts';
-export { eventStoreMigrations } from './postgres/schema.ts';
+export { APPEND_LOCK_ID, eventStoreMigrations } from './postgres/schema.ts';
 export { PostgresWorkflowSchedule } from './postgres/workflow-schedule.ts';

@@ -20,26 +20,35 @@ export interface EventLogInfo {
   readEndPosition(): Promise<bigint>;
 }
 
+/** Positions of the last event of the log, and of the last event that data built from it includes. */
+export interface LostPositions {
+  readonly logEnd: bigint;
+  readonly cacheEnd: bigint;
+}
+
 /**
  * Drops the caches if the journal is ahead of the event log or, with the events in PostgreSQL, a checkpoint is. Must be
  * called before this process appends.
- * @returns whether the caches were dropped
+ * @returns what was found if the caches were dropped
  */
-export async function dropCachesNewerThanLog(connectionString: string, eventLog: EventLogInfo): Promise<boolean> {
+export async function dropCachesNewerThanLog(
+  connectionString: string,
+  eventLog: EventLogInfo,
+): Promise<LostPositions | undefined> {
   const client = createClient({ connectionString, name: 'start', queryTimeoutMs: null });
   await client.connect();
   try {
-    if (!(await hasCachesNewerThanLog(client, eventLog))) return false;
+    if (!(await findCachesNewerThanLog(client, eventLog))) return undefined;
     await client.query('begin');
     await client.query('lock table books.checkpoints in access exclusive mode');
-    const still = await hasCachesNewerThanLog(client, eventLog); // another process may have dropped them
-    if (still) {
+    const lostPositions = await findCachesNewerThanLog(client, eventLog); // another process may have dropped them
+    if (lostPositions) {
       await dropCaches(client);
       // Other events will get these positions.
-      await client.query('delete from es.skipped where position > $1', [await eventLog.readEndPosition()]);
+      await client.query('delete from es.skipped where position > $1', [lostPositions.logEnd]);
     }
     await client.query('commit');
-    return still;
+    return lostPositions;
   } finally {
     await client.end();
   }
@@ -50,22 +59,23 @@ export async function dropCachesNewerThanLog(connectionString: string, eventLog:
  * So a checkpoint may be higher than the position of the last event, but not than the last assigned position. In
  * EventStoreDB a checkpoint may be the position of an event of the server itself, so checkpoints are not compared.
  */
-async function hasCachesNewerThanLog(
+async function findCachesNewerThanLog(
   client: pg.Client,
   { isInPostgres, readEndPosition }: EventLogInfo,
-): Promise<boolean> {
+): Promise<LostPositions | undefined> {
   const { rows } = await client.query<{ booked: string | null; seen: string | null }>(
     `select (select max(position) from books.journal) as booked,
             greatest((select max(position) from books.checkpoints), (select max(position) from es.checkpoints)) as seen`,
   );
-  const { booked, maxCheckpoint } = {
-    booked: BigInt(rows[0]?.booked ?? -1),
-    maxCheckpoint: BigInt(rows[0]?.seen ?? -1),
-  };
-  if (booked > (await readEndPosition())) return true;
-  if (!isInPostgres) return false;
+  const booked = BigInt(rows[0]?.booked ?? -1);
+  const maxCheckpoint = BigInt(rows[0]?.seen ?? -1);
+  const logEnd = await readEndPosition();
+  const cacheEnd = isInPostgres && maxCheckpoint > booked ? maxCheckpoint : booked;
+  if (booked > logEnd) return { logEnd, cacheEnd };
+  if (!isInPostgres) return undefined;
   const sequence = await client.query<{ last: string }>(
     'select last_value as last from es.events_position_seq where exists (select from es.events)',
   );
-  return sequence.rows[0] !== undefined && maxCheckpoint > BigInt(sequence.rows[0].last);
+  const isNewer = sequence.rows[0] !== undefined && maxCheckpoint > BigInt(sequence.rows[0].last);
+  return isNewer ? { logEnd, cacheEnd } : undefined;
 }

@@ -95,13 +95,17 @@ export function openFoundation(settings: Settings, log: Log, startDeadlineMs = S
       throw createStoreError(cause, eventStoreUrl);
     });
     await assertSameEventStore(databaseUrl, store.rawReader);
-    if (
-      await dropCachesNewerThanLog(databaseUrl, {
-        isInPostgres: eventStoreUrl === undefined,
-        readEndPosition: () => store.readLastPosition(),
-      })
-    )
-      log.warn({}, 'the event store was restored to an earlier state; rebuilding read models and other caches');
+    const lostPositions = await dropCachesNewerThanLog(databaseUrl, {
+      isInPostgres: eventStoreUrl === undefined,
+      readEndPosition: () => store.readLastPosition(),
+    });
+    if (lostPositions) {
+      const { logEnd, cacheEnd } = lostPositions;
+      log.warn(
+        {},
+        `the event store was restored to an earlier state: its last event has the position ${logEnd}, but read models or checkpoints include events up to ${cacheEnd}; rebuilding read models and other caches`,
+      );
+    }
     return { settings, log, databaseUrl, store, runtime };
   });
 }

@@ -45,7 +45,7 @@ export {
   type MedianPrice,
   readMedianPrices,
 } from './queries.ts';
-export { type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
+export { PROJECTOR_LEASE, type RebuildOptions, rebuild, rebuildIfOutdated } from './rebuild.ts';
 export {
   type BlockedProjection,
   countIncompleteStreams,

@@ -4,6 +4,9 @@ import { createClient, openPool } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
+/** Name of the lease under which read models are written. */
+export const PROJECTOR_LEASE = 'projector';
+
 export interface RebuildOptions {
   readonly store: Pick<EventReader, 'readAll'>;
   readonly databaseUrl: string;
