@@ -1,7 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import pg from 'pg';
 import { Foundation, LeaseStatus, type RunningProcess } from '#foundation';
-import { Readiness, StoresModule } from '#modules';
+import { describeLeases, Readiness, StoresModule } from '#modules';
 import { ProjectionProgress, ProjectorLag, projections } from '#projections';
 import { startProjector } from './projector.ts';
 
@@ -11,6 +11,7 @@ const PROJECTION_NAMES = projections.map(({ name }) => name);
 @Module({ imports: [StoresModule] })
 export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private running: RunningProcess | undefined;
+  private following: { stop(): void } | undefined;
 
   constructor(
     private readonly foundation: Foundation,
@@ -22,20 +23,20 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
   async onApplicationBootstrap(): Promise<void> {
     const leaseStatus = new LeaseStatus();
     this.running = await startProjector(this.foundation, leaseStatus);
+    this.following = this.lag.followEnd(this.foundation.store);
     this.registerReadinessCheck(leaseStatus);
   }
 
   /**
    * Registers an optional readiness check. Positions are those of projections that are not blocked. The lag is that of
    * the slowest projection, even a blocked one: the time since this process recorded an append that the projection has
-   * not applied. Appends of other processes are recorded only at checks.
+   * not applied. Appends of other processes are recorded every second.
    */
   private registerReadinessCheck(leaseStatus: LeaseStatus): void {
     const { store, settings } = this.foundation;
     const progress = new ProjectionProgress(this.pool);
     this.readiness.addOptional('projections', async () => {
       const end = await store.readLastPosition();
-      this.lag.recordAppend(end);
       const milliseconds = await this.lag.measureMs(progress, PROJECTION_NAMES);
       const entries = [...(await progress.loadActivePositions(PROJECTION_NAMES))];
       const positions = Object.fromEntries(entries.map(([name, { position }]) => [name, Number(position)]));
@@ -44,16 +45,18 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
       );
       const metrics = {
         leading: leaseStatus.leading.length > 0,
+        ...(await describeLeases(leaseStatus, this.pool)),
         lag_ms: Math.round(milliseconds),
         end: Number(end),
         positions,
         ...(rebuilt.length > 0 ? { rebuilt_to: Object.fromEntries(rebuilt) } : {}),
       };
-      return { ok: milliseconds <= settings.maxLagMs, ...metrics };
+      return { ok: milliseconds <= settings.maxLagMs && metrics.without_leader.length === 0, ...metrics };
     });
   }
 
   async beforeApplicationShutdown(): Promise<void> {
+    this.following?.stop();
     await this.running?.close();
   }
 }

@@ -6,6 +6,7 @@ import {
   listenForWakeups,
   PROJECTOR_LEASE,
   type Projection,
+  ProjectionProgress,
   projections,
   READ_MODEL_CONNECTION_OPTIONS,
   rebuildIfOutdated,
@@ -20,7 +21,7 @@ export async function startProjector(
   const pool = openPool({
     connectionString: databaseUrl,
     name: 'projector',
-    max: projections.length,
+    max: projections.length + 1, // one for the probe, which must not wait for slow batches
     options: READ_MODEL_CONNECTION_OPTIONS,
     onIdleError: (error) => runtime.reportError('an idle connection of the projector failed', error),
   });
@@ -49,6 +50,16 @@ export async function startProjector(
     };
     return pump(subscribe, { name: sink.name, loadCheckpoint: checkpoint, apply }, signal, runtime);
   };
+  const progress = new ProjectionProgress(pool);
+  const names = projections.map(({ name }) => name);
+  const probe = async () => {
+    const [end, positions] = await Promise.all([store.readLastPosition(), progress.loadActivePositions(names)]);
+    return new Map(
+      [...positions].map(([name, { position, rebuiltTo }]) => {
+        return [name, { isLagging: position < end, state: `${position} ${rebuiltTo}` }];
+      }),
+    );
+  };
   const leadership = runWhileLeader(
     {
       databaseUrl,
@@ -56,6 +67,7 @@ export async function startProjector(
       signal: stopController.signal,
       reportError: runtime.reportError,
       leaseStatus,
+      probe,
     },
     (lease) => projections.map((projection) => runProjection(projection, lease)),
   );

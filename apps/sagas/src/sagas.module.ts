@@ -19,6 +19,7 @@ import { detectMediaType } from '#connectors';
 import { PostgresWorkflowSchedule } from '#eventstore';
 import { LeaseStatus, type RunningProcess } from '#foundation';
 import {
+  describeLeases,
   FilesModule,
   PaymentsModule,
   ProcessRole,
@@ -97,9 +98,13 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
     this.running = await startSagas(this.dependencies, this.files, leaseStatus);
     const schedule = new PostgresWorkflowSchedule(this.dependencies.stores.pool);
     this.readiness.addOptional('workflows', async () => {
-      const overdue = await schedule.loadOverdueMs();
-      const ok = Object.values(overdue).every((delayMs) => delayMs < MAX_OVERDUE_MS);
-      return { ok, leading: leaseStatus.leading, standing_by: leaseStatus.standby, overdue_ms: overdue };
+      const [overdue, leases] = await Promise.all([
+        schedule.loadOverdueMs(),
+        describeLeases(leaseStatus, this.dependencies.stores.pool),
+      ]);
+      const isInTime = Object.values(overdue).every((delayMs) => delayMs < MAX_OVERDUE_MS);
+      const ok = isInTime && leases.without_leader.length === 0;
+      return { ok, leading: leaseStatus.leading, standing_by: leaseStatus.standby, ...leases, overdue_ms: overdue };
     });
   }
 

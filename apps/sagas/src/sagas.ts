@@ -19,7 +19,14 @@ import {
 } from '#application';
 import { autoTopupWorkflow, challengeWorkflow, videoWorkflow } from '#domain';
 import { PostgresCheckpoints, PostgresWorkflowSchedule } from '#eventstore';
-import { Foundation, findStaleProcesses, type LeaseStatus, type RunningProcess, runWhileLeader } from '#foundation';
+import {
+  Foundation,
+  findStaleProcesses,
+  type LeaseStatus,
+  type RunningProcess,
+  runWhileLeader,
+  type WorkProbe,
+} from '#foundation';
 import { formatUsd, type Lease } from '#kernel';
 import {
   FreshnessCheck,
@@ -33,6 +40,7 @@ import {
   expireFiles,
   expireHolds,
   forfeitUnclaimedPayments,
+  PAYMENT_CLAIMS,
   runAutoTopupWorkflow,
   runChallengeWorkflow,
   runTopupWorkflow,
@@ -98,18 +106,42 @@ export async function startSagas(
 ): Promise<RunningProcess> {
   const { databaseUrl, runtime } = dependencies.stores.foundation;
   const stopController = new AbortController();
-  const leaderTasks = Object.entries({ ...createWorkflows(dependencies), ...createSweeps(files, dependencies) }).map(
-    ([name, work]) =>
-      runWhileLeader(
-        { databaseUrl, name, signal: stopController.signal, reportError: runtime.reportError, leaseStatus },
-        work,
-      ),
-  );
+  const leadership = { databaseUrl, signal: stopController.signal, reportError: runtime.reportError, leaseStatus };
+  const leaderTasks = [
+    ...Object.entries(createWorkflows(dependencies)).map(([name, work]) => {
+      return runWhileLeader({ ...leadership, name, probe: createWorkflowProbe(name, dependencies.stores) }, work);
+    }),
+    ...Object.entries(createSweeps(files, dependencies)).map(([name, work]) => {
+      return runWhileLeader({ ...leadership, name, probe: createSweepProbe(dependencies.stores) }, work);
+    }),
+  ];
   const close = async () => {
     stopController.abort();
     await Promise.all(leaderTasks);
   };
   return { readyFields: {}, close };
+}
+
+/** A sweep follows no events, so it can work if the database responds. */
+function createSweepProbe({ pool }: SagaStores): WorkProbe {
+  return async () => {
+    await pool.query('select 1');
+    return new Map();
+  };
+}
+
+/** A workflow advances with its own checkpoint, and the top-ups with that of the payment claims before. */
+function createWorkflowProbe(name: string, { foundation, pool }: SagaStores): WorkProbe {
+  const checkpoints = new PostgresCheckpoints(pool);
+  const readers = name === TOPUPS_LEASE ? [PAYMENT_CLAIMS, name] : [name];
+  return async () => {
+    const [end, ...positions] = await Promise.all([
+      foundation.store.readLastPosition(),
+      ...readers.map((reader) => checkpoints.load(reader)),
+    ]);
+    const isLagging = positions.some((position) => position < end);
+    return new Map([[name, { isLagging, state: positions.join(' ') }]]);
+  };
 }
 
 /** Creates the sweeps by lease name. They find their work in read models and stores. */
@@ -149,6 +181,8 @@ function createSweeps(files: FileStore, { stores }: SagaDependencies): LeaderTas
   };
 }
 
+const TOPUPS_LEASE = 'topups';
+
 type LeaderTasks = Readonly<Record<string, (lease: Lease) => readonly Promise<void>[]>>;
 
 /** Creates the workflows by lease name. */
@@ -165,7 +199,7 @@ function createWorkflows({
   const payers = new HoldCommandRouter(streams);
   const topupsByReference = new TopupFinder(pool, new FreshnessCheck(events, new ProjectionProgress(pool)));
   return {
-    topups: (lease) =>
+    [TOPUPS_LEASE]: (lease) =>
       runTopupWorkflow(
         {
           ...{ eventReader: events, accounts, topups, challenges, backends, payments, registry, clock, runtime },

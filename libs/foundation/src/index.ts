@@ -16,6 +16,7 @@ export {
   type LeaderElectionOptions,
   LeaseStatus,
   leaseMigrations,
+  listUnheldLeases,
   runWhileLeader,
 } from './lease.ts';
 export { createLog, type Log } from './log.ts';
@@ -34,6 +35,7 @@ export { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 export type { ProviderSettingsSpec } from './provider-settings.ts';
 export { formatRelease, RELEASE, type Release } from './release.ts';
 export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
+export type { ReaderProgress, WorkProbe } from './stall-detector.ts';
 export { StartError } from './start-error.ts';
 export { retryUntilStartDeadline } from './start-retry.ts';
 export { listUnsafeSettings } from './unsafe-settings.ts';

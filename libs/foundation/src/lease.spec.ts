@@ -7,10 +7,11 @@ import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { issueFencingToken, leaseMigrations, runWhileLeader } from './lease.ts';
+import { issueFencingToken, LeaseStatus, leaseMigrations, listUnheldLeases, runWhileLeader } from './lease.ts';
 import { migrate } from './migrate.ts';
+import type { WorkProbe } from './stall-detector.ts';
 
-const DEADLINE_MS = 8_000;
+const DEADLINE_MS = 16_000;
 const LOOK_AGAIN_MS = 5;
 /** Lease duration for tests that wait until a lease expires. */
 const SHORT_MS = 1_200;
@@ -22,18 +23,21 @@ const BUILT = path.resolve(import.meta.dirname, '../../../dist/libs/foundation/s
 interface Contender {
   /** The leases that it has held. */
   readonly turns: readonly Lease[];
+  readonly status: LeaseStatus;
   readonly leads: () => boolean;
   readonly problems: readonly string[];
   resign(): Promise<void>;
 }
 
 let database: TestDatabase;
+let pool: pg.Pool;
 let contenders: Contender[] = [];
 let name: string;
 let names = 0;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, leaseMigrations);
+  pool = new pg.Pool({ connectionString: database.url, max: 1 });
 });
 beforeEach(() => {
   name = `office ${++names}`;
@@ -42,19 +46,24 @@ afterEach(async () => {
   await Promise.all(contenders.map((each) => each.resign()));
   contenders = [];
 });
-afterAll(() => database.drop());
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
 
 interface Conditions {
   readonly what?: string;
   readonly lengthMs?: number;
   /** An additional task; it receives how many leases the contender has held, with this one. */
   readonly beside?: (turn: number) => Promise<void>;
+  readonly probe?: WorkProbe;
 }
 
-function contend({ what = name, lengthMs, beside = async () => {} }: Conditions = {}): Contender {
+function contend({ what = name, lengthMs, beside = async () => {}, probe }: Conditions = {}): Contender {
   const stop = new AbortController();
   const problems: string[] = [];
   const turns: Lease[] = [];
+  const status = new LeaseStatus();
   let leads = false;
   const lead = async ({ signal }: Lease) => {
     leads = true;
@@ -67,7 +76,9 @@ function contend({ what = name, lengthMs, beside = async () => {} }: Conditions 
       name: what,
       signal: stop.signal,
       reportError: (problem) => void problems.push(problem),
+      leaseStatus: status,
       ...(lengthMs === undefined ? {} : { durationMs: lengthMs }),
+      ...(probe ? { probe, stallLimits: { maxStallMs: 0 } } : {}),
     },
     (lease) => [lead(lease), beside(turns.push(lease))],
   );
@@ -75,7 +86,7 @@ function contend({ what = name, lengthMs, beside = async () => {} }: Conditions 
     stop.abort();
     await leading;
   };
-  const contender = { turns, leads: () => leads, problems, resign };
+  const contender = { turns, status, leads: () => leads, problems, resign };
   contenders.push(contender);
   return contender;
 }
@@ -212,6 +223,38 @@ describe('a lease', () => {
     await until(() => leader.problems.length > 0);
     expect(leader.turns[0]?.isHeld()).toBe(false);
     expect(leader.problems).toEqual([`${name} does not hold its lease; retrying`]);
+  });
+});
+
+describe('a leader that cannot work', () => {
+  const fails: WorkProbe = () => Promise.reject(new Error('the pool cannot connect'));
+  const works: WorkProbe = async () => new Map();
+
+  test('releases its lease to a standby although it can renew it, and stays unable while the standby leads', async () => {
+    const leader = contend({ probe: fails });
+    await until(leader.leads);
+    const standby = contend({ probe: works });
+    await until(standby.leads);
+    await until(() => leader.problems.length > 0);
+    expect(leader.problems[0]).toBe(`${name} does not hold its lease; retrying`);
+    expect([leader.status.unable, standby.status.unable]).toEqual([[name], []]);
+    expect(await listUnheldLeases(pool, [name, 'vacant'])).toEqual(['vacant']);
+  });
+
+  test('releases its lease while a task of it still hangs', async () => {
+    const hanging = Promise.withResolvers<void>();
+    const leader = contend({ probe: fails, beside: () => hanging.promise });
+    await until(leader.leads);
+    const standby = contend({ probe: works });
+    await until(standby.leads);
+    hanging.resolve();
+  });
+
+  test('leads again if no other process competes for the lease', async () => {
+    let probes = 0;
+    const leader = contend({ probe: () => (++probes === 1 ? fails() : works()) });
+    await until(() => leader.turns.length === 2 && leader.leads());
+    expect(leader.status.leading).toEqual([name]);
   });
 });
 

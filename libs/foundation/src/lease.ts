@@ -11,6 +11,7 @@ import type pg from 'pg';
 import type { Lease } from '#kernel';
 import { createClient, openPool } from '#postgres';
 import { toProcessConnectionName } from './running-contracts.ts';
+import { StallDetector, type StallLimits, type WorkProbe } from './stall-detector.ts';
 
 /**
  * A standby takes over within 15 s after the last heartbeat of a lost leader, even if one query of the standby gets no
@@ -25,6 +26,15 @@ const LEASE_DURATION_MS = 8_000;
 const HEARTBEATS_PER_LEASE = 4;
 /** How often standbys try to acquire the lease. */
 const ACQUIRE_INTERVAL_MS = 500;
+/** How often a leader checks whether it can work. */
+const PROBE_INTERVAL_MS = 1_000;
+/**
+ * A leader that could not work acquires the lease again only after it was free for this time, so that a standby that
+ * can work is first. Without a standby it works again soon after the cause has ended.
+ */
+const HANDICAP_MS = 5_000;
+/** How long the handicap lasts. */
+const HANDICAPPED_FOR_MS = 30_000;
 /** Share of the lifetime that the holder relies on, because its clock may run more slowly than that of the database. */
 const TRUSTED_SHARE = 0.95;
 
@@ -55,34 +65,68 @@ export interface LeaderElectionOptions {
   reportError(problem: string, error: unknown): void;
   /** How long a lease lasts without a heartbeat. */
   readonly durationMs?: number;
+  /** Checks every second that the leader can work. Without it, only heartbeats count. */
+  readonly probe?: WorkProbe;
+  readonly stallLimits?: StallLimits;
   /** Records whether this process holds the lease. */
   readonly leaseStatus?: LeaseStatus;
 }
 
-/** The names of the leases that this process competes for, and whether it holds each one now. */
-export class LeaseStatus {
-  private readonly leadershipByName = new Map<string, boolean>();
+/**
+ * Whether this process leads, stands by, or could not work when it last led. In the last case it leaves the lease to
+ * others for a while.
+ */
+export type LeaseRole = 'leading' | 'standby' | 'unable';
 
-  record(name: string, isLeading: boolean): void {
-    this.leadershipByName.set(name, isLeading);
+/** The names of the leases that this process competes for, and its role for each one. */
+export class LeaseStatus {
+  private readonly roleByName = new Map<string, LeaseRole>();
+
+  record(name: string, role: LeaseRole): void {
+    this.roleByName.set(name, role);
+  }
+
+  get names(): readonly string[] {
+    return [...this.roleByName.keys()];
   }
 
   get leading(): readonly string[] {
-    return this.listByLeadership(true);
+    return this.listByRole('leading');
   }
 
   get standby(): readonly string[] {
-    return this.listByLeadership(false);
+    return this.listByRole('standby');
   }
 
-  private listByLeadership(expected: boolean): readonly string[] {
-    return [...this.leadershipByName].filter(([, isLeading]) => isLeading === expected).map(([name]) => name);
+  get unable(): readonly string[] {
+    return this.listByRole('unable');
+  }
+
+  private listByRole(expected: LeaseRole): readonly string[] {
+    return [...this.roleByName].filter(([, role]) => role === expected).map(([name]) => name);
   }
 }
 
+/** Returns those of the leases that no process holds. */
+export async function listUnheldLeases(
+  database: Pick<pg.Pool, 'query'>,
+  names: readonly string[],
+): Promise<readonly string[]> {
+  const { rows } = await database.query<{ name: string }>(
+    `select name from unnest($1::text[]) as name
+      where name not in (select l.name from public.leases l where l.ends_at > clock_timestamp())`,
+    [names],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** The leader cannot work, although it could renew its lease. */
+class StalledLeaderError extends Error {}
+
 /**
  * Runs `work` while this process holds the lease, and again each time it acquires the lease. Other processes stand by.
- * `work` returns concurrent tasks. If one of them fails or the lease is lost, the lease ends for all of them.
+ * `work` returns concurrent tasks. If one of them fails or the lease is lost, the lease ends for all of them. A leader
+ * that cannot work releases the lease at once, and competes with a handicap for a while.
  */
 export async function runWhileLeader(
   options: LeaderElectionOptions,
@@ -90,12 +134,16 @@ export async function runWhileLeader(
 ): Promise<void> {
   const { name, signal, reportError } = options;
   const row = new LeaseRow(options);
-  options.leaseStatus?.record(name, false);
+  options.leaseStatus?.record(name, 'standby');
+  let handicappedUntil = Number.NEGATIVE_INFINITY;
   try {
     while (!signal.aborted) {
+      const isHandicapped = performance.now() < handicappedUntil;
+      options.leaseStatus?.record(name, isHandicapped ? 'unable' : 'standby');
       try {
-        await row.lead(work);
+        await row.lead(work, isHandicapped ? HANDICAP_MS : 0);
       } catch (error) {
+        if (error instanceof StalledLeaderError) handicappedUntil = performance.now() + HANDICAPPED_FOR_MS;
         if (!signal.aborted) reportError(`${name} does not hold its lease; retrying`, error);
       }
       if (!signal.aborted) await delay(ACQUIRE_INTERVAL_MS, undefined, { signal }).catch(() => {});
@@ -144,15 +192,18 @@ class LeaseRow {
     });
   }
 
-  /** Acquires the lease and runs `work` under it. Returns at once if another process holds the lease. */
-  async lead(work: (lease: Lease) => readonly Promise<void>[]): Promise<void> {
-    const lease = await this.acquire();
+  /**
+   * Acquires the lease and runs `work` under it. Returns at once if another process holds the lease, or if it has been
+   * free for less than `handicapMs`.
+   */
+  async lead(work: (lease: Lease) => readonly Promise<void>[], handicapMs: number): Promise<void> {
+    const lease = await this.acquire(handicapMs);
     if (!lease) return;
     this.lease = lease;
-    const heartbeat = this.sendHeartbeats(lease);
+    const heartbeat = Promise.all([this.sendHeartbeats(lease), this.releaseIfStalled(lease)]);
     const { name, signal, leaseStatus } = this.options;
     const stop = () => lease.end();
-    leaseStatus?.record(name, true);
+    leaseStatus?.record(name, 'leading');
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     try {
@@ -160,7 +211,7 @@ class LeaseRow {
       await Promise.all(tasks);
     } finally {
       lease.end();
-      leaseStatus?.record(name, false);
+      leaseStatus?.record(name, lease.failure instanceof StalledLeaderError ? 'unable' : 'standby');
       signal.removeEventListener('abort', stop);
       await heartbeat;
       await this.release(lease).catch(() => {}); // it expires by itself
@@ -173,7 +224,7 @@ class LeaseRow {
   }
 
   /** A lease can be acquired once it has expired, or when the connection of its holder no longer exists. */
-  private async acquire(): Promise<HeldLease | undefined> {
+  private async acquire(handicapMs: number): Promise<HeldLease | undefined> {
     const { name } = this.options;
     await this.pool.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
     const sentAt = performance.now();
@@ -182,9 +233,10 @@ class LeaseRow {
           set drawn = ${NEXT_TOKEN_SQL}, held = ${NEXT_TOKEN_SQL}, backend = pg_backend_pid(),
               ends_at = clock_timestamp() + $2 * interval '1 ms'
         where name = $1
-          and (ends_at <= clock_timestamp() or not exists (select from pg_stat_activity where pid = backend))
+          and (ends_at <= clock_timestamp() - $3 * interval '1 ms'
+               or $3 = 0 and not exists (select from pg_stat_activity where pid = backend))
        returning held`,
-      [name, this.durationMs],
+      [name, this.durationMs, handicapMs],
     );
     return rows[0] && new HeldLease(Number(rows[0].held), this.getTrustedUntil(sentAt));
   }
@@ -196,11 +248,31 @@ class LeaseRow {
       if (lease.signal.aborted) return;
       const sentAt = performance.now();
       try {
-        if (await this.renew(lease)) lease.extend(this.getTrustedUntil(sentAt));
+        if (await this.renew(lease)) lease.extend(this.getTrustedUntil(sentAt), sentAt);
         else lease.end(new Error(`another process holds the lease of ${name}`));
       } catch (error) {
         if (!lease.signal.aborted) reportError(`the lease of ${name} could not be renewed; retrying`, error);
       }
+    }
+  }
+
+  /**
+   * Releases the lease if the leader cannot work, although it can renew its lease. If it cannot renew it either, as
+   * while the database does not respond, the lease expires without a handicap.
+   */
+  private async releaseIfStalled(lease: HeldLease): Promise<void> {
+    const { name, probe, stallLimits, leaseStatus } = this.options;
+    if (!probe) return;
+    const detector = new StallDetector(probe, stallLimits);
+    while (lease.isHeld()) {
+      await delay(PROBE_INTERVAL_MS, undefined, { signal: lease.signal }).catch(() => {});
+      if (lease.signal.aborted) return;
+      const reason = await detector.findStall();
+      if (reason === undefined || !lease.isHeld()) continue;
+      if (performance.now() - lease.renewedAt > (2 * this.durationMs) / HEARTBEATS_PER_LEASE) continue;
+      lease.end(new StalledLeaderError(`${name} cannot work, so another process should: ${reason}`));
+      leaseStatus?.record(name, 'unable');
+      await this.release(lease).catch(() => {}); // it expires by itself
     }
   }
 
@@ -214,7 +286,7 @@ class LeaseRow {
   }
 
   private async release({ token }: HeldLease): Promise<void> {
-    await this.pool.query(`update public.leases set ends_at = '-infinity' where name = $1 and held = $2`, [
+    await this.pool.query(`update public.leases set ends_at = clock_timestamp() where name = $1 and held = $2`, [
       this.options.name,
       token,
     ]);
@@ -233,6 +305,8 @@ class LeaseRow {
 class HeldLease implements Lease {
   readonly token: number;
   failure: unknown;
+  /** When the last heartbeat that succeeded was sent. */
+  renewedAt = performance.now();
   /** By the monotonic clock of this process, which continues while the process is suspended. */
   private endsAt: number;
   private timer: NodeJS.Timeout;
@@ -252,8 +326,9 @@ class HeldLease implements Lease {
     return !this.abortController.signal.aborted && performance.now() < this.endsAt;
   }
 
-  extend(endsAt: number): void {
+  extend(endsAt: number, renewedAt: number): void {
     clearTimeout(this.timer);
+    this.renewedAt = renewedAt;
     this.endsAt = endsAt;
     if (!this.abortController.signal.aborted) this.timer = this.scheduleEnd();
   }

@@ -1,6 +1,7 @@
 export { BillingModule } from './billing.module.ts';
 export { CatalogueModule } from './catalogue.module.ts';
 export { createRootModule, openContext } from './container.ts';
+export { describeLeases } from './describe-leases.ts';
 export { FilesModule } from './files.module.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { ProvidersModule } from './providers.module.ts';

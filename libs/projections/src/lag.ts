@@ -1,6 +1,10 @@
-import type { EventStore, NewEvent, StreamHead } from '#kernel';
+import type { EventReader, EventStore, NewEvent, StreamHead } from '#kernel';
 import type { ProjectionProgress } from './progress.ts';
 
+/** How often the end of the log is read, which includes the appends of other processes. */
+const END_INTERVAL_MS = 1_000;
+/** If the end of the log could not be read for this time, the lag is unknown. */
+const MAX_UNKNOWN_END_MS = 5_000;
 /** Minimum time between two samples. */
 const SAMPLE_INTERVAL_MS = 100;
 /**
@@ -22,6 +26,16 @@ export class ProjectorLag {
   private samples: Sample[] = [];
   /** The last append, whether or not it is a sample. */
   private latest: Sample | undefined;
+  /** When the end of the log was last read; undefined if it is not followed. */
+  private endReadAt: number | undefined;
+
+  /** Reads the end of the log every second until `stop` is called. Without this, only recorded appends count. */
+  followEnd(store: Pick<EventReader, 'readLastPosition'>): { stop(): void } {
+    this.endReadAt ??= performance.now();
+    const readEnd = () => this.recordEnd(store).catch(() => {}); // `measureMs` reports it
+    const timer = setInterval(() => void readEnd(), END_INTERVAL_MS).unref();
+    return { stop: () => clearInterval(timer) };
+  }
 
   /** Returns a view of the store that records the appends made through it. */
   withLagTracking(store: EventStore): EventStore {
@@ -44,7 +58,16 @@ export class ProjectorLag {
     };
   }
 
+  /** Records the end of the log. From now on the lag is unknown if it is not recorded again within 5 s. */
+  async recordEnd(store: Pick<EventReader, 'readLastPosition'>): Promise<void> {
+    this.recordAppend(await store.readLastPosition());
+    this.endReadAt = performance.now();
+  }
+
+  /** @throws Error if the database does not respond, or the end of the log has been unknown for 5 s */
   async measureMs(progress: ProjectionProgress, projections: readonly string[]): Promise<number> {
+    if (this.endReadAt !== undefined && performance.now() - this.endReadAt > MAX_UNKNOWN_END_MS)
+      throw new Error('the event store does not respond, so the lag is unknown');
     const applied = await progress.loadAppliedPosition(projections);
     this.samples = this.samples.filter(({ position }) => position > applied);
     const oldest = this.samples[0] ?? this.latest;

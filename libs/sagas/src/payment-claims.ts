@@ -13,6 +13,9 @@ import {
   type StoredEvent,
 } from '#kernel';
 
+/** Name of the checkpoint. */
+export const PAYMENT_CLAIMS = 'payment-claims';
+
 export interface PaymentClaimDependencies {
   readonly eventReader: Pick<EventReader, 'subscribe' | 'readLastPosition'>;
   readonly registry: PaymentRegistry;
@@ -38,7 +41,7 @@ export function followPaymentClaims(
 }
 
 class PaymentClaimSink implements EventSink {
-  readonly name = 'payment-claims';
+  readonly name = PAYMENT_CLAIMS;
   readonly caughtUp: Promise<void>;
   private readonly dependencies: PaymentClaimDependencies;
   private readonly markCaughtUp: () => void;

@@ -1,4 +1,4 @@
-import { Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { Module, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Foundation } from '#foundation';
 import { Readiness } from '#modules';
 import { type ProjectionPosition, ProjectionProgress, ProjectorLag, projections, StartupCatchUp } from '#projections';
@@ -17,7 +17,9 @@ const PROJECTION_NAMES = projections.map(({ name }) => name);
  * might never catch up.
  */
 @Module({ imports: [EdgeModule], controllers: [HealthController] })
-export class HealthModule implements OnApplicationBootstrap {
+export class HealthModule implements OnApplicationBootstrap, OnApplicationShutdown {
+  private following: { stop(): void } | undefined;
+
   constructor(
     private readonly readiness: Readiness,
     private readonly foundation: Foundation,
@@ -35,10 +37,15 @@ export class HealthModule implements OnApplicationBootstrap {
       );
       return { ok: Object.keys(lagging).length === 0, end: Number(catchUp.target), behind: lagging };
     });
+    this.following = this.lag.followEnd(store);
     this.readiness.addOptional('projector', async () => {
       const milliseconds = await this.lag.measureMs(progress, PROJECTION_NAMES);
       return { ok: milliseconds <= settings.maxLagMs, lag_ms: Math.round(milliseconds) };
     });
+  }
+
+  onApplicationShutdown(): void {
+    this.following?.stop();
   }
 }
 

@@ -1,0 +1,79 @@
+/** Detects that a leader cannot work, although its lease could be renewed: the lease has a connection of its own. */
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** How long a leader may make no progress. */
+const MAX_STALL_MS = 5_000;
+/** A probe that takes longer has failed. Without connections, each query waits for one. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+/** How far a reader of the log has come. */
+export interface ReaderProgress {
+  /** Whether the log has events that the reader has not processed. */
+  readonly isLagging: boolean;
+  /** Changes when the reader advances. */
+  readonly state: string;
+}
+
+/**
+ * Returns the progress of the readers that the leader runs, by name. Uses the connections that the work uses, and so
+ * throws if these cannot work.
+ */
+export type WorkProbe = () => Promise<ReadonlyMap<string, ReaderProgress>>;
+
+export interface StallLimits {
+  readonly maxStallMs?: number;
+  readonly probeTimeoutMs?: number;
+  readonly now?: () => number;
+}
+
+export class StallDetector {
+  private readonly maxStallMs: number;
+  private readonly probeTimeoutMs: number;
+  private readonly now: () => number;
+  /** When a probe last succeeded. */
+  private respondedAt: number;
+  /** When each reader last advanced, or last had nothing to process. */
+  private advances = new Map<string, { readonly state: string; readonly at: number }>();
+
+  constructor(
+    private readonly probe: WorkProbe,
+    { maxStallMs = MAX_STALL_MS, probeTimeoutMs = PROBE_TIMEOUT_MS, now = () => performance.now() }: StallLimits = {},
+  ) {
+    this.maxStallMs = maxStallMs;
+    this.probeTimeoutMs = probeTimeoutMs;
+    this.now = now;
+    this.respondedAt = now();
+  }
+
+  /** Probes once. Returns why the leader cannot work if that has been so for too long. */
+  async findStall(): Promise<string | undefined> {
+    const progress = await this.probeInTime();
+    const now = this.now();
+    if (progress instanceof Error) {
+      this.advances.clear(); // what is measured afterwards begins when the stores respond again
+      return now - this.respondedAt < this.maxStallMs ? undefined : `its stores do not respond: ${progress.message}`;
+    }
+    this.respondedAt = now;
+    this.advances = new Map(
+      [...progress].map(([name, { isLagging, state }]) => {
+        const last = this.advances.get(name);
+        return [name, isLagging && last?.state === state ? last : { state, at: now }];
+      }),
+    );
+    const stalled = [...this.advances].filter(([, { at }]) => now - at >= this.maxStallMs).map(([name]) => name);
+    return stalled.length === 0 ? undefined : `it does not process new events: ${stalled.join(', ')}`;
+  }
+
+  private async probeInTime(): Promise<ReadonlyMap<string, ReaderProgress> | Error> {
+    const timeout = new AbortController();
+    const expired = delay(this.probeTimeoutMs, new Error('no response in time'), { signal: timeout.signal });
+    expired.catch(() => {});
+    try {
+      return await Promise.race([this.probe(), expired]);
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    } finally {
+      timeout.abort();
+    }
+  }
+}
