@@ -48,6 +48,7 @@ type FailureDetails = Partial<
     | 'upstreamMessage'
     | 'hasOpenCost'
     | 'isUnsent'
+    | 'isCredentialRejected'
     | 'isInternal'
     | 'cause'
   >
@@ -91,6 +92,11 @@ export class UpstreamError extends Error {
   readonly hasOpenCost: boolean;
   /** The request certainly never reached the provider: there was no connection, or it was aborted before. */
   readonly isUnsent: boolean;
+  /**
+   * The external system does not accept the operator's credential. It has done nothing, and does nothing for any other
+   * request, until the operator replaces the credential.
+   */
+  readonly isCredentialRejected: boolean;
   /** The failure is an exception in our code, whatever request caused it. It does not count against the provider. */
   readonly isInternal: boolean;
 
@@ -113,6 +119,7 @@ export class UpstreamError extends Error {
         : undefined;
     this.hasOpenCost = this.deliveredText === undefined && (details.hasOpenCost ?? false);
     this.isUnsent = details.isUnsent ?? false;
+    this.isCredentialRejected = details.isCredentialRejected ?? false;
     this.isInternal = details.isInternal ?? false;
   }
 
@@ -125,6 +132,23 @@ export class UpstreamError extends Error {
   withDetails(details: FailureDetails): UpstreamError {
     return new UpstreamError(this.code, this.message, { ...this, cause: this.cause, ...details });
   }
+}
+
+/** When a caller should retry a request that failed because a credential was rejected. */
+const CREDENTIAL_RETRY_SECONDS = 30;
+
+/**
+ * Creates the failure of a call whose credential was rejected. The caller cannot fix it, so the caller does not get the
+ * status or the text of the response.
+ * @param message our own text
+ * @param status of the response
+ */
+export function createCredentialError(message: string, status: number): UpstreamError {
+  return new UpstreamError('upstream_unavailable', message, {
+    status,
+    retryAfterSeconds: CREDENTIAL_RETRY_SECONDS,
+    isCredentialRejected: true,
+  });
 }
 
 /** Statuses that a proxy in front of an external system may return after it has forwarded the request. */

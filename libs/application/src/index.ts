@@ -74,7 +74,14 @@ export {
 export { Clock, SystemClock } from './clock.ts';
 export { parseDataLookup } from './data/parse-data-lookup.ts';
 export { type DataFileWriter, RunDataLookup, RunDataLookupHandler } from './data/run-data-lookup.ts';
-export { type FailureCode, InvalidRequestError, isCertainRejection, toUpstreamError, UpstreamError } from './errors.ts';
+export {
+  createCredentialError,
+  type FailureCode,
+  InvalidRequestError,
+  isCertainRejection,
+  toUpstreamError,
+  UpstreamError,
+} from './errors.ts';
 export { divide, WorkParts } from './event-loop.ts';
 export { HeavyWorkQueue, MAX_SMALL_JSON_BYTES, type WorkStep } from './heavy-work-queue.ts';
 export type { ChatBody, Reasoning } from './inference/chat/chat-body.ts';
@@ -257,6 +264,12 @@ export {
   type WebSearchResponse,
 } from './providers/web-search.ts';
 export { RateLimiter, type RateLimitKey, TooManyRequestsError } from './rate-limiter.ts';
+export {
+  type CredentialMonitor,
+  callMonitored,
+  NO_CREDENTIAL_MONITOR,
+  RejectedCredentials,
+} from './rejected-credentials.ts';
 export { EndpointHealth } from './routing/endpoint-health.ts';
 export { selectDefaultEndpoints } from './routing/route.ts';
 export { type Sample, SampleRegistry, SampleStore } from './sample-registry.ts';
@@ -288,6 +301,7 @@ export { ExchangeRates, type Rate } from './topups/exchange-rates.ts';
 export {
   type BackendPayment,
   type CreatedPayment,
+  monitorBackend,
   type PaymentBackend,
   PaymentBackendRegistry,
   type PaymentRequest,

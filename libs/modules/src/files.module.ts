@@ -1,6 +1,14 @@
 import path from 'node:path';
 import { Module } from '@nestjs/common';
-import { Clock, Downloader, FileStore, FileStoreUnavailableError, LinkSigner, Secrets } from '#application';
+import {
+  Clock,
+  Downloader,
+  FileStore,
+  FileStoreUnavailableError,
+  LinkSigner,
+  RejectedCredentials,
+  Secrets,
+} from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
 import { Foundation, StartError } from '#foundation';
 import { ProcessRole } from './role.ts';
@@ -25,18 +33,21 @@ import { StoresModule } from './stores.module.ts';
     {
       provide: FileStore,
       // Depends on the foundation: an embedded database creates the data directory first, and reports problems with it.
-      inject: [ProcessRole, Foundation],
-      useFactory: async (role: ProcessRole) => role.closeOnExit(await openFileStore(role)),
+      inject: [ProcessRole, RejectedCredentials, Foundation],
+      useFactory: async (role: ProcessRole, rejected: RejectedCredentials) =>
+        role.closeOnExit(await openFileStore(role, rejected)),
     },
   ],
   exports: [Downloader, FileStore, LinkSigner],
 })
 export class FilesModule {}
 
-async function openFileStore({ settings }: ProcessRole): Promise<FileStore> {
+async function openFileStore({ settings }: ProcessRole, rejected: RejectedCredentials): Promise<FileStore> {
   const { s3Bucket, filesDir = path.join(settings.dataDir, 'files') } = settings;
   try {
-    return await (s3Bucket === undefined ? LocalFiles.open(filesDir) : S3Files.open(toS3Options(settings, s3Bucket)));
+    if (s3Bucket === undefined) return await LocalFiles.open(filesDir);
+    const monitor = rejected.createMonitor('s3', `the bucket ${s3Bucket}`, 'S3_ACCESS_KEY_ID');
+    return await S3Files.open({ ...toS3Options(settings, s3Bucket), monitor });
   } catch (error) {
     if (!(error instanceof FileStoreUnavailableError)) throw error;
     const { name, message } = error.cause as Error;

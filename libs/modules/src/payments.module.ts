@@ -1,6 +1,13 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { CARD_METHOD, Clock, ExchangeRates, PaymentBackendRegistry, PaymentMethods } from '#application';
+import {
+  CARD_METHOD,
+  Clock,
+  ExchangeRates,
+  PaymentBackendRegistry,
+  PaymentMethods,
+  RejectedCredentials,
+} from '#application';
 import { readPayments } from '#catalogue';
 import {
   createCoinbaseSource,
@@ -26,7 +33,11 @@ const MARKET = Symbol('sources of exchange rates');
   imports: [StoresModule],
   providers: [
     { provide: PAYMENT_TERMS, inject: [ProcessRole], useFactory: readTerms },
-    { provide: PaymentBackendRegistry, inject: [ProcessRole, PAYMENT_TERMS], useFactory: openBackends },
+    {
+      provide: PaymentBackendRegistry,
+      inject: [ProcessRole, PAYMENT_TERMS, RejectedCredentials],
+      useFactory: openBackends,
+    },
     {
       provide: PaymentMethods,
       inject: [ProcessRole, PAYMENT_TERMS, PaymentBackendRegistry],
@@ -34,7 +45,11 @@ const MARKET = Symbol('sources of exchange rates');
         new PaymentMethods(terms, backends, settings.maxOpenInvoices),
     },
     { provide: RATED_COINS, inject: [PAYMENT_TERMS, PaymentBackendRegistry], useFactory: selectRatedCoins },
-    { provide: MARKET, inject: [ProcessRole, RATED_COINS, Foundation, pg.Pool], useFactory: openMarket },
+    {
+      provide: MARKET,
+      inject: [Foundation, RATED_COINS, pg.Pool, RejectedCredentials],
+      useFactory: openMarket,
+    },
     { provide: ExchangeRates, inject: [ProcessRole, MARKET, Clock, Foundation], useFactory: openRates },
   ],
   exports: [PaymentBackendRegistry, PaymentMethods, ExchangeRates],
@@ -62,8 +77,12 @@ function getCardLimits({ cardMinUsd, cardMaxUsd }: ProcessRole['settings']): Pay
   return { USD: { min: String(cardMinUsd), max: String(cardMaxUsd) } };
 }
 
-function openBackends(role: ProcessRole, terms: PaymentTerms): Promise<PaymentBackendRegistry> {
-  return role.closeOnExit(withStartError(() => createPaymentBackends(role.settings, terms)));
+function openBackends(
+  role: ProcessRole,
+  terms: PaymentTerms,
+  rejected: RejectedCredentials,
+): Promise<PaymentBackendRegistry> {
+  return role.closeOnExit(withStartError(() => createPaymentBackends(role.settings, terms, rejected)));
 }
 
 function withStartError<T>(open: () => T): T {
@@ -85,19 +104,19 @@ interface RatedCoins {
  *   names a coin that fewer than two sources quote
  */
 async function openMarket(
-  role: ProcessRole,
+  { settings, runtime, databaseUrl }: Foundation,
   { coins, acceptedCodes }: RatedCoins,
-  { runtime, databaseUrl }: Foundation,
   pool: pg.Pool,
+  rejected: RejectedCredentials,
 ): Promise<Market> {
-  const sources = createRateSources(role.settings);
+  const sources = createRateSources(settings, rejected);
   const hasTwo = (code: string) => {
     const rates = coins.find((coin) => coin.code === code)?.rates ?? {};
     return sources.filter((source) => source.canQuote(rates)).length > 1;
   };
   if (acceptedCodes.length > 0 && sources.length < 2)
     throw new StartError('Two of KRAKEN_URL, COINBASE_URL and COINGECKO_URL must be set: one source is not enough.');
-  const unsupportedCode = role.settings.loneSourceCoins.find((code) => !hasTwo(code));
+  const unsupportedCode = settings.loneSourceCoins.find((code) => !hasTwo(code));
   if (unsupportedCode !== undefined)
     throw new StartError(
       `RATE_LONE_SOURCE_COINS names "${unsupportedCode}", but fewer than two of the sources quote it.`,
@@ -107,7 +126,7 @@ async function openMarket(
       `no invoice at the rate of ${code} can be created: fewer than two exchange rate sources quote it`,
       undefined,
     );
-  await prepareDatabase(databaseUrl, rateMigrations, role.settings.migrate);
+  await prepareDatabase(databaseUrl, rateMigrations, settings.migrate);
   return { sources, coins, shared: new SharedRates(pool) };
 }
 
@@ -115,11 +134,15 @@ function openRates(role: ProcessRole, market: Market, clock: Clock, { runtime }:
   return role.closeOnExit(new MarketRates(market, clock, role.settings, runtime.reportError));
 }
 
-function createRateSources({ krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings']) {
+function createRateSources(
+  { krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings'],
+  rejected: RejectedCredentials,
+) {
+  const monitor = rejected.createMonitor('coingecko', 'the source of exchange rates coingecko', 'COINGECKO_API_KEY');
   return [
     ...(krakenUrl === undefined ? [] : [createKrakenSource(krakenUrl)]),
     ...(coinbaseUrl === undefined ? [] : [createCoinbaseSource(coinbaseUrl)]),
-    ...(coinGeckoUrl === undefined ? [] : [createCoinGeckoSource(coinGeckoUrl, coinGeckoKey)]),
+    ...(coinGeckoUrl === undefined ? [] : [createCoinGeckoSource(coinGeckoUrl, coinGeckoKey, monitor)]),
   ];
 }
 

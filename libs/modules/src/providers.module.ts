@@ -1,23 +1,25 @@
 import { Module } from '@nestjs/common';
-import { ProviderRegistry } from '#application';
+import { ProviderRegistry, RejectedCredentials } from '#application';
 import { readProviders } from '#catalogue';
 import { ConnectedProviders, createProviders } from '#connectors';
 import { ProcessRole } from './role.ts';
+import { StoresModule } from './stores.module.ts';
 
 /** The providers of models, searches and data. */
 @Module({
+  imports: [StoresModule],
   providers: [
-    { provide: ConnectedProviders, inject: [ProcessRole], useFactory: openProviders },
+    { provide: ConnectedProviders, inject: [ProcessRole, RejectedCredentials], useFactory: openProviders },
     { provide: ProviderRegistry, useExisting: ConnectedProviders },
   ],
   exports: [ConnectedProviders, ProviderRegistry],
 })
 export class ProvidersModule {}
 
-function openProviders(role: ProcessRole): Promise<ConnectedProviders> {
+function openProviders(role: ProcessRole, rejected: RejectedCredentials): Promise<ConnectedProviders> {
   const { settings, log } = role;
   const providers = readProviders(settings.catalogueDir);
   const unconfigured = providers.flatMap(({ slug }) => (settings.providers.has(slug) ? [] : [slug]));
   if (unconfigured.length > 0) log.info({ providers: unconfigured }, 'providers without settings are not used');
-  return role.closeOnExit(createProviders(providers, settings));
+  return role.closeOnExit(createProviders(providers, settings, rejected));
 }

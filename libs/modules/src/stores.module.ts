@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import pg from 'pg';
-import { Clock } from '#application';
+import { Clock, RejectedCredentials } from '#application';
 import { createStoreTimeQuery, StoreClock } from '#connectors';
 import { Foundation, isContractAccepted, loadAcceptedContracts, openFoundation, RELEASE } from '#foundation';
 import { openPool as connect } from '#postgres';
@@ -15,7 +15,16 @@ import { withUnavailableErrors } from './unavailable.ts';
     { provide: StoreClock, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openClock },
     { provide: Clock, useExisting: StoreClock },
     ProjectorLag,
-    { provide: Readiness, inject: [Foundation, pg.Pool, StoreClock], useFactory: createReadiness },
+    {
+      provide: RejectedCredentials,
+      inject: [Foundation],
+      useFactory: ({ runtime }: Foundation) => new RejectedCredentials(runtime.reportError),
+    },
+    {
+      provide: Readiness,
+      inject: [Foundation, pg.Pool, StoreClock, RejectedCredentials],
+      useFactory: createReadiness,
+    },
     {
       provide: Foundation,
       inject: [ProcessRole],
@@ -27,14 +36,19 @@ import { withUnavailableErrors } from './unavailable.ts';
       useFactory: (role: ProcessRole, { databaseUrl }: Foundation) => openPool(role, databaseUrl),
     },
   ],
-  exports: [Clock, ProjectorLag, Readiness, Foundation, pg.Pool],
+  exports: [Clock, ProjectorLag, Readiness, RejectedCredentials, Foundation, pg.Pool],
 })
 export class StoresModule {}
 
 /** No stream has this name; the check only needs a response of the store. */
 const MISSING_STREAM = 'account-ready';
 
-function createReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock): Readiness {
+function createReadiness(
+  { store }: Foundation,
+  pool: pg.Pool,
+  clock: StoreClock,
+  credentials: RejectedCredentials,
+): Readiness {
   const readiness = new Readiness();
   readiness.addRequired('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
   readiness.addRequired('event_store', () => store.readHead(MISSING_STREAM).then(() => ({ ok: true })));
@@ -51,6 +65,10 @@ function createReadiness({ store }: Foundation, pool: pg.Pool, clock: StoreClock
     };
   });
   readiness.addRequired('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.leadMs }));
+  readiness.addOptional('credentials', () => {
+    const rejected = credentials.list();
+    return { ok: rejected.length === 0, rejected };
+  });
   return readiness;
 }
 

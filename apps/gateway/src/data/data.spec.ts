@@ -289,7 +289,7 @@ describe('a failing provider', () => {
   const LOST: Expected = { types: ABSORBED, spent: NOTHING, owed: '0.04' };
   test.each<[string, number, string, Expected]>([
     ['fault=400', 400, 'invalid_request', FREE],
-    ['fault=401', 502, 'upstream_error', FREE],
+    ['fault=401', 503, 'upstream_unavailable', FREE],
     ['fault=402', 502, 'upstream_error', FREE],
     ['fault=403', 502, 'upstream_error', FREE],
     ['fault=404', 404, 'not_found', FREE],

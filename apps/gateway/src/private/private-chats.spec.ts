@@ -331,7 +331,7 @@ describe('the relay of private chats to a faulty enclave', () => {
     ['responds in plain text', 200, 502],
     ['rejects in plain text', 400, 400],
     ['does not know the path', 404, 502],
-    ['rejects the credential', 401, 502],
+    ['rejects the credential', 401, 503],
     ['fails', 500, 502],
     ['limits the rate', 429, 429],
     ['is unavailable', 503, 503],

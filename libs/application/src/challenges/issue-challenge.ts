@@ -9,7 +9,7 @@ import { generateBase62, type Secrets } from '../secrets.ts';
 import type { Streams } from '../streams.ts';
 import type { ExchangeRates } from '../topups/exchange-rates.ts';
 import { type VerifiedInvoice, verifyInvoice } from '../topups/lightning-invoice.ts';
-import { createPaymentInTime } from '../topups/payment-backend.ts';
+import { createPaymentAtFirst } from '../topups/payment-backend.ts';
 import type { AvailablePaymentMethod, PaymentMethods } from '../topups/payment-methods.ts';
 import { assertPlausibleInvoice } from '../topups/plausibility.ts';
 import {
@@ -89,7 +89,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
    */
   async execute({ params, cause }: IssueChallenge): Promise<PaymentChallenge> {
     const { streams, tokens, clock, paymentMethods } = this.dependencies;
-    const { terms, coin, backend } = getLightningMethod(paymentMethods);
+    const { terms, coin, backends } = getLightningMethod(paymentMethods);
     const rate = await this.dependencies.rates.fetchUsdRate(coin.code);
     const units = convertToUnits(params.price, coin, rate.value);
     const description = describeQuery(params.query);
@@ -97,7 +97,8 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
       ...{ topupId: generateBase62(REFERENCE_LENGTH), coin, kind: terms.destination, units },
       ...{ memo: description, expirySeconds: INVOICE_EXPIRY_SECONDS, confirmations: terms.confirmations },
     };
-    const payment = await createPaymentInTime(backend, paymentRequest, paymentMethods.lightningTimeoutMs);
+    const { lightningTimeoutMs } = paymentMethods;
+    const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, lightningTimeoutMs);
     assertPlausibleInvoice(payment);
     const at = clock.now();
     const invoice = payment.destination.value;

@@ -17,7 +17,7 @@ import { generateBase62 } from '../secrets.ts';
 import { Streams } from '../streams.ts';
 import { ExchangeRates } from './exchange-rates.ts';
 import { verifyInvoice } from './lightning-invoice.ts';
-import { type CreatedPayment, createPaymentInTime, type PaymentRequest } from './payment-backend.ts';
+import { type CreatedPayment, createPaymentAtFirst, type PaymentRequest } from './payment-backend.ts';
 import { type AvailablePaymentMethod, PaymentMethods } from './payment-methods.ts';
 import { assertPlausibleInvoice } from './plausibility.ts';
 
@@ -76,7 +76,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
    */
   async execute({ accountId, params, cause, topupId }: CreateTopup): Promise<CreatedTopup> {
     const { method, requested, ...options } = params;
-    const { terms, coin, backend } = this.getMethod(method);
+    const { terms, coin, backends } = this.getMethod(method);
     assertWithinLimits(terms, coin, requested);
     const rate = await this.rates.fetchUsdRate(coin.code);
     const priced = convertRequestedAmount(coin, requested, rate);
@@ -98,7 +98,7 @@ export class CreateTopupHandler implements ICommandHandler<CreateTopup> {
       cause,
     );
     const { lightningTimeoutMs } = this.paymentMethods;
-    const payment = await createPaymentInTime(backend, paymentRequest, lightningTimeoutMs).catch(
+    const { backend, payment } = await createPaymentAtFirst(backends, paymentRequest, lightningTimeoutMs).catch(
       async (error: unknown) => {
         // An earlier attempt with the same id may have created an invoice.
         if (isAllowedNow && error instanceof UpstreamError && isCertainRejection(error))

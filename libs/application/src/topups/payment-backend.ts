@@ -1,5 +1,6 @@
 import type { CoinTerms, Destination, PaymentAdjustment, PaymentMethod } from '#domain';
-import { UpstreamError } from '../errors.ts';
+import { isCertainRejection, UpstreamError } from '../errors.ts';
+import { type CredentialMonitor, callMonitored } from '../rejected-credentials.ts';
 
 /**
  * The port to what receives payments: a Lightning node, a wallet, a payment processor. Each has its folder in
@@ -42,12 +43,53 @@ export interface PaymentBackend {
 
 const RETRY_AFTER_SECONDS = 5;
 
+/** Records what the calls to a payment backend show about its credential. */
+export function monitorBackend(backend: PaymentBackend, monitor: CredentialMonitor): PaymentBackend {
+  const { name, maxBatchSize } = backend;
+  return {
+    ...{ name, maxBatchSize },
+    createPayment: (payment) => callMonitored(monitor, () => backend.createPayment(payment)),
+    fetchPayments: (references, received) => callMonitored(monitor, () => backend.fetchPayments(references, received)),
+    async *subscribe(signal) {
+      try {
+        yield* backend.subscribe(signal);
+      } catch (error) {
+        monitor.recordFailure(error);
+        throw error;
+      }
+    },
+    ...(backend.parseWebhook ? { parseWebhook: (webhook) => backend.parseWebhook?.(webhook) } : {}),
+    close: () => backend.close(),
+  };
+}
+
+/**
+ * Requests a payment from the first of these payment backends that accepts the operator's credential. A backend that
+ * rejects it has created nothing, so another one can be called. After any other failure none is.
+ * @param backends of one method; not empty
+ * @throws UpstreamError of the last backend that was called; see `createPaymentInTime`
+ */
+export async function createPaymentAtFirst(
+  backends: readonly PaymentBackend[],
+  request: PaymentRequest,
+  lightningTimeoutMs: number,
+): Promise<{ readonly backend: PaymentBackend; readonly payment: CreatedPayment }> {
+  const [backend, ...otherBackends] = backends as readonly [PaymentBackend, ...PaymentBackend[]];
+  try {
+    return { backend, payment: await createPaymentInTime(backend, request, lightningTimeoutMs) };
+  } catch (error) {
+    const isRejected = error instanceof UpstreamError && error.isCredentialRejected && isCertainRejection(error);
+    if (!isRejected || otherBackends.length === 0) throw error;
+    return createPaymentAtFirst(otherBackends, request, lightningTimeoutMs);
+  }
+}
+
 /**
  * Requests a payment while a caller waits.
  * @param lightningTimeoutMs maximum time for the creation of a Lightning invoice
  * @throws UpstreamError `upstream_unavailable` if a Lightning invoice is not created in time; it may still be created
  */
-export async function createPaymentInTime(
+async function createPaymentInTime(
   backend: PaymentBackend,
   request: PaymentRequest,
   lightningTimeoutMs: number,
@@ -142,10 +184,18 @@ export class PaymentBackendRegistry {
    * Returns the payment backend of a method: the chosen one or, without a choice, the first one that is configured.
    * @returns undefined if the chosen one or, without a choice, every one of the method is not configured
    */
-  findForMethod({ method, backends }: PaymentMethod): PaymentBackend | undefined {
+  findForMethod(method: PaymentMethod): PaymentBackend | undefined {
+    return this.listForMethod(method)[0];
+  }
+
+  /**
+   * Returns the payment backend of a method and, unless the operator has chosen it, the other configured ones of the
+   * method, in their order.
+   */
+  listForMethod({ method, backends }: PaymentMethod): readonly PaymentBackend[] {
     const chosen = this.backendByMethod[method];
     const names = chosen === undefined ? backends : [chosen];
-    return names.map((name) => this.find(name)).find((backend) => backend !== undefined);
+    return names.flatMap((name) => this.find(name) ?? []);
   }
 
   async close(): Promise<void> {

@@ -12,7 +12,8 @@ const LIGHTNING_TIMEOUT_MS = 5_000;
 export interface AvailablePaymentMethod {
   readonly terms: PaymentMethod;
   readonly coin: CoinTerms;
-  readonly backend: PaymentBackend;
+  /** Not empty. Each one creates payments only if all before it reject the operator's credential. */
+  readonly backends: readonly PaymentBackend[];
 }
 
 /** The coins and methods of the data files, and which of them are available here. */
@@ -36,8 +37,8 @@ export class PaymentMethods {
   /** @returns undefined if there is no such method, or no payment backend for it here */
   findMethod(name: string): AvailablePaymentMethod | undefined {
     const terms = this.terms.methods.find(({ method }) => method === name);
-    const backend = terms && this.backends.findForMethod(terms);
-    return terms && backend && { terms, coin: this.getCoin(terms.coin), backend };
+    const backends = terms ? this.backends.listForMethod(terms) : [];
+    return terms && backends.length > 0 ? { terms, coin: this.getCoin(terms.coin), backends } : undefined;
   }
 
   /**

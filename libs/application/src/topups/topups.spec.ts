@@ -10,6 +10,7 @@ import {
   type CreatedPayment,
   CreateTopup,
   CreateTopupHandler,
+  createCredentialError,
   createStreams,
   ExchangeRates,
   type PaymentBackend,
@@ -119,6 +120,48 @@ describe('a payment method', () => {
   test('is not found if none of its payment backends is configured', async () => {
     await expect(request([])).rejects.toMatchObject({ name: 'InvalidRequestError', status: 404, param: 'method' });
     expect(await facts()).toEqual([]);
+  });
+});
+
+describe('a payment backend that fails', () => {
+  const createFailing = (failure: UpstreamError) => {
+    const failing = new LyingNode();
+    return Object.assign(failing, {
+      name: 'cln',
+      createPayment: async () => {
+        failing.requests++;
+        throw failure;
+      },
+    });
+  };
+
+  test('is replaced by the next one of the method if it rejects its credential', async () => {
+    // lnd is before cln in payments.json.
+    const rejecting = Object.assign(createFailing(createCredentialError('rejected', 401)), { name: 'lnd' });
+    const { invoice } = await request([rejecting, Object.assign(node, { name: 'cln' })]);
+    expect([rejecting.requests, node.requests, invoice.backend]).toEqual([1, 1, 'cln']);
+    expect(await facts()).toMatchObject([{ type: 'InvoiceIssued', data: { backend: 'cln' } }]);
+  });
+
+  test.each<[string, UpstreamError]>([
+    ['is unavailable', new UpstreamError('upstream_unavailable', 'no connection', { isUnsent: true })],
+    ['has failed', new UpstreamError('upstream_error', 'status 500', { status: 500 })],
+    [
+      'has created a payment before it rejects',
+      createCredentialError('rejected', 401).withDetails({ status: undefined }),
+    ],
+  ])('is not replaced if it %s', async (_, failure) => {
+    const failing = Object.assign(createFailing(failure), { name: 'lnd' });
+    await expect(request([failing, Object.assign(node, { name: 'cln' })])).rejects.toBe(failure);
+    expect(node.requests).toBe(0);
+  });
+
+  test('leaves no open invoice if all of the method reject their credentials', async () => {
+    const failing = ['lnd', 'cln'].map((name) =>
+      Object.assign(createFailing(createCredentialError(name, 401)), { name }),
+    );
+    for (let i = 0; i < 3; i++) await expect(request(failing)).rejects.toMatchObject({ message: 'cln' });
+    expect(failing.map(({ requests }) => requests)).toEqual([3, 3]);
   });
 });
 

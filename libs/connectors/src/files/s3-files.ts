@@ -3,10 +3,13 @@ import type { Readable } from 'node:stream';
 import type * as Aws from '@aws-sdk/client-s3';
 import {
   type ByteRange,
+  type CredentialMonitor,
+  createCredentialError,
   type FileName,
   FileStore,
   FileStoreUnavailableError,
   type FileToStore,
+  NO_CREDENTIAL_MONITOR,
   type StoredFile,
 } from '#application';
 import { isFileNumber, isHourExpired, isHourName, resolveHourName, toHourName } from './names.ts';
@@ -23,6 +26,8 @@ export interface S3Options {
    * memory while it is sent.
    */
   readonly partBytes?: number;
+  /** Gets what the responses show about the credentials. */
+  readonly monitor?: CredentialMonitor;
 }
 
 /**
@@ -55,7 +60,7 @@ export class S3Files extends FileStore {
    */
   static async open(options: S3Options): Promise<S3Files> {
     const aws = await import('@aws-sdk/client-s3');
-    const { endpoint, region, credentials, bucket } = options;
+    const { endpoint, region, credentials, bucket, monitor = NO_CREDENTIAL_MONITOR } = options;
     const client = new aws.S3Client({
       region,
       forcePathStyle: true,
@@ -66,6 +71,20 @@ export class S3Files extends FileStore {
       ...(endpoint ? { endpoint } : {}),
       ...(credentials ? { credentials } : {}),
     });
+    client.middlewareStack.add(
+      (next) => async (command) => {
+        try {
+          const result = await next(command);
+          monitor.recordSuccess();
+          return result;
+        } catch (error) {
+          if (isCredentialError(error as S3Error))
+            monitor.recordFailure(createCredentialError('S3 is unavailable', 403));
+          throw error;
+        }
+      },
+      { step: 'initialize', name: 'monitorCredentials' },
+    );
     const store = new S3Files(aws, client, options);
     try {
       await withUnavailableErrors(() => client.send(new aws.HeadBucketCommand({ Bucket: bucket })));
@@ -230,10 +249,21 @@ async function* sliceStream(chunks: AsyncIterable<Uint8Array>, { start, end }: B
   }
 }
 
-function ignoreMissing(error: {
+interface S3Error {
   readonly name?: string;
   readonly $metadata?: { readonly httpStatusCode?: number };
-}): undefined {
+}
+
+/** The session of temporary credentials has ended, or is not of these credentials. The status is 400. */
+const TOKEN_ERRORS: ReadonlySet<string | undefined> = new Set(['ExpiredToken', 'InvalidToken']);
+
+/** Whether the credentials are unknown or lack a permission. The clock of the host is no part of them. */
+function isCredentialError({ name, $metadata }: S3Error): boolean {
+  const status = $metadata?.httpStatusCode;
+  return TOKEN_ERRORS.has(name) || ((status === 401 || status === 403) && name !== 'RequestTimeTooSkewed');
+}
+
+function ignoreMissing(error: S3Error): undefined {
   if (error.$metadata?.httpStatusCode !== 404) throw error;
 }
 

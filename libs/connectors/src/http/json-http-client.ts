@@ -1,7 +1,14 @@
 /** What all chat protocols have in common: one URL, JSON bodies, and non-streaming or streamed responses. */
 import { Readable } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
-import { type ChatProtocol, type Completion, type CompletionStream, serializeJson, UpstreamError } from '#application';
+import {
+  type ChatProtocol,
+  type Completion,
+  type CompletionStream,
+  createCredentialError,
+  serializeJson,
+  UpstreamError,
+} from '#application';
 import { toCompletionStream } from '../providers/chat/completion-stream.ts';
 import { extractGeneratedText } from '../providers/chat/partial-text.ts';
 import { type BufferedBody, BufferedBodyReader } from './buffered-body.ts';
@@ -21,6 +28,8 @@ export interface HttpEndpointOptions {
   readonly idleTimeoutMs?: number;
   /** Converts a response whose status is not 200. */
   mapErrorResponse?(status: number, headers: Headers, body: string): UpstreamError;
+  /** Called when a response with status 200 has started. */
+  onAccepted?(): void;
 }
 
 /** How the response to a streaming request is read. */
@@ -40,11 +49,18 @@ export class JsonHttpClient {
   private readonly fieldFilter: FieldFilter;
   private readonly idleTimeoutMs: number | undefined;
   private readonly mapErrorResponse: (status: number, headers: Headers, body: string) => UpstreamError;
+  private readonly onAccepted: (() => void) | undefined;
 
   constructor(
     url: string,
     private readonly dispatcher: Dispatcher,
-    { headers, fieldFilter, idleTimeoutMs, mapErrorResponse = toUpstreamErrorFromResponse }: HttpEndpointOptions,
+    {
+      headers,
+      fieldFilter,
+      idleTimeoutMs,
+      mapErrorResponse = toUpstreamErrorFromResponse,
+      onAccepted,
+    }: HttpEndpointOptions,
   ) {
     const { origin, pathname, search } = new URL(url);
     this.origin = origin;
@@ -53,6 +69,7 @@ export class JsonHttpClient {
     this.fieldFilter = fieldFilter;
     this.idleTimeoutMs = idleTimeoutMs;
     this.mapErrorResponse = mapErrorResponse;
+    this.onAccepted = onAccepted;
   }
 
   /** Returns a promise only for a large body, which is sent in parts: joining them would hold the event loop. */
@@ -84,6 +101,7 @@ export class JsonHttpClient {
       throw toConnectionError(error, signal, reader.sentAtMs);
     }
     if (response.status !== 200) throw this.mapErrorResponse(response.status, response.headers, response.text);
+    this.onAccepted?.();
     if (response.error === undefined) return response.text;
     // The received part of an interrupted response has been generated, and may be invoiced.
     throw toInterruptedError(toConnectionError(response.error, signal, reader.sentAtMs), {
@@ -125,6 +143,7 @@ export class JsonHttpClient {
     });
     dispatcher.dispatch({ ...request, bodyTimeout: 0 }, relay);
     await relay.started;
+    this.onAccepted?.();
     if (relay.jsonText !== undefined) return toCompletionStream(parseCompletion(relay.jsonText));
     return {
       kind: 'stream',
@@ -159,6 +178,11 @@ export function toUpstreamErrorFromResponse(status: number, headers: Headers, te
   return new UpstreamError('upstream_unavailable', MESSAGE_UNAVAILABLE, { status });
 }
 
+/** Creates the failure of a request whose API key the provider rejected. @param status of the response */
+export function createKeyError(status: number): UpstreamError {
+  return createCredentialError(MESSAGE_UNAVAILABLE, status);
+}
+
 /** Converts the status of an error response, for any error format. The caller parses `errorDetails` from the body. */
 export function toUpstreamErrorFromStatus(
   status: number,
@@ -166,6 +190,7 @@ export function toUpstreamErrorFromStatus(
   errorDetails: ErrorDetails = {},
 ): UpstreamError {
   const statusDetails = { status, ...parseRetryAfter(headers) };
+  if (status === 401) return createKeyError(status);
   if (status === 429) return new UpstreamError('rate_limited', MESSAGE_RATE_LIMITED, statusDetails);
   if (status === 408 || status === 504) return new UpstreamError('timeout', MESSAGE_TIMEOUT, statusDetails);
   if (status === 400 || status === 413 || status === 422)

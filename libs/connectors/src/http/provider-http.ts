@@ -1,8 +1,13 @@
 /** The connections to one provider. All of its capabilities share them. */
 import { Agent } from 'undici';
-import { UpstreamError } from '#application';
+import { type CredentialMonitor, NO_CREDENTIAL_MONITOR, UpstreamError } from '#application';
 import { type HttpEndpointOptions, JsonHttpClient, toUpstreamErrorFromResponse } from './json-http-client.ts';
-import { type ProviderHttpRequest, type ProviderHttpResponse, sendProviderRequest } from './provider-request.ts';
+import {
+  isInvoiced,
+  type ProviderHttpRequest,
+  type ProviderHttpResponse,
+  sendProviderRequest,
+} from './provider-request.ts';
 import { CredentialRedactor } from './redaction.ts';
 
 /** Default limit of connections, for requests that are complete before they are sent. */
@@ -14,23 +19,33 @@ export interface Timeouts {
   readonly idleTimeoutMs: number;
 }
 
+export interface ProviderHttpOptions {
+  /**
+   * Maximum number of connections; null for one per request. Requests that are sent to the provider while their clients
+   * still send them need null: slow clients could otherwise block all others at no cost.
+   */
+  readonly connections?: number | null;
+  /** Gets what the responses show about the credential. */
+  readonly monitor?: CredentialMonitor;
+}
+
 export class ProviderHttp {
   private readonly dispatcher: Agent;
+  private readonly monitor: CredentialMonitor;
   /** Masks the operator's credential, which a provider may repeat in its errors. */
   readonly redactor: CredentialRedactor;
 
   /**
    * @param baseUrl the provider's URL, to which paths are appended
    * @param credential masked in the text of all error responses
-   * @param connections maximum number of connections; null for one per request. Requests that are sent to the provider
-   * while their clients still send them need null: slow clients could otherwise block all others at no cost.
    */
   constructor(
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
     credential: string,
-    connections: number | null = MAX_CONNECTIONS,
+    { connections = MAX_CONNECTIONS, monitor = NO_CREDENTIAL_MONITOR }: ProviderHttpOptions = {},
   ) {
+    this.monitor = monitor;
     this.redactor = new CredentialRedactor(credential);
     this.dispatcher = new Agent({
       connections,
@@ -45,11 +60,12 @@ export class ProviderHttp {
     const { idleTimeoutMs } = this.timeouts;
     const mapError = options.mapErrorResponse ?? toUpstreamErrorFromResponse;
     const mapErrorResponse: typeof mapError = (status, headers, text) =>
-      mapError(status, headers, this.redactor.redactAny(text));
+      this.recordFailure(mapError(status, headers, this.redactor.redactAny(text)));
     return new JsonHttpClient(`${this.baseUrl}${path}`, this.dispatcher, {
       idleTimeoutMs,
       ...options,
       mapErrorResponse,
+      onAccepted: () => this.monitor.recordSuccess(),
     });
   }
 
@@ -58,14 +74,22 @@ export class ProviderHttp {
    * @param path starts with a slash, or is an absolute URL that the provider returned
    * @throws UpstreamError, also if the absolute URL does not have the origin of `baseUrl`
    */
-  request(path: string, options: ProviderHttpRequest): Promise<ProviderHttpResponse> {
+  async request(path: string, options: ProviderHttpRequest): Promise<ProviderHttpResponse> {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
       throw new UpstreamError('upstream_error', 'The provider returned a URL that is not its own');
     const { mapErrorResponse: mapError } = options;
     const mapErrorResponse: typeof mapError = (status, headers, text, body) =>
-      mapError(status, headers, this.redactor.redactAny(text), body);
-    return sendProviderRequest(url, this.dispatcher, { ...options, mapErrorResponse });
+      this.recordFailure(mapError(status, headers, this.redactor.redactAny(text), body));
+    const response = await sendProviderRequest(url, this.dispatcher, { ...options, mapErrorResponse });
+    // Some other requests, such as for public keys, have no credential.
+    if (isInvoiced(options)) this.monitor.recordSuccess();
+    return response;
+  }
+
+  private recordFailure(failure: UpstreamError): UpstreamError {
+    this.monitor.recordFailure(failure);
+    return failure;
   }
 
   close(): Promise<void> {

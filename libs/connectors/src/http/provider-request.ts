@@ -45,10 +45,11 @@ export interface ProviderHttpResponse {
 export async function sendProviderRequest(
   url: string,
   dispatcher: Dispatcher,
-  { method, headers, body, signal, isBilledAfterDisconnect, invoiced, mapErrorResponse }: ProviderHttpRequest,
+  options: ProviderHttpRequest,
 ): Promise<ProviderHttpResponse> {
+  const { method, headers, body, signal, isBilledAfterDisconnect, mapErrorResponse } = options;
   let isStarted = false;
-  const isInvoiced = invoiced ?? method === 'POST';
+  const isBilled = isInvoiced(options);
   const isJson = body !== undefined && Object.getPrototypeOf(body) === Object.prototype;
   const json = isJson ? createJsonBody(body) : undefined;
   const response = await request(url, {
@@ -63,12 +64,12 @@ export async function sendProviderRequest(
     headersTimeout: 0,
   }).catch((error: unknown) => {
     if (!isStarted) throw toRequestError(error, signal, UNREACHED).withDetails({ isUnsent: true });
-    throw isInvoiced
+    throw isBilled
       ? toLostResponseError(error, signal, NO_RESPONSE, isBilledAfterDisconnect)
       : toRequestError(error, signal, UNREACHED);
   });
   const { statusCode: status } = response;
-  const toBodyError = isInvoiced ? toLostResponseError : toRequestError;
+  const toBodyError = isBilled ? toLostResponseError : toRequestError;
   const chunks = () =>
     readBody(response.body, (error) => toBodyError(error, signal, INTERRUPTED, isBilledAfterDisconnect));
   if (status >= 300) {
@@ -80,7 +81,7 @@ export async function sendProviderRequest(
     if (all.length > maxBytes)
       throw new UpstreamError('answer_too_long', 'The response of the provider is too long', {
         status,
-        hasOpenCost: isInvoiced,
+        hasOpenCost: isBilled,
       });
     return all;
   };
@@ -94,6 +95,11 @@ export async function sendProviderRequest(
   };
   const trailers = () => response.trailers;
   return { status, headers: response.headers, bytes, json: readJson, chunks, trailers };
+}
+
+/** Whether the provider invoices a request. */
+export function isInvoiced({ method, invoiced }: Pick<ProviderHttpRequest, 'method' | 'invoiced'>): boolean {
+  return invoiced ?? method === 'POST';
 }
 
 /**

@@ -108,7 +108,7 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
           '',
         ),
     ],
-    ['rejects the credentials', 'upstream_error', respondWithJson({ code: 1502, message: SECRET }, 401)],
+    ['rejects the credentials', 'upstream_unavailable', respondWithJson({ code: 1502, message: SECRET }, 401)],
     ['is unavailable', 'upstream_error', respondWithJson({ message: SECRET }, 503)],
     ['sends an HTML page', 'upstream_error', respondWithJson(`<html>${SECRET}</html>`)],
     ['sends an empty response', 'upstream_error', respondWithJson('')],

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
-import { ByteAccumulator, UpstreamError } from '#application';
+import { ByteAccumulator, createCredentialError, UpstreamError } from '#application';
 import { observeStart } from '../http/provider-request.ts';
 import { USER_AGENT } from '../http/user-agent.ts';
 
@@ -138,9 +138,11 @@ export class BackendHttp {
     return this.queue;
   }
 
-  /** Throws for a response with an unexpected status. */
+  /** Throws for a response with an unexpected status. 401 and 403 reject the operator's credential. */
   throwStatusError(status: number): never {
-    throw new UpstreamError('upstream_error', `${this.backendName} responded with status ${status}`, { status });
+    const message = `${this.backendName} responded with status ${status}`;
+    if (status === 401 || status === 403) throw createCredentialError(message, status);
+    throw new UpstreamError('upstream_error', message, { status });
   }
 
   /** Throws without the parser's message. That message quotes the response, and the response may quote the request. */

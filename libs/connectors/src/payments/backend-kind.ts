@@ -4,6 +4,8 @@ import type { CoinTerms, Destination, PaymentTerms } from '#domain';
 /** A kind of payment backend, exported by the index of its folder. */
 export interface BackendKind<Settings> {
   readonly name: string;
+  /** Name of the setting that has the operator's credential. */
+  readonly credentialSetting: string;
   /** Whether the backend supports payments in a coin to a destination of this kind. */
   accepts(coin: CoinTerms, kind: Destination['kind']): boolean;
   /**

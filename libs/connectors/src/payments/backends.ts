@@ -1,4 +1,4 @@
-import { PaymentBackendRegistry } from '#application';
+import { monitorBackend, type PaymentBackend, PaymentBackendRegistry, RejectedCredentials } from '#application';
 import type { PaymentMethod, PaymentTerms } from '#domain';
 import type { BackendKind } from './backend-kind.ts';
 import { type BtcPaySettings, btcpay } from './btcpay/index.ts';
@@ -28,10 +28,15 @@ export interface PaymentSettings
 
 /**
  * Creates the configured payment backends.
+ * @param rejected gets the payment backends that reject their credential
  * @throws Error for an unknown method or backend, a backend that does not support its method, a backend in
  * `TOPUP_BACKENDS` that is not configured, or an unsupported number of confirmations
  */
-export function createPaymentBackends(settings: PaymentSettings, terms: PaymentTerms): PaymentBackendRegistry {
+export function createPaymentBackends(
+  settings: PaymentSettings,
+  terms: PaymentTerms,
+  rejected = new RejectedCredentials(() => {}),
+): PaymentBackendRegistry {
   const { topupBackends } = settings;
   for (const method of terms.methods) for (const name of method.backends) assertAccepts(name, method, terms);
   for (const [name, backend] of Object.entries(topupBackends)) {
@@ -39,33 +44,37 @@ export function createPaymentBackends(settings: PaymentSettings, terms: PaymentT
     if (!method) throw new Error(`TOPUP_BACKENDS names the method "${name}", which does not exist`);
     assertAccepts(backend, method, terms);
   }
-  const configuredBackends = BACKEND_KINDS.map((kind) => kind.open(settings, terms)).filter(
-    (backend) => backend !== undefined,
-  );
+  const configuredBackends = BACKEND_KINDS.flatMap(({ name, credentialSetting, open }) => {
+    const monitor = rejected.createMonitor(name, `the payment backend ${name}`, credentialSetting);
+    const backend = open(settings, terms);
+    return backend ? [monitorBackend(backend, monitor)] : [];
+  });
   const missing = Object.values(topupBackends).find(
     (name) => !configuredBackends.some((backend) => backend.name === name),
   );
   if (missing !== undefined) throw new Error(`TOPUP_BACKENDS names "${missing}", which is not configured`);
   const backends = new PaymentBackendRegistry(configuredBackends, topupBackends);
-  for (const method of terms.methods) assertConfirmationsSupported(backends.findForMethod(method)?.name, method, terms);
+  for (const method of terms.methods) assertConfirmationsSupported(backends.listForMethod(method), method, terms);
   return backends;
 }
 
 /** The sender of an unconfirmed payment on a chain can replace it, so at least one confirmation is required. */
 function assertConfirmationsSupported(
-  name: string | undefined,
+  backends: readonly PaymentBackend[],
   { method, coin: code, destination, confirmations }: PaymentMethod,
   { coins }: PaymentTerms,
 ): void {
   const requirement = `payments.json or TOPUP_CONFIRMATIONS requires ${confirmations} confirmations of ${method}`;
   if (destination === 'address' && confirmations < 1) throw new Error(`${requirement}, but the minimum is 1`);
-  const kind: Pick<BackendKind<PaymentSettings>, 'getMaxConfirmations'> | undefined = BACKEND_KINDS.find(
-    (backendKind) => backendKind.name === name,
-  );
   const coin = coins.find((coinTerms) => coinTerms.code === code);
-  const maxConfirmations = coin && kind?.getMaxConfirmations?.(coin);
-  if (maxConfirmations !== undefined && confirmations > maxConfirmations)
-    throw new Error(`${requirement}, but ${name} supports at most ${maxConfirmations}`);
+  for (const { name } of backends) {
+    const kind: Pick<BackendKind<PaymentSettings>, 'getMaxConfirmations'> | undefined = BACKEND_KINDS.find(
+      (backendKind) => backendKind.name === name,
+    );
+    const maxConfirmations = coin && kind?.getMaxConfirmations?.(coin);
+    if (maxConfirmations !== undefined && confirmations > maxConfirmations)
+      throw new Error(`${requirement}, but ${name} supports at most ${maxConfirmations}`);
+  }
 }
 
 function assertAccepts(

@@ -150,8 +150,8 @@ describe('Deepgram', () => {
     [
       { err_code: 'INSUFFICIENT_PERMISSIONS', err_msg: 'secret' },
       403,
-      'upstream_error',
-      'The provider responded with status 403',
+      'upstream_unavailable',
+      'The provider is currently unavailable',
     ],
     [
       { err_code: 'ASR_PAYMENT_REQUIRED', err_msg: 'secret' },
@@ -234,8 +234,8 @@ describe('ElevenLabs', () => {
     [
       { detail: { status: 'quota_exceeded', message: 'secret' } },
       401,
-      'upstream_error',
-      'The provider responded with status 401',
+      'upstream_unavailable',
+      'The provider is currently unavailable',
     ],
     [
       { detail: { status: 'too_many_concurrent_requests' } },

@@ -6,7 +6,12 @@ import { createProviders } from './open-providers.ts';
 const hold = {} as Hold;
 const timeouts = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 };
 const reach = { baseUrl: 'http://127.0.0.1:9/v1', credential: 'k' };
-const vendor = (slug: string, protocol: string) => ({ slug, protocol, baseUrl: `https://${slug}.example` });
+const vendor = (slug: string, protocol: string) => ({
+  slug,
+  protocol,
+  env: slug.toUpperCase(),
+  baseUrl: `https://${slug}.example`,
+});
 const providers = createProviders([vendor('one', 'openai'), vendor('two', 'openai'), vendor('odd', 'morse')], {
   ...timeouts,
   providers: new Map([

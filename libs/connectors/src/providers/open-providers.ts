@@ -5,6 +5,7 @@ import {
   type Provider,
   type ProviderAvailability,
   ProviderRegistry,
+  RejectedCredentials,
   UpstreamError,
 } from '#application';
 import { ProviderHttp, type Timeouts } from '../http/provider-http.ts';
@@ -44,12 +45,23 @@ export interface ProviderSettings extends Timeouts {
   readonly providers: ReadonlyMap<string, ProviderConnection>;
 }
 
-/** Creates all providers. A connection is opened only when a capability is called. */
-export function createProviders(configs: readonly ProviderConfig[], settings: ProviderSettings): ConnectedProviders {
+/**
+ * Creates all providers. A connection is opened only when a capability is called.
+ * @param configs with the prefix of the provider's settings
+ * @param rejected gets the providers that reject their API key
+ */
+export function createProviders(
+  configs: readonly (ProviderConfig & { readonly env: string })[],
+  settings: ProviderSettings,
+  rejected = new RejectedCredentials(() => {}),
+): ConnectedProviders {
   const entries = configs.map((config) => {
     const { baseUrl, credential } = settings.providers.get(config.slug) ?? { ...config, credential: '' };
-    const connections = config.protocol === 'ehbp' ? null : undefined;
-    const http = new ProviderHttp(baseUrl, settings, credential, connections);
+    const monitor = rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
+    const http = new ProviderHttp(baseUrl, settings, credential, {
+      monitor,
+      ...(config.protocol === 'ehbp' ? { connections: null } : {}),
+    });
     const provider = PROTOCOLS[config.protocol]?.({ http, credential }, config) ?? { close: () => http.close() };
     return [config.slug, provider] as const;
   });

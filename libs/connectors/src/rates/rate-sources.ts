@@ -4,7 +4,13 @@
  * come from `payments.json`.
  */
 import { type Dispatcher, request } from 'undici';
-import { sanitizeThirdPartyText } from '#application';
+import {
+  type CredentialMonitor,
+  callMonitored,
+  createCredentialError,
+  NO_CREDENTIAL_MONITOR,
+  sanitizeThirdPartyText,
+} from '#application';
 import type { RateNames } from '#domain';
 import { money, type PicoUsd, parseJsonWithNumbersAsText } from '#kernel';
 import { USER_AGENT } from '../http/user-agent.ts';
@@ -119,15 +125,23 @@ export const createKrakenSource = (url: string): RateSource => createSource(krak
 
 export const createCoinbaseSource = (url: string): RateSource => createSource(coinbaseProtocol, url);
 
-/** @param key API key, if any. Paid plans have their own host and header. */
-export function createCoinGeckoSource(url: string, key?: string): RateSource {
+/**
+ * @param key API key, if any. Paid plans have their own host and header.
+ * @param monitor gets what the responses show about the key
+ */
+export function createCoinGeckoSource(url: string, key?: string, monitor = NO_CREDENTIAL_MONITOR): RateSource {
   const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
-  return createSource(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key });
+  return createSource(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key }, monitor);
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-function createSource<Name>(protocol: Protocol<Name>, url: string, headers: Headers = {}): RateSource {
+function createSource<Name>(
+  protocol: Protocol<Name>,
+  url: string,
+  headers: Headers = {},
+  monitor: CredentialMonitor = NO_CREDENTIAL_MONITOR,
+): RateSource {
   const { name, intervalMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
   const { host, pathname } = new URL(url); // without credentials
   return {
@@ -137,7 +151,9 @@ function createSource<Name>(protocol: Protocol<Name>, url: string, headers: Head
       const { now } = options;
       const pairName = nameOf(names);
       if (pairName === undefined) throw new Error(`${name} does not quote this coin`);
-      const { data, ageMs } = await fetchJson(`${url}${formatPath(pairName)}`, headers, options);
+      const { data, ageMs } = await callMonitored(monitor, () =>
+        fetchJson(`${url}${formatPath(pairName)}`, headers, options),
+      );
       const { price, seconds } = parseResponse(data, pairName);
       return { price: parsePrice(price), at: seconds === undefined ? now - ageMs : parseTimestamp(seconds, now) };
     },
@@ -155,6 +171,7 @@ async function fetchJson(url: string, headers: Headers, { dispatcher, timeoutMs 
   const { statusCode, body } = response;
   if (statusCode !== 200) {
     await body.dump();
+    if (statusCode === 401) throw createCredentialError(`status ${statusCode}`, statusCode);
     throw new Error(`status ${statusCode}`);
   }
   const data = parseJsonWithNumbersAsText(await body.text());

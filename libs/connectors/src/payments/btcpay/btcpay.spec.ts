@@ -333,9 +333,13 @@ describe('a failing BTCPay Server', () => {
     (each: BtcPayBackend) => each.fetchPayments([REFERENCE]),
   ];
 
-  test.each([400, 401, 403, 422, 429, 500, 503])('with status %i results in upstream_error', async (status) => {
+  test.each<[number, string, boolean]>([
+    ...[400, 422, 429, 500, 503].map((status): [number, string, boolean] => [status, 'upstream_error', false]),
+    [401, 'upstream_unavailable', true],
+    [403, 'upstream_unavailable', true],
+  ])('with status %i results in %s', async (status, code, isCredentialRejected) => {
     const backend = await start(status);
-    for (const call of calls) await expect(call(backend)).rejects.toMatchObject({ code: 'upstream_error', status });
+    for (const call of calls) await expect(call(backend)).rejects.toMatchObject({ code, status, isCredentialRejected });
   });
 
   test('results in errors without the API key', async () => {

@@ -62,6 +62,7 @@ export interface BtcPaySettings {
 
 export const btcpay: BackendKind<BtcPaySettings> = {
   name: 'btcpay',
+  credentialSetting: 'BTCPAY_API_KEY',
   accepts: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
   getMaxConfirmations,
   open: ({ btcpayUrl, ...settings }, { coins }) =>

@@ -37,6 +37,7 @@ export interface ClnSettings {
 
 export const cln: BackendKind<ClnSettings> = {
   name: 'cln',
+  credentialSetting: 'CLN_RUNE',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open({ clnUrl, clnRune, clnCertificate }) {
     if (clnUrl === undefined || clnRune === undefined) return undefined;

@@ -7,6 +7,7 @@
 import {
   type BackendPayment,
   type CreatedPayment,
+  createCredentialError,
   type PaymentBackend,
   type PaymentRequest,
   UpstreamError,
@@ -17,6 +18,9 @@ import { parseBackendJson, unixSecondsToInstant } from '../exact-json.ts';
 import { fetchInvoicesOneByOne } from '../lightning.ts';
 import { splitLines } from '../lines.ts';
 
+/** Matches LND's messages for an invalid macaroon and for one without the permission. Their status is 500. */
+const MACAROON_ERROR =
+  /^(verification failed|permission denied|expected 1 macaroon|cannot (get|decode) macaroon|encoding\/hex)/;
 /** Maximum characters of a line of the subscription. An invoice has a few thousand. */
 const MAX_LINE_LENGTH = 1024 * 1024;
 
@@ -31,6 +35,7 @@ export interface LndSettings {
 
 export const lnd: BackendKind<LndSettings> = {
   name: 'lnd',
+  credentialSetting: 'LND_MACAROON',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndBackend({ lndUrl, ...settings })),
 };
@@ -90,6 +95,8 @@ export class LndBackend implements PaymentBackend {
     const { headers } = this;
     const { status, text } = await this.http.send({ method, path, headers, ...(sent ? { body: sent } : {}) });
     if (status === 404) return undefined;
+    if (status >= 500 && MACAROON_ERROR.test(parseMessage(text)))
+      throw createCredentialError('The Lightning node does not accept the macaroon', status);
     if (status !== 200) this.http.throwStatusError(status);
     return (parseBackendJson(text) as T | null | undefined) ?? this.http.throwUnreadable();
   }
@@ -111,6 +118,12 @@ function parseSettledHash(line: string): string | undefined {
   const { result, error } = message ?? {};
   if (error) throw new UpstreamError('upstream_error', 'The Lightning node ended the subscription and reports no more');
   return result?.state === 'SETTLED' && isHash(result.r_hash) ? base64ToHex(result.r_hash) : undefined;
+}
+
+/** Returns the message of an error response, which is not reported further; empty if there is none. */
+function parseMessage(text: string): string {
+  const { message } = (parseBackendJson(text) ?? {}) as { readonly message?: unknown };
+  return typeof message === 'string' ? message : '';
 }
 
 function toPayment({ state, amt_paid_msat, settle_date }: LndInvoice, hash: string): BackendPayment | undefined {

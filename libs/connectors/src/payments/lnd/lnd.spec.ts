@@ -197,7 +197,18 @@ describe('a failing LND node', () => {
     (node: LndBackend) => node.fetchPayments([HASH]),
   ];
 
-  test.each([400, 401, 403, 500, 502, 503])('with status %i results in upstream_error', async (status) => {
+  test.each([
+    'verification failed: signature mismatch after caveat verification',
+    'permission denied',
+    'expected 1 macaroon, got 0',
+    "cannot get macaroon: root key with id doesn't exist",
+  ])('with the message %p rejects the macaroon', async (message) => {
+    const node = await start(json({ code: 2, message }, 500));
+    for (const call of calls)
+      await expect(call(node)).rejects.toMatchObject({ code: 'upstream_unavailable', isCredentialRejected: true });
+  });
+
+  test.each([400, 500, 502, 503])('with status %i results in upstream_error', async (status) => {
     const node = await start(json({ code: 2, message: 'no' }, status));
     for (const call of calls) await expect(call(node)).rejects.toMatchObject({ code: 'upstream_error', status });
   });

@@ -37,6 +37,7 @@ export interface MoneroSettings {
 
 export const monero: BackendKind<MoneroSettings> = {
   name: 'monero',
+  credentialSetting: 'MONERO_WALLET_RPC_LOGIN',
   accepts: ({ code }, kind) => code === 'XMR' && kind === 'address',
   open: ({ moneroUrl, moneroLogin }) =>
     moneroUrl === undefined ? undefined : new MoneroBackend(moneroUrl, moneroLogin),

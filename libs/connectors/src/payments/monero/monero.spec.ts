@@ -107,7 +107,10 @@ describe('a Monero wallet', () => {
     const { wallet } = await start();
     await request(wallet);
     const { wallet: other } = await start(login ?? '');
-    await expect(request(other)).rejects.toMatchObject({ message: 'The Monero wallet does not accept the login' });
+    await expect(request(other)).rejects.toMatchObject({
+      message: 'The Monero wallet does not accept the login',
+      isCredentialRejected: true,
+    });
   });
 });
 

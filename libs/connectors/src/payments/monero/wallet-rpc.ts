@@ -3,7 +3,7 @@
  * every response with status 401 replaces it.
  * Sources: Monero's `wallet_rpc_server.cpp` and `http_auth.cpp`; tested with version 0.18.
  */
-import { UpstreamError } from '#application';
+import { createCredentialError, UpstreamError } from '#application';
 import { BackendHttp, type BackendResponse } from '../backend-http.ts';
 import { parseExactJson } from '../exact-json.ts';
 import { createDigestAuthorization, type DigestChallenge, parseDigestChallenge } from './digest.ts';
@@ -54,8 +54,7 @@ export class WalletRpc {
 
   private async execute(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
     const { status, text } = await this.post(JSON.stringify({ jsonrpc: '2.0', id: '0', method, params }));
-    if (status === 401)
-      throw new UpstreamError('upstream_error', 'The Monero wallet does not accept the login', { status });
+    if (status === 401) throw createCredentialError('The Monero wallet does not accept the login', status);
     if (status !== 200) this.http.throwStatusError(status);
     const { result, error } = this.parseResponse(text);
     if (error) throw new WalletRpcError(method, (error as { code?: unknown }).code);

@@ -10,6 +10,7 @@
 import {
   type BackendPayment,
   type CreatedPayment,
+  createCredentialError,
   type PaymentBackend,
   type PaymentRequest,
   UpstreamError,
@@ -23,6 +24,14 @@ import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 
+/**
+ * HTTP statuses of the codes with which a wallet rejects the connection string: it does not know the connection, or the
+ * connection may not receive payments.
+ */
+const CREDENTIAL_STATUSES: ReadonlyMap<string, number> = new Map([
+  ['UNAUTHORIZED', 401],
+  ['RESTRICTED', 403],
+]);
 /** Maximum number of invoices that are looked up in one session. */
 const MAX_BATCH_SIZE = 20;
 
@@ -33,6 +42,7 @@ export interface NwcReceiveSettings {
 
 export const nwc: BackendKind<NwcReceiveSettings> = {
   name: 'nwc',
+  credentialSetting: 'NWC_RECEIVE_URL',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open: ({ nwcReceiveUrl }) => (nwcReceiveUrl === undefined ? undefined : new NwcBackend(nwcReceiveUrl)),
 };
@@ -76,6 +86,8 @@ export class NwcBackend implements PaymentBackend {
     } catch (cause) {
       if (cause instanceof UpstreamError) throw cause;
       const reason = cause instanceof Nip47Error ? `responded with ${cause.code}` : 'cannot be reached';
+      const rejectedStatus = cause instanceof Nip47Error ? CREDENTIAL_STATUSES.get(cause.code) : undefined;
+      if (rejectedStatus !== undefined) throw createCredentialError(`The Lightning wallet ${reason}`, rejectedStatus);
       throw new UpstreamError('upstream_unavailable', `The Lightning wallet ${reason}`, { cause });
     }
   }

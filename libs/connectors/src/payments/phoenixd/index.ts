@@ -35,6 +35,7 @@ export interface PhoenixdSettings {
 
 export const phoenixd: BackendKind<PhoenixdSettings> = {
   name: 'phoenixd',
+  credentialSetting: 'PHOENIXD_PASSWORD',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
   open({ phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret }) {
     if (phoenixdUrl === undefined || phoenixdPassword === undefined) return undefined;

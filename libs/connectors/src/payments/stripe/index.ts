@@ -10,6 +10,7 @@ import type { Stripe } from 'stripe';
 import {
   type BackendPayment,
   type CreatedPayment,
+  createCredentialError,
   type PaymentBackend,
   type PaymentRequest,
   UpstreamError,
@@ -57,6 +58,7 @@ export interface StripeSettings {
 
 export const stripe: BackendKind<StripeSettings> = {
   name: 'stripe',
+  credentialSetting: 'STRIPE_SECRET_KEY',
   accepts: ({ code }, kind) => kind === 'page' && code === 'USD',
   open: ({ stripeKey, ...settings }) =>
     stripeKey === undefined ? undefined : new StripeBackend({ stripeKey, ...settings }),
@@ -246,5 +248,8 @@ function toStripeError(error: unknown): Error {
   const summary = [type, code].filter((value) => typeof value === 'string').join(', ');
   // The id of the request is not part of the message, so that errors of many requests are reported as one.
   const details = { status: statusCode, ...(requestId === undefined ? {} : { vendorId: requestId }) };
-  return new UpstreamError('upstream_error', `Stripe responded with status ${statusCode} (${summary})`, details);
+  const message = `Stripe responded with status ${statusCode} (${summary})`;
+  if (statusCode === 401) return createCredentialError(message, statusCode).withDetails(details);
+  // With 403 the key lacks the permission for some requests. Payments that need no such request are still polled.
+  return new UpstreamError('upstream_error', message, { ...details, isCredentialRejected: statusCode === 403 });
 }

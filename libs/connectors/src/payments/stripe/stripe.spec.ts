@@ -337,7 +337,7 @@ describe('a failed call to Stripe', () => {
   ])('because of %s has an error with the reason and without secrets', async (_, status, body, message) => {
     const account = await answering(status, body);
     const error = await account.fetchPayments(['cs_1']).catch((failure: unknown) => failure);
-    expect(error).toMatchObject({ name: 'UpstreamError', message });
+    expect(error).toMatchObject({ name: 'UpstreamError', message, isCredentialRejected: status === 401 });
     const { inspect } = await import('node:util');
     expect(inspect(error, { depth: 20 })).not.toContain(KEY);
   });

@@ -2,12 +2,14 @@
 
 import { UpstreamError } from '#application';
 import { type JsonObject } from '#kernel';
-import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import { createKeyError, toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
 /** Matches messages about the operator's account at the provider, which can have any status. */
 const ACCOUNT_ERROR =
   /api[ _-]?key|access[ _-]?token|unauthori[sz]ed|credential|subscription|(out of|insufficient|no) credits|insufficient (balance|funds)|\b(plan|usage)[ _-]limit|\bquota\b/i;
+/** Matches what providers respond with status 403 to a missing or invalid key. */
+const KEY_ERROR = /api[ _-]?key|access[ _-]?token|unauthori[sz]ed|credential|unregistered callers|^\W*forbidden\W*$/i;
 /** Fields in which providers put their messages. */
 const FIELDS = ['message', 'error', 'errors', 'detail', 'details', 'error_message', 'msg', 'title', 'description'];
 const MAX_DEPTH = 4;
@@ -15,6 +17,7 @@ const MAX_DEPTH = 4;
 export function toDataError(status: number, headers: ResponseHeaders, text: string): UpstreamError {
   const message = parseMessage(text);
   const isAccountError = ACCOUNT_ERROR.test(text) || ACCOUNT_ERROR.test(message ?? '');
+  if (status === 403 && KEY_ERROR.test(message ?? text)) return createKeyError(status);
   if (status === 404) {
     const details = isAccountError ? {} : { upstreamMessage: message };
     return new UpstreamError('invalid_request', 'The provider found no results', { status, ...details });

@@ -1,6 +1,6 @@
 /** Error responses of Deepgram: https://developers.deepgram.com/docs/errors */
 import type { UpstreamError } from '#application';
-import { toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
+import { createKeyError, toUpstreamErrorFromStatus } from '../../http/json-http-client.ts';
 import { parseProviderRequestId } from '../../http/parse-reported.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 
@@ -12,6 +12,8 @@ export function getRequestId(headers: ResponseHeaders): string | undefined {
 
 export function toDeepgramError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const providerRequestId = getRequestId(headers);
+  // Deepgram responds with 403 if the key lacks a permission.
+  if (status === 403) return createKeyError(status).withDetails({ vendorId: providerRequestId });
   // Deepgram responds with 415 if it cannot read the file.
   const effectiveStatus = status === 415 ? 400 : status;
   return toUpstreamErrorFromStatus(effectiveStatus, headers, { upstreamMessage: parseErrorMessage(body) }).withDetails({

@@ -1,6 +1,6 @@
 /** Error responses of fal: https://docs.fal.ai/model-apis/errors */
 import { UpstreamError } from '#application';
-import { MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import { createKeyError, MESSAGE_CONTENT_POLICY, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 
@@ -13,13 +13,14 @@ interface FalErrorDetail {
 
 /** Error types that concern the content and not the format of the request. */
 const AGAINST_POLICY: ReadonlySet<unknown> = new Set(['content_policy_violation', 'no_media_generated']);
-/** Errors of the operator's account, credential or balance, which the caller cannot fix. */
-const ACCOUNT_ERROR_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
+/** Errors of the operator's account or balance, which the caller cannot fix. */
+const ACCOUNT_ERROR_STATUSES: ReadonlySet<number> = new Set([402, 403]);
 /** Fields that have the same name in the gateway's API. Others are not reported to the caller. */
 const KNOWN_FIELDS: ReadonlySet<unknown> = new Set(['prompt', 'image_url', 'negative_prompt', 'seed', 'duration']);
 
 export function toFalError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const details = { status, ...parseRetryAfter(headers) };
+  if (status === 401) return createKeyError(status);
   if (status === 429)
     return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
   if (status === 408 || status === 504)

@@ -1,6 +1,6 @@
 /** Error responses of the Gemini API: https://ai.google.dev/gemini-api/docs/troubleshooting */
 import { UpstreamError } from '#application';
-import { MESSAGE_REJECTED } from '../../http/json-http-client.ts';
+import { createKeyError, MESSAGE_REJECTED } from '../../http/json-http-client.ts';
 import type { ResponseHeaders } from '../../http/provider-request.ts';
 import { parseRetryAfter } from '../../http/retry-after.ts';
 
@@ -13,11 +13,12 @@ interface GoogleError {
 export function toGoogleError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const error = parseError(body);
   const details = { status, ...parseRetryAfter(headers) };
+  if (status === 401 || isKeyError(error)) return createKeyError(status);
   if (status === 429)
     return new UpstreamError('rate_limited', 'The provider is limiting requests; retry later', details);
   if (status === 408 || status === 504)
     return new UpstreamError('timeout', 'The provider took too long to respond', details);
-  if (status === 401 || status === 403 || status === 503 || isAccountError(error))
+  if (status === 403 || status === 503 || error.status === 'FAILED_PRECONDITION')
     return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', details);
   if (status !== 400)
     return new UpstreamError('upstream_error', `The provider responded with status ${status}`, details);
@@ -25,9 +26,9 @@ export function toGoogleError(status: number, headers: ResponseHeaders, body: st
   return new UpstreamError('invalid_request', MESSAGE_REJECTED, { ...details, ...messageDetails });
 }
 
-/** Whether the error concerns the operator's API key or billing, which the caller cannot fix. */
-function isAccountError({ status, details }: GoogleError): boolean {
-  if (status === 'FAILED_PRECONDITION' || status === 'PERMISSION_DENIED') return true;
+/** Whether the API key is invalid, which has status 400, or has no permission, which has status 403. */
+function isKeyError({ status, details }: GoogleError): boolean {
+  if (status === 'PERMISSION_DENIED') return true;
   return Array.isArray(details) && details.some((detail) => detail?.reason === 'API_KEY_INVALID');
 }
 

@@ -98,7 +98,8 @@ function parseUsage(reported: unknown): Usage | undefined {
 function toImageError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const failure = toUpstreamErrorFromResponse(status, headers, body);
   const code = parseErrorCode(body);
-  if (ACCOUNT_ERROR_CODES.has(code) || status === 401 || status === 403)
+  if (failure.isCredentialRejected) return failure;
+  if (ACCOUNT_ERROR_CODES.has(code) || status === 403)
     return new UpstreamError('upstream_unavailable', 'The provider is currently unavailable', { status });
   if (!AGAINST_POLICY.has(code)) return failure;
   return new UpstreamError('content_policy_violation', MESSAGE_CONTENT_POLICY, {
