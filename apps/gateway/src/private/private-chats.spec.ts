@@ -320,6 +320,14 @@ describe('the relay of private chats', () => {
   });
 });
 
+test('an encrypted 401 concerns the credential of the operator, so the client gets 503', async () => {
+  enclave.handler = ({ sealer, response }) => {
+    response.writeHead(401, { 'ehbp-response-nonce': sealer.nonce }).end(sealer.seal(Buffer.from('{}')));
+  };
+  const { result, charges } = await bookedBy(() => ask());
+  expect([result.status, result.headers['retry-after'], charges]).toEqual([503, '30', []]);
+});
+
 describe('the relay of private chats to a faulty enclave', () => {
   const plain = (status: number, headers: Record<string, string> = {}) =>
     ((opened) => {

@@ -107,6 +107,7 @@ function mapErrorResponse(status: number, headers: ResponseHeaders, text: string
     status === 404
       ? new UpstreamError('upstream_error', MESSAGE_REQUEST_REJECTED, { status })
       : toUpstreamErrorFromStatus(status, headers, { upstreamMessage: MESSAGE_REQUEST_REJECTED });
+  if (failure.isCredentialRejected) return failure; // the client's request is not the reason
   if (isError && nonce !== undefined && isHeaderValue(nonce))
     return new EncryptedErrorResponse(failure, { status, mediaType: getMediaType(headers), nonce }, body);
   if (status !== 422 || !isKeyConfigProblem(text)) return failure;
