@@ -22,8 +22,8 @@ import { openWithCleanup } from './open-with-cleanup.ts';
 import { presenceMigrations } from './process-presence.ts';
 import { assertSessionPooling } from './sessions.ts';
 import type { Settings } from './settings.ts';
+import { isRejection, StartDeadline, type StartStep } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
-import { isRejection, retryUntilStartDeadline, START_DEADLINE_MS } from './start-retry.ts';
 import { createThrottledReporter } from './throttled-error-reporter.ts';
 
 /** How often the embedded database is checked. */
@@ -46,16 +46,23 @@ export abstract class Foundation {
   abstract readonly databaseUrl: string;
   abstract readonly store: OpenedEventStore;
   abstract readonly runtime: Runtime;
+  /** Everything that the rest of the start needs and that may be late is waited for under this deadline. */
+  abstract readonly startDeadline: StartDeadline;
   abstract close(): Promise<void>;
 }
 
 /**
- * Waits for a database or an event store that does not respond or is starting up, until the start deadline.
+ * Waits for a database or an event store that does not respond or is starting up, until `START_TIMEOUT_MS`.
  * @throws StartError if the database or the event store cannot be used
  */
-export function openFoundation(settings: Settings, log: Log, startDeadlineMs = START_DEADLINE_MS): Promise<Foundation> {
+export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
+  const startDeadline = new StartDeadline(settings.startTimeoutMs, (sentence) => log.warn({}, sentence));
   return openWithCleanup(async (resources) => {
-    const embedded = settings.databaseUrl ? undefined : await startEmbeddedPostgres(settings.dataDir);
+    const embedded = settings.databaseUrl
+      ? undefined
+      : await startDeadline.waitFor('the embedded database', ({ remainingMs }) =>
+          startEmbeddedPostgres(settings.dataDir, [], remainingMs),
+        );
     if (embedded) {
       resources.defer(() => embedded.close());
       const livenessTimer = setInterval(() => assertRunning(embedded), LIVENESS_INTERVAL_MS).unref();
@@ -69,15 +76,13 @@ export function openFoundation(settings: Settings, log: Log, startDeadlineMs = S
         log[err instanceof ActionRequiredError ? 'error' : 'warn']({ err }, problem),
       ),
     };
-    await retryUntilStartDeadline(
-      () => prepare(databaseUrl, settings),
-      (error) => runtime.reportError('the database is not available yet; retrying', error),
-      startDeadlineMs,
-    ).catch((error) => {
-      if (error instanceof StartError) throw error;
-      const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
-      throw new StartError(`The ${which} cannot be prepared: ${error.message || error.code}.`, { cause: error });
-    });
+    const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
+    await startDeadline
+      .waitFor(`the ${which}`, (step) => prepare(databaseUrl, settings, step))
+      .catch((error) => {
+        if (error instanceof StartError) throw error;
+        throw new StartError(`The ${which} cannot be prepared: ${error.message || error.code}.`, { cause: error });
+      });
     const { eventStoreUrl } = settings;
     const store = openStore({
       eventStoreUrl,
@@ -87,17 +92,19 @@ export function openFoundation(settings: Settings, log: Log, startDeadlineMs = S
       onProblem: runtime.reportError,
     });
     resources.defer(() => store.close());
-    await retryUntilStartDeadline(
-      () => store.check(),
-      (error) => runtime.reportError('the event store is not available yet; retrying', error),
-      startDeadlineMs,
-    ).catch((cause) => {
-      throw createStoreError(cause, eventStoreUrl);
-    });
-    await assertSameEventStore(databaseUrl, store.rawReader);
-    const lostPositions = await dropCachesNewerThanLog(databaseUrl, {
-      isInPostgres: eventStoreUrl === undefined,
-      readEndPosition: () => store.readLastPosition(),
+    const where = eventStoreUrl === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(eventStoreUrl)}`;
+    await startDeadline
+      .waitFor(`the event store ${where}`, () => store.check())
+      .catch((cause) => {
+        if (cause instanceof StartError) throw cause;
+        throw new StartError(`The event store ${where} ${explainStoreError(cause)}.`, { cause });
+      });
+    const lostPositions = await startDeadline.waitFor('a comparison of database and event store', async () => {
+      await assertSameEventStore(databaseUrl, store.rawReader);
+      return dropCachesNewerThanLog(databaseUrl, {
+        isInPostgres: eventStoreUrl === undefined,
+        readEndPosition: () => store.readLastPosition(),
+      });
     });
     if (lostPositions) {
       const { logEnd, cacheEnd } = lostPositions;
@@ -106,7 +113,7 @@ export function openFoundation(settings: Settings, log: Log, startDeadlineMs = S
         `the event store was restored to an earlier state: its last event has the position ${logEnd}, but read models or checkpoints include events up to ${cacheEnd}; rebuilding read models and other caches`,
       );
     }
-    return { settings, log, databaseUrl, store, runtime };
+    return { settings, log, databaseUrl, store, runtime, startDeadline };
   });
 }
 
@@ -120,15 +127,17 @@ function openStore(address: EventStoreAddress): OpenedEventStore {
   }
 }
 
-async function prepare(databaseUrl: string, settings: Settings): Promise<void> {
+async function prepare(databaseUrl: string, settings: Settings, step: StartStep): Promise<void> {
   if (settings.databaseUrl) await assertSessionPooling(databaseUrl); // the embedded database has no pooler
-  await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate);
+  await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate, step);
 }
 
-/** The message has no credentials. */
-function createStoreError(cause: unknown, url: string | undefined): StartError {
-  const where = url === undefined ? 'in PostgreSQL' : `at ${formatEventStoreDbNodes(url)}`;
-  return new StartError(`The event store ${where} ${explainStoreError(cause)}.`, { cause });
+/** Prepares tables that only some roles use, within the deadline of their start. */
+export function prepareTables(foundation: Foundation, migrations: readonly Migration[]): Promise<void> {
+  const { databaseUrl, settings, startDeadline } = foundation;
+  return startDeadline.waitFor('the tables of the database', (step) =>
+    prepareDatabase(databaseUrl, migrations, settings.migrate, step),
+  );
 }
 
 function explainStoreError(error: unknown): string {

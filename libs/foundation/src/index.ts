@@ -2,7 +2,7 @@ export { isContractAccepted, loadAcceptedContracts } from './accepted-contracts.
 export { ConnectionGuard, type ConnectionLimits, SERVER_TIMEOUTS } from './connections.ts';
 export { dropCaches } from './drop-stale-caches.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
-export { Foundation, foundationMigrations, openFoundation } from './foundation.ts';
+export { Foundation, foundationMigrations, openFoundation, prepareTables } from './foundation.ts';
 export {
   assertKeyRingComplete,
   assertNoSecretsYet,
@@ -36,6 +36,6 @@ export type { ProviderSettingsSpec } from './provider-settings.ts';
 export { formatRelease, RELEASE, type Release } from './release.ts';
 export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
 export type { ReaderProgress, WorkProbe } from './stall-detector.ts';
+export { isTransient, NotReadyError, StartDeadline } from './start-deadline.ts';
 export { StartError } from './start-error.ts';
-export { retryUntilStartDeadline } from './start-retry.ts';
 export { listUnsafeSettings } from './unsafe-settings.ts';

@@ -44,7 +44,7 @@ test('a migration waits for a long transaction, and other queries run before tha
 test('a migration fails with a StartError after its timeout, and leaves the table in place', async () => {
   await reader.query('begin; select from wide');
   const third = { id: 'third', sql: 'drop table wide' };
-  const refused = migrate(database.url, [third], 0);
+  const refused = migrate(database.url, [third], { remainingMs: 0, explain: () => {} });
   await expect(refused).rejects.toBeInstanceOf(StartError);
   await expect(refused).rejects.toThrow('cannot be migrated while a transaction');
   await reader.query('select from wide; commit');
@@ -63,11 +63,12 @@ describe('a database of another release', () => {
     ['older', WRITE_CONTRACT - 1, WRITE_CONTRACT - 1],
   ])('that is %s is not used: the start, and the command, name both versions', async (_, oldest, newest) => {
     await accept(oldest, newest);
-    for (const refused of [
-      migrate(database.url, eventStoreMigrations),
-      prepareDatabase(database.url, eventStoreMigrations, 'start'),
-      prepareDatabase(database.url, eventStoreMigrations, 'command'),
+    for (const start of [
+      () => migrate(database.url, eventStoreMigrations),
+      () => prepareDatabase(database.url, eventStoreMigrations, 'start'),
+      () => prepareDatabase(database.url, eventStoreMigrations, 'command'),
     ]) {
+      const refused = start();
       await expect(refused).rejects.toBeInstanceOf(StartError);
       await expect(refused).rejects.toThrow(`This is version ${RELEASE.version}, which follows contract 1, but`);
       await expect(refused).rejects.toThrow(`${oldest}.0.0`);

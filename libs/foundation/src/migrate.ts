@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { createClient } from '#postgres';
+import { createClient, type PgConnectionOptions } from '#postgres';
 import { assertContractAccepted } from './accepted-contracts.ts';
 import { countConnectionsByContract } from './running-contracts.ts';
+import { NotReadyError, type StartStep } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
 
 export interface Migration {
@@ -55,41 +56,50 @@ export type MigrationMode = 'start' | 'command';
 export async function migrate(
   connectionString: string,
   migrations: readonly Migration[],
-  timeoutMs = TIMEOUT_MS,
+  wait: StartStep = { remainingMs: TIMEOUT_MS, explain: () => {} },
 ): Promise<void> {
-  await withClient(connectionString, async (client) => {
-    if ((await listPendingMigrations(client, migrations)).length === 0) return assertContractAccepted(client);
-    const deadline = performance.now() + timeoutMs;
+  if ((await findPendingMigrations(connectionString, migrations)).length === 0) return;
+  await withClient({ connectionString, queryTimeoutMs: null }, async (client) => {
+    const lockWait = { deadline: performance.now() + wait.remainingMs, explain: wait.explain };
     await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
-    await retryWhileLocked(deadline, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
+    await retryWhileLocked(lockWait, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
     await client.query(
       'create table if not exists public.migrations (id text primary key, applied_at timestamptz not null default now())',
     );
     const pending = await listPendingMigrations(client, migrations);
     await assertProcessesSupport(client, pending);
-    for (const migration of pending) await retryWhileLocked(deadline, () => apply(client, migration));
+    for (const migration of pending) await retryWhileLocked(lockWait, () => apply(client, migration));
     await assertContractAccepted(client);
   });
 }
 
 /**
  * Applies the pending migrations when a process starts, or only checks that there are none, as `mode` specifies.
- * @throws StartError if migrations are pending that only the command may apply, or as `migrate` does
+ * @throws NotReadyError if migrations are pending that only the command may apply; otherwise as `migrate` does
  */
 export async function prepareDatabase(
   connectionString: string,
   migrations: readonly Migration[],
   mode: MigrationMode,
+  wait?: StartStep,
 ): Promise<void> {
-  if (mode === 'start') return migrate(connectionString, migrations);
-  const pending = await withClient(connectionString, async (client) => {
-    const missing = await listPendingMigrations(client, migrations);
-    if (missing.length === 0) await assertContractAccepted(client);
-    return missing;
-  });
+  if (mode === 'start') return migrate(connectionString, migrations, wait);
+  const pending = await findPendingMigrations(connectionString, migrations);
   if (pending.length === 0) return;
   const ids = pending.map(({ id }) => id).join(', ');
-  throw new StartError(`The database lacks the migrations ${ids}: run "npm run migrate" first, or set MIGRATE=start.`);
+  throw new NotReadyError(`it lacks the migrations ${ids}: run "npm run migrate", or set MIGRATE=start`);
+}
+
+/**
+ * Returns the pending migrations. Unlike migrations, this question has the usual time limit of a query.
+ * @throws StartError if none are pending, and the database accepts only other releases than this one
+ */
+async function findPendingMigrations(connectionString: string, migrations: readonly Migration[]) {
+  return withClient({ connectionString }, async (client) => {
+    const pending = await listPendingMigrations(client, migrations);
+    if (pending.length === 0) await assertContractAccepted(client);
+    return pending;
+  });
 }
 
 /** A migration that is pending, and what hinders it. */
@@ -111,7 +121,7 @@ export async function planMigrations(
   connectionString: string,
   migrations: readonly Migration[],
 ): Promise<MigrationPlan> {
-  return withClient(connectionString, async (client) => {
+  return withClient({ connectionString }, async (client) => {
     const pending = await listPendingMigrations(client, migrations);
     const planned: PlannedMigration[] = [];
     for (const migration of pending) {
@@ -170,7 +180,10 @@ async function apply(client: pg.Client, { id, sql }: Migration): Promise<void> {
   }
 }
 
-async function retryWhileLocked(deadline: number, work: () => Promise<unknown>): Promise<void> {
+async function retryWhileLocked(
+  { deadline, explain }: { readonly deadline: number; explain(reason: string): void },
+  work: () => Promise<unknown>,
+): Promise<void> {
   for (;;) {
     try {
       await work();
@@ -181,13 +194,17 @@ async function retryWhileLocked(deadline: number, work: () => Promise<unknown>):
         throw new StartError(
           'The database cannot be migrated while a transaction locks a table to be changed, or another migration is running: end it, and start again.',
         );
+      explain('another process migrates it, or a transaction locks a table that a migration changes');
       await delay(RETRY_DELAY_MS);
     }
   }
 }
 
-async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = createClient({ connectionString, name: 'migrate', queryTimeoutMs: null });
+async function withClient<T>(
+  options: Pick<PgConnectionOptions, 'connectionString' | 'queryTimeoutMs'>,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = createClient({ ...options, name: 'migrate' });
   await client.connect();
   try {
     return await work(client);

@@ -9,8 +9,7 @@ import type pg from 'pg';
 import { StoreUnavailableError } from '#kernel';
 import { openPool } from '#postgres';
 import { toProcessConnectionName } from './running-contracts.ts';
-import { StartError } from './start-error.ts';
-import { isTransient, retryUntilStartDeadline, START_DEADLINE_MS } from './start-retry.ts';
+import type { StartDeadline } from './start-deadline.ts';
 
 const PRESENCE_DURATION_MS = 10_000;
 /** Number of heartbeats in the time after which a row expires without them. */
@@ -44,8 +43,8 @@ export interface PresenceOptions {
   reportError(problem: string, error: unknown): void;
   /** How long the process counts as alive without a heartbeat. */
   readonly durationMs?: number;
-  /** How long `start` retries while the database does not respond. */
-  readonly startDeadlineMs?: number;
+  /** Until then, `start` retries while the database does not respond. */
+  readonly startDeadline: StartDeadline;
 }
 
 export class ProcessPresence {
@@ -84,15 +83,11 @@ export class ProcessPresence {
    * @throws StartError if the database did not respond until the deadline; any other error of the database
    */
   static async start(options: PresenceOptions): Promise<ProcessPresence> {
-    const { durationMs = PRESENCE_DURATION_MS, startDeadlineMs = START_DEADLINE_MS } = options;
-    let timeoutMs = durationMs / HEARTBEATS_PER_PRESENCE;
-    const reportRetry = (error: unknown) => {
+    const { durationMs = PRESENCE_DURATION_MS, startDeadline } = options;
+    let timeoutMs = durationMs / HEARTBEATS_PER_PRESENCE / 2;
+    return startDeadline.waitFor('the registration of this process in the database', () => {
       timeoutMs = Math.min(timeoutMs * 2, durationMs);
-      options.reportError('the process is not registered in the database yet; retrying', error);
-    };
-    const register = () => ProcessPresence.register(options, timeoutMs);
-    return retryUntilStartDeadline(register, reportRetry, startDeadlineMs).catch((cause) => {
-      throw isTransient(cause) ? createStartError(startDeadlineMs, cause) : cause;
+      return ProcessPresence.register(options, timeoutMs);
     });
   }
 
@@ -173,15 +168,6 @@ export class ProcessPresence {
       client.release();
     }
   }
-}
-
-function createStartError(deadlineMs: number, cause: unknown): StartError {
-  const { message, code } = cause as NodeJS.ErrnoException;
-  const seconds = Math.ceil(deadlineMs / 1_000);
-  return new StartError(
-    `The database did not accept the registration of this process within ${seconds} s: ${message || code}.`,
-    { cause },
-  );
 }
 
 /**

@@ -93,6 +93,7 @@ describe('without any setting', () => {
       heldInFullTokens: 4_096,
       drainDelayMs: 5_000,
       shutdownTimeoutMs: undefined,
+      startTimeoutMs: 120_000,
       maxLagMs: 5_000,
       maxClockSkewMs: 60_000,
       providers: new Map(),

@@ -277,6 +277,12 @@ export const SETTINGS = {
       'Maximum time for running requests after DRAIN_DELAY_MS; unset: UPSTREAM_TOTAL_TIMEOUT_MS',
     ),
   ),
+  startTimeoutMs: integer(
+    'START_TIMEOUT_MS',
+    120_000,
+    [0, 3_600_000],
+    'How long the start of a process waits in all for what is late, such as a database that is starting; every 5 s it logs for what',
+  ),
   creditIdInference: flag(
     'ALLOW_CREDIT_ID_INFERENCE',
     'true: x-credit-id without an API key pays for models, and the limits of API keys do not apply',

@@ -16,7 +16,7 @@ export const STORE_SETTINGS = {
   migrate: choice(
     'MIGRATE',
     ['start', 'command'],
-    'start: the first process that starts applies database migrations; command: only "npm run migrate" and the restore of a backup apply them, and processes do not start while any are pending',
+    'start: the first process that starts applies database migrations; command: only "npm run migrate" and the restore of a backup apply them, and processes that start wait for that',
   ),
   eventStoreUrl: optional(
     address({

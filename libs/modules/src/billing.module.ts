@@ -12,7 +12,7 @@ import {
   Streams,
 } from '#application';
 import { abuseLimitMigrations, PostgresSampleStore, sampleMigrations } from '#connectors';
-import { Foundation, ProcessPresence, prepareDatabase } from '#foundation';
+import { Foundation, ProcessPresence, prepareTables } from '#foundation';
 import { Readiness } from './readiness.ts';
 import { ProcessRole } from './role.ts';
 import { SampleExchange } from './sample-exchange.ts';
@@ -78,11 +78,11 @@ import { StreamsModule } from './streams.module.ts';
 export class BillingModule {}
 
 /** Opens the measurements that gateways share. A gateway whose database does not share them has its own. */
-async function openSamples(role: ProcessRole, { databaseUrl, runtime }: Foundation, pool: pg.Pool) {
-  await prepareDatabase(databaseUrl, [...abuseLimitMigrations, ...sampleMigrations], role.settings.migrate);
+async function openSamples(role: ProcessRole, foundation: Foundation, pool: pg.Pool) {
+  await prepareTables(foundation, [...abuseLimitMigrations, ...sampleMigrations]);
   const samples = new SampleRegistry();
   const exchange = await role.closeOnExit(
-    new SampleExchange(samples, new PostgresSampleStore(pool), runtime.reportError),
+    new SampleExchange(samples, new PostgresSampleStore(pool), foundation.runtime.reportError),
   );
   await exchange.start();
   return samples;
@@ -91,11 +91,11 @@ async function openSamples(role: ProcessRole, { databaseUrl, runtime }: Foundati
 /** The presence ends after the last request was served, because the sagas process ends the holds of dead processes. */
 async function openPresence(
   role: ProcessRole,
-  { databaseUrl, runtime }: Foundation,
+  { databaseUrl, runtime, startDeadline }: Foundation,
   readiness: Readiness,
 ): Promise<ProcessPresence> {
   const presence = await role.closeOnExit(
-    await ProcessPresence.start({ databaseUrl, role: role.name, reportError: runtime.reportError }),
+    await ProcessPresence.start({ databaseUrl, role: role.name, reportError: runtime.reportError, startDeadline }),
   );
   readiness.addRequired('writable', () => ({ ok: presence.isDatabaseWritable }));
   return presence;

@@ -2,12 +2,14 @@ import { Module } from '@nestjs/common';
 import { assertProvidersSupport, CatalogueService, Clock, PriceLists } from '#application';
 import { type Catalogue, getShippedCatalogueDir, readCatalogue } from '#catalogue';
 import { ConnectedProviders } from '#connectors';
-import { StartError } from '#foundation';
+import { Foundation, StartError } from '#foundation';
 import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
 import { ProvidersModule } from './providers.module.ts';
 import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 import { StreamsModule } from './streams.module.ts';
+
+type CatalogueDependencies = [providers: ConnectedProviders, priceLists: PriceLists, clock: Clock];
 
 /** Models and prices. A price list is published as an event before any request is charged at its prices. */
 @Module({
@@ -15,9 +17,13 @@ import { StreamsModule } from './streams.module.ts';
   providers: [
     {
       provide: CatalogueService,
-      inject: [ProcessRole, ConnectedProviders, PriceLists, Clock],
-      useFactory: (role: ProcessRole, providers: ConnectedProviders, priceLists: PriceLists, clock: Clock) =>
-        CatalogueService.create(readInitialCatalogue(createSource(role, providers)), providers, priceLists, clock),
+      inject: [ProcessRole, Foundation, ConnectedProviders, PriceLists, Clock],
+      useFactory: (...[role, foundation, ...dependencies]: [ProcessRole, Foundation, ...CatalogueDependencies]) => {
+        const catalogue = readInitialCatalogue(createSource(role, dependencies[0]));
+        return foundation.startDeadline.waitFor('the price list in the event store', () =>
+          CatalogueService.create(catalogue, ...dependencies),
+        );
+      },
     },
     {
       provide: CatalogueWatch,

@@ -10,7 +10,7 @@ import {
   Secrets,
 } from '#application';
 import { HttpDownloads, LocalFiles, S3Files } from '#connectors';
-import { Foundation, StartError } from '#foundation';
+import { Foundation, isTransient, NotReadyError, StartError } from '#foundation';
 import { ProcessRole } from './role.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
@@ -34,8 +34,8 @@ import { StoresModule } from './stores.module.ts';
       provide: FileStore,
       // Depends on the foundation: an embedded database creates the data directory first, and reports problems with it.
       inject: [ProcessRole, RejectedCredentials, Foundation],
-      useFactory: async (role: ProcessRole, rejected: RejectedCredentials) =>
-        role.closeOnExit(await openFileStore(role, rejected)),
+      useFactory: async (role: ProcessRole, rejected: RejectedCredentials, { startDeadline }: Foundation) =>
+        role.closeOnExit(await startDeadline.waitFor('the store of files', () => openFileStore(role, rejected))),
     },
   ],
   exports: [Downloader, FileStore, LinkSigner],
@@ -52,8 +52,16 @@ async function openFileStore({ settings }: ProcessRole, rejected: RejectedCreden
     if (!(error instanceof FileStoreUnavailableError)) throw error;
     const { name, message } = error.cause as Error;
     const where = s3Bucket === undefined ? `The directory of files ${filesDir}` : `The bucket ${s3Bucket} (S3_BUCKET)`;
-    throw new StartError(`${where} cannot be used: ${message || name}.`);
+    const sentence = `${where} cannot be used: ${message || name}`;
+    throw isUnavailable(error.cause) ? new NotReadyError(sentence) : new StartError(`${sentence}.`);
   }
+}
+
+/** Whether a service did not respond, or responded that it cannot serve now. */
+function isUnavailable(reason: unknown): boolean {
+  const { name, $metadata: metadata } = reason as { name: string; $metadata?: { httpStatusCode?: number } };
+  const { httpStatusCode: status = 0 } = metadata ?? {};
+  return isTransient(reason) || name === 'TimeoutError' || status === 429 || status >= 500;
 }
 
 function toS3Options(

@@ -20,7 +20,7 @@ import {
   SharedRates,
 } from '#connectors';
 import type { CoinTerms, PaymentMethod, PaymentTerms } from '#domain';
-import { Foundation, prepareDatabase, StartError } from '#foundation';
+import { Foundation, prepareTables, StartError } from '#foundation';
 import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -104,11 +104,12 @@ interface RatedCoins {
  *   names a coin that fewer than two sources quote
  */
 async function openMarket(
-  { settings, runtime, databaseUrl }: Foundation,
+  foundation: Foundation,
   { coins, acceptedCodes }: RatedCoins,
   pool: pg.Pool,
   rejected: RejectedCredentials,
 ): Promise<Market> {
+  const { settings } = foundation;
   const sources = createRateSources(settings, rejected);
   const hasTwo = (code: string) => {
     const rates = coins.find((coin) => coin.code === code)?.rates ?? {};
@@ -122,11 +123,11 @@ async function openMarket(
       `RATE_LONE_SOURCE_COINS names "${unsupportedCode}", but fewer than two of the sources quote it.`,
     );
   for (const code of acceptedCodes.filter((coinCode) => !hasTwo(coinCode)))
-    runtime.reportError(
+    foundation.runtime.reportError(
       `no invoice at the rate of ${code} can be created: fewer than two exchange rate sources quote it`,
       undefined,
     );
-  await prepareDatabase(databaseUrl, rateMigrations, settings.migrate);
+  await prepareTables(foundation, rateMigrations);
   return { sources, coins, shared: new SharedRates(pool) };
 }
 

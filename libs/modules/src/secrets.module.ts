@@ -16,12 +16,15 @@ import { StoresModule } from './stores.module.ts';
 export class SecretsModule {}
 
 /** @throws StartError if the file of the master key is unusable, or a key that protects existing secrets is missing */
-async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, { store }: Foundation): Promise<Secrets> {
-  const findKeyId = () => findFirstUsedKeyId(store);
-  const [masterKey, ...olderKeys] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, findKeyId));
-  const keyRing = [masterKey as Buffer, ...olderKeys];
-  const oldest = await registerMasterKeys(pool, keyRing.map(toMasterKeyId), findKeyId);
-  return new Secrets(masterKey as Buffer, olderKeys, oldest);
+async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, foundation: Foundation): Promise<Secrets> {
+  const findKeyId = () => findFirstUsedKeyId(foundation.store);
+  const open = async () => {
+    const [masterKey, ...olderKeys] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, findKeyId));
+    const keyRing = [masterKey as Buffer, ...olderKeys];
+    const oldest = await registerMasterKeys(pool, keyRing.map(toMasterKeyId), findKeyId);
+    return new Secrets(masterKey as Buffer, olderKeys, oldest);
+  };
+  return foundation.startDeadline.waitFor('the master keys in the database', open);
 }
 
 /** The first secret is in one of the first events, because every account starts with an API key. */

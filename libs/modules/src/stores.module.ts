@@ -72,10 +72,14 @@ function createReadiness(
   return readiness;
 }
 
-async function openClock(role: ProcessRole, { settings, runtime }: Foundation, pool: pg.Pool): Promise<StoreClock> {
-  const { maxClockSkewMs: maxSkewMs } = settings;
+async function openClock(role: ProcessRole, foundation: Foundation, pool: pg.Pool): Promise<StoreClock> {
+  const options = {
+    queryStoreTime: createStoreTimeQuery(pool),
+    maxSkewMs: foundation.settings.maxClockSkewMs,
+    reportError: foundation.runtime.reportError,
+  };
   return role.closeOnExit(
-    await StoreClock.open({ queryStoreTime: createStoreTimeQuery(pool), maxSkewMs, reportError: runtime.reportError }),
+    await foundation.startDeadline.waitFor('the clock of the database', () => StoreClock.open(options)),
   );
 }
 

@@ -35,6 +35,7 @@ export {
 } from './scenarios/charges.ts';
 export { createIssuedChallenge } from './scenarios/issued-challenge.ts';
 export { createFullPayment, createIssuedInvoice, getCoin } from './scenarios/top-ups.ts';
+export { DelayedDatabase, REJECTIONS } from './servers/delayed-database.ts';
 export {
   createChatEvents,
   createEncryptedReply,

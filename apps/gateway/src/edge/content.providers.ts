@@ -3,7 +3,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
-import { Foundation, prepareDatabase, retryUntilStartDeadline, StartError } from '#foundation';
+import { Foundation, prepareDatabase, prepareTables, StartError } from '#foundation';
 import { openPool, ProcessRole } from '#modules';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
@@ -23,20 +23,23 @@ export const contentProviders: readonly Provider[] = [
 
 async function openContentDatabase(
   role: ProcessRole,
-  { databaseUrl, runtime }: Foundation,
+  foundation: Foundation,
   readModelPool: pg.Pool,
 ): Promise<ContentDatabase> {
   const { contentDatabaseUrl, migrate } = role.settings;
-  await retryUntilStartDeadline(
-    () => prepareDatabase(contentDatabaseUrl ?? databaseUrl, contentMigrations, migrate),
-    (error) => runtime.reportError('the database for stored content is not available yet; retrying', error),
-  ).catch((cause) => {
-    if (contentDatabaseUrl === undefined) throw cause;
-    throw new StartError(`CONTENT_DATABASE_URL: the database cannot be prepared: ${cause.message || cause.code}.`, {
-      cause,
+  if (contentDatabaseUrl === undefined) {
+    await prepareTables(foundation, contentMigrations);
+    return new ContentDatabase(readModelPool);
+  }
+  await foundation.startDeadline
+    .waitFor('the database in CONTENT_DATABASE_URL', (step) =>
+      prepareDatabase(contentDatabaseUrl, contentMigrations, migrate, step),
+    )
+    .catch((cause) => {
+      if (cause instanceof StartError) throw cause;
+      throw new StartError(`CONTENT_DATABASE_URL: the database cannot be prepared: ${cause.message || cause.code}.`, {
+        cause,
+      });
     });
-  });
-  return new ContentDatabase(
-    contentDatabaseUrl === undefined ? readModelPool : await openPool(role, contentDatabaseUrl),
-  );
+  return new ContentDatabase(await openPool(role, contentDatabaseUrl));
 }

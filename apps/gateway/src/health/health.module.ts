@@ -28,9 +28,10 @@ export class HealthModule implements OnApplicationBootstrap, OnApplicationShutdo
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const { settings, store } = this.foundation;
+    const { settings, store, startDeadline } = this.foundation;
     const progress = new ProjectionProgress(this.readModels.pool);
-    const catchUp = new StartupCatchUp(await store.readLastPosition(), progress, PROJECTION_NAMES);
+    const end = await startDeadline.waitFor('the end of the event store', () => store.readLastPosition());
+    const catchUp = new StartupCatchUp(end, progress, PROJECTION_NAMES);
     this.readiness.addRequired('caught_up', async () => {
       const lagging = Object.fromEntries(
         [...(await catchUp.findLagging())].map(([name, position]) => [name, toPositionJson(position)]),

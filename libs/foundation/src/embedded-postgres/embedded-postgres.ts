@@ -37,10 +37,15 @@ export interface EmbeddedPostgres {
   abandon(): Promise<void>;
 }
 
-/** Starts the server, or joins it if it is running. @throws StartError if the server or its data cannot be used */
+/**
+ * Starts the server, or joins it if it is running.
+ * @param timeoutMs how long to wait for the server to accept connections; at least 30 s
+ * @throws StartError if the server or its data cannot be used
+ */
 export async function startEmbeddedPostgres(
   dataDir: string,
   extraOptions: readonly string[] = [],
+  timeoutMs = 0,
 ): Promise<EmbeddedPostgres> {
   const parent = await ensureDataDirectory(dataDir);
   const dir = path.join(parent, 'postgres');
@@ -50,7 +55,7 @@ export async function startEmbeddedPostgres(
     const password = await readOrCreatePassword(parent);
     const cluster = { dir, binaries, user, password };
     if (!existsSync(path.join(dir, 'PG_VERSION'))) await initializeCluster(cluster);
-    const server = await joinOrStartServer(cluster, extraOptions);
+    const server = await joinOrStartServer(cluster, extraOptions, timeoutMs);
     await createDatabase(server.presence, password);
     return {
       url: toConnectionUrl(server, password, DATABASE, DATABASE),

@@ -8,7 +8,8 @@ import { StartError } from '../start-error.ts';
 import { getDataPath, spawnAsUser } from './binaries.ts';
 import type { PostgresCluster } from './cluster.ts';
 
-const START_TIMEOUT_MS = 30_000;
+/** Enough for the recovery after a crash, unless the machine is busy. */
+const MIN_START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 20_000;
 export const POLL_INTERVAL_MS = 10;
 /** All processes that use the server hold this lock in shared mode. The number is arbitrary. */
@@ -45,10 +46,11 @@ export interface SharedServer extends PostgresServer {
 export async function joinOrStartServer(
   cluster: PostgresCluster,
   extraOptions: readonly string[],
+  timeoutMs: number,
 ): Promise<SharedServer> {
   const { dir, password } = cluster;
   const log = path.join(dir, '..', 'postgres.log');
-  const deadline = performance.now() + START_TIMEOUT_MS;
+  const deadline = performance.now() + Math.max(timeoutMs, MIN_START_TIMEOUT_MS);
   let started: PostgresServer | undefined;
   try {
     while (performance.now() < deadline) {

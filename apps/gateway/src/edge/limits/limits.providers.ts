@@ -2,7 +2,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { FreeModelLimits, RateLimiter, Secrets } from '#application';
 import { abuseLimitMigrations, PostgresRateLimiter } from '#connectors';
-import { Foundation, prepareDatabase } from '#foundation';
+import { Foundation, prepareTables } from '#foundation';
 import { ProcessRole } from '#modules';
 import { CredentialLookups } from './credential-lookups.ts';
 
@@ -18,18 +18,15 @@ export const limitProviders: readonly Provider[] = [
   { provide: FreeModelLimits, inject: [RateLimiter], useFactory: (limits: RateLimiter) => new FreeModelLimits(limits) },
 ];
 
-async function openRateLimiter(
-  role: ProcessRole,
-  { databaseUrl, runtime }: Foundation,
-  pool: pg.Pool,
-  secrets: Secrets,
-) {
-  await prepareDatabase(databaseUrl, abuseLimitMigrations, role.settings.migrate);
+async function openRateLimiter(role: ProcessRole, foundation: Foundation, pool: pg.Pool, secrets: Secrets) {
+  await prepareTables(foundation, abuseLimitMigrations);
   const limits = new PostgresRateLimiter(pool, secrets, role.settings);
   const removeExpired = () =>
     limits
       .removeExpired()
-      .catch((error) => runtime.reportError('expired rate limit counters could not be removed; retrying', error));
+      .catch((error) =>
+        foundation.runtime.reportError('expired rate limit counters could not be removed; retrying', error),
+      );
   const timer = setInterval(() => void removeExpired(), SWEEP_INTERVAL_MS).unref();
   await role.closeOnExit({ close: () => clearInterval(timer) });
   return limits;

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { afterAll, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { StoreUnavailableError } from '#kernel';
 import { createClient, openPool } from '#postgres';
+import { useFakeTime } from '../../testing/src/use-fake-time.ts';
+import { isTransient, NotReadyError, StartDeadline } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
-import { isTransient, retryUntilStartDeadline } from './start-retry.ts';
 
 const servers: Server[] = [];
 const sockets = new Set<Socket>();
@@ -63,6 +64,7 @@ test.each([
   ['a socket file of a server that is not running', { code: 'ENOENT', syscall: 'connect' }],
   ['a server that is starting up', { code: '57P03', severity: 'FATAL' }],
   ['too many connections', { code: '53300', severity: 'FATAL' }],
+  ['a deadlock with another start', { code: '40P01', severity: 'ERROR' }],
 ])('%s may be different later', (_, details) => {
   expect(isTransient(Object.assign(new Error('no'), details))).toBe(true);
 });
@@ -99,6 +101,104 @@ test.each<[string, () => Promise<unknown>]>([
     attempts++;
     throw error;
   };
-  await expect(retryUntilStartDeadline(attempt, () => {}, 1_000)).rejects.toBe(error);
+  await expect(new StartDeadline(1_000, () => {}).waitFor('it', attempt)).rejects.toBe(error);
   expect([error instanceof Error, attempts]).toEqual([true, 1]);
+});
+
+describe('a start', () => {
+  const getTime = useFakeTime();
+  const TIMEOUT_MS = 60_000;
+
+  /** A deadline, with the sentences that it has reported. */
+  function createDeadline() {
+    const sentences: string[] = [];
+    return { deadline: new StartDeadline(TIMEOUT_MS, (sentence) => void sentences.push(sentence)), sentences };
+  }
+
+  /** A dependency that is late until `appear`. */
+  function createDependency(reason: Error = new NotReadyError('it sleeps')) {
+    let isThere = false;
+    return {
+      appear: () => {
+        isThere = true;
+      },
+      attempt: async () => {
+        if (isThere) return 'here';
+        throw reason;
+      },
+    };
+  }
+
+  test('says at once and then every 5 s for what it waits, and continues when it is there', async () => {
+    const { deadline, sentences } = createDeadline();
+    const database = createDependency();
+    const step = deadline.waitFor('the database', database.attempt);
+    await getTime().advance(12_000);
+    expect(sentences).toEqual([
+      'the start is waiting for the database (it sleeps); 60 s remain',
+      'the start is waiting for the database (it sleeps); 55 s remain',
+      'the start is waiting for the database (it sleeps); 50 s remain',
+    ]);
+    database.appear();
+    await getTime().advance(1_000);
+    expect(await step).toBe('here');
+    await getTime().advance(30_000);
+    expect(sentences).toHaveLength(3);
+  });
+
+  test('says nothing if nothing is late', async () => {
+    const { deadline, sentences } = createDeadline();
+    expect(await deadline.waitFor('the database', async () => 'here')).toBe('here');
+    await getTime().advance(30_000);
+    expect(sentences).toEqual([]);
+  });
+
+  test('says for what it waits also while one attempt takes long, and why if the attempt explains it', async () => {
+    const { deadline, sentences } = createDeadline();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const step = deadline.waitFor('the database', ({ explain }) => {
+      const delayed = getTime().delay(6_000);
+      return delayed.then(() => explain('another process migrates it')).then(() => promise);
+    });
+    await getTime().advance(6_000);
+    expect(sentences).toEqual([
+      'the start is waiting for the database; 55 s remain',
+      'the start is waiting for the database (another process migrates it); 54 s remain',
+    ]);
+    resolve();
+    await step;
+  });
+
+  test('ends at one deadline for all its steps, with one sentence that names all that were late', async () => {
+    const { deadline } = createDeadline();
+    const database = createDependency();
+    const first = deadline.waitFor('the database', database.attempt);
+    await getTime().advance(TIMEOUT_MS - 10_000);
+    database.appear();
+    await getTime().advance(1_000);
+    await first;
+    const later = [
+      deadline.waitFor('the event store', createDependency().attempt),
+      deadline.waitFor('the files', createDependency(new NotReadyError('the bucket is full')).attempt),
+    ];
+    const failures = Promise.allSettled(later);
+    await getTime().advance(10_000);
+    const [failure] = (await failures) as readonly PromiseRejectedResult[];
+    expect(failure?.reason).toBeInstanceOf(StartError);
+    expect(failure?.reason.message).toBe(
+      'The start ended after 60 s (START_TIMEOUT_MS) because it was still waiting for the event store (it sleeps) and the files (the bucket is full).',
+    );
+  });
+
+  test('that found no free connection names max_connections', async () => {
+    const { deadline } = createDeadline();
+    const full = Object.assign(new Error('sorry, too many clients already'), { code: '53300', severity: 'FATAL' });
+    for (const reason of [full, new StoreUnavailableError('no', { cause: full })]) {
+      const step = deadline.waitFor('the database', createDependency(reason).attempt).catch((error) => error.message);
+      await getTime().advance(TIMEOUT_MS + 1_000);
+      expect(await step).toMatch(
+        /\(sorry, too many clients already: max_connections of PostgreSQL, .* is reached\)\.$/,
+      );
+    }
+  });
 });
