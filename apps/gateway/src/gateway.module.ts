@@ -44,7 +44,7 @@ import { TopupsModule } from './topups/topups.module.ts';
           BillingEngine,
           HttpAdapterHost,
         ]
-      ) => new Shutdown({ settings: role.settings, readiness, connections, billing, host }),
+      ) => new Shutdown({ settings: role.settings, log: role.log, readiness, connections, billing, host }),
     },
   ],
 })

@@ -2,14 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BeforeApplicationShutdown } from '@nestjs/common';
 import type { HttpAdapterHost } from '@nestjs/core';
 import type { BillingEngine } from '#application';
-import type { ConnectionGuard, Settings } from '#foundation';
+import { type ConnectionGuard, type Log, type Settings, waitForDrain } from '#foundation';
 import type { Readiness } from '#modules';
 
 /** How long connections may stay open after the last response or the shutdown timeout. */
 const CLOSE_DELAY_MS = 1_000;
+/** How long requests may take to end after they were aborted. A charge is confirmed or given up within 8 s. */
+const ABORT_TIMEOUT_MS = 10_000;
+/** Maximum number of ids in a log line. */
+const MAX_LOGGED_HOLDS = 20;
 
 export interface ShutdownDependencies {
   readonly settings: Settings;
+  readonly log: Log;
   readonly readiness: Readiness;
   readonly connections: ConnectionGuard;
   readonly billing: BillingEngine;
@@ -23,10 +28,10 @@ export class Shutdown implements BeforeApplicationShutdown {
   /**
    * Reports that the process is not ready, and serves for the drain delay, in which load balancers notice this. Then
    * accepts no new connections and finishes the running requests. Those still running after the shutdown timeout are
-   * aborted, and their holds are settled or released.
+   * aborted, and their holds are settled or released. The sagas end the holds of those for which this fails.
    */
   async beforeApplicationShutdown(): Promise<void> {
-    const { settings, readiness, connections, billing, host } = this.dependencies;
+    const { settings, log, readiness, connections, billing, host } = this.dependencies;
     const { drainDelayMs, totalTimeoutMs, shutdownTimeoutMs = totalTimeoutMs } = settings;
     readiness.isDraining = true;
     connections.startDraining();
@@ -34,7 +39,16 @@ export class Shutdown implements BeforeApplicationShutdown {
     const { httpAdapter } = host;
     const closed = httpAdapter.close();
     // A request whose client has disconnected no longer occupies a connection, but its hold must still end.
-    await Promise.all([billing.drain(shutdownTimeoutMs), connections.waitUntilIdle(shutdownTimeoutMs)]);
+    const drained = Promise.all([billing.drain(shutdownTimeoutMs), connections.waitUntilIdle(shutdownTimeoutMs)]);
+    const describe = () => {
+      const holds = billing.runningHoldIds;
+      return {
+        requests: holds.length,
+        responses: connections.countResponding(),
+        holds: holds.slice(0, MAX_LOGGED_HOLDS),
+      };
+    };
+    await waitForDrain(drained, { log, limitMs: shutdownTimeoutMs + ABORT_TIMEOUT_MS, describe });
     const closeTimer = setTimeout(() => httpAdapter.getHttpServer().closeAllConnections(), CLOSE_DELAY_MS);
     await closed;
     clearTimeout(closeTimer);

@@ -1,15 +1,18 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import pg from 'pg';
-import { Foundation, LeaseStatus, type RunningProcess } from '#foundation';
+import { Foundation, LeaseStatus, type RunningProcess, waitForDrain } from '#foundation';
 import { describeLeases, Readiness, StoresModule } from '#modules';
 import { ProjectionProgress, ProjectorLag, projections } from '#projections';
 import { startProjector } from './projector.ts';
 
+/** How long batches that are being applied may take; a query ends sooner. */
+const STOP_TIMEOUT_MS = 40_000;
 const PROJECTION_NAMES = projections.map(({ name }) => name);
 
 /** Updates the read models from events. */
 @Module({ imports: [StoresModule] })
 export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly leaseStatus = new LeaseStatus();
   private running: RunningProcess | undefined;
   private following: { stop(): void } | undefined;
 
@@ -21,10 +24,9 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const leaseStatus = new LeaseStatus();
-    this.running = await startProjector(this.foundation, leaseStatus);
+    this.running = await startProjector(this.foundation, this.leaseStatus);
     this.following = this.lag.followEnd(this.foundation.store);
-    this.registerReadinessCheck(leaseStatus);
+    this.registerReadinessCheck(this.leaseStatus);
   }
 
   /**
@@ -57,6 +59,8 @@ export class ProjectorModule implements OnApplicationBootstrap, BeforeApplicatio
 
   async beforeApplicationShutdown(): Promise<void> {
     this.following?.stop();
-    await this.running?.close();
+    const { log } = this.foundation;
+    const describe = () => ({ leading: this.leaseStatus.leading });
+    await waitForDrain(this.running?.close() ?? Promise.resolve(), { log, limitMs: STOP_TIMEOUT_MS, describe });
   }
 }

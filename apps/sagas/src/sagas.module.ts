@@ -17,7 +17,7 @@ import {
 } from '#application';
 import { detectMediaType } from '#connectors';
 import { PostgresWorkflowSchedule } from '#eventstore';
-import { LeaseStatus, type RunningProcess } from '#foundation';
+import { LeaseStatus, type RunningProcess, waitForDrain } from '#foundation';
 import {
   describeLeases,
   FilesModule,
@@ -41,6 +41,8 @@ import {
 
 /** If a step of a workflow has been due for this long, the workflow is overloaded or does not run. */
 const MAX_OVERDUE_MS = 60_000;
+/** How long running steps may take. What a step has done is found again at the next start. */
+const STOP_TIMEOUT_MS = 60_000;
 
 /** Runs workflows and sweeps, which react to events and to the time. */
 @Module({
@@ -85,6 +87,7 @@ const MAX_OVERDUE_MS = 60_000;
   ],
 })
 export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly leaseStatus = new LeaseStatus();
   private running: RunningProcess | undefined;
 
   constructor(
@@ -94,7 +97,7 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const leaseStatus = new LeaseStatus();
+    const { leaseStatus } = this;
     this.running = await startSagas(this.dependencies, this.files, leaseStatus);
     const schedule = new PostgresWorkflowSchedule(this.dependencies.stores.pool);
     this.readiness.addOptional('workflows', async () => {
@@ -109,6 +112,8 @@ export class SagasModule implements OnApplicationBootstrap, BeforeApplicationShu
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await this.running?.close();
+    const { log } = this.dependencies.stores.foundation;
+    const describe = () => ({ leading: this.leaseStatus.leading });
+    await waitForDrain(this.running?.close() ?? Promise.resolve(), { log, limitMs: STOP_TIMEOUT_MS, describe });
   }
 }

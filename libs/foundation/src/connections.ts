@@ -136,13 +136,15 @@ export class ConnectionGuard {
   /** Waits until no response is running, for at most this time. */
   async waitUntilIdle(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs;
-    while (this.isResponding && performance.now() < end) await delay(POLL_INTERVAL_MS);
+    while (this.countResponding() > 0 && performance.now() < end) await delay(POLL_INTERVAL_MS);
   }
 
-  /** Checks only the last response of each connection, because responses of a connection end in order. */
-  private get isResponding(): boolean {
-    for (const { response } of this.connections.values()) if (response && !response.closed) return true;
-    return false;
+  /**
+   * Returns how many connections have an unfinished response. Checks only the last response of each, because responses
+   * of a connection end in order.
+   */
+  countResponding(): number {
+    return [...this.connections.values()].filter(({ response }) => response && !response.closed).length;
   }
 
   close(): void {

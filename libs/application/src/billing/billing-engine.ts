@@ -81,7 +81,7 @@ export class BillingEngine {
     serve: (purchase: Purchase) => Promise<A>,
     connection: ClientConnection,
   ): Promise<Sold<A>> {
-    const task = this.running.begin(this.limits.totalTimeoutMs);
+    const task = this.running.begin(order.id, this.limits.totalTimeoutMs);
     const disconnectHandler = this.createDisconnectHandler(connection, task);
     try {
       const purchase = disconnectHandler.attach(await this.begin(payer, order, task, connection));
@@ -111,7 +111,7 @@ export class BillingEngine {
     serve: (purchase: Purchase, client: C) => Promise<UpstreamError | undefined>,
     client: C,
   ): Promise<void> {
-    const task = this.running.begin(this.limits.totalTimeoutMs);
+    const task = this.running.begin(order.id, this.limits.totalTimeoutMs);
     const disconnectHandler = this.createDisconnectHandler(client, task);
     try {
       const purchase = disconnectHandler.attach(await this.begin(payer, order, task, client));
@@ -140,7 +140,7 @@ export class BillingEngine {
    * @throws any error of `Payer.hold`
    */
   async holdForJob(payer: Payer, order: Order, connection: ClientConnection): Promise<Hold> {
-    const task = this.running.begin(this.limits.totalTimeoutMs);
+    const task = this.running.begin(order.id, this.limits.totalTimeoutMs);
     try {
       return await this.hold(payer, order, task, connection);
     } finally {
@@ -156,7 +156,15 @@ export class BillingEngine {
     return payer.assertAffordable(this.createHoldRequest(order));
   }
 
-  /** Waits for all running requests. Those that still run after `timeoutMs` are aborted and end as failed. */
+  /** Ids of the holds of the requests that are running. */
+  get runningHoldIds(): readonly string[] {
+    return this.running.holdIds;
+  }
+
+  /**
+   * Waits for all running requests. Those that still run after `timeoutMs` are aborted and end as failed. Ending one may
+   * take as long as the event store does not respond.
+   */
   drain(timeoutMs: number): Promise<void> {
     return this.running.drain(timeoutMs);
   }
@@ -264,6 +272,7 @@ async function captureOutcome<A>(
 
 /** A request that a shutdown waits for. */
 interface RunningTask extends Deadline {
+  readonly holdId: string;
   finish(): void;
 }
 
@@ -272,10 +281,15 @@ class RunningTasks {
   private readonly tasks = new Set<RunningTask>();
   private onIdle: (() => void) | undefined;
 
-  begin(timeoutMs: number): RunningTask {
+  get holdIds(): readonly string[] {
+    return [...this.tasks].map(({ holdId }) => holdId);
+  }
+
+  begin(holdId: string, timeoutMs: number): RunningTask {
     const abort = new AbortController();
     const timer = setTimeout(() => task.abort(new UpstreamError('timeout', 'The response took too long')), timeoutMs);
     const task: RunningTask = {
+      holdId,
       signal: abort.signal,
       abort: (failure) => abort.abort(failure),
       finish: () => {
