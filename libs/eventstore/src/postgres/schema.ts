@@ -186,11 +186,13 @@ export const eventStoreMigrations = [
       -- and a transaction that ends a contract under the exclusive lock is followed by no append under that contract.
       -- The first event of each append is inserted before all others. If it is inserted, no other transaction can insert
       -- the next revisions of the stream. If not, nothing of the append is, so nothing has to be rolled back.
+      -- It runs with the rights of its owner, so that other users can append without a right to insert events. Only those
+      -- to whom "npm run grant" grants it may call it.
       -- There is one sensible plan, by the indexes: to plan again for each append takes longer than the append.
       create function es.append_events(
         p_contract integer, p_streams text, p_expected bigint[], p_revisions bigint[], p_ids uuid[], p_types text,
         p_data text, p_metadata text, out appended boolean[], out revisions bigint[], out positions bigint[]
-      ) language plpgsql
+      ) language plpgsql security definer set search_path = pg_catalog, pg_temp
         set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
       as $$
       declare
@@ -247,6 +249,7 @@ export const eventStoreMigrations = [
             select b.revision, b.position from es.events b
              where a.position is null and b.stream = a.stream order by b.revision desc limit 1) as t on true;
       end $$;
+      revoke execute on function es.append_events from public;
     `,
   },
 ] as const;
