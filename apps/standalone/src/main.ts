@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { readProviders } from '#catalogue';
 import { listUnsafeSettings, readSettings, runProcess } from '#foundation';
-import { ProcessRole } from '#modules';
+import { ProcessRole, reportUnknownSettings } from '#modules';
 import { openGateway } from '../../gateway/src/gateway.ts';
 import { ProjectorModule } from '../../projector/src/projector.module.ts';
 import { SagasModule } from '../../sagas/src/sagas.module.ts';
@@ -12,6 +12,7 @@ const readStandaloneSettings = (env: NodeJS.ProcessEnv) => readSettings(env, rea
 
 /** Runs all roles and the sandbox in one process with one event store. `npm start` runs this file. */
 await runProcess('standalone', readStandaloneSettings, async (settings, log, resources) => {
+  reportUnknownSettings(process.env, settings, log);
   const sandbox = await startSandbox({ port: settings.sandboxPort, log });
   resources.defer(() => sandbox.close());
   // With SANDBOX_PORT=0 the URLs of providers and backends depend on the port that the sandbox has received.

@@ -39,4 +39,5 @@ export { readSettings, SETTINGS, SettingError, type Settings } from './settings.
 export type { ReaderProgress, WorkProbe } from './stall-detector.ts';
 export { isTransient, NotReadyError, StartDeadline } from './start-deadline.ts';
 export { StartError } from './start-error.ts';
+export { listUnknownSettings } from './unknown-settings.ts';
 export { listUnsafeSettings } from './unsafe-settings.ts';

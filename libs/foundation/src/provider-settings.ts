@@ -17,6 +17,11 @@ export interface ProviderConnectionSettings {
   readonly credential: string;
 }
 
+/** Returns the names of the settings of providers. */
+export function listProviderVariables(providers: readonly ProviderSettingsSpec[]): readonly string[] {
+  return providers.flatMap(({ env }) => [`${env}_API_KEY`, `${env}_BASE_URL`]);
+}
+
 /**
  * Returns whether any provider has an API key. If so, providers without settings are omitted; otherwise they are
  * simulated.

@@ -14,7 +14,7 @@ import {
   SANDBOX_STRIPE_KEY,
   toSandboxUrl,
 } from './external-service-settings.ts';
-import { hasProviderKey, type ProviderSettingsSpec } from './provider-settings.ts';
+import { hasProviderKey, listProviderVariables, type ProviderSettingsSpec } from './provider-settings.ts';
 import { type Environment, flag, list, readVariable } from './setting-types.ts';
 
 export const SAFETY_SETTINGS = {
@@ -57,7 +57,7 @@ function findRealSetting(env: Environment, providers: readonly ProviderSettingsS
     if (value === undefined || value === SANDBOX_KEY || value === SANDBOX_STRIPE_KEY) return false;
     return parseOrigin(value) !== sandbox;
   };
-  const providerVariables = providers.flatMap((provider) => [`${provider.env}_API_KEY`, `${provider.env}_BASE_URL`]);
+  const providerVariables = listProviderVariables(providers);
   const publicHost = readHost(env, 'PUBLIC_BASE_URL');
   return (
     providerVariables.find(isElsewhere) ??

@@ -6,7 +6,7 @@ export { FilesModule } from './files.module.ts';
 export { PaymentsModule } from './payments.module.ts';
 export { ProvidersModule } from './providers.module.ts';
 export { type CheckResult, type HealthCheck, Readiness, type ReadinessReport } from './readiness.ts';
-export { openRole, ProcessRole, runRole } from './role.ts';
+export { openRole, ProcessRole, reportUnknownSettings, runRole } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { openPool, StoresModule } from './stores.module.ts';
 export { StreamsModule } from './streams.module.ts';

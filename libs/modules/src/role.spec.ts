@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { createLog, readSettings } from '#foundation';
 import { openContext } from './container.ts';
-import { openRole, ProcessRole } from './role.ts';
+import { openRole, ProcessRole, reportUnknownSettings } from './role.ts';
 
 const settings = readSettings({});
 const log = createLog('fatal');
@@ -106,4 +106,14 @@ test('a failed start rejects with its error, and closes all resources, even one 
   failed.resolve();
   await late.promise.catch(() => {});
   expect(happened).toEqual(['feed closed', 'store closed', 'late closed']);
+});
+
+test('a role warns of variables that resemble settings, also those of providers in the catalogue', () => {
+  const warnings: string[] = [];
+  const env = { OPENAI_APIKEY: 'sk-1', SHUTDOWN_TIMEOUT: '1000', OPENAI_API_KEY: 'sk-2', PATH: '/bin' };
+  reportUnknownSettings(env, settings, { warn: (_: object, sentence: string) => void warnings.push(sentence) });
+  expect(warnings).toEqual([
+    'OPENAI_APIKEY is not a setting and has no effect; did you mean OPENAI_API_KEY?',
+    'SHUTDOWN_TIMEOUT is not a setting and has no effect; did you mean SHUTDOWN_TIMEOUT_MS?',
+  ]);
 });

@@ -1,6 +1,7 @@
 import { readProviders } from '#catalogue';
 import {
   type Log,
+  listUnknownSettings,
   listUnsafeSettings,
   openWithCleanup,
   type ReadyFields,
@@ -46,8 +47,20 @@ export function runRole(name: string, start: (role: ProcessRole) => Promise<Read
   return runProcess(
     name,
     (env) => readSettings(env, readProviders, listUnsafeSettings),
-    (settings, log, resources) => start(new ProcessRole(name, settings, log, resources)),
+    (settings, log, resources) => {
+      reportUnknownSettings(process.env, settings, log);
+      return start(new ProcessRole(name, settings, log, resources));
+    },
   );
+}
+
+/** Logs a warning for each environment variable that is no setting, but was probably meant as one. */
+export function reportUnknownSettings(
+  env: NodeJS.ProcessEnv,
+  { catalogueDir }: Pick<Settings, 'catalogueDir'>,
+  log: { warn(fields: object, sentence: string): void },
+): void {
+  for (const sentence of listUnknownSettings(env, readProviders(catalogueDir))) log.warn({}, sentence);
 }
 
 /** Starts a role inside a process that runs several roles. `close` closes the resources of the role. */
