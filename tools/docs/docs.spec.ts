@@ -3,8 +3,10 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SETTINGS } from '#foundation';
+import { StoreUnavailableError } from '#kernel';
 import { TestWorld } from '#testing';
-import { ERROR_DEFINITIONS } from '../../apps/gateway/src/edge/errors/errors.ts';
+import { DEFAULT_ERROR_FORMAT } from '../../apps/gateway/src/edge/errors/error-formats.ts';
+import { ERROR_DEFINITIONS, toErrorResponse } from '../../apps/gateway/src/edge/errors/errors.ts';
 import type { OpenApiDocument } from '../../apps/gateway/src/openapi/document.ts';
 import { PROXY_SETTINGS } from '../../apps/private-proxy/src/settings.ts';
 import { formatWelcome } from '../../apps/standalone/src/welcome.ts';
@@ -34,6 +36,13 @@ test('docs/settings.md lists every setting of the roles with its default and its
 
 test('docs/settings.md lists the settings of the local proxy for private models', () => {
   expectSection('docs/settings.md', 'proxy-settings', formatSettingsTable(Object.values(PROXY_SETTINGS)));
+});
+
+test('docs/settings.md lets HAProxy send the error of the gateway while no gateway is ready', () => {
+  const [, body = ''] =
+    /http-error status 503 content-type application\/json string '([^']+)'/.exec(readPage('docs/settings.md')) ?? [];
+  const response = toErrorResponse(new StoreUnavailableError('no'));
+  expect(JSON.parse(body)).toEqual(response && DEFAULT_ERROR_FORMAT.createBody(response));
 });
 
 describe('docs/api.md', () => {
