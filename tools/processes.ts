@@ -31,7 +31,7 @@ export async function startProgram(
   command: string[],
   env: Record<string, string>,
   readyPattern: RegExp,
-  cwd = root,
+  { cwd = root, timeoutMs = START_TIMEOUT_MS } = {},
 ): Promise<StartedProcess> {
   const [file = '', ...args] = command;
   const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -44,7 +44,7 @@ export async function startProgram(
     });
   }
   child.stderr.pipe(process.stderr, { end: false });
-  const line = await waitForLine(child, readyPattern, command.join(' '));
+  const line = await waitForLine(child, readyPattern, { what: command.join(' '), timeoutMs });
   return {
     ended,
     outputChunks,
@@ -56,20 +56,29 @@ export async function startProgram(
 }
 
 /** Starts a built app. The sandbox simulates each external service that is not configured, even if others are real. */
-export function startApp(name: string, env: Record<string, string>, build = root): Promise<StartedProcess> {
+export function startApp(
+  name: string,
+  env: Record<string, string>,
+  build = root,
+  timeoutMs = START_TIMEOUT_MS,
+): Promise<StartedProcess> {
   return startProgram(
     [process.execPath, `dist/apps/${name}/src/main.js`],
     { LOG_LEVEL: 'info', ALLOW_SANDBOX: 'true', ...env },
     /"msg":"ready"/,
-    build,
+    { cwd: build, timeoutMs },
   );
 }
 
-function waitForLine(child: ChildProcess, readyPattern: RegExp, what: string): Promise<string> {
+function waitForLine(
+  child: ChildProcess,
+  readyPattern: RegExp,
+  { what, timeoutMs }: { readonly what: string; readonly timeoutMs: number },
+): Promise<string> {
   return new Promise((resolve, reject) => {
     let pending = '';
     let last = ''; // the last line usually reports why the process ended
-    const timer = setTimeout(() => reject(new Error(`${what} did not become ready in time`)), START_TIMEOUT_MS);
+    const timer = setTimeout(() => reject(new Error(`${what} did not become ready in time`)), timeoutMs);
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${what} ended with code ${code}: ${last}${pending}`)));
     child.stdout?.on('data', (chunk) => {

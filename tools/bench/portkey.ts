@@ -30,6 +30,6 @@ export async function startPortkey(): Promise<StartedProcess & { readonly url: s
   }
   const env = { TRUSTED_CUSTOM_HOSTS: '127.0.0.1', NODE_ENV: 'production' };
   const command = [process.execPath, program, '--headless', `--port=${PORT}`];
-  const started = await startProgram(command, env, /running at|Ready|listening/i, DIRECTORY);
+  const started = await startProgram(command, env, /running at|Ready|listening/i, { cwd: DIRECTORY });
   return { ...started, url: `http://127.0.0.1:${PORT}` };
 }
