@@ -57,7 +57,7 @@ async function findLostFeature(connectionString: string): Promise<string | undef
     if (rejection) return rejection[1];
     if (error instanceof Error && QUERY_TIMEOUT.test(error.message))
       throw new NotReadyError(
-        'it does not serve two connections at once, as a pooler whose connections are all in use',
+        'two connections are not served at once: it is busy, or leads to a pooler with too few connections',
         {
           cause: error,
         },

@@ -12,6 +12,8 @@ import type { Attack, Finding } from './attack.ts';
 const VERSION = '1.18.0-1+deb12u1';
 /** A gateway that has not ended within this time has either started or is stuck. */
 const REFUSED_WITHIN_MS = 20_000;
+/** Without it, a start waits longer for a pooler whose connections are all in use. */
+const START_TIMEOUT_MS = '5000';
 const LISTENS_WITHIN_MS = 5_000;
 const POLL_INTERVAL_MS = 20;
 /** PgBouncer refuses to run as root. */
@@ -92,7 +94,10 @@ async function runGatewayWithPooler(
   try {
     await waitUntilListening(port, child);
     const address = Object.assign(new URL(url), { port: String(port) }).href;
-    const settings = { DATABASE_URL: address, DATA_DIR: path.join(directory, 'data'), PORT: '0', LOG_LEVEL: 'info' };
+    const settings = {
+      ...{ DATABASE_URL: address, DATA_DIR: path.join(directory, 'data'), PORT: '0', LOG_LEVEL: 'info' },
+      START_TIMEOUT_MS,
+    };
     const env = { ...(process.env as Record<string, string>), ...settings };
     return await runCommand([process.execPath, 'dist/apps/gateway/src/main.js'], {
       cwd: root,
