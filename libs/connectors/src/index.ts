@@ -2,6 +2,7 @@ export { WorkerAudioDurationCounter } from './audio/audio-duration-counter.ts';
 export { detectImageType, detectSafeFileType } from './files/image-type.ts';
 export { LocalFiles } from './files/local-files.ts';
 export { detectMediaType } from './files/media-type.ts';
+export { S3Bucket, type S3Options } from './files/s3-bucket.ts';
 export { S3Files } from './files/s3-files.ts';
 export { HttpDownloads } from './http/downloads.ts';
 export { BACKEND_KINDS, createPaymentBackends, type PaymentSettings } from './payments/backends.ts';

@@ -3,7 +3,8 @@ import { ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/clien
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { FileStoreUnavailableError, generateFileId } from '#application';
 import { fileStoreContract, openS3Server, type S3Server } from '#testing';
-import { S3Files, type S3Options } from './s3-files.ts';
+import type { S3Options } from './s3-bucket.ts';
+import { S3Files } from './s3-files.ts';
 
 const BUCKETS = 40;
 /** The minimum part size of S3. */

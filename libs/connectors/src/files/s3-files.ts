@@ -1,276 +1,55 @@
 /** Stores files in a bucket of a service with the S3 API. */
-import type { Readable } from 'node:stream';
-import type * as Aws from '@aws-sdk/client-s3';
-import {
-  type ByteRange,
-  type CredentialMonitor,
-  createCredentialError,
-  type FileName,
-  FileStore,
-  FileStoreUnavailableError,
-  type FileToStore,
-  NO_CREDENTIAL_MONITOR,
-  type StoredFile,
-} from '#application';
+import { type FileName, FileStore, type FileToStore, type StoredFile } from '#application';
 import { isFileNumber, isHourExpired, isHourName, resolveHourName, toHourName } from './names.ts';
-
-export interface S3Options {
-  readonly bucket: string;
-  /** Undefined for the endpoint of AWS in the region. */
-  readonly endpoint?: string | undefined;
-  readonly region: string;
-  /** Undefined for the default credentials of the AWS library, such as those of the role of the host. */
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
-  /**
-   * Files of at least this size are uploaded in parts of at least this size, except for the last part. Each part is in
-   * memory while it is sent.
-   */
-  readonly partBytes?: number;
-  /** Gets what the responses show about the credentials. */
-  readonly monitor?: CredentialMonitor;
-}
-
-/**
- * S3 accepts parts of at least 5 MiB, except for the last one, and at most 10,000 parts:
- * https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
- */
-const PART_BYTES = 8 * 1024 * 1024;
-const CONNECT_TIMEOUT_MS = 5_000;
-const IDLE_TIMEOUT_MS = 60_000;
-const DELETE_CONCURRENCY = 8;
+import { S3Bucket, type S3Options } from './s3-bucket.ts';
 
 /** Keys are `<hour>/<id>/<n>`, like the paths of `LocalFiles`. An object appears only after its upload is complete. */
 export class S3Files extends FileStore {
-  private readonly bucket: { readonly Bucket: string };
-  private readonly partBytes: number;
-
-  private constructor(
-    private readonly aws: typeof Aws,
-    private readonly client: Aws.S3Client,
-    { bucket, partBytes = PART_BYTES }: S3Options,
-  ) {
+  private constructor(private readonly bucket: S3Bucket) {
     super();
-    this.bucket = { Bucket: bucket };
-    this.partBytes = partBytes;
   }
 
-  /**
-   * Loads the AWS library only here, because loading it is slow.
-   * @throws FileStoreUnavailableError if the bucket cannot be used
-   */
+  /** @throws FileStoreUnavailableError if the bucket cannot be used */
   static async open(options: S3Options): Promise<S3Files> {
-    const aws = await import('@aws-sdk/client-s3');
-    const { endpoint, region, credentials, bucket, monitor = NO_CREDENTIAL_MONITOR } = options;
-    const client = new aws.S3Client({
-      region,
-      forcePathStyle: true,
-      // Some services other than AWS do not support the checksums that the library adds by default.
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      responseChecksumValidation: 'WHEN_REQUIRED',
-      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
-      ...(endpoint ? { endpoint } : {}),
-      ...(credentials ? { credentials } : {}),
-    });
-    client.middlewareStack.add(
-      (next) => async (command) => {
-        try {
-          const result = await next(command);
-          monitor.recordSuccess();
-          return result;
-        } catch (error) {
-          if (isCredentialError(error as S3Error))
-            monitor.recordFailure(createCredentialError('S3 is unavailable', 403));
-          throw error;
-        }
-      },
-      { step: 'initialize', name: 'monitorCredentials' },
-    );
-    const store = new S3Files(aws, client, options);
-    try {
-      await withUnavailableErrors(() => client.send(new aws.HeadBucketCommand({ Bucket: bucket })));
-      return store;
-    } catch (error) {
-      await store.close();
-      throw error;
-    }
+    return new S3Files(await S3Bucket.open(options));
   }
 
   override async save({ id, n, mediaType, bytes }: FileToStore): Promise<number> {
-    const Key = `${resolveHourName(id, n, mediaType)}/${id}/${n}`;
-    const upload = new MultipartUpload(this.aws, this.client, { ...this.bucket, Key, ContentType: mediaType });
-    let size = 0;
-    let pendingChunks: Uint8Array[] = [];
-    let pendingBytes = 0;
-    try {
-      for await (const chunk of bytes instanceof Uint8Array ? [bytes] : bytes) {
-        pendingChunks.push(chunk);
-        pendingBytes += chunk.byteLength;
-        size += chunk.byteLength;
-        if (pendingBytes < this.partBytes) continue;
-        await upload.uploadPart(Buffer.concat(pendingChunks));
-        [pendingChunks, pendingBytes] = [[], 0];
-      }
-      await upload.complete(Buffer.concat(pendingChunks));
-      return size;
-    } catch (error) {
-      await upload.abort();
-      throw error;
-    }
+    const key = `${resolveHourName(id, n, mediaType)}/${id}/${n}`;
+    return this.bucket.upload(key, mediaType, bytes instanceof Uint8Array ? [bytes] : bytes);
   }
 
   override async find({ id, n }: FileName): Promise<StoredFile | undefined> {
     const hour = toHourName(id);
     if (hour === undefined || !isFileNumber(n)) return undefined;
-    const Key = `${hour}/${id}/${n}`;
-    const head = await withUnavailableErrors(() =>
-      this.client.send(new this.aws.HeadObjectCommand({ ...this.bucket, Key })).catch(ignoreMissing),
-    );
-    if (head === undefined) return undefined;
-    const { ContentType: mediaType = '', ContentLength: size = 0 } = head;
-    return { mediaType, size, read: (range) => this.readChunks(Key, size, range) };
+    const key = `${hour}/${id}/${n}`;
+    const found = await this.bucket.find(key);
+    return found && { ...found, read: (range) => (found.size === 0 ? readNothing() : this.bucket.read(key, range)) };
   }
 
   override async remove(id: string): Promise<void> {
     const hour = toHourName(id);
-    if (hour !== undefined) await this.removeMatching({ Prefix: `${hour}/${id}/` }, () => true);
+    if (hour === undefined) return;
+    for await (const keys of this.bucket.listKeys(`${hour}/${id}/`)) await this.bucket.remove(keys);
   }
 
   /** Keys are listed in order of time, so the listing stops at the first hour that has not started. */
   override async removeExpired(now: number): Promise<number> {
+    const ids = new Set<string>();
     const getHour = (key: string) => key.split('/', 1)[0] ?? '';
-    return this.removeMatching({}, (key) => (isHourName(getHour(key)) ? isHourExpired(getHour(key), now) : undefined));
+    for await (const page of this.bucket.listKeys()) {
+      const keys = page.filter((key) => isHourName(getHour(key)));
+      const expiredKeys = keys.filter((key) => isHourExpired(getHour(key), now));
+      await this.bucket.remove(expiredKeys);
+      for (const key of expiredKeys) ids.add(key.split('/')[1] ?? '');
+      if (expiredKeys.length < keys.length) break;
+    }
+    return ids.size;
   }
 
   override async close(): Promise<void> {
-    this.client.destroy();
-  }
-
-  private async *readChunks(Key: string, size: number, range?: ByteRange): AsyncIterable<Uint8Array> {
-    if (size === 0) return;
-    const Range = range && `bytes=${range.start}-${range.end}`;
-    const command = new this.aws.GetObjectCommand({ ...this.bucket, Key, ...(Range ? { Range } : {}) });
-    const { Body, ContentRange } = await withUnavailableErrors(() => this.client.send(command));
-    try {
-      const chunks = Body as Readable;
-      // Some services send the complete object if the range is its first byte.
-      const isUnranged = range && !ContentRange?.startsWith(`bytes ${range.start}-${range.end}/`);
-      yield* isUnranged ? sliceStream(chunks, range) : chunks;
-    } catch (cause) {
-      throw new FileStoreUnavailableError(cause);
-    } finally {
-      (Body as Readable).destroy();
-    }
-  }
-
-  /**
-   * Deletes each object with its own request. A bulk deletion needs a checksum that not all services compute in the
-   * same way.
-   * @param shouldRemove undefined skips the object; false skips it and all later ones
-   * @returns the number of ids whose objects were deleted
-   */
-  private async removeMatching(
-    where: { readonly Prefix?: string },
-    shouldRemove: (key: string) => boolean | undefined,
-  ): Promise<number> {
-    const ids = new Set<string>();
-    const { aws, client, bucket } = this;
-    await withUnavailableErrors(async () => {
-      for await (const { Contents = [] } of aws.paginateListObjectsV2({ client }, { ...bucket, ...where })) {
-        const all = Contents.map(({ Key = '' }) => Key);
-        const end = all.findIndex((key) => shouldRemove(key) === false);
-        const keys = (end < 0 ? all : all.slice(0, end)).filter((key) => shouldRemove(key));
-        for (let at = 0; at < keys.length; at += DELETE_CONCURRENCY) {
-          const some = keys.slice(at, at + DELETE_CONCURRENCY);
-          await Promise.all(some.map((Key) => client.send(new aws.DeleteObjectCommand({ ...bucket, Key }))));
-        }
-        for (const key of keys) ids.add(key.split('/')[1] ?? '');
-        if (end >= 0) break;
-      }
-    });
-    return ids.size;
+    this.bucket.close();
   }
 }
 
-interface Target {
-  readonly Bucket: string;
-  readonly Key: string;
-  readonly ContentType: string;
-}
-
-/** The upload of one object: a single request if it is smaller than one part, else a multipart upload. */
-class MultipartUpload {
-  private uploadId: string | undefined;
-  private readonly parts: Aws.CompletedPart[] = [];
-
-  constructor(
-    private readonly aws: typeof Aws,
-    private readonly client: Aws.S3Client,
-    private readonly target: Target,
-  ) {}
-
-  async uploadPart(Body: Buffer): Promise<void> {
-    const { Bucket, Key } = this.target;
-    await withUnavailableErrors(async () => {
-      this.uploadId ??= (await this.client.send(new this.aws.CreateMultipartUploadCommand(this.target))).UploadId;
-      const PartNumber = this.parts.length + 1;
-      const part = { Bucket, Key, UploadId: this.uploadId, PartNumber, Body };
-      const { ETag } = await this.client.send(new this.aws.UploadPartCommand(part));
-      this.parts.push({ PartNumber, ETag });
-    });
-  }
-
-  async complete(last: Buffer): Promise<void> {
-    const { Bucket, Key } = this.target;
-    if (this.uploadId === undefined) {
-      const putInput = { ...this.target, Body: last, ContentLength: last.length };
-      return void (await withUnavailableErrors(() => this.client.send(new this.aws.PutObjectCommand(putInput))));
-    }
-    if (last.length > 0) await this.uploadPart(last);
-    const completed = { Bucket, Key, UploadId: this.uploadId, MultipartUpload: { Parts: this.parts } };
-    await withUnavailableErrors(() => this.client.send(new this.aws.CompleteMultipartUploadCommand(completed)));
-  }
-
-  /** Errors are ignored: a lifecycle rule, which the bucket needs, aborts unfinished uploads. */
-  async abort(): Promise<void> {
-    if (this.uploadId === undefined) return;
-    const { Bucket, Key } = this.target;
-    const aborted = { Bucket, Key, UploadId: this.uploadId };
-    await this.client.send(new this.aws.AbortMultipartUploadCommand(aborted)).catch(() => {});
-  }
-}
-
-async function* sliceStream(chunks: AsyncIterable<Uint8Array>, { start, end }: ByteRange): AsyncIterable<Uint8Array> {
-  let at = 0;
-  for await (const chunk of chunks) {
-    const part = chunk.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at));
-    if (part.length > 0) yield part;
-    at += chunk.length;
-    if (at > end) return;
-  }
-}
-
-interface S3Error {
-  readonly name?: string;
-  readonly $metadata?: { readonly httpStatusCode?: number };
-}
-
-/** The session of temporary credentials has ended, or is not of these credentials. The status is 400. */
-const TOKEN_ERRORS: ReadonlySet<string | undefined> = new Set(['ExpiredToken', 'InvalidToken']);
-
-/** Whether the credentials are unknown or lack a permission. The clock of the host is no part of them. */
-function isCredentialError({ name, $metadata }: S3Error): boolean {
-  const status = $metadata?.httpStatusCode;
-  return TOKEN_ERRORS.has(name) || ((status === 401 || status === 403) && name !== 'RequestTimeTooSkewed');
-}
-
-function ignoreMissing(error: S3Error): undefined {
-  if (error.$metadata?.httpStatusCode !== 404) throw error;
-}
-
-async function withUnavailableErrors<T>(step: () => Promise<T>): Promise<T> {
-  try {
-    return await step();
-  } catch (cause) {
-    throw cause instanceof FileStoreUnavailableError ? cause : new FileStoreUnavailableError(cause);
-  }
-}
+async function* readNothing(): AsyncIterable<Uint8Array> {}
