@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
 import { mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { PassThrough } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
@@ -16,9 +15,18 @@ import { createManifest, MANIFEST_FILE, type Manifest, type SavedTable, toTableF
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 
+/** Stores a file of a backup. Resolves once the complete content is on the disk. */
+export type WriteFile = (file: string, content: AsyncIterable<Uint8Array>) => Promise<void>;
+
+export interface BackupTarget {
+  readonly write: WriteFile;
+  /** Ends the backup with an error once it has aborted. */
+  readonly signal?: AbortSignal;
+}
+
 /**
- * Saves the data that cannot be rebuilt, except events in EventStoreDB. The tables of a database are saved as of one
- * moment. Roles may be running. The directory gets its final name after all data is on the disk.
+ * Saves the data that cannot be rebuilt, except events in EventStoreDB, in a directory. It gets its final name after all
+ * data is on the disk.
  * @throws StartError if the directory exists
  */
 export async function createBackup(
@@ -26,6 +34,14 @@ export async function createBackup(
   directory: string,
   eventStoreName: Manifest['factsIn'],
 ): Promise<Manifest> {
+  return fillNewDirectory(directory, (write) => saveBackup(databases, { write }, eventStoreName));
+}
+
+/**
+ * Creates a directory with files that only its owner can read. It gets its final name after `work`.
+ * @throws StartError if the directory exists
+ */
+export async function fillNewDirectory<T>(directory: string, work: (write: WriteFile) => Promise<T>): Promise<T> {
   const directoryExists = await stat(directory).then(
     () => true,
     () => false,
@@ -33,10 +49,27 @@ export async function createBackup(
   if (directoryExists) throw new StartError(`${directory} already exists: a backup requires a new directory.`);
   const partialDirectory = `${directory}.partial`;
   await mkdir(partialDirectory, { recursive: true, mode: DIRECTORY_MODE });
+  const result = await work((file, content) =>
+    writeFile(path.join(partialDirectory, file), content, { mode: FILE_MODE, flush: true }),
+  );
+  await rename(partialDirectory, directory);
+  return result;
+}
+
+/**
+ * Saves the data that cannot be rebuilt, except events in EventStoreDB. The tables of a database are saved as of one
+ * moment. Roles may be running. The manifest is the last file: without it a backup is incomplete.
+ * @throws the reason of the signal once it has aborted
+ */
+export async function saveBackup(
+  databases: readonly Database[],
+  target: BackupTarget,
+  eventStoreName: Manifest['factsIn'],
+): Promise<Manifest> {
   const createdAt = new Date().toISOString();
   const savedDatabases: Pick<Manifest, 'masterKeys' | 'migrations' | 'tables'>[] = [];
   for (const database of databases)
-    savedDatabases.push(await saveDatabase(database, partialDirectory, eventStoreName === 'PostgreSQL'));
+    savedDatabases.push(await saveDatabase(database, target, eventStoreName === 'PostgreSQL'));
   const manifest = createManifest({
     createdAt,
     factsIn: eventStoreName,
@@ -44,13 +77,12 @@ export async function createBackup(
     migrations: savedDatabases.flatMap(({ migrations }) => migrations),
     tables: savedDatabases.flatMap(({ tables }) => tables),
   });
-  const text = `${JSON.stringify(manifest, null, 2)}\n`;
-  await writeFile(path.join(partialDirectory, MANIFEST_FILE), text, { mode: FILE_MODE, flush: true });
-  await rename(partialDirectory, directory);
+  target.signal?.throwIfAborted();
+  await target.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]));
   return manifest;
 }
 
-async function saveDatabase({ url, backupTables }: Database, directory: string, includesEvents: boolean) {
+async function saveDatabase({ url, backupTables }: Database, target: BackupTarget, includesEvents: boolean) {
   const client = createClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
   await client.connect();
   try {
@@ -60,9 +92,10 @@ async function saveDatabase({ url, backupTables }: Database, directory: string, 
     );
     const tables: SavedTable[] = [];
     for (const table of backupTables) {
+      target.signal?.throwIfAborted();
       const columns = await listColumns(client, table.name);
       if (columns.length === 0 || (table.name === 'es.events' && !includesEvents)) continue;
-      tables.push(await saveTable(client, table, columns, directory));
+      tables.push(await saveTable(client, table, columns, target));
     }
     const hasKeys = backupTables.some(({ name }) => name === 'es.master_keys');
     const masterKeys = hasKeys ? (await listKnownMasterKeys(client)).filter(({ isRetired }) => !isRetired) : [];
@@ -86,7 +119,7 @@ async function saveTable(
   client: pg.Client,
   { name, order }: BackupTable,
   columns: readonly string[],
-  directory: string,
+  { write, signal }: BackupTarget,
 ): Promise<SavedTable> {
   const file = toTableFileName(name);
   const columnList = columns.join(', ');
@@ -94,8 +127,13 @@ async function saveTable(
     copyTo(`copy (select ${columnList} from ${name}${order ? ` order by ${order}` : ''}) to stdout`),
   );
   const hash = createHash('sha256');
-  const hashStream = new PassThrough().on('data', (chunk) => hash.update(chunk));
-  const target = createWriteStream(path.join(directory, file), { mode: FILE_MODE, flush: true });
-  await pipeline(rows, createGzip({ level: 3 }), hashStream, target);
+  const updateHash = async function* (chunks: AsyncIterable<Uint8Array>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  const save = (content: AsyncIterable<Uint8Array>) => write(file, content);
+  await pipeline(rows, createGzip({ level: 3 }), updateHash, save, ...(signal ? [{ signal }] : []));
   return { name, columns, file, rows: rows.rowCount, sha256: hash.digest('hex') };
 }

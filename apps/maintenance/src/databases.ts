@@ -1,5 +1,6 @@
 import { abuseLimitMigrations, contentMigrations, rateMigrations, sampleMigrations } from '#connectors';
 import { foundationMigrations, type Migration, type Settings, startEmbeddedPostgres } from '#foundation';
+import type { Manifest } from './manifest.ts';
 
 /** A database of the installation, with its migrations and the tables that a backup includes. */
 export interface Database {
@@ -51,6 +52,11 @@ export async function withDatabases<T>(
   } finally {
     await embedded?.close();
   }
+}
+
+/** Returns the store that has the events. */
+export function nameEventStore({ eventStoreUrl }: Settings): Manifest['factsIn'] {
+  return eventStoreUrl === undefined ? 'PostgreSQL' : 'EventStoreDB';
 }
 
 export function listDatabases(url: string, contentUrl: string | undefined): readonly Database[] {

@@ -1,21 +1,27 @@
 /** Settings of stored files, uploaded files, and files that are fetched from addresses in requests. */
 import { requiredWith } from './external-service-settings.ts';
-import { integer, list, optional, secret, text, url } from './setting-types.ts';
+import { type Environment, integer, list, optional, readVariable, secret, text, url } from './setting-types.ts';
 
 const GIB = 1024 ** 3;
+
+const s3Bucket = requiredWith(
+  'S3_ENDPOINT',
+  text(
+    'S3_BUCKET',
+    '',
+    'Bucket of an S3-compatible service for files for download; required with S3_ENDPOINT, unless BACKUP_S3_BUCKET is set; unset: FILES_DIR is used',
+  ),
+);
+
+function readS3Bucket(env: Environment): string | undefined {
+  return readVariable(env, 'BACKUP_S3_BUCKET') ? readVariable(env, 'S3_BUCKET') : s3Bucket.read(env);
+}
 
 export const FILE_SETTINGS = {
   filesDir: optional(
     text('FILES_DIR', '', 'Directory of files for download, the same for every process; unset: "files" in DATA_DIR'),
   ),
-  s3Bucket: requiredWith(
-    'S3_ENDPOINT',
-    text(
-      'S3_BUCKET',
-      '',
-      'Bucket of an S3-compatible service for files for download; required with S3_ENDPOINT; unset: FILES_DIR is used',
-    ),
-  ),
+  s3Bucket: { ...s3Bucket, read: readS3Bucket },
   s3Endpoint: optional(
     url('S3_ENDPOINT', ['http:', 'https:'], 'Address of the S3-compatible service; unset: Amazon S3 in S3_REGION'),
   ),

@@ -91,6 +91,35 @@ export function integer(variable: string, defaultValue: number, [min, max]: Rang
   };
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A number of seconds, minutes, hours or days with its unit, such as `6h`; read as milliseconds. */
+export function duration(
+  variable: string,
+  defaultValue: string,
+  [minMs, maxMs]: Range,
+  meaning: string,
+): Setting<number> {
+  return {
+    variable,
+    meaning,
+    defaultValue,
+    read(env) {
+      const value = readVariable(env, variable) ?? defaultValue;
+      const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(value) ?? [];
+      const milliseconds = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+      if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds;
+      const [min, max] = [minMs, maxMs].map(formatDuration);
+      return invalidSetting(variable, `a time from ${min} to ${max}, such as 30m, 6h or 1d`, value);
+    },
+  };
+}
+
+function formatDuration(milliseconds: number): string {
+  const [unit, unitMs] = Object.entries(UNIT_MS).findLast(([, size]) => milliseconds % size === 0) ?? ['s', 1_000];
+  return `${milliseconds / unitMs}${unit}`;
+}
+
 /** A non-negative decimal amount of USD. */
 export function dollars(variable: string, defaultValue: string, meaning: string): Setting<PicoUsd> {
   return {

@@ -49,6 +49,8 @@ describe('without any setting', () => {
       topupConfirmations: {},
       privateSources: [],
       s3Region: 'us-east-1',
+      backupEveryMs: 86_400_000,
+      backupRetentionDays: 30,
       maxBytesInFlight: 512 * 1024 ** 2,
       maxConnections: 10_000,
       maxConnectionsPerAddress: 1_000,
@@ -131,6 +133,8 @@ describe('a setting', () => {
     ],
     ['CATALOGUE_DIR', import.meta.dirname, 'catalogueDir', import.meta.dirname],
     ['DISCONNECT_DRAIN_MS', '0', 'drainTimeoutMs', 0],
+    ['BACKUP_EVERY', '90m', 'backupEveryMs', 5_400_000],
+    ['BACKUP_EVERY', '1d', 'backupEveryMs', 86_400_000],
   ])('accepts %s=%j', (variable, value, name, meant) => {
     expect(readSettings({ [variable]: value })[name]).toEqual(meant);
   });
@@ -171,6 +175,8 @@ describe('payment backends', () => {
     expect(complaint({ CLN_REST_URL: 'https://cln:3010' })).toBe('CLN_RUNE must be set if CLN_REST_URL is set.');
     expect(complaint({ PHOENIXD_URL: 'http://p:9740' })).toBe('PHOENIXD_PASSWORD must be set if PHOENIXD_URL is set.');
     expect(complaint({ S3_ENDPOINT: 'http://s3:9000' })).toBe('S3_BUCKET must be set if S3_ENDPOINT is set.');
+    const backups = readSettings({ S3_ENDPOINT: 'http://s3:9000', BACKUP_S3_BUCKET: 'backups' });
+    expect(backups).toMatchObject({ s3Bucket: undefined, backupS3Bucket: 'backups' });
     expect(complaint({ S3_ACCESS_KEY_ID: 'a' })).toBe('S3_SECRET_ACCESS_KEY must be set if S3_ACCESS_KEY_ID is set.');
   });
 
@@ -261,6 +267,8 @@ describe('an invalid setting', () => {
 
   test.each([
     ['CATALOGUE_DIR', '/nowhere', 'a directory'],
+    ['BACKUP_EVERY', '30s', 'a time from 1m to 30d, such as 30m, 6h or 1d'],
+    ['BACKUP_EVERY', '6', 'a time from 1m to 30d, such as 30m, 6h or 1d'],
     ['PRIVATE_SOURCES', 'http://10.0.0.7/pictures', 'addresses that start with http:// or https:// and have no path'],
     ...[
       'gateway',

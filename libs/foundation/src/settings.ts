@@ -3,6 +3,7 @@
  * sentence that names it. `npm run docs` generates the table in docs/settings.md from this list.
  */
 
+import { BACKUP_SETTINGS } from './backup-settings.ts';
 import {
   createPaymentUrlSetting,
   createPrivateRelaysSetting,
@@ -63,7 +64,7 @@ export const SETTINGS = {
       'HEALTH_PORT',
       0,
       [0, 65_535],
-      'Port on which a projector or sagas process serves /health/live and /health/ready; unset: they are not served',
+      'Port on which a projector, sagas or backup process serves /health/live and /health/ready; unset: they are not served',
     ),
   ),
   sandboxPort: SANDBOX_SETTINGS.port,
@@ -80,6 +81,7 @@ export const SETTINGS = {
   ...FILE_SETTINGS,
   ...SAFETY_SETTINGS,
   ...STORE_SETTINGS,
+  ...BACKUP_SETTINGS,
   catalogueDir: optional(directory('CATALOGUE_DIR', 'Directory of models and prices; unset: the shipped catalogue')),
   lndUrl: createPaymentUrlSetting(
     'LND_REST_URL',

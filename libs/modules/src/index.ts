@@ -4,6 +4,7 @@ export { createRootModule, openContext } from './container.ts';
 export { describeLeases } from './describe-leases.ts';
 export { FilesModule } from './files.module.ts';
 export { PaymentsModule } from './payments.module.ts';
+export { toS3Options, toStartError } from './place-of-files.ts';
 export { ProvidersModule } from './providers.module.ts';
 export { type CheckResult, type HealthCheck, Readiness, type ReadinessReport } from './readiness.ts';
 export { openRole, ProcessRole, reportUnknownSettings, runRole } from './role.ts';

@@ -76,12 +76,12 @@ export class S3Bucket {
       },
       { step: 'initialize', name: 'monitorCredentials' },
     );
-    const opened = new S3Bucket(aws, client, options);
+    const resource = new S3Bucket(aws, client, options);
     try {
       await withUnavailableErrors(() => client.send(new aws.HeadBucketCommand({ Bucket: bucket })));
-      return opened;
+      return resource;
     } catch (error) {
-      opened.close();
+      resource.close();
       throw error;
     }
   }

@@ -23,8 +23,8 @@ export class S3Files extends FileStore {
     const hour = toHourName(id);
     if (hour === undefined || !isFileNumber(n)) return undefined;
     const key = `${hour}/${id}/${n}`;
-    const found = await this.bucket.find(key);
-    return found && { ...found, read: (range) => (found.size === 0 ? readNothing() : this.bucket.read(key, range)) };
+    const object = await this.bucket.find(key);
+    return object && { ...object, read: (range) => (object.size === 0 ? readNothing() : this.bucket.read(key, range)) };
   }
 
   override async remove(id: string): Promise<void> {

@@ -1,0 +1,58 @@
+import { createReadStream } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { FileStoreUnavailableError } from '#application';
+import type { BackupStore } from './backup-store.ts';
+
+/** Ending of the name of a file that is being written. A process that dies leaves such a file. */
+const PARTIAL = '.partial';
+
+/** Stores backups in a directory, such as that of a network file system. */
+export class DirectoryStore implements BackupStore {
+  private constructor(private readonly root: string) {}
+
+  /** @throws FileStoreUnavailableError if the directory cannot be created */
+  static async open(root: string): Promise<DirectoryStore> {
+    await mkdir(root, { recursive: true, mode: 0o700 }).catch((error) => {
+      throw new FileStoreUnavailableError(error);
+    });
+    return new DirectoryStore(root);
+  }
+
+  async list(): Promise<readonly string[]> {
+    const entries = await readdir(this.root, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    return files.map(({ parentPath, name }) => path.relative(this.root, path.join(parentPath, name)));
+  }
+
+  async write(name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+    const file = path.join(this.root, name);
+    const directory = path.dirname(file);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await writeFile(`${file}${PARTIAL}`, content, { mode: 0o600, flush: true });
+    await rename(`${file}${PARTIAL}`, file);
+    for (const folder of [directory, this.root]) await syncDirectory(folder);
+  }
+
+  read(name: string): AsyncIterable<Uint8Array> {
+    return createReadStream(path.join(this.root, name));
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    for (const name of names) await rm(path.join(this.root, name), { force: true });
+    const directories = new Set(names.map((name) => path.dirname(path.join(this.root, name))));
+    for (const directory of directories) await rmdir(directory).catch(() => {}); // it may have other files
+  }
+
+  close(): void {}
+}
+
+/** A new name survives a power failure only after its directory has been synced. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
