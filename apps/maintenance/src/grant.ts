@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';
-import { SETTINGS } from '#foundation';
+import { readSetting, SETTINGS } from '#foundation';
 import { SettingError, secret } from '#foundation/program';
 import { StoreUnavailableError } from '#kernel';
 
@@ -19,12 +19,12 @@ const ADMIN_PASSWORD_SETTING = secret(
 
 /** Creates the user in EVENTSTORE_URL, and grants it the rights that roles require. Idempotent. */
 async function main(): Promise<void> {
-  const address = SETTINGS.eventStoreUrl.read(process.env);
+  const address = readSetting(SETTINGS.eventStoreUrl, process.env);
   if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
   const parsedAddress = parseEventStoreDbAddress(address);
   if (typeof parsedAddress !== 'string' && !parsedAddress.usesTls)
     throw new SettingError('EVENTSTORE_URL must use TLS: a server without TLS has no users.');
-  await grantWhenAvailable(address, ADMIN_PASSWORD_SETTING.read(process.env));
+  await grantWhenAvailable(address, readSetting(ADMIN_PASSWORD_SETTING, process.env));
   process.stdout.write('The user in EVENTSTORE_URL exists and may read $all.\n');
 }
 

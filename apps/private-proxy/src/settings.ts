@@ -4,6 +4,7 @@ import {
   type Environment,
   integer,
   optional,
+  readSetting,
   type Setting,
   SettingError,
   secret,
@@ -75,7 +76,7 @@ export interface ProxySettings extends SettingValues<typeof PROXY_SETTINGS> {
 /** @throws SettingError */
 export function readProxySettings(env: Environment): ProxySettings {
   const values = Object.fromEntries(
-    Object.entries(PROXY_SETTINGS).map(([name, setting]) => [name, setting.read(env)]),
+    Object.entries(PROXY_SETTINGS).map(([name, setting]) => [name, readSetting<unknown>(setting, env)]),
   ) as unknown as SettingValues<typeof PROXY_SETTINGS>;
   return { ...values, logLevel: values.debug ? 'debug' : 'info' };
 }

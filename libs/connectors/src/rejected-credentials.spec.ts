@@ -147,7 +147,7 @@ test('a source of exchange rates is listed while it rejects its API key', async 
   opened.defer(() => dispatcher.close());
   const source = createCoinGeckoSource(
     url,
-    SECRET,
+    () => SECRET,
     rejected.createMonitor('coingecko', 'coingecko', 'COINGECKO_API_KEY'),
   );
   const fetchPrice = () =>

@@ -35,7 +35,11 @@ export { type ReadyFields, type RunningProcess, runProcess } from './process.ts'
 export { findStaleProcesses, ProcessPresence } from './process-presence.ts';
 export type { ProviderSettingsSpec } from './provider-settings.ts';
 export { formatRelease, RELEASE, type Release } from './release.ts';
-export { readSettings, SETTINGS, SettingError, type Settings } from './settings.ts';
+export { readSetting } from './secret-files.ts';
+export { SecretWatch, type SettingsListener } from './secret-watch.ts';
+export { SettingError } from './setting-types.ts';
+export { SETTINGS, type Settings } from './settings.ts';
+export { readSettings, SettingsReader } from './settings-reader.ts';
 export type { ReaderProgress, WorkProbe } from './stall-detector.ts';
 export { isTransient, NotReadyError, StartDeadline } from './start-deadline.ts';
 export { StartError } from './start-error.ts';

@@ -5,6 +5,7 @@
 export { ConnectionGuard, SERVER_TIMEOUTS } from './connections.ts';
 export { createLog, type Log } from './log.ts';
 export { runProcess } from './process.ts';
+export { readSetting } from './secret-files.ts';
 export {
   choice,
   type Environment,

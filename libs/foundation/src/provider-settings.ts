@@ -22,12 +22,16 @@ export function listProviderVariables(providers: readonly ProviderSettingsSpec[]
   return providers.flatMap(({ env }) => [`${env}_API_KEY`, `${env}_BASE_URL`]);
 }
 
+export function getKeyVariable({ env }: ProviderSettingsSpec): string {
+  return `${env}_API_KEY`;
+}
+
 /**
  * Returns whether any provider has an API key. If so, providers without settings are omitted; otherwise they are
  * simulated.
  */
 export function hasProviderKey(env: Environment, providers: readonly ProviderSettingsSpec[]): boolean {
-  return providers.some((provider) => readVariable(env, `${provider.env}_API_KEY`) !== undefined);
+  return providers.some((provider) => readVariable(env, getKeyVariable(provider)) !== undefined);
 }
 
 /**
@@ -42,8 +46,9 @@ export function selectConfiguredProviders(
 ): ReadonlyMap<string, ProviderConnectionSettings> {
   const isReal = hasProviderKey(env, providers);
   return new Map(
-    providers.flatMap(({ slug, env: prefix, baseUrl: defaultBaseUrl, sandboxPath }) => {
-      const key = readVariable(env, `${prefix}_API_KEY`);
+    providers.flatMap((provider) => {
+      const { slug, env: prefix, baseUrl: defaultBaseUrl, sandboxPath } = provider;
+      const key = readVariable(env, getKeyVariable(provider));
       const address = issues.tryRead(() => optional(url(`${prefix}_BASE_URL`, ['http:', 'https:'], '')).read(env));
       if (address === undefined && key === undefined && isReal) return [];
       const baseUrl = address ?? (key === undefined ? sandbox.url + sandboxPath : defaultBaseUrl);

@@ -1,5 +1,6 @@
 /** Types of settings. Reading an invalid setting throws a SettingError with a sentence for the operator. */
-import { readFileSync, statSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { money, type PicoUsd } from '#kernel';
 
 /** One or more settings are invalid. The message has one sentence for each, for the operator. */
@@ -39,7 +40,14 @@ export interface Setting<T> {
   readonly meaning: string;
   /** The default as text, for the documentation. */
   readonly defaultValue: string;
+  /** The variable with the path of a file with the value, if the value may be in a file. */
+  readonly fileVariable?: string;
   read(env: Environment): T;
+}
+
+/** Lets an operator give the value in a file, because it is secret or may contain a password. */
+export function allowFile<T>(setting: Setting<T>): Setting<T> {
+  return { ...setting, fileVariable: `${setting.variable}_FILE` };
 }
 
 export function readVariable(env: Environment, variable: string): string | undefined {
@@ -62,7 +70,7 @@ export function optional<T>(setting: Setting<T>): Setting<T | undefined> {
 
 /** The error message does not contain the value. */
 export function secret(variable: string, pattern: RegExp, requirement: string, meaning: string): Setting<string> {
-  return {
+  return allowFile({
     variable,
     meaning,
     defaultValue: '',
@@ -71,7 +79,7 @@ export function secret(variable: string, pattern: RegExp, requirement: string, m
       if (pattern.test(value)) return value;
       throw new SettingError(`${variable} must be ${requirement}.`);
     },
-  };
+  });
 }
 
 type Range = readonly [min: number, max: number];
@@ -227,7 +235,7 @@ export function pairs(variable: string, values: RegExp, meaning: string): Settin
 
 /** Hexadecimal digits. The value is secret, so the error message does not contain it. */
 export function hex(variable: string, bytes: number | undefined, meaning: string, defaultValue = ''): Setting<string> {
-  return {
+  return allowFile({
     variable,
     meaning,
     defaultValue,
@@ -236,12 +244,12 @@ export function hex(variable: string, bytes: number | undefined, meaning: string
       if (/^([0-9a-f]{2})+$/.test(value) && (bytes === undefined || value.length === bytes * 2)) return value;
       throw new SettingError(`${variable} must be ${bytes === undefined ? '' : `${bytes * 2} `}hexadecimal digits.`);
     },
-  };
+  });
 }
 
 /** Different keys of one length, separated by commas. They are secret, so the error message does not contain them. */
 export function keyRing(variable: string, bytes: number, meaning: string): Setting<readonly string[]> {
-  return {
+  return allowFile({
     variable,
     meaning,
     defaultValue: '',
@@ -252,34 +260,36 @@ export function keyRing(variable: string, bytes: number, meaning: string): Setti
       const requirement = `${bytes * 2} hexadecimal digits, or several different keys of this form separated by commas`;
       throw new SettingError(`${variable} must be ${requirement}.`);
     },
+  });
+}
+
+/** A file with a certificate in PEM format. The value is the certificate, not the path. */
+export function certificate(variable: string, meaning: string): Setting<string> {
+  return {
+    variable,
+    meaning,
+    defaultValue: '',
+    fileVariable: variable,
+    read(env) {
+      const text = readVariable(env, variable) ?? '';
+      try {
+        return new X509Certificate(text) && text;
+      } catch {
+        throw new SettingError(`${variable} must be a file with a certificate in PEM format.`);
+      }
+    },
   };
 }
 
-export function file(variable: string, meaning: string): Setting<string> {
-  return existingPath(variable, 'a file that can be read', (name) => readFileSync(name) !== undefined, meaning);
-}
-
 export function directory(variable: string, meaning: string): Setting<string> {
-  return existingPath(variable, 'a directory', (name) => statSync(name).isDirectory(), meaning);
-}
-
-/** The path of an existing file or directory. */
-function existingPath(
-  variable: string,
-  what: string,
-  exists: (name: string) => boolean,
-  meaning: string,
-): Setting<string> {
   return {
     variable,
     meaning,
     defaultValue: '',
     read(env) {
       const name = readVariable(env, variable) ?? '';
-      try {
-        if (exists(name)) return name;
-      } catch {} // treated as missing
-      return invalidSetting(variable, what, name);
+      const isDirectory = statSync(name, { throwIfNoEntry: false })?.isDirectory() === true;
+      return isDirectory ? name : invalidSetting(variable, 'a directory', name);
     },
   };
 }

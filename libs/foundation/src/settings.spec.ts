@@ -1,5 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { readSettings, SETTINGS, SettingError } from './settings.ts';
+import { SettingError } from './setting-types.ts';
+import { SETTINGS } from './settings.ts';
+import { readSettings } from './settings-reader.ts';
 
 const KEY = '0123456789abcdef'.repeat(4);
 const MASTER_KEYS = '64 hexadecimal digits, or several different keys of this form separated by commas';
@@ -123,7 +125,6 @@ describe('a setting', () => {
     ['MASTER_KEY', `${KEY}, ${'7e'.repeat(32)}`, 'masterKeys', [KEY, '7e'.repeat(32)]],
     ['SANDBOX_URL', 'http://sandbox:3100/', 'sandboxUrl', 'http://sandbox:3100'],
     ['LND_MACAROON', '0201036C6E64', 'lndMacaroon', '0201036c6e64'],
-    ['LND_TLS_CERT', import.meta.filename, 'lndCertificate', import.meta.filename],
     ['MONERO_WALLET_RPC_LOGIN', 'shop:pass: word', 'moneroLogin', 'shop:pass: word'],
     [
       'CLN_RUNE',

@@ -13,40 +13,30 @@ import {
   optionalWithUrl,
   requiredWith,
   requiredWithUrl,
-  SANDBOX_KEY,
   SANDBOX_SETTINGS,
-  toSandboxUrl,
 } from './external-service-settings.ts';
 import { FILE_SETTINGS } from './file-settings.ts';
 import { HOLD_SETTINGS } from './hold-settings.ts';
 import { LIMIT_SETTINGS } from './limit-settings.ts';
 import { NETWORK_SETTINGS } from './network-settings.ts';
+import type { ProviderConnectionSettings } from './provider-settings.ts';
 import {
-  type ProviderConnectionSettings,
-  type ProviderSettingsSpec,
-  selectConfiguredProviders,
-} from './provider-settings.ts';
-import {
+  allowFile,
+  certificate,
   choice,
   directory,
-  type Environment,
-  file,
   flag,
   hex,
   integer,
   list,
   optional,
   pairs,
-  SettingError,
-  SettingIssues,
   secret,
   text,
   url,
 } from './setting-types.ts';
 import { STORE_SETTINGS } from './store-settings.ts';
 import { SAFETY_SETTINGS } from './unsafe-settings.ts';
-
-export { SettingError } from './setting-types.ts';
 
 export const SETTINGS = {
   port: integer('PORT', 3000, [0, 65_535], 'Port of the API'),
@@ -89,18 +79,24 @@ export const SETTINGS = {
     'REST address of an LND node that receives Lightning payments',
   ),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Macaroon of the LND node, in hexadecimal', '00'),
-  lndCertificate: optional(file('LND_TLS_CERT', 'File with the TLS certificate of the LND node, if it is self-signed')),
+  lndCertificate: optional(
+    certificate('LND_TLS_CERT', 'File with the TLS certificate of the LND node, if it is self-signed'),
+  ),
   btcpayUrl: createPaymentUrlSetting('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that receives payments'),
   btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Id of the BTCPay store; required with BTCPAY_URL'),
-  btcpayApiKey: requiredWithUrl(
-    'BTCPAY_URL',
-    'BTCPAY_API_KEY',
-    'API key for BTCPay, which needs only the permissions to view and create invoices of the store; required with BTCPAY_URL',
+  btcpayApiKey: allowFile(
+    requiredWithUrl(
+      'BTCPAY_URL',
+      'BTCPAY_API_KEY',
+      'API key for BTCPay, which needs only the permissions to view and create invoices of the store; required with BTCPAY_URL',
+    ),
   ),
-  btcpayWebhookSecret: optionalWithUrl(
-    'BTCPAY_URL',
-    'BTCPAY_WEBHOOK_SECRET',
-    'Secret of the BTCPay webhook to /topup/webhooks/btcpay; no default if BTCPAY_URL is set; without a secret, webhooks are rejected, and payments are found by polling',
+  btcpayWebhookSecret: allowFile(
+    optionalWithUrl(
+      'BTCPAY_URL',
+      'BTCPAY_WEBHOOK_SECRET',
+      'Secret of the BTCPay webhook to /topup/webhooks/btcpay; no default if BTCPAY_URL is set; without a secret, webhooks are rejected, and payments are found by polling',
+    ),
   ),
   clnUrl: optional(
     url(
@@ -113,7 +109,9 @@ export const SETTINGS = {
     'CLN_REST_URL',
     secret('CLN_RUNE', /^[\w=-]+$/, 'a rune', 'Rune of the node; must allow invoice, listinvoices and waitanyinvoice'),
   ),
-  clnCertificate: optional(file('CLN_TLS_CERT', 'File with the CA certificate of the Core Lightning node (ca.pem)')),
+  clnCertificate: optional(
+    certificate('CLN_TLS_CERT', 'File with the CA certificate of the Core Lightning node (ca.pem)'),
+  ),
   phoenixdUrl: optional(
     url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that receives Lightning payments'),
   ),
@@ -149,10 +147,12 @@ export const SETTINGS = {
     ),
   ),
   stripeKey: createStripeKeySetting(),
-  stripeWebhookSecret: optionalWithUrl(
-    'STRIPE_SECRET_KEY',
-    'STRIPE_WEBHOOK_SECRET',
-    'Secret of the Stripe webhook to /topup/webhooks/stripe; no default if STRIPE_SECRET_KEY is set; without a secret, webhooks are rejected, and payments are found by polling',
+  stripeWebhookSecret: allowFile(
+    optionalWithUrl(
+      'STRIPE_SECRET_KEY',
+      'STRIPE_WEBHOOK_SECRET',
+      'Secret of the Stripe webhook to /topup/webhooks/stripe; no default if STRIPE_SECRET_KEY is set; without a secret, webhooks are rejected, and payments are found by polling',
+    ),
   ),
   stripeUrl: createStripeUrlSetting(),
   cardMinUsd: integer('CARD_MIN_USD', 5, [1, 999_999], 'Minimum card payment in USD'),
@@ -303,44 +303,9 @@ export const SETTINGS = {
   ),
 } as const;
 
-type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
+export type CommonSettings = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> };
 
 export interface Settings extends CommonSettings {
   /** By the slugs of providers. Providers that are neither configured nor simulated are missing. */
   readonly providers: ReadonlyMap<string, ProviderConnectionSettings>;
-}
-
-/** Returns one sentence for every unsafe combination of valid settings. */
-export type SettingsValidator = (env: Environment, providers: readonly ProviderSettingsSpec[]) => readonly string[];
-
-/**
- * @param readProviderSpecs reads the providers of a catalogue directory (undefined: the shipped one); throws if invalid
- * @throws SettingError with one sentence for each invalid setting, each unsafe combination, and an invalid catalogue
- */
-export function readSettings(
-  env: Environment,
-  readProviderSpecs: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[] = () => [],
-  validate: SettingsValidator = () => [],
-): Settings {
-  const issues = new SettingIssues();
-  const common = Object.fromEntries(
-    Object.entries(SETTINGS).map(([name, setting]) => [name, issues.tryRead(() => setting.read(env))]),
-  ) as CommonSettings;
-  const providerSpecs = issues.tryRead(() => loadProviderSpecs(common, readProviderSpecs)) ?? [];
-  const sandbox = { url: issues.tryRead(() => toSandboxUrl(env)) ?? '', key: SANDBOX_KEY };
-  const providers = selectConfiguredProviders(env, providerSpecs, sandbox, issues);
-  issues.add(...validate(env, providerSpecs));
-  issues.assertNone();
-  return { ...common, providers };
-}
-
-function loadProviderSpecs(
-  { catalogueDir }: CommonSettings,
-  readProviderSpecs: (catalogueDir: string | undefined) => readonly ProviderSettingsSpec[],
-) {
-  try {
-    return readProviderSpecs(catalogueDir);
-  } catch (error) {
-    throw new SettingError(`The catalogue ${(error as Error).message}.`);
-  }
 }

@@ -1,16 +1,20 @@
 /** Settings of the databases and of the master keys. */
 import { parseEventStoreDbAddress } from '#eventstore';
-import { address, choice, keyRing, optional, url } from './setting-types.ts';
+import { address, allowFile, choice, keyRing, optional, url } from './setting-types.ts';
 
 export const STORE_SETTINGS = {
   databaseUrl: optional(
-    url('DATABASE_URL', ['postgres:', 'postgresql:'], 'Address of PostgreSQL; unset: an embedded one in DATA_DIR'),
+    allowFile(
+      url('DATABASE_URL', ['postgres:', 'postgresql:'], 'Address of PostgreSQL; unset: an embedded one in DATA_DIR'),
+    ),
   ),
   contentDatabaseUrl: optional(
-    url(
-      'CONTENT_DATABASE_URL',
-      ['postgres:', 'postgresql:'],
-      'Address of another PostgreSQL for stored Responses and responses to requests with an Idempotency-Key; unset: DATABASE_URL',
+    allowFile(
+      url(
+        'CONTENT_DATABASE_URL',
+        ['postgres:', 'postgresql:'],
+        'Address of another PostgreSQL for stored Responses and responses to requests with an Idempotency-Key; unset: DATABASE_URL',
+      ),
     ),
   ),
   migrate: choice(
@@ -19,17 +23,19 @@ export const STORE_SETTINGS = {
     'start: the first process that starts applies database migrations; command: only "npm run migrate" and the restore of a backup apply them, and processes that start wait for that',
   ),
   eventStoreUrl: optional(
-    address({
-      variable: 'EVENTSTORE_URL',
-      protocols: ['esdb:', 'esdb+discover:'],
-      meaning: 'Address of EventStoreDB, nodes separated by commas; unset: the event store in PostgreSQL',
-      defaultValue: '',
-      validate(value) {
-        if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
-        const address = parseEventStoreDbAddress(value);
-        return typeof address === 'string' ? address : true;
-      },
-    }),
+    allowFile(
+      address({
+        variable: 'EVENTSTORE_URL',
+        protocols: ['esdb:', 'esdb+discover:'],
+        meaning: 'Address of EventStoreDB, nodes separated by commas; unset: the event store in PostgreSQL',
+        defaultValue: '',
+        validate(value) {
+          if (!/^esdb(\+discover)?:\/\//.test(value)) return false;
+          const address = parseEventStoreDbAddress(value);
+          return typeof address === 'string' ? address : true;
+        },
+      }),
+    ),
   ),
   masterKeys: optional(
     keyRing(

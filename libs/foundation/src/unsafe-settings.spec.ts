@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Environment, SettingError } from './setting-types.ts';
-import { readSettings } from './settings.ts';
+import { readSettings } from './settings-reader.ts';
 import { listUnsafeSettings } from './unsafe-settings.ts';
 
 const VENDORS = [

@@ -7,7 +7,7 @@ export { PaymentsModule } from './payments.module.ts';
 export { toS3Options, toStartError } from './place-of-files.ts';
 export { ProvidersModule } from './providers.module.ts';
 export { type CheckResult, type HealthCheck, Readiness, type ReadinessReport } from './readiness.ts';
-export { openRole, ProcessRole, reportUnknownSettings, runRole } from './role.ts';
+export { openRole, ProcessRole, reportUnknownSettings, runRole, SETTINGS_READER } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
 export { openPool, StoresModule } from './stores.module.ts';
 export { StreamsModule } from './streams.module.ts';

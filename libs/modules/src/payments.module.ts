@@ -82,6 +82,7 @@ function openBackends(
   terms: PaymentTerms,
   rejected: RejectedCredentials,
 ): Promise<PaymentBackendRegistry> {
+  role.onSecretChange((next) => withStartError(() => createPaymentBackends(next, terms)).close());
   return role.closeOnExit(withStartError(() => createPaymentBackends(role.settings, terms, rejected)));
 }
 
@@ -135,15 +136,14 @@ function openRates(role: ProcessRole, market: Market, clock: Clock, { runtime }:
   return role.closeOnExit(new MarketRates(market, clock, role.settings, runtime.reportError));
 }
 
-function createRateSources(
-  { krakenUrl, coinbaseUrl, coinGeckoUrl, coinGeckoKey }: ProcessRole['settings'],
-  rejected: RejectedCredentials,
-) {
+function createRateSources(settings: ProcessRole['settings'], rejected: RejectedCredentials) {
+  const { krakenUrl, coinbaseUrl, coinGeckoUrl } = settings;
   const monitor = rejected.createMonitor('coingecko', 'the source of exchange rates coingecko', 'COINGECKO_API_KEY');
+  const getKey = () => settings.coinGeckoKey;
   return [
     ...(krakenUrl === undefined ? [] : [createKrakenSource(krakenUrl)]),
     ...(coinbaseUrl === undefined ? [] : [createCoinbaseSource(coinbaseUrl)]),
-    ...(coinGeckoUrl === undefined ? [] : [createCoinGeckoSource(coinGeckoUrl, coinGeckoKey, monitor)]),
+    ...(coinGeckoUrl === undefined ? [] : [createCoinGeckoSource(coinGeckoUrl, getKey, monitor)]),
   ];
 }
 

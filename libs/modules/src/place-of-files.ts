@@ -21,11 +21,17 @@ function isUnavailable(reason: unknown): boolean {
   return isTransient(reason) || name === 'TimeoutError' || status === 429 || status >= 500;
 }
 
-/** Returns how to connect to a bucket of the service in the settings. */
-export function toS3Options({ s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: Settings, bucket: string) {
-  const credentials =
-    s3AccessKeyId !== undefined && s3SecretAccessKey !== undefined
-      ? { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey }
-      : undefined;
-  return { bucket, endpoint: s3Endpoint, region: s3Region, credentials };
+/** Returns how to connect to a bucket of the service in the settings, whose credentials may be replaced. */
+export function toS3Options(settings: Settings, bucket: string) {
+  const { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey } = settings;
+  const isConfigured = s3AccessKeyId !== undefined && s3SecretAccessKey !== undefined;
+  const credentials = {
+    get accessKeyId() {
+      return settings.s3AccessKeyId ?? '';
+    },
+    get secretAccessKey() {
+      return settings.s3SecretAccessKey ?? '';
+    },
+  };
+  return { bucket, endpoint: s3Endpoint, region: s3Region, credentials: isConfigured ? credentials : undefined };
 }

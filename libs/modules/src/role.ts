@@ -5,9 +5,11 @@ import {
   listUnsafeSettings,
   openWithCleanup,
   type ReadyFields,
-  readSettings,
   runProcess,
+  SecretWatch,
   type Settings,
+  type SettingsListener,
+  SettingsReader,
 } from '#foundation';
 
 interface Closable {
@@ -20,12 +22,30 @@ interface Closable {
  * These are closed in reverse order, after `app.close()` or if the start fails. Hooks only start and drain work.
  */
 export class ProcessRole {
+  private secretWatch: SecretWatch | undefined;
+
   constructor(
     readonly name: string,
     readonly settings: Settings,
     readonly log: Log,
     private readonly resources: AsyncDisposableStack,
   ) {}
+
+  /**
+   * From now on, replaces the secrets in the settings when their files change.
+   * @param env the environment from which `reader` has read the settings
+   */
+  watchSecrets(env: NodeJS.ProcessEnv, reader: SettingsReader): SecretWatch {
+    const secretWatch = new SecretWatch({ settings: this.settings, env, reader, log: this.log });
+    this.resources.defer(() => secretWatch.close());
+    this.secretWatch = secretWatch;
+    return secretWatch;
+  }
+
+  /** Calls `listener` with changed settings before they are used. Secrets of roles that are not watched never change. */
+  onSecretChange(listener: SettingsListener): void {
+    this.secretWatch?.onChange(listener);
+  }
 
   /**
    * Closes a resource at the end of the role. Factories run concurrently: a resource that is opened after the start has
@@ -42,14 +62,19 @@ export class ProcessRole {
   }
 }
 
+/** Reads the settings of processes with the shipped or their own catalogue. */
+export const SETTINGS_READER = new SettingsReader(readProviders, listUnsafeSettings);
+
 /** Runs a role as this process. */
 export function runRole(name: string, start: (role: ProcessRole) => Promise<ReadyFields>): Promise<void> {
   return runProcess(
     name,
-    (env) => readSettings(env, readProviders, listUnsafeSettings),
+    (env) => SETTINGS_READER.read(env),
     (settings, log, resources) => {
       reportUnknownSettings(process.env, settings, log);
-      return start(new ProcessRole(name, settings, log, resources));
+      const role = new ProcessRole(name, settings, log, resources);
+      role.watchSecrets(process.env, SETTINGS_READER);
+      return start(role);
     },
   );
 }

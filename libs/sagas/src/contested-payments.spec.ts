@@ -168,7 +168,7 @@ describe('a Monero payment', () => {
       const result = results[JSON.parse(body).method as keyof typeof results];
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ id: '0', result }));
     };
-    backend = new MoneroBackend(await server.listen(), undefined, () => Date.parse(NOW));
+    backend = new MoneroBackend({ moneroUrl: await server.listen(), moneroLogin: undefined }, () => Date.parse(NOW));
     opened.defer(() => backend.close());
   });
 

@@ -2,6 +2,7 @@
  * A Lightning network of two real nodes (LND on btcd's regtest) on loopback: the shop's and a customer's, with a
  * channel through which the customer can pay.
  */
+import { readFileSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { BackendHttp } from '../../../libs/connectors/src/payments/backend-http.ts';
@@ -108,7 +109,7 @@ export class LightningNetwork {
     await first.stop();
     await startBtcd(`--miningaddr=${address}`);
     const mining = new BackendHttp('btcd', `https://127.0.0.1:${portNumbers.rpc}`, {
-      certificate: getDirectory('rpc.cert'),
+      getCertificate: () => readFileSync(getDirectory('rpc.cert'), 'utf8'),
     });
     ended.defer(() => mining.close());
     await mine(mining, FIRST_BLOCKS);
@@ -224,7 +225,9 @@ function createLndOptions(directory: string, rpc: number): readonly string[] {
 }
 
 async function connectNode(directory: string, rest: number): Promise<Node> {
-  const http = new BackendHttp('LND', `https://127.0.0.1:${rest}`, { certificate: path.join(directory, 'tls.cert') });
+  const http = new BackendHttp('LND', `https://127.0.0.1:${rest}`, {
+    getCertificate: () => readFileSync(path.join(directory, 'tls.cert'), 'utf8'),
+  });
   const [macaroon = '', invoiceMacaroon = ''] = await Promise.all(
     ['admin', 'invoice'].map(async (name) => {
       const file = path.join(directory, `data/chain/bitcoin/regtest/${name}.macaroon`);

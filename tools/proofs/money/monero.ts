@@ -160,7 +160,7 @@ export class MoneroNetwork {
   }
 
   private callMerchant(): WalletRpc {
-    return new WalletRpc(`http://127.0.0.1:${this.portNumbers.merchant}`, LOGIN);
+    return new WalletRpc(`http://127.0.0.1:${this.portNumbers.merchant}`, () => LOGIN);
   }
 
   private callPayer(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {

@@ -9,13 +9,21 @@ import {
   NO_CREDENTIAL_MONITOR,
 } from '#application';
 
+export interface S3Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
 export interface S3Options {
   readonly bucket: string;
   /** Undefined for the endpoint of AWS in the region. */
   readonly endpoint?: string | undefined;
   readonly region: string;
-  /** Undefined for the default credentials of the AWS library, such as those of the role of the host. */
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /**
+   * Read for each request. Undefined for the default credentials of the AWS library, such as those of the role of the
+   * host.
+   */
+  readonly credentials?: S3Credentials | undefined;
   /**
    * Objects of at least this size are uploaded in parts of at least this size, except for the last part. Each part is in
    * memory while it is sent.
@@ -60,7 +68,7 @@ export class S3Bucket {
       responseChecksumValidation: 'WHEN_REQUIRED',
       requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
       ...(endpoint ? { endpoint } : {}),
-      ...(credentials ? { credentials } : {}),
+      ...(credentials ? { credentials: async () => toExpiredCredentials(credentials) } : {}),
     });
     client.middlewareStack.add(
       (next) => async (command) => {
@@ -164,6 +172,11 @@ export class S3Bucket {
   close(): void {
     this.client.destroy();
   }
+}
+
+/** The library requests expired credentials again at the next request. */
+function toExpiredCredentials({ accessKeyId, secretAccessKey }: S3Credentials) {
+  return { accessKeyId, secretAccessKey, expiration: new Date() };
 }
 
 interface Target {

@@ -82,3 +82,17 @@ test('objects whose keys do not start with an hour are not removed', async () =>
   const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
   expect(Contents.map(({ Key }) => Key)).toEqual(['1/notes.txt', 'notes.txt']);
 });
+
+test('uses replaced credentials from the next request on', async () => {
+  const rejected = { accessKeyId: 'unknown', secretAccessKey: 'unknown' };
+  const credentials = { ...server.credentials };
+  const store = await open({ credentials });
+  const name = { id: generateFileId('gen', 0), n: 0 };
+
+  Object.assign(credentials, rejected);
+  const whileRejected = store.find(name);
+  await expect(whileRejected).rejects.toThrow(FileStoreUnavailableError);
+  Object.assign(credentials, server.credentials);
+
+  expect(await store.find(name)).toBeUndefined();
+});

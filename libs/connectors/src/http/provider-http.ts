@@ -32,8 +32,7 @@ export interface ProviderHttpOptions {
 export class ProviderHttp {
   private readonly dispatcher: Agent;
   private readonly monitor: CredentialMonitor;
-  /** Masks the operator's credential, which a provider may repeat in its errors. */
-  readonly redactor: CredentialRedactor;
+  private currentRedactor: CredentialRedactor;
 
   /**
    * @param baseUrl the provider's URL, to which paths are appended
@@ -42,17 +41,28 @@ export class ProviderHttp {
   constructor(
     readonly baseUrl: string,
     private readonly timeouts: Timeouts,
-    credential: string,
+    private credential: string,
     { connections = MAX_CONNECTIONS, monitor = NO_CREDENTIAL_MONITOR }: ProviderHttpOptions = {},
   ) {
     this.monitor = monitor;
-    this.redactor = new CredentialRedactor(credential);
+    this.currentRedactor = new CredentialRedactor(credential);
     this.dispatcher = new Agent({
       connections,
       connect: { timeout: timeouts.connectTimeoutMs },
       headersTimeout: timeouts.idleTimeoutMs,
       bodyTimeout: timeouts.idleTimeoutMs,
     });
+  }
+
+  /** Masks the operator's credential, which a provider may repeat in its errors. */
+  get redactor(): CredentialRedactor {
+    return this.currentRedactor;
+  }
+
+  /** Also masks a new credential. The previous one is still masked, because its requests may still be running. */
+  replaceCredential(credential: string): void {
+    this.currentRedactor = new CredentialRedactor(credential, this.credential);
+    this.credential = credential;
   }
 
   /** @param path starts with a slash */

@@ -19,8 +19,9 @@ export class CredentialRedactor {
   private readonly forms: readonly Buffer[];
   private readonly maxLength: number;
 
-  constructor(credential: string) {
-    this.forms = credential.length < MIN_CHARACTERS ? [] : toForms(credential).map((form) => Buffer.from(form));
+  constructor(...credentials: readonly string[]) {
+    const masked = credentials.filter(({ length }) => length >= MIN_CHARACTERS);
+    this.forms = masked.flatMap(toForms).map((form) => Buffer.from(form));
     this.maxLength = Math.max(1, ...this.forms.map(({ length }) => length));
   }
 

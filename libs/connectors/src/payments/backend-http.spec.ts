@@ -68,9 +68,17 @@ describe('a response of a payment backend', () => {
 });
 
 describe.each<[string, (url: string) => PaymentBackend, string]>([
-  ['cln', (url) => new ClnBackend(url, SECRET, undefined), HASH],
-  ['phoenixd', (url) => new PhoenixdBackend(url, SECRET, SECRET), HASH],
-  ['monero', (url) => new MoneroBackend(url, `user:${SECRET}`), '1:1795343932:200:topup:5VKK2E72h'],
+  ['cln', (url) => new ClnBackend({ clnUrl: url, clnRune: SECRET, clnCertificate: undefined }), HASH],
+  [
+    'phoenixd',
+    (url) => new PhoenixdBackend({ phoenixdUrl: url, phoenixdPassword: SECRET, phoenixdWebhookSecret: SECRET }),
+    HASH,
+  ],
+  [
+    'monero',
+    (url) => new MoneroBackend({ moneroUrl: url, moneroLogin: `user:${SECRET}` }),
+    '1:1795343932:200:topup:5VKK2E72h',
+  ],
   ['lnd', (url) => new LndBackend({ lndUrl: url, lndMacaroon: SECRET, lndCertificate: undefined }), HASH],
 ])('%s', (_, open, reference) => {
   const asked = {

@@ -2,9 +2,8 @@
  * HTTP client for payment backends. Size and time of responses other than streams are limited, and errors do not quote
  * what was sent.
  */
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import { ByteAccumulator, createCredentialError, UpstreamError } from '#application';
 import { observeStart } from '../http/provider-request.ts';
 import { USER_AGENT } from '../http/user-agent.ts';
@@ -47,9 +46,24 @@ export async function runAfterCreation<T>(run: () => Promise<T>): Promise<T> {
 }
 
 interface BackendHttpLimits {
-  readonly certificate?: string | undefined;
+  /** Returns the certificate to trust, in PEM format, if it is not signed by a public authority. */
+  getCertificate?(): string | undefined;
   readonly connections?: number;
   readonly perSecond?: number;
+}
+
+/** Returns a connector that trusts the current certificate. Open connections remain in use when it changes. */
+function createConnector(getCertificate: () => string | undefined = () => undefined): buildConnector.connector {
+  let ca: string | undefined;
+  let connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS });
+  return (options, callback) => {
+    const current = getCertificate();
+    if (current !== undefined && current !== ca) {
+      ca = current;
+      connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, ca });
+    }
+    connect(options, callback);
+  };
 }
 
 export class BackendHttp {
@@ -60,7 +74,6 @@ export class BackendHttp {
 
   /**
    * @param backendName the subject of error messages, such as `The Monero wallet`
-   * @param certificate path of the certificate to trust, if it is not signed by a public authority
    * @param connections maximum number of connections
    * @param perSecond maximum number of rate-limited requests per second
    */
@@ -69,9 +82,8 @@ export class BackendHttp {
     private readonly url: string,
     private readonly limits: BackendHttpLimits = {},
   ) {
-    const { certificate, connections } = limits;
-    const ca = certificate === undefined ? {} : { ca: readFileSync(certificate) };
-    const connect = { timeout: CONNECT_TIMEOUT_MS, ...ca };
+    const { getCertificate, connections } = limits;
+    const connect = createConnector(getCertificate);
     this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
   }
 

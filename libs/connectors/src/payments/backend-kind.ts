@@ -18,3 +18,14 @@ export interface BackendKind<Settings> {
    */
   open(settings: Settings, terms: PaymentTerms): PaymentBackend | undefined;
 }
+
+/**
+ * Returns whether these settings are set. Backends retain the settings object, in which secrets are replaced while the
+ * process runs.
+ */
+export function hasSettings<S, Name extends keyof S>(
+  settings: S,
+  ...names: readonly Name[]
+): settings is S & { readonly [N in Name]: NonNullable<S[N]> } {
+  return names.every((name) => settings[name] !== undefined);
+}

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { type Hold, UpstreamError } from '#application';
 import { listRequirements, readCatalogue, readProviders } from '#catalogue';
@@ -58,6 +61,35 @@ describe('a provider', () => {
     expect(providers.supports('three', 'chat')).toBe(false);
     expect(refused('three').code).toBe('upstream_unavailable');
   });
+});
+
+test('the next call uses a replaced credential, and responses hide both credentials', async () => {
+  const sent: unknown[] = [];
+  const server = createServer((request, response) => {
+    sent.push(request.headers.authorization);
+    response.writeHead(400).end('{"error":{"message":"not sk-before or sk-after!"}}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const connection = {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    credential: 'sk-before',
+  };
+  const provider = createProviders([vendor('one', 'openai')], {
+    ...timeouts,
+    providers: new Map([['one', connection]]),
+  });
+  const call = () => {
+    const signal = AbortSignal.timeout(10_000);
+    return provider.get(hold, 'one', 'embeddings')({ model: 'm', body: { input: 'x' }, signal } as never);
+  };
+
+  await expect(call()).rejects.toThrow();
+  connection.credential = 'sk-after!';
+  await expect(call()).rejects.toMatchObject({ upstreamMessage: 'not ********* or *********' });
+
+  expect(sent).toEqual(['Bearer sk-before', 'Bearer sk-after!']);
+  await provider.close();
+  server.close();
 });
 
 test('the shipped providers have all capabilities that the shipped catalogue requires', async () => {

@@ -56,21 +56,53 @@ export function createProviders(
   rejected = new RejectedCredentials(() => {}),
 ): ConnectedProviders {
   const entries = configs.map((config) => {
-    const { baseUrl, credential } = settings.providers.get(config.slug) ?? { ...config, credential: '' };
+    const connection = settings.providers.get(config.slug) ?? { ...config, credential: '' };
     const monitor = rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
-    const http = new ProviderHttp(baseUrl, settings, credential, {
+    const http = new ProviderHttp(connection.baseUrl, settings, connection.credential, {
       monitor,
       ...(config.protocol === 'ehbp' ? { connections: null } : {}),
     });
-    const provider = PROTOCOLS[config.protocol]?.({ http, credential }, config) ?? { close: () => http.close() };
-    return [config.slug, provider] as const;
+    return [config.slug, new ProviderAccess(config, connection, http)] as const;
   });
   return new ConnectedProviders(new Map(entries), new Set(settings.providers.keys()));
 }
 
+/**
+ * A provider with its current credential, which may be replaced while the process runs. Calls of an earlier credential
+ * continue on the same connections.
+ */
+class ProviderAccess {
+  private credential: string;
+  private provider: Provider;
+
+  constructor(
+    private readonly config: ProviderConfig,
+    private readonly connection: ProviderConnection,
+    private readonly http: ProviderHttp,
+  ) {
+    this.credential = connection.credential;
+    this.provider = this.createProvider();
+  }
+
+  get current(): Provider {
+    const { credential } = this.connection;
+    if (credential !== this.credential) {
+      this.credential = credential;
+      this.http.replaceCredential(credential);
+      this.provider = this.createProvider();
+    }
+    return this.provider;
+  }
+
+  private createProvider(): Provider {
+    const { http, credential, config } = this;
+    return PROTOCOLS[config.protocol]?.({ http, credential }, config) ?? { close: () => http.close() };
+  }
+}
+
 export class ConnectedProviders extends ProviderRegistry implements ProviderAvailability {
   constructor(
-    private readonly providers: ReadonlyMap<string, Provider>,
+    private readonly providers: ReadonlyMap<string, ProviderAccess>,
     private readonly configuredSlugs: ReadonlySet<string>,
   ) {
     super();
@@ -85,7 +117,7 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
   }
 
   supports(upstream: string, capability: Capability): boolean {
-    return this.providers.get(upstream)?.[capability] !== undefined;
+    return this.providers.get(upstream)?.current[capability] !== undefined;
   }
 
   findUnavailableReason(upstream: string): string | undefined {
@@ -93,13 +125,13 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.providers.values()].map((provider) => provider.close()));
+    await Promise.all([...this.providers.values()].map(({ current }) => current.close()));
   }
 
   private getCapability<F extends keyof Provider>(upstream: string, capability: F): NonNullable<Provider[F]> {
     const reason = this.findUnavailableReason(upstream);
     if (reason !== undefined) throw unavailableError(`"${upstream}" ${reason}`);
-    const implementation = this.providers.get(upstream)?.[capability];
+    const implementation = this.providers.get(upstream)?.current[capability];
     if (implementation) return implementation;
     throw unavailableError(`"${upstream}" does not offer ${capability}`);
   }

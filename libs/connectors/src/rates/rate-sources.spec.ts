@@ -174,9 +174,15 @@ describe('coingecko', () => {
   );
 
   test('sends its key in the header of the plan that its host belongs to', async () => {
-    await price(createCoinGeckoSource(url, 'CG-1'), simple('1'));
+    await price(
+      createCoinGeckoSource(url, () => 'CG-1'),
+      simple('1'),
+    );
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-cg-demo-api-key': 'CG-1' });
-    await price(createCoinGeckoSource(url.replace('127.0.0.1', 'pro-api.coingecko.invalid'), 'CG-2'), simple('1'));
+    await price(
+      createCoinGeckoSource(url.replace('127.0.0.1', 'pro-api.coingecko.invalid'), () => 'CG-2'),
+      simple('1'),
+    );
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-cg-pro-api-key': 'CG-2' });
   });
 });

@@ -126,12 +126,20 @@ export const createKrakenSource = (url: string): RateSource => createSource(krak
 export const createCoinbaseSource = (url: string): RateSource => createSource(coinbaseProtocol, url);
 
 /**
- * @param key API key, if any. Paid plans have their own host and header.
+ * @param getKey returns the API key, if any. Paid plans have their own host and header.
  * @param monitor gets what the responses show about the key
  */
-export function createCoinGeckoSource(url: string, key?: string, monitor = NO_CREDENTIAL_MONITOR): RateSource {
+export function createCoinGeckoSource(
+  url: string,
+  getKey: () => string | undefined = () => undefined,
+  monitor = NO_CREDENTIAL_MONITOR,
+): RateSource {
   const plan = new URL(url).hostname.startsWith('pro-') ? 'pro' : 'demo';
-  return createSource(coinGeckoProtocol, url, key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key }, monitor);
+  const getHeaders = () => {
+    const key = getKey();
+    return key === undefined ? {} : { [`x-cg-${plan}-api-key`]: key };
+  };
+  return createSource(coinGeckoProtocol, url, getHeaders, monitor);
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -139,7 +147,7 @@ type Headers = Readonly<Record<string, string>>;
 function createSource<Name>(
   protocol: Protocol<Name>,
   url: string,
-  headers: Headers = {},
+  getHeaders: () => Headers = () => ({}),
   monitor: CredentialMonitor = NO_CREDENTIAL_MONITOR,
 ): RateSource {
   const { name, intervalMs, freshMs, findName: nameOf, formatPath, parseResponse } = protocol;
@@ -152,7 +160,7 @@ function createSource<Name>(
       const pairName = nameOf(names);
       if (pairName === undefined) throw new Error(`${name} does not quote this coin`);
       const { data, ageMs } = await callMonitored(monitor, () =>
-        fetchJson(`${url}${formatPath(pairName)}`, headers, options),
+        fetchJson(`${url}${formatPath(pairName)}`, getHeaders(), options),
       );
       const { price, seconds } = parseResponse(data, pairName);
       return { price: parsePrice(price), at: seconds === undefined ? now - ageMs : parseTimestamp(seconds, now) };

@@ -19,7 +19,7 @@ import {
 } from '#application';
 import { readProviders } from '#catalogue';
 import type { DomainEvent } from '#domain';
-import { createLog, Foundation, readSettings, type Settings } from '#foundation';
+import { createLog, Foundation, type SecretWatch, type Settings, SettingsReader } from '#foundation';
 import { START_POSITION, type StoredEvent } from '#kernel';
 import { openRole } from '#modules';
 import { openGateway } from '../../../../apps/gateway/src/gateway.ts';
@@ -63,7 +63,7 @@ export class TestWorld {
   private constructor(
     readonly api: string,
     readonly sandbox: string,
-    private readonly app: INestApplicationContext,
+    private readonly role: { readonly app: INestApplicationContext; readonly secrets: SecretWatch },
     private readonly resources: AsyncDisposableStack,
   ) {}
 
@@ -114,17 +114,19 @@ export class TestWorld {
       ...(models.length > 0 ? { CATALOGUE_DIR: catalogue } : {}),
       ...resolveSandboxUrls({ ...RATES, ...environment }, sandbox.url),
     };
-    const settings = readSettings(variables, readProviders);
-    const { app, api } = closeOnExit(
-      await openRole('world', settings, createLog(settings.logLevel), (role) =>
-        openGateway(role, ProjectorModule, SagasModule),
-      ),
+    const reader = new SettingsReader(readProviders);
+    const settings = reader.read(variables);
+    const role = closeOnExit(
+      await openRole('world', settings, createLog(settings.logLevel), async (role) => {
+        const secrets = role.watchSecrets(variables, reader);
+        return { ...(await openGateway(role, ProjectorModule, SagasModule)), secrets };
+      }),
     );
-    return new TestWorld(api, sandbox.url, app, resources);
+    return new TestWorld(role.api, sandbox.url, role, resources);
   }
 
   get foundation(): Foundation {
-    return this.app.get(Foundation);
+    return this.role.app.get(Foundation);
   }
 
   get databaseUrl(): string {
@@ -146,10 +148,15 @@ export class TestWorld {
    * @returns a function that restarts the clock
    */
   stopClock(): () => void {
-    const clock = this.app.get(Clock);
+    const clock = this.role.app.get(Clock);
     const at = clock.nowMs();
     Object.defineProperty(clock, 'nowMs', { value: () => at, configurable: true });
     return () => void Reflect.deleteProperty(clock, 'nowMs');
+  }
+
+  /** Applies secrets in files that have changed, as a process does every few seconds. */
+  readSecretsAgain(): Promise<void> {
+    return this.role.secrets.poll();
   }
 
   /** Starts another gateway on the same stores, and closes it with the world. @returns its URL */
@@ -178,7 +185,7 @@ export class TestWorld {
 
   /** Returns the internal id of an account, as used in events and tables. */
   getAccountId({ creditId }: TestAccount): string {
-    return toAccountIds(creditId, this.app.get(Secrets))[0];
+    return toAccountIds(creditId, this.role.app.get(Secrets))[0];
   }
 
   /** Pays a top-up of `usd`, to which a bonus is added, and waits until it is credited. */
@@ -248,15 +255,15 @@ export class TestWorld {
 
   /** Stores a file for a day. @returns the path and query of its signed URL */
   async storeFile(bytes: Uint8Array, mediaType: string): Promise<string> {
-    const until = this.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
+    const until = this.role.app.get(Clock).nowMs() + MAX_LINK_LIFETIME_MS;
     const id = generateFileId('gen', until);
-    await this.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
-    return `${toFilePath(id, 0)}?${this.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
+    await this.role.app.get(FileStore).save({ id, n: 0, mediaType, bytes });
+    return `${toFilePath(id, 0)}?${this.role.app.get(LinkSigner).createQuery('file', toFilePath(id, 0), until)}`;
   }
 
   /** Returns the service that implements a port. */
   getService<T>(port: { readonly prototype: T }): T {
-    return this.app.get(port as never);
+    return this.role.app.get(port as never);
   }
 
   /** Returns all events so far, of one account's stream or of all streams. */
@@ -265,7 +272,7 @@ export class TestWorld {
     for await (const { events } of this.foundation.store.readAll(START_POSITION))
       allEvents.push(...(events as typeof allEvents));
     if (!account) return allEvents;
-    const streams = toAccountIds(account.creditId, this.app.get(Secrets)).map((id) => `account-${id}`);
+    const streams = toAccountIds(account.creditId, this.role.app.get(Secrets)).map((id) => `account-${id}`);
     return allEvents.filter(({ stream }) => streams.includes(stream));
   }
 

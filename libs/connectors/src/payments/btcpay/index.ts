@@ -17,7 +17,7 @@ import {
 import type { CoinTerms } from '#domain';
 import { money } from '#kernel';
 import { BackendHttp, type BackendRequest, runAfterCreation } from '../backend-http.ts';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { parseBackendJson } from '../exact-json.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 import {
@@ -65,15 +65,13 @@ export const btcpay: BackendKind<BtcPaySettings> = {
   credentialSetting: 'BTCPAY_API_KEY',
   accepts: ({ code }, kind) => kind === 'address' || (kind === 'bolt11' && code === 'BTC'),
   getMaxConfirmations,
-  open: ({ btcpayUrl, ...settings }, { coins }) =>
-    btcpayUrl === undefined ? undefined : new BtcPayBackend({ btcpayUrl, ...settings }, coins),
+  open: (settings, { coins }) => (hasSettings(settings, 'btcpayUrl') ? new BtcPayBackend(settings, coins) : undefined),
 };
 
 export class BtcPayBackend implements PaymentBackend {
   readonly name = btcpay.name;
   readonly maxBatchSize = MAX_BATCH_SIZE;
   private readonly http: BackendHttp;
-  private readonly headers: Readonly<Record<string, string>>;
   private readonly invoicesPath: string;
 
   constructor(
@@ -83,7 +81,6 @@ export class BtcPayBackend implements PaymentBackend {
     this.http = new BackendHttp('BTCPay Server', settings.btcpayUrl, {
       ...(settings.pollsPerSecond === undefined ? {} : { perSecond: settings.pollsPerSecond }),
     });
-    this.headers = { 'content-type': 'application/json', authorization: `token ${settings.btcpayApiKey}` };
     this.invoicesPath = `/api/v1/stores/${encodeURIComponent(settings.btcpayStoreId)}/invoices`;
   }
 
@@ -209,7 +206,8 @@ export class BtcPayBackend implements PaymentBackend {
 
   /** @returns undefined if BTCPay responds to a GET request with 404 */
   private async call(method: 'GET' | 'POST', path: string, options: Partial<BackendRequest> = {}): Promise<unknown> {
-    const { status, text } = await this.http.send({ method, path, headers: this.headers, ...options });
+    const headers = { 'content-type': 'application/json', authorization: `token ${this.settings.btcpayApiKey}` };
+    const { status, text } = await this.http.send({ method, path, headers, ...options });
     if (status === 404 && method === 'GET') return undefined;
     if (status !== 200) this.http.throwStatusError(status);
     return parseBackendJson(text) ?? this.http.throwUnreadable();

@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => opened.disposeAsync());
 
 function connect(url: string, rune = RUNE): ClnBackend {
-  const node = new ClnBackend(url, rune, undefined);
+  const node = new ClnBackend({ clnUrl: url, clnRune: rune, clnCertificate: undefined });
   opened.defer(() => node.close());
   return node;
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readPayments } from '#catalogue';
 import { ClnBackend } from '#connectors';
 import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet } from '#testing';
@@ -12,7 +13,7 @@ const lightning: PaymentCase = {
 
 paymentBackendContract('Core Lightning', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new ClnBackend(`${sandbox.url}/cln`, 'rune', undefined);
+  const backend = new ClnBackend({ clnUrl: `${sandbox.url}/cln`, clnRune: 'rune', clnCertificate: undefined });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -20,10 +21,10 @@ paymentBackendContract('Core Lightning', [lightning], async () => {
   return { backend, wallet: new SandboxWallet(sandbox.url), close };
 });
 
-const { CLN_TEST_URL: url, CLN_TEST_RUNE: rune = '', CLN_TEST_TLS_CERT: certificate } = process.env;
+const { CLN_TEST_URL: url, CLN_TEST_RUNE: rune = '', CLN_TEST_TLS_CERT: file } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new ClnBackend(url, rune, certificate);
+    const backend = new ClnBackend({ clnUrl: url, clnRune: rune, clnCertificate: file && readFileSync(file, 'utf8') });
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real Core Lightning', [lightning], open, 'without');

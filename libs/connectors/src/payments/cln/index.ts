@@ -15,7 +15,7 @@ import {
   UpstreamError,
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { parseExactJson, parseUnits, unixSecondsToInstant } from '../exact-json.ts';
 import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 
@@ -31,7 +31,7 @@ export interface ClnSettings {
   readonly clnUrl: string | undefined;
   /** Must allow `invoice`, `listinvoices` and `waitanyinvoice`. */
   readonly clnRune: string | undefined;
-  /** Path of the certificate of the authority that signed the node's certificate. */
+  /** The certificate of the authority that signed the node's certificate, in PEM format. */
   readonly clnCertificate: string | undefined;
 }
 
@@ -39,10 +39,7 @@ export const cln: BackendKind<ClnSettings> = {
   name: 'cln',
   credentialSetting: 'CLN_RUNE',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
-  open({ clnUrl, clnRune, clnCertificate }) {
-    if (clnUrl === undefined || clnRune === undefined) return undefined;
-    return new ClnBackend(clnUrl, clnRune, clnCertificate);
-  },
+  open: (settings) => (hasSettings(settings, 'clnUrl', 'clnRune') ? new ClnBackend(settings) : undefined),
 };
 
 /** The fields of an invoice that are used. */
@@ -64,12 +61,10 @@ export class ClnBackend implements PaymentBackend {
   /** The index of the last payment that a subscription has yielded; at first, that of the newest payment. */
   private lastPayIndex: number | undefined;
 
-  constructor(
-    url: string,
-    private readonly rune: string,
-    certificate: string | undefined,
-  ) {
-    this.http = new BackendHttp('The Lightning node', url, { certificate });
+  constructor(private readonly settings: ClnSettings & { readonly clnUrl: string; readonly clnRune: string }) {
+    this.http = new BackendHttp('The Lightning node', settings.clnUrl, {
+      getCertificate: () => settings.clnCertificate,
+    });
   }
 
   async createPayment({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
@@ -144,7 +139,7 @@ export class ClnBackend implements PaymentBackend {
     expected?: number,
     options: { readonly extraTimeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<T | undefined> {
-    const headers = { 'content-type': 'application/json', rune: this.rune };
+    const headers = { 'content-type': 'application/json', rune: this.settings.clnRune };
     const sent = { method: 'POST', path: `/v1/${name}`, headers, body: JSON.stringify(params), ...options } as const;
     const { status, text } = await this.http.send(sent);
     if (status !== 201 && status !== 200 && status !== 500) this.http.throwStatusError(status);

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readPayments } from '#catalogue';
 import { LndBackend } from '#connectors';
 import { getCoin, type PaymentCase, paymentBackendContract, SandboxWallet, type Wallet } from '#testing';
@@ -21,14 +22,16 @@ paymentBackendContract('LND', [lightning(['overpaid', 'after_expiry', 'hinted'])
   return { backend, wallet: new SandboxWallet(sandbox.url), close };
 });
 
-const { LND_TEST_URL: lndUrl, LND_TEST_MACAROON: lndMacaroon = '', LND_TEST_CERT: lndCertificate } = process.env;
+const { LND_TEST_URL: lndUrl, LND_TEST_MACAROON: lndMacaroon = '', LND_TEST_CERT: certificateFile } = process.env;
 /** The node of a payer. */
 const { LND_TEST_PAYER_URL: payerUrl, LND_TEST_PAYER_MACAROON: macaroon = '' } = process.env;
+const { LND_TEST_PAYER_CERT: payerCertificateFile } = process.env;
+const read = (file: string | undefined) => file && readFileSync(file, 'utf8');
 if (lndUrl) {
   const open = async () => {
-    const backend = new LndBackend({ lndUrl, lndMacaroon, lndCertificate });
+    const backend = new LndBackend({ lndUrl, lndMacaroon, lndCertificate: read(certificateFile) });
     if (payerUrl === undefined) return { backend, close: () => backend.close() };
-    const payer = new BackendHttp('The payer', payerUrl, { certificate: process.env.LND_TEST_PAYER_CERT });
+    const payer = new BackendHttp('The payer', payerUrl, { getCertificate: () => read(payerCertificateFile) });
     const close = async () => {
       await payer.close();
       await backend.close();

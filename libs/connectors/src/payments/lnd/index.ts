@@ -13,7 +13,7 @@ import {
   UpstreamError,
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { parseBackendJson, unixSecondsToInstant } from '../exact-json.ts';
 import { fetchInvoicesOneByOne } from '../lightning.ts';
 import { splitLines } from '../lines.ts';
@@ -29,7 +29,7 @@ export interface LndSettings {
   readonly lndUrl: string | undefined;
   /** Hexadecimal; needs the permissions `invoices:read` and `invoices:write`. */
   readonly lndMacaroon: string;
-  /** Path of the node's self-signed certificate. */
+  /** The node's self-signed certificate, in PEM format. */
   readonly lndCertificate: string | undefined;
 }
 
@@ -37,7 +37,7 @@ export const lnd: BackendKind<LndSettings> = {
   name: 'lnd',
   credentialSetting: 'LND_MACAROON',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
-  open: ({ lndUrl, ...settings }) => (lndUrl === undefined ? undefined : new LndBackend({ lndUrl, ...settings })),
+  open: (settings) => (hasSettings(settings, 'lndUrl') ? new LndBackend(settings) : undefined),
 };
 
 /** An invoice in LND's REST format: 64-bit numbers are strings, bytes are base64. */
@@ -53,11 +53,15 @@ export class LndBackend implements PaymentBackend {
   /** LND's lookup by hash returns one invoice. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
-  private readonly headers: Readonly<Record<string, string>>;
 
-  constructor({ lndUrl, lndMacaroon, lndCertificate }: LndSettings & { readonly lndUrl: string }) {
-    this.http = new BackendHttp('The Lightning node', lndUrl, { certificate: lndCertificate });
-    this.headers = { 'content-type': 'application/json', 'grpc-metadata-macaroon': lndMacaroon };
+  constructor(private readonly settings: LndSettings & { readonly lndUrl: string }) {
+    this.http = new BackendHttp('The Lightning node', settings.lndUrl, {
+      getCertificate: () => settings.lndCertificate,
+    });
+  }
+
+  private get headers(): Readonly<Record<string, string>> {
+    return { 'content-type': 'application/json', 'grpc-metadata-macaroon': this.settings.lndMacaroon };
   }
 
   async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {

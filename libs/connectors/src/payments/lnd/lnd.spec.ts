@@ -1,9 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPayments } from '#catalogue';
@@ -240,19 +237,34 @@ describe('a failing LND node', () => {
 describe('the certificate of the node', () => {
   async function overTls(trusted: 'its own' | 'another' | undefined): Promise<LndBackend> {
     const own = createSelfSignedCertificate();
-    const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-lnd-'));
-    opened.defer(() => rm(directory, { recursive: true }));
-    const file = path.join(directory, 'tls.cert');
-    await writeFile(file, trusted === 'another' ? createSelfSignedCertificate().cert : own.cert);
+    const certificate = trusted === 'another' ? createSelfSignedCertificate().cert : own.cert;
     answer = json(invoice());
     const port = await listen(createTlsServer(own, handle) as unknown as Server);
-    return connect(`https://127.0.0.1:${port}`, trusted && file);
+    return connect(`https://127.0.0.1:${port}`, trusted && certificate);
   }
 
   test('is accepted if it is the configured one', async () => {
     const node = await overTls('its own');
     expect(await node.fetchPayments([HASH])).toEqual([PAID]);
     expect(asked[0]?.headers['grpc-metadata-macaroon']).toBe(MACAROON);
+  });
+
+  test('is accepted after it replaced another one', async () => {
+    const own = createSelfSignedCertificate();
+    answer = json(invoice());
+    const port = await listen(createTlsServer(own, handle) as unknown as Server);
+    const settings = {
+      lndUrl: `https://127.0.0.1:${port}`,
+      lndMacaroon: MACAROON,
+      lndCertificate: createSelfSignedCertificate().cert,
+    };
+    const node = new LndBackend(settings);
+    opened.defer(() => node.close());
+
+    await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_unavailable' });
+    settings.lndCertificate = own.cert;
+
+    expect(await node.fetchPayments([HASH])).toEqual([PAID]);
   });
 
   test.each(['another', undefined] as const)(
@@ -263,10 +275,6 @@ describe('the certificate of the node', () => {
       expect(asked).toEqual([]);
     },
   );
-
-  test('fails the start if its file does not exist', () => {
-    expect(() => connect(NOWHERE, '/nowhere/tls.cert')).toThrow('/nowhere/tls.cert');
-  });
 });
 
 describe('the subscription to payments', () => {

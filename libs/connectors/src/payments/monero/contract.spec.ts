@@ -17,7 +17,7 @@ const monero: PaymentCase = {
 
 paymentBackendContract('monero-wallet-rpc', [monero], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new MoneroBackend(`${sandbox.url}/monero`, 'sandbox:sandbox');
+  const backend = new MoneroBackend({ moneroUrl: `${sandbox.url}/monero`, moneroLogin: 'sandbox:sandbox' });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -30,8 +30,8 @@ const { MONERO_TEST_URL: url, MONERO_TEST_LOGIN: login } = process.env;
 const { MONERO_TEST_PAYER_URL: payerUrl, MONERO_TEST_NODE_URL: nodeUrl, MONERO_TEST_MINER: miner } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new MoneroBackend(url, login);
-    const payer = payerUrl === undefined ? undefined : new WalletRpc(payerUrl, undefined);
+    const backend = new MoneroBackend({ moneroUrl: url, moneroLogin: login });
+    const payer = payerUrl === undefined ? undefined : new WalletRpc(payerUrl, () => undefined);
     const close = async () => {
       await payer?.close();
       await backend.close();

@@ -16,7 +16,7 @@ import {
   UpstreamError,
 } from '#application';
 import { ResponseTooLargeError, runAfterCreation } from '../backend-http.ts';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { createEmptySubscription } from '../no-hints.ts';
 import { parseTransfers, type Transfer } from './transfers.ts';
 import { WalletRpc } from './wallet-rpc.ts';
@@ -39,8 +39,7 @@ export const monero: BackendKind<MoneroSettings> = {
   name: 'monero',
   credentialSetting: 'MONERO_WALLET_RPC_LOGIN',
   accepts: ({ code }, kind) => code === 'XMR' && kind === 'address',
-  open: ({ moneroUrl, moneroLogin }) =>
-    moneroUrl === undefined ? undefined : new MoneroBackend(moneroUrl, moneroLogin),
+  open: (settings) => (hasSettings(settings, 'moneroUrl') ? new MoneroBackend(settings) : undefined),
 };
 
 /** Number of characters of an address in a reference, sufficient to distinguish the addresses of two wallets. */
@@ -79,12 +78,11 @@ export class MoneroBackend implements PaymentBackend {
   private height = 0;
 
   constructor(
-    url: string,
-    login: string | undefined,
+    settings: MoneroSettings & { readonly moneroUrl: string },
     /** Milliseconds since 1970. */
     private readonly now: () => number = Date.now,
   ) {
-    this.rpc = new WalletRpc(url, login);
+    this.rpc = new WalletRpc(settings.moneroUrl, () => settings.moneroLogin);
   }
 
   async createPayment({ topupId }: PaymentRequest): Promise<CreatedPayment> {

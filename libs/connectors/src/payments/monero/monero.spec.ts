@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => opened.disposeAsync());
 
 function connect(url: string, login?: string, now?: () => number): MoneroBackend {
-  const wallet = new MoneroBackend(url, login, now);
+  const wallet = new MoneroBackend({ moneroUrl: url, moneroLogin: login }, now);
   opened.defer(() => wallet.close());
   return wallet;
 }

@@ -30,14 +30,15 @@ const REASONS: Readonly<Record<string, string>> = {
 
 export class WalletRpc {
   private readonly http: BackendHttp;
-  private readonly login: string | undefined;
   private challenge: DigestChallenge | undefined;
   private authorizationCount = 0;
   private queue: Promise<unknown> = Promise.resolve();
 
-  constructor(url: string, login: string | undefined) {
+  constructor(
+    url: string,
+    private readonly getLogin: () => string | undefined,
+  ) {
     this.http = new BackendHttp('The Monero wallet', url, { connections: 1 });
-    this.login = login;
   }
 
   /** @throws WalletRpcError if the wallet responds with an error; another UpstreamError for any other failure */
@@ -69,13 +70,14 @@ export class WalletRpc {
   private async post(body: string): Promise<BackendResponse> {
     const first = await this.send(body);
     this.challenge = first.status === 401 ? parseDigestChallenge(first.headers['www-authenticate']) : this.challenge;
-    if (first.status !== 401 || !this.challenge || this.login === undefined) return first;
+    if (first.status !== 401 || !this.challenge || this.getLogin() === undefined) return first;
     this.authorizationCount = 0;
     return this.send(body);
   }
 
   private send(body: string): Promise<BackendResponse> {
-    const { challenge, login } = this;
+    const { challenge } = this;
+    const login = this.getLogin();
     const headers: Record<string, string> = { 'content-type': 'application/json' };
     if (challenge && login !== undefined) {
       headers.authorization = createDigestAuthorization(login, challenge, {

@@ -14,7 +14,7 @@ const lightning: PaymentCase = {
 paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
   const made = await fetch(`${sandbox.url}/nwc/wallets`, { method: 'POST' });
-  const backend = new NwcBackend(((await made.json()) as { nwc_url: string }).nwc_url);
+  const backend = new NwcBackend({ nwcReceiveUrl: ((await made.json()) as { nwc_url: string }).nwc_url });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -25,7 +25,7 @@ paymentBackendContract('a wallet behind Nostr Wallet Connect', [lightning], asyn
 const { NWC_TEST_URL: url } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new NwcBackend(url);
+    const backend = new NwcBackend({ nwcReceiveUrl: url });
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real wallet behind Nostr Wallet Connect', [lightning], open, 'without');
@@ -36,7 +36,9 @@ describe("the operator's wallet", () => {
   const SECRET = 'a7'.repeat(32);
 
   test('is unavailable if its relay is unreachable; the relay may have a private address', async () => {
-    const backend = new NwcBackend(`nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`);
+    const backend = new NwcBackend({
+      nwcReceiveUrl: `nostr+walletconnect://${PUBKEY}?relay=ws://127.0.0.1:1&secret=${SECRET}`,
+    });
     await expect(backend.fetchPayments(['ab'.repeat(32)])).rejects.toMatchObject({
       name: 'UpstreamError',
       code: 'upstream_unavailable',
@@ -44,7 +46,7 @@ describe("the operator's wallet", () => {
   });
 
   test('fails the start if its connection string is invalid, without its secret in the error', () => {
-    const open = () => new NwcBackend(`nostr+walletconnect://${PUBKEY}?secret=${SECRET}`);
+    const open = () => new NwcBackend({ nwcReceiveUrl: `nostr+walletconnect://${PUBKEY}?secret=${SECRET}` });
     expect(open).toThrow('NWC_RECEIVE_URL must name from 1 to 4 relays');
     expect(open).not.toThrow(SECRET);
   });

@@ -19,7 +19,7 @@ import { resolveByDns } from '../../http/public-address.ts';
 import { type ConnectionString, parseConnectionString } from '../../wallets/nwc/connection-string.ts';
 import { Nip47Error } from '../../wallets/nwc/nip47.ts';
 import { type SendWalletRequest, withWalletSession } from '../../wallets/nwc/wallet-session.ts';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { unixSecondsToInstant } from '../exact-json.ts';
 import { isHex32 } from '../lightning.ts';
 import { createEmptySubscription } from '../no-hints.ts';
@@ -44,17 +44,16 @@ export const nwc: BackendKind<NwcReceiveSettings> = {
   name: 'nwc',
   credentialSetting: 'NWC_RECEIVE_URL',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
-  open: ({ nwcReceiveUrl }) => (nwcReceiveUrl === undefined ? undefined : new NwcBackend(nwcReceiveUrl)),
+  open: (settings) => (hasSettings(settings, 'nwcReceiveUrl') ? new NwcBackend(settings) : undefined),
 };
 
 export class NwcBackend implements PaymentBackend {
   readonly name = nwc.name;
   readonly maxBatchSize = MAX_BATCH_SIZE;
-  private readonly wallet: ConnectionString;
 
   /** @throws Error if the connection string is invalid */
-  constructor(url: string) {
-    this.wallet = parseConnection(url);
+  constructor(private readonly settings: { readonly nwcReceiveUrl: string }) {
+    parseConnection(settings.nwcReceiveUrl);
   }
 
   async createPayment({ units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
@@ -80,8 +79,8 @@ export class NwcBackend implements PaymentBackend {
 
   /** The operator has chosen the relays, so private addresses are allowed. */
   private async withSession<T>(runSession: (send: SendWalletRequest) => Promise<T>): Promise<T> {
-    const { wallet } = this;
     try {
+      const wallet = parseConnection(this.settings.nwcReceiveUrl);
       return await withWalletSession(wallet, { resolve: resolveByDns, allowedRelays: wallet.relays }, runSession);
     } catch (cause) {
       if (cause instanceof UpstreamError) throw cause;

@@ -12,7 +12,11 @@ const lightning: PaymentCase = {
 
 paymentBackendContract('phoenixd', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new PhoenixdBackend(`${sandbox.url}/phoenixd`, 'password', undefined);
+  const backend = new PhoenixdBackend({
+    phoenixdUrl: `${sandbox.url}/phoenixd`,
+    phoenixdPassword: 'password',
+    phoenixdWebhookSecret: undefined,
+  });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -23,7 +27,11 @@ paymentBackendContract('phoenixd', [lightning], async () => {
 const { PHOENIXD_TEST_URL: url, PHOENIXD_TEST_PASSWORD: password = '' } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new PhoenixdBackend(url, password, undefined);
+    const backend = new PhoenixdBackend({
+      phoenixdUrl: url,
+      phoenixdPassword: password,
+      phoenixdWebhookSecret: undefined,
+    });
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real phoenixd', [lightning], open, 'without');

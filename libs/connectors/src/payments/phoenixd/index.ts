@@ -18,7 +18,7 @@ import {
   type WebhookRequest,
 } from '#application';
 import { BackendHttp } from '../backend-http.ts';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { parseBackendJson } from '../exact-json.ts';
 import { fetchInvoicesOneByOne, isHex32 } from '../lightning.ts';
 import { createEmptySubscription } from '../no-hints.ts';
@@ -37,10 +37,8 @@ export const phoenixd: BackendKind<PhoenixdSettings> = {
   name: 'phoenixd',
   credentialSetting: 'PHOENIXD_PASSWORD',
   accepts: ({ code }, kind) => code === 'BTC' && kind === 'bolt11',
-  open({ phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret }) {
-    if (phoenixdUrl === undefined || phoenixdPassword === undefined) return undefined;
-    return new PhoenixdBackend(phoenixdUrl, phoenixdPassword, phoenixdWebhookSecret);
-  },
+  open: (settings) =>
+    hasSettings(settings, 'phoenixdUrl', 'phoenixdPassword') ? new PhoenixdBackend(settings) : undefined,
 };
 
 export class PhoenixdBackend implements PaymentBackend {
@@ -48,15 +46,11 @@ export class PhoenixdBackend implements PaymentBackend {
   /** phoenixd's lookup by hash returns one payment. */
   readonly maxBatchSize = 1;
   private readonly http: BackendHttp;
-  private readonly authorization: string;
 
   constructor(
-    url: string,
-    password: string,
-    private readonly webhookSecret: string | undefined,
+    private readonly settings: PhoenixdSettings & { readonly phoenixdUrl: string; readonly phoenixdPassword: string },
   ) {
-    this.http = new BackendHttp('The Lightning node', url);
-    this.authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`;
+    this.http = new BackendHttp('The Lightning node', settings.phoenixdUrl);
   }
 
   async createPayment({ topupId, units, memo, expirySeconds }: PaymentRequest): Promise<CreatedPayment> {
@@ -89,8 +83,9 @@ export class PhoenixdBackend implements PaymentBackend {
 
   parseWebhook({ headers, body }: WebhookRequest): readonly string[] | undefined {
     const signature = headers['x-phoenix-signature'];
-    if (this.webhookSecret === undefined || typeof signature !== 'string' || !isHex32(signature)) return undefined;
-    const expected = createHmac('sha256', this.webhookSecret).update(body).digest();
+    const { phoenixdWebhookSecret: secret } = this.settings;
+    if (secret === undefined || typeof signature !== 'string' || !isHex32(signature)) return undefined;
+    const expected = createHmac('sha256', secret).update(body).digest();
     if (!timingSafeEqual(expected, Buffer.from(signature, 'hex'))) return undefined;
     const { type, paymentHash } = parseObject(body.toString('utf8')) ?? {};
     return type === 'payment_received' && isHex32(paymentHash) ? [paymentHash] : [];
@@ -102,7 +97,7 @@ export class PhoenixdBackend implements PaymentBackend {
 
   /** @returns undefined if phoenixd responds with 404 */
   private async call(method: 'GET' | 'POST', path: string, form?: string) {
-    const { authorization } = this;
+    const authorization = `Basic ${Buffer.from(`:${this.settings.phoenixdPassword}`).toString('base64')}`;
     const headers = { authorization, ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}) };
     const { status, text } = await this.http.send({ method, path, headers, ...(form ? { body: form } : {}) });
     if (status === 404) return undefined;

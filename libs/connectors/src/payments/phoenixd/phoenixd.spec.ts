@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => opened.disposeAsync());
 
 function connect(url: string, secret: string | undefined = 'hook'): PhoenixdBackend {
-  const node = new PhoenixdBackend(url, 'hush', secret);
+  const node = new PhoenixdBackend({ phoenixdUrl: url, phoenixdPassword: 'hush', phoenixdWebhookSecret: secret });
   opened.defer(() => node.close());
   return node;
 }
@@ -140,7 +140,11 @@ describe('a phoenixd webhook', () => {
   });
 
   test('is rejected if no secret is configured', () => {
-    const open = new PhoenixdBackend('http://127.0.0.1:1', 'hush', undefined);
+    const open = new PhoenixdBackend({
+      phoenixdUrl: 'http://127.0.0.1:1',
+      phoenixdPassword: 'hush',
+      phoenixdWebhookSecret: undefined,
+    });
     opened.defer(() => open.close());
     expect(open.parseWebhook(signed(BODY))).toBeUndefined();
   });

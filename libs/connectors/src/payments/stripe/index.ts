@@ -16,7 +16,7 @@ import {
   UpstreamError,
   type WebhookRequest,
 } from '#application';
-import type { BackendKind } from '../backend-kind.ts';
+import { type BackendKind, hasSettings } from '../backend-kind.ts';
 import { EVENT_TYPES, parseStripeEvent, type StripeEventSubject } from './events.ts';
 import {
   assertSessionMatches,
@@ -60,8 +60,7 @@ export const stripe: BackendKind<StripeSettings> = {
   name: 'stripe',
   credentialSetting: 'STRIPE_SECRET_KEY',
   accepts: ({ code }, kind) => kind === 'page' && code === 'USD',
-  open: ({ stripeKey, ...settings }) =>
-    stripeKey === undefined ? undefined : new StripeBackend({ stripeKey, ...settings }),
+  open: (settings) => (hasSettings(settings, 'stripeKey') ? new StripeBackend(settings) : undefined),
 };
 
 export class StripeBackend implements PaymentBackend {
@@ -69,7 +68,7 @@ export class StripeBackend implements PaymentBackend {
   readonly maxBatchSize = 1;
   private readonly http: StripeHttpClient;
   private readonly firstUse = Promise.withResolvers<void>();
-  private client: Promise<Stripe> | undefined;
+  private client: { readonly key: string; readonly api: Promise<Stripe> } | undefined;
 
   constructor(private readonly settings: StripeSettings & { readonly stripeKey: string }) {
     this.http = new StripeHttpClient(settings.stripeUrl);
@@ -203,14 +202,15 @@ export class StripeBackend implements PaymentBackend {
   }
 
   private getApi(): Promise<Stripe> {
-    this.client ??= this.createClient();
-    return this.client;
+    const { stripeKey: key } = this.settings;
+    if (this.client?.key !== key) this.client = { key, api: this.createClient(key) };
+    return this.client.api;
   }
 
-  private async createClient(): Promise<Stripe> {
+  private async createClient(key: string): Promise<Stripe> {
     const { Stripe: Library } = await import('stripe');
     const options = { timeout: TIMEOUT_MS, maxNetworkRetries: 0, telemetry: false };
-    return new Library(this.settings.stripeKey, { httpClient: this.http, ...options });
+    return new Library(key, { httpClient: this.http, ...options });
   }
 }
 
