@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '#foundation';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { root, type StartedProcess, startApp } from '../processes.ts';
 import { allocatePortNumbers } from './money/ports.ts';
 
@@ -79,8 +79,7 @@ async function stopRoles(roles: readonly Role[]): Promise<void> {
 }
 
 async function countConnections(connectionString: string): Promise<number> {
-  const client = createClient({ connectionString, name: 'proof' });
-  await client.connect();
+  const client = await connectClient({ connectionString, name: 'proof' });
   const { rows } = await client.query(
     `select count(*)::int as n from pg_stat_activity where backend_type = 'client backend'`,
   );

@@ -7,7 +7,7 @@ import { createGzip } from 'node:zlib';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { listKnownMasterKeys, StartError } from '#foundation';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { BACKUP_CONNECTION_OPTIONS, type BackupTable, type Database } from './databases.ts';
 import { createManifest, MANIFEST_FILE, type Manifest, type SavedTable, toTableFileName } from './manifest.ts';
 
@@ -83,8 +83,7 @@ export async function saveBackup(
 }
 
 async function saveDatabase({ url, backupTables }: Database, target: BackupTarget, includesEvents: boolean) {
-  const client = createClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
-  await client.connect();
+  const client = await connectClient({ connectionString: url, name: 'backup', ...BACKUP_CONNECTION_OPTIONS });
   try {
     await client.query('begin isolation level repeatable read read only');
     const migrations = (await client.query<{ id: string }>('select id from public.migrations')).rows.map(

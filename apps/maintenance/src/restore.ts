@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { APPEND_LOCK_ID } from '#eventstore';
 import { dropCaches, migrate, StartError } from '#foundation';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
 import type { Manifest, SavedTable } from './manifest.ts';
@@ -58,8 +58,7 @@ async function fillDatabase(
   directory: string,
   lockTimeout: string,
 ): Promise<void> {
-  const client = createClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
-  await client.connect();
+  const client = await connectClient({ connectionString: url, name: 'restore', ...BACKUP_CONNECTION_OPTIONS });
   try {
     await client.query(`begin; set local lock_timeout = '${lockTimeout}'`);
     // Not a lock of the table: that requires rights which the owner of the events does not have, such as to delete them.

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type DomainEvent, EVENT_SCHEMA } from '#domain';
 import type { Foundation } from '#foundation';
 import { isKnownEvent, START_POSITION, type StoredEvent, upcast } from '#kernel';
-import { createClient, openPool } from '#postgres';
+import { connectClient, openPool } from '#postgres';
 import {
   listBlockedProjections,
   listSkippedEvents,
@@ -29,13 +29,12 @@ const CATCH_UP_TIMEOUT_MS = 5_000;
  */
 export async function verify({ store, databaseUrl }: Foundation, print: (line: string) => void): Promise<boolean> {
   const noTimeouts = { queryTimeoutMs: null, idleTransactionTimeoutMs: null };
-  const client = createClient({
+  const client = await connectClient({
     connectionString: databaseUrl,
     name: 'verify',
     ...noTimeouts,
     options: READ_MODEL_CONNECTION_OPTIONS,
   });
-  await client.connect();
   const differences: string[] = [];
   const report = (difference: string) => void differences.push(difference);
   try {

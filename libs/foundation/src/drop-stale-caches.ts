@@ -4,7 +4,7 @@
  * would skip the next ones. So they are rebuilt.
  */
 import type pg from 'pg';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { projections } from '#projections';
 
 const READ_MODEL_TABLES = projections.map(({ name }) => `books.${name}`).join(', ');
@@ -35,8 +35,7 @@ export async function dropCachesNewerThanLog(
   connectionString: string,
   eventLog: EventLogInfo,
 ): Promise<LostPositions | undefined> {
-  const client = createClient({ connectionString, name: 'start', queryTimeoutMs: null });
-  await client.connect();
+  const client = await connectClient({ connectionString, name: 'start', queryTimeoutMs: null });
   try {
     if (!(await findCachesNewerThanLog(client, eventLog))) return undefined;
     await client.query('begin');

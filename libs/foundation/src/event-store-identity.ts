@@ -5,7 +5,7 @@
  * the correct log. If its log were longer, it would add events of its own log to this data.
  */
 import { type EventReader, START_POSITION } from '#kernel';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { StartError } from './start-error.ts';
 
 export const originMigrations = [
@@ -21,8 +21,7 @@ export async function assertSameEventStore(
   store: Pick<EventReader, 'readAll'>,
 ): Promise<void> {
   const first = await loadFirstEventId(store);
-  const client = createClient({ connectionString, name: 'start' });
-  await client.connect();
+  const client = await connectClient({ connectionString, name: 'start' });
   try {
     if (first !== undefined)
       await client.query('insert into es.origin (first_fact) values ($1) on conflict do nothing', [first]);

@@ -9,7 +9,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Lease } from '#kernel';
-import { createClient, openPool } from '#postgres';
+import { connectClient, openPool } from '#postgres';
 import { toProcessConnectionName } from './running-contracts.ts';
 import { StallDetector, type StallLimits, type WorkProbe } from './stall-detector.ts';
 
@@ -155,8 +155,7 @@ export async function runWhileLeader(
 
 /** Issues a token that is higher than that of the current holder, without acquiring the lease. */
 export async function issueFencingToken(databaseUrl: string, name: string): Promise<number> {
-  const client = createClient({ connectionString: databaseUrl, name: 'token' });
-  await client.connect();
+  const client = await connectClient({ connectionString: databaseUrl, name: 'token' });
   try {
     await client.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
     const { rows } = await client.query<{ drawn: string }>(

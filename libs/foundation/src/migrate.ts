@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { createClient, type PgConnectionOptions } from '#postgres';
+import { connectClient, type PgConnectionOptions } from '#postgres';
 import { assertContractAccepted } from './accepted-contracts.ts';
 import { countConnectionsByContract } from './running-contracts.ts';
 import { NotReadyError, type StartStep } from './start-deadline.ts';
@@ -204,8 +204,7 @@ async function withClient<T>(
   options: Pick<PgConnectionOptions, 'connectionString' | 'queryTimeoutMs'>,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = createClient({ ...options, name: 'migrate' });
-  await client.connect();
+  const client = await connectClient({ ...options, name: 'migrate' });
   try {
     return await work(client);
   } finally {

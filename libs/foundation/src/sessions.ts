@@ -5,7 +5,7 @@
  */
 import { randomInt } from 'node:crypto';
 import type pg from 'pg';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { NotReadyError } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
 
@@ -47,10 +47,12 @@ export async function assertSessionPooling(connectionString: string): Promise<vo
 async function findLostFeature(connectionString: string): Promise<string | undefined> {
   const mark = String(randomInt(MAX_LOCK_ID));
   const options = `-c countinghouse.opened=${mark}`;
-  const [one, other] = [createSessionClient(connectionString, options), createSessionClient(connectionString)];
+  const connections: pg.Client[] = [];
   try {
-    await one.connect();
-    await other.connect();
+    const one = await connectSession(connectionString, options);
+    connections.push(one);
+    const other = await connectSession(connectionString);
+    connections.push(other);
     return (await findLostSessionState(one, other, mark)) ?? (await findLostNotification(one, other, mark));
   } catch (error) {
     const rejection = REJECTIONS.find(([pattern]) => error instanceof Error && pattern.test(error.message));
@@ -64,7 +66,7 @@ async function findLostFeature(connectionString: string): Promise<string | undef
       );
     throw error;
   } finally {
-    for (const connection of [one, other]) await connection.end().catch(() => {});
+    for (const connection of connections) await connection.end().catch(() => {});
   }
 }
 
@@ -102,8 +104,8 @@ async function queryFirstRow(from: pg.Client, sql: string): Promise<any> {
   return (await from.query(sql)).rows[0];
 }
 
-function createSessionClient(connectionString: string, options?: string): pg.Client {
-  return createClient({
+function connectSession(connectionString: string, options?: string): Promise<pg.Client> {
+  return connectClient({
     connectionString,
     name: 'start',
     connectTimeoutMs: RESPONSE_TIMEOUT_MS,

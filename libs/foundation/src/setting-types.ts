@@ -296,5 +296,5 @@ export function directory(variable: string, meaning: string): Setting<string> {
 
 /** Removes user and password, also from text that is not a valid address. */
 function redactSecrets(value: string): string {
-  return value.replace(/^([\w+.-]+:\/\/)?.*@/, '$1***@');
+  return value.replace(/^([\w+.-]+:\/\/)?.*@/s, '$1***@');
 }

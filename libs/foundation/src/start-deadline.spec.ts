@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { StoreUnavailableError } from '#kernel';
-import { createClient, openPool } from '#postgres';
+import { connectClient, openPool } from '#postgres';
 import { useFakeTime } from '../../testing/src/use-fake-time.ts';
 import { isTransient, NotReadyError, StartDeadline } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
@@ -34,7 +34,7 @@ async function findError(attempt: () => Promise<unknown>): Promise<unknown> {
 }
 
 const connect = (connectionString: string, limits: { readonly connectTimeoutMs?: number } = {}) =>
-  findError(() => createClient({ connectionString, name: 'test', ...limits }).connect());
+  findError(() => connectClient({ connectionString, name: 'test', ...limits }));
 
 async function connectPool(connectionString: string, limits: { readonly connectTimeoutMs?: number }): Promise<unknown> {
   const pool = openPool({ connectionString, name: 'test', ...limits });

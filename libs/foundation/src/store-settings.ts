@@ -1,20 +1,30 @@
 /** Settings of the databases and of the master keys. */
 import { parseEventStoreDbAddress } from '#eventstore';
-import { address, allowFile, choice, keyRing, optional, url } from './setting-types.ts';
+import { areOfSameDatabase, listAddresses } from '#postgres';
+import { address, allowFile, choice, keyRing, optional, type Setting } from './setting-types.ts';
+
+const MAX_DATABASE_ADDRESSES = 2;
+
+/** An address of PostgreSQL, or two addresses of the same database with different credentials. */
+function databaseAddress(variable: string, meaning: string): Setting<string> {
+  const protocols = ['postgres:', 'postgresql:'];
+  const validate = (value: string) => {
+    const addresses = listAddresses(value);
+    if (!addresses.every((one) => URL.canParse(one) && protocols.includes(new URL(one).protocol))) return false;
+    const isValid = addresses.length <= MAX_DATABASE_ADDRESSES && areOfSameDatabase(addresses);
+    return (
+      isValid || 'must be one address, or two addresses of the same database that differ only in their credentials'
+    );
+  };
+  return allowFile(address({ variable, protocols, meaning, defaultValue: '', validate }));
+}
 
 export const STORE_SETTINGS = {
-  databaseUrl: optional(
-    allowFile(
-      url('DATABASE_URL', ['postgres:', 'postgresql:'], 'Address of PostgreSQL; unset: an embedded one in DATA_DIR'),
-    ),
-  ),
+  databaseUrl: optional(databaseAddress('DATABASE_URL', 'Address of PostgreSQL; unset: an embedded one in DATA_DIR')),
   contentDatabaseUrl: optional(
-    allowFile(
-      url(
-        'CONTENT_DATABASE_URL',
-        ['postgres:', 'postgresql:'],
-        'Address of another PostgreSQL for stored Responses and responses to requests with an Idempotency-Key; unset: DATABASE_URL',
-      ),
+    databaseAddress(
+      'CONTENT_DATABASE_URL',
+      'Address of another PostgreSQL for stored Responses and responses to requests with an Idempotency-Key; unset: DATABASE_URL',
     ),
   ),
   migrate: choice(

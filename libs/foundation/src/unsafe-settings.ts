@@ -6,6 +6,7 @@
 import { BlockList, isIP } from 'node:net';
 import pg from 'pg';
 import { parseEventStoreDbAddress } from '#eventstore';
+import { listAddresses } from '#postgres';
 import {
   hasRealPaymentBackend,
   PAYMENT_BACKEND_VARIABLES,
@@ -119,7 +120,9 @@ function listPlaintextHosts(env: Environment, variable: string): readonly string
   switch (protocol) {
     case 'postgres':
     case 'postgresql':
-      return toList(findPlaintextPostgresHost(value, readVariable(env, 'PGSSLMODE')));
+      return listAddresses(value).flatMap((one) =>
+        toList(findPlaintextPostgresHost(one, readVariable(env, 'PGSSLMODE'))),
+      );
     case 'esdb':
     case 'esdb+discover': {
       const address = parseEventStoreDbAddress(value);

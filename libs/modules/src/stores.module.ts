@@ -2,8 +2,15 @@ import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Clock, RejectedCredentials } from '#application';
 import { createStoreTimeQuery, StoreClock } from '#connectors';
-import { Foundation, isContractAccepted, loadAcceptedContracts, openFoundation, RELEASE } from '#foundation';
-import { openPool as connect } from '#postgres';
+import {
+  Foundation,
+  isContractAccepted,
+  loadAcceptedContracts,
+  openFoundation,
+  RELEASE,
+  SettingError,
+} from '#foundation';
+import { areOfSameDatabase, openPool as connect, listAddresses, replaceDatabaseAddress } from '#postgres';
 import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
 import { Readiness } from './readiness.ts';
 import { ProcessRole } from './role.ts';
@@ -28,7 +35,7 @@ import { withUnavailableErrors } from './unavailable.ts';
     {
       provide: Foundation,
       inject: [ProcessRole],
-      useFactory: async (role: ProcessRole) => role.closeOnExit(await openFoundation(role.settings, role.log)),
+      useFactory: openStores,
     },
     {
       provide: pg.Pool,
@@ -39,6 +46,23 @@ import { withUnavailableErrors } from './unavailable.ts';
   exports: [Clock, ProjectorLag, Readiness, RejectedCredentials, Foundation, pg.Pool],
 })
 export class StoresModule {}
+
+async function openStores(role: ProcessRole): Promise<Foundation> {
+  const foundation = await role.closeOnExit(await openFoundation(role.settings, role.log));
+  role.onSecretChange(({ databaseUrl }) => replaceCredentials('DATABASE_URL', foundation.databaseUrl, databaseUrl));
+  return foundation;
+}
+
+/**
+ * From now on, opens connections to a database with the credentials of a changed setting.
+ * @throws SettingError if it is another database: the process has checked only the one with which it started
+ */
+export function replaceCredentials(variable: string, original: string, changed: string | undefined): void {
+  if (changed === undefined) return;
+  if (!areOfSameDatabase([...listAddresses(original), ...listAddresses(changed)]))
+    throw new SettingError(`${variable} is another database; only its credentials may change while a process runs.`);
+  replaceDatabaseAddress(original, changed);
+}
 
 /** No stream has this name; the check only needs a response of the store. */
 const MISSING_STREAM = 'account-ready';

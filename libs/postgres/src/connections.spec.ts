@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { createClient, openPool } from '#postgres';
+import { connectClient, openPool } from '#postgres';
 import { createTestDatabase } from '#testing';
 
 const root = path.resolve(import.meta.dirname, '../../..');
@@ -39,8 +39,12 @@ test('a pool rejects a query if the server does not respond', async () => {
 test('a client applies its limits to its connection, which ends if a transaction stays idle', async () => {
   const database = await createTestDatabase();
   const limits = { queryTimeoutMs: 1_000, idleTransactionTimeoutMs: 20 };
-  const client = createClient({ connectionString: database.url, name: 'test', ...limits, options: '-c TimeZone=UTC' });
-  await client.connect();
+  const client = await connectClient({
+    connectionString: database.url,
+    name: 'test',
+    ...limits,
+    options: '-c TimeZone=UTC',
+  });
   const shown = async (name: string) => Object.values((await client.query(`show ${name}`)).rows[0])[0];
   expect([await shown('statement_timeout'), await shown('tcp_keepalives_idle')]).toEqual(['900ms', '5']);
   expect([await shown('tcp_user_timeout'), await shown('TimeZone')]).toEqual(['15000', 'UTC']);

@@ -3,7 +3,8 @@
  * host, a server that hangs and a broken network link send no error. Without these limits both ends would retain a
  * connection for hours, and the server its locks.
  */
-import pg from 'pg';
+import type pg from 'pg';
+import { CredentialClient, CredentialPool, countAlternatives, isCredentialRejected } from './addresses.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const QUERY_TIMEOUT_MS = 30_000;
@@ -31,6 +32,7 @@ const STATEMENT_TIMEOUT_SHARE = 0.9;
 const IDLE_TRANSACTION_TIMEOUT_MS = 10_000;
 
 export interface PgConnectionOptions {
+  /** Address of the database, or two with different credentials, separated by white space. */
   readonly connectionString: string;
   /** Purpose of the connection, shown in `pg_stat_activity` with the prefix `countinghouse-`. */
   readonly name: string;
@@ -60,20 +62,25 @@ export function openPool({
   ...connectionOptions
 }: PgPoolOptions): pg.Pool {
   const limits = { ...(max === undefined ? {} : { max }), ...(allowsUnlimitedIdle ? { idleTimeoutMillis: 0 } : {}) };
-  const pool = new pg.Pool({ ...toClientConfig(connectionOptions), ...limits });
+  const pool = new CredentialPool({ ...toClientConfig(connectionOptions), ...limits });
   pool.on('error', onIdleError);
   pool.on('connect', ignoreConnectionErrors);
   return pool;
 }
 
-/**
- * Creates a connection with the limits above that is not open yet. If the connection breaks, the query in progress
- * fails.
- */
-export function createClient(connectionOptions: PgConnectionOptions): pg.Client {
-  const client = new pg.Client(toClientConfig(connectionOptions));
-  ignoreConnectionErrors(client);
-  return client;
+/** Opens a connection with the limits above. If the connection breaks, the query in progress fails. */
+export async function connectClient(connectionOptions: PgConnectionOptions): Promise<pg.Client> {
+  for (let repetitions = countAlternatives(connectionOptions.connectionString); ; repetitions--) {
+    const client = new CredentialClient(toClientConfig(connectionOptions));
+    ignoreConnectionErrors(client);
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      if (repetitions <= 0 || !isCredentialRejected(error)) throw error;
+    }
+  }
 }
 
 function toClientConfig({ connectionString, name, queryTimeoutMs = QUERY_TIMEOUT_MS, ...rest }: PgConnectionOptions) {

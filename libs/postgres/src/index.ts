@@ -1,2 +1,3 @@
-export { createClient, openPool, type PgConnectionOptions, type PgPoolOptions } from './connections.ts';
+export { areOfSameDatabase, listAddresses, replaceDatabaseAddress } from './addresses.ts';
+export { connectClient, openPool, type PgConnectionOptions, type PgPoolOptions } from './connections.ts';
 export { Listener, type ListenerOptions, toNotifyQuery } from './listener.ts';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createClient } from './connections.ts';
+import { connectClient } from './connections.ts';
 
 const RECONNECT_DELAY_MS = 250;
 
@@ -47,10 +47,9 @@ export class Listener {
 
   private async connect(): Promise<void> {
     const { connectionString, channel, onNotification } = this.options;
-    const client = createClient({ connectionString, name: 'listen' });
+    const client = await connectClient({ connectionString, name: 'listen' });
     client.on('notification', onNotification);
     try {
-      await client.connect();
       await client.query(`listen ${channel}`);
     } catch (error) {
       await client.end().catch(() => {});

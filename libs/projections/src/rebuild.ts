@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { BlockedByEventError, type EventReader, type EventSink, LeaseLostError } from '#kernel';
-import { createClient, openPool } from '#postgres';
+import { connectClient, openPool } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
@@ -23,8 +23,7 @@ export interface RebuildOptions {
  * skipped as unknown.
  */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
-  const client = createClient({ connectionString: options.databaseUrl, name: 'rebuild' });
-  await client.connect();
+  const client = await connectClient({ connectionString: options.databaseUrl, name: 'rebuild' });
   const text = 'select version from books.checkpoints where projection = $1';
   const isOutdated = async () => {
     const { rows } = await client.query<{ version: number }>(text, [projection.name]);

@@ -1,7 +1,7 @@
 import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
-import { createClient } from '#postgres';
+import { connectClient } from '#postgres';
 import { ProofCluster } from '../../cluster.ts';
 import type { Attack, Finding } from './attack.ts';
 
@@ -56,8 +56,8 @@ export const rollingRestart: Attack = {
 
 async function stallProjector(cluster: ProofCluster, otherDatabaseUrl: string): Promise<void> {
   const { pid } = cluster.processes.get('projector') as { pid: number };
-  const other = createClient({ connectionString: otherDatabaseUrl, name: 'other', idleTransactionTimeoutMs: null });
-  await other.connect();
+  const options = { connectionString: otherDatabaseUrl, name: 'other', idleTransactionTimeoutMs: null };
+  const other = await connectClient(options);
   await other.query('begin; select pg_current_xact_id()');
   process.kill(pid, 'SIGSTOP');
   await pause(PROJECTOR_STALL_MS);

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
 import { Foundation, prepareDatabase, prepareTables, StartError } from '#foundation';
-import { openPool, ProcessRole } from '#modules';
+import { openPool, ProcessRole, replaceCredentials } from '#modules';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
 export class ContentDatabase {
@@ -41,5 +41,8 @@ async function openContentDatabase(
         cause,
       });
     });
+  role.onSecretChange((next) =>
+    replaceCredentials('CONTENT_DATABASE_URL', contentDatabaseUrl, next.contentDatabaseUrl),
+  );
   return new ContentDatabase(await openPool(role, contentDatabaseUrl));
 }

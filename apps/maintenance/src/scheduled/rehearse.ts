@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { type Settings, StartError, startEmbeddedPostgres } from '#foundation';
-import { createClient } from '#postgres';
+import { connectClient, listAddresses } from '#postgres';
 import { listDatabases } from '../databases.ts';
 import { finishRestore } from '../finish-restore.ts';
 import { restoreBackup } from '../restore.ts';
@@ -62,8 +62,7 @@ async function withScratchDatabase<T>(
     const embedded = await startEmbeddedPostgres(directory);
     return work(embedded.url).finally(() => embedded.close());
   }
-  const client = createClient({ connectionString: databaseUrl, name: 'rehearse', queryTimeoutMs: null });
-  await client.connect();
+  const client = await connectClient({ connectionString: databaseUrl, name: 'rehearse', queryTimeoutMs: null });
   try {
     const { rows } = await client.query<{ database: string; user: string; isFree: boolean }>(
       'select current_database() as database, current_user as user, pg_try_advisory_lock($1) as "isFree"',
@@ -76,7 +75,8 @@ async function withScratchDatabase<T>(
       throw new StartError(`The name of the database ${database} is too long: ${name} cannot be created.`);
     await createScratchDatabase(client, name, user);
     try {
-      return await work(Object.assign(new URL(databaseUrl), { pathname: `/${name}` }).href);
+      const addresses = listAddresses(databaseUrl).map((address) => new URL(address));
+      return await work(addresses.map((address) => Object.assign(address, { pathname: `/${name}` }).href).join(' '));
     } finally {
       await dropDatabase(client, name);
     }

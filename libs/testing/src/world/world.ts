@@ -100,9 +100,9 @@ export class TestWorld {
     const sandbox = closeOnExit(await startSandbox({ port: 0 }));
     const environment =
       typeof environmentOrFactory === 'function' ? await environmentOrFactory(sandbox.url) : environmentOrFactory;
-    const databaseUrl = environment.DATABASE_URL ?? (await createEmptyDatabase(resources));
+    const isGiven = environment.DATABASE_URL !== undefined || environment.DATABASE_URL_FILE !== undefined;
     const variables = {
-      DATABASE_URL: databaseUrl,
+      ...(isGiven ? {} : { DATABASE_URL: await createEmptyDatabase(resources) }),
       DATA_DIR: directory,
       PORT: '0',
       SANDBOX_PORT: new URL(sandbox.url).port,
