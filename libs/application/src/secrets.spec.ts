@@ -24,6 +24,18 @@ test('opens and finds the secrets of other processes during a key rotation', asy
   }
 });
 
+test('uses replaced keys, also in lists of purpose keys that it returned before', () => {
+  const secrets = new Secrets(older);
+  const purposeKeys = secrets.derivePurposeKeys('purpose');
+
+  secrets.replaceKeys(switched);
+
+  expect(secrets.keyId).toBe(switched.keyId);
+  expect(secrets.hashWithOldestKey('a')).toBe(switched.hashWithOldestKey('a'));
+  expect(purposeKeys).toEqual(switched.derivePurposeKeys('purpose'));
+  expect(secrets.open(before.seal('old'))).toBe('old');
+});
+
 test('uses the first key for new secrets, and cannot open secrets of a removed key', async () => {
   expect(narrowed.open(switched.seal('new'))).toBe('new');
   expect(narrowed.hash('new')).toBe(switched.hash('new'));

@@ -41,8 +41,9 @@ function deriveRingKey(masterKey: Buffer): RingKey {
  * hashes new secrets; secrets of every key in the ring can be opened and found.
  */
 export class Secrets {
-  private readonly keyRing: readonly [RingKey, ...RingKey[]];
-  private readonly oldest: RingKey;
+  private keyRing: readonly [RingKey, ...RingKey[]];
+  private oldest: RingKey;
+  private readonly purposeKeys = new Map<string, Buffer[]>();
 
   /**
    * @param masterKey 32 random bytes, like each of the others
@@ -53,22 +54,31 @@ export class Secrets {
     this.oldest = this.keyRing.find(({ id }) => id === oldest) ?? this.keyRing[0];
   }
 
+  /** Replaces the key ring by that of `other`, also in the lists that `derivePurposeKeys` has returned. */
+  replaceKeys(other: Secrets): void {
+    this.keyRing = other.keyRing;
+    this.oldest = other.oldest;
+    for (const [purpose, keys] of this.purposeKeys) keys.splice(0, keys.length, ...this.deriveKeys(purpose));
+  }
+
   /** The id of the key that seals new secrets. */
   get keyId(): string {
     return this.keyRing[0].id;
   }
 
   /**
-   * Derives the key of a purpose from the first master key. What was created with this key must be verified with each
-   * of the `derivePurposeKeys`.
+   * Derives the key of a purpose from each master key. The first one is for what is new; what exists must be verified
+   * with each of them.
+   * @returns a list whose keys change when the master keys are replaced
    */
-  derivePurposeKey(purpose: string, bytes = 32): Buffer {
-    return deriveKey(this.keyRing[0].masterKey, purpose, bytes);
+  derivePurposeKeys(purpose: string): readonly Buffer[] {
+    const keys = this.purposeKeys.get(purpose) ?? this.deriveKeys(purpose);
+    this.purposeKeys.set(purpose, keys);
+    return keys;
   }
 
-  /** Derives the key of a purpose from each master key; the first is that of `derivePurposeKey`. */
-  derivePurposeKeys(purpose: string, bytes = 32): readonly Buffer[] {
-    return this.keyRing.map(({ masterKey }) => deriveKey(masterKey, purpose, bytes));
+  private deriveKeys(purpose: string): Buffer[] {
+    return this.keyRing.map(({ masterKey }) => deriveKey(masterKey, purpose));
   }
 
   generateApiKey(): string {

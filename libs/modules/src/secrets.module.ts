@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Module } from '@nestjs/common';
 import pg from 'pg';
 import { Secrets, toMasterKeyId } from '#application';
 import type { DomainEvent } from '#domain';
-import { assertNoSecretsYet, Foundation, readOrCreateMasterKeys, registerMasterKeys } from '#foundation';
+import { assertNoSecretsYet, Foundation, readOrCreateMasterKeys, registerMasterKeys, type Settings } from '#foundation';
 import { type EventReader, START_POSITION } from '#kernel';
 import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -16,15 +17,25 @@ import { StoresModule } from './stores.module.ts';
 export class SecretsModule {}
 
 /** @throws StartError if the file of the master key is unusable, or a key that protects existing secrets is missing */
-async function openSecrets({ settings }: ProcessRole, pool: pg.Pool, foundation: Foundation): Promise<Secrets> {
+async function openSecrets(role: ProcessRole, pool: pg.Pool, foundation: Foundation): Promise<Secrets> {
   const findKeyId = () => findFirstUsedKeyId(foundation.store);
-  const open = async () => {
-    const [masterKey, ...olderKeys] = await readOrCreateMasterKeys(settings, () => assertNoSecretsYet(pool, findKeyId));
-    const keyRing = [masterKey as Buffer, ...olderKeys];
-    const oldest = await registerMasterKeys(pool, keyRing.map(toMasterKeyId), findKeyId);
-    return new Secrets(masterKey as Buffer, olderKeys, oldest);
+  let keyRing: readonly Buffer[] = [];
+  const register = async (keys: readonly Buffer[]) => {
+    const [masterKey, ...otherKeys] = keys;
+    const oldest = await registerMasterKeys(pool, keys.map(toMasterKeyId), findKeyId);
+    keyRing = keys;
+    return new Secrets(masterKey as Buffer, otherKeys, oldest);
   };
-  return foundation.startDeadline.waitFor('the master keys in the database', open);
+  const open = async () =>
+    register(await readOrCreateMasterKeys(role.settings, () => assertNoSecretsYet(pool, findKeyId)));
+  const secrets = await foundation.startDeadline.waitFor('the master keys in the database', open);
+  const replaceKeys = async ({ masterKeys }: Settings) => {
+    const keys = masterKeys?.map((key) => Buffer.from(key, 'hex'));
+    if (keys !== undefined && !isDeepStrictEqual(keys, keyRing)) secrets.replaceKeys(await register(keys));
+  };
+  role.onSecretChange(replaceKeys);
+  await replaceKeys(role.settings); // they may have changed during the start
+  return secrets;
 }
 
 /** The first secret is in one of the first events, because every account starts with an API key. */

@@ -9,6 +9,7 @@ import {
   openFoundation,
   RELEASE,
   SettingError,
+  type Settings,
 } from '#foundation';
 import { areOfSameDatabase, openPool as connect, listAddresses, replaceDatabaseAddress } from '#postgres';
 import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
@@ -49,7 +50,10 @@ export class StoresModule {}
 
 async function openStores(role: ProcessRole): Promise<Foundation> {
   const foundation = await role.closeOnExit(await openFoundation(role.settings, role.log));
-  role.onSecretChange(({ databaseUrl }) => replaceCredentials('DATABASE_URL', foundation.databaseUrl, databaseUrl));
+  const replace = ({ databaseUrl }: Settings) =>
+    replaceCredentials('DATABASE_URL', foundation.databaseUrl, databaseUrl);
+  role.onSecretChange(replace);
+  replace(role.settings); // they may have changed during the start
   return foundation;
 }
 

@@ -3,7 +3,7 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
-import { Foundation, prepareDatabase, prepareTables, StartError } from '#foundation';
+import { Foundation, prepareDatabase, prepareTables, type Settings, StartError } from '#foundation';
 import { openPool, ProcessRole, replaceCredentials } from '#modules';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
@@ -41,8 +41,9 @@ async function openContentDatabase(
         cause,
       });
     });
-  role.onSecretChange((next) =>
-    replaceCredentials('CONTENT_DATABASE_URL', contentDatabaseUrl, next.contentDatabaseUrl),
-  );
+  const replace = (settings: Settings) =>
+    replaceCredentials('CONTENT_DATABASE_URL', contentDatabaseUrl, settings.contentDatabaseUrl);
+  role.onSecretChange(replace);
+  replace(role.settings); // they may have changed during the start
   return new ContentDatabase(await openPool(role, contentDatabaseUrl));
 }

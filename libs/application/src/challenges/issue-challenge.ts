@@ -77,10 +77,10 @@ interface IssueChallengeDependencies {
 
 @CommandHandler(IssueChallenge)
 export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
-  private readonly key: Buffer;
+  private readonly keys: readonly Buffer[];
 
   constructor(private readonly dependencies: IssueChallengeDependencies) {
-    this.key = deriveChallengeKeys(dependencies.secrets)[0] as Buffer;
+    this.keys = deriveChallengeKeys(dependencies.secrets);
   }
 
   /**
@@ -110,7 +110,7 @@ export class IssueChallengeHandler implements ICommandHandler<IssueChallenge> {
     const request = encodePaymentRequest(sats, invoice, checked);
     const { realm } = params;
     const parameters = { realm, method: CHALLENGE_METHOD, intent: CHALLENGE_INTENT, request, expires };
-    const id = toChallengeId(parameters, this.key);
+    const id = toChallengeId(parameters, this.keys[0] as Buffer);
     const usableUntil = Date.parse(expiresAt) + TOKEN_USABLE_MS;
     const data: ChallengeIssued['data'] = {
       ...{ id, query: params.query, price: money.toJsonAmount(params.price), priceList: params.priceList },
