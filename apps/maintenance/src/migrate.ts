@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { migrate, planMigrations, RELEASE, readSettings, StartError } from '#foundation';
+import { listAddresses } from '#postgres';
 import { withDatabases } from './databases.ts';
 import { formatPlan } from './plan.ts';
 
@@ -10,11 +11,15 @@ async function main(): Promise<void> {
   const { plan } = parseArguments();
   await withDatabases(readSettings(process.env), async (databases) => {
     for (const { url, migrations } of databases) {
-      if (plan) process.stdout.write(formatPlan(new URL(url).pathname.slice(1), await planMigrations(url, migrations)));
+      if (plan) process.stdout.write(formatPlan(toDatabaseName(url), await planMigrations(url, migrations)));
       else await migrate(url, migrations);
     }
   });
   if (!plan) process.stdout.write(`The databases are up to date with version ${RELEASE.version}.\n`);
+}
+
+function toDatabaseName(url: string): string {
+  return new URL(listAddresses(url)[0] as string).pathname.slice(1);
 }
 
 function parseArguments(): { readonly plan?: boolean | undefined } {

@@ -19,7 +19,12 @@ export interface ProviderConnectionSettings {
 
 /** Returns the names of the settings of providers. */
 export function listProviderVariables(providers: readonly ProviderSettingsSpec[]): readonly string[] {
-  return providers.flatMap(({ env }) => [`${env}_API_KEY`, `${env}_BASE_URL`]);
+  return providers.flatMap((provider) => [getKeyVariable(provider), `${provider.env}_BASE_URL`]);
+}
+
+/** Returns the names of the settings that are paths of files with the keys of providers. */
+export function listProviderFileVariables(providers: readonly ProviderSettingsSpec[]): readonly string[] {
+  return providers.map((provider) => `${getKeyVariable(provider)}_FILE`);
 }
 
 export function getKeyVariable({ env }: ProviderSettingsSpec): string {

@@ -2,8 +2,8 @@
  * Finds environment variables that are not settings but were probably meant as such, for example with a spelling mistake.
  * They are only reported: the environment of a host has variables of other programs, which must not prevent a start.
  */
-import { listProviderVariables, type ProviderSettingsSpec } from './provider-settings.ts';
-import { type Environment, readVariable } from './setting-types.ts';
+import { listProviderFileVariables, listProviderVariables, type ProviderSettingsSpec } from './provider-settings.ts';
+import { type Environment, readVariable, type Setting } from './setting-types.ts';
 import { SETTINGS } from './settings.ts';
 
 const PROGRAM_PREFIX = 'COUNTINGHOUSE_';
@@ -18,8 +18,13 @@ const MIN_LENGTH_FOR_TWO_EDITS = 9;
 
 /** Returns one sentence for each variable that was probably meant as a setting. */
 export function listUnknownSettings(env: Environment, providers: readonly ProviderSettingsSpec[]): readonly string[] {
-  const settings = [...Object.values(SETTINGS).map(({ variable }) => variable), ...listProviderVariables(providers)];
-  const names = [...settings, ...settings.map((setting) => `${setting}_FILE`)];
+  const definitions: readonly Setting<unknown>[] = Object.values(SETTINGS);
+  const settings = [...definitions.map(({ variable }) => variable), ...listProviderVariables(providers)];
+  const files = [
+    ...definitions.flatMap(({ fileVariable }) => fileVariable ?? []),
+    ...listProviderFileVariables(providers),
+  ];
+  const names = [...settings, ...files];
   const exists = new Set(names);
   return Object.keys(env)
     .filter((variable) => !exists.has(variable) && isSet(env, variable))
