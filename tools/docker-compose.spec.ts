@@ -63,7 +63,11 @@ describe.each(['gateway', 'projector', 'sagas'])('%s', (role) => {
 
   test('connects to the EventStoreDB with TLS, as a user who was granted rights before the role starts', () => {
     const url = filledIn(environment.EVENTSTORE_URL as string);
-    expect(parseEventStoreDbAddress(url)).toEqual({ nodes: [{ host: 'eventstore', port: 2113 }], usesTls: true });
+    expect(parseEventStoreDbAddress(url)).toMatchObject({
+      nodes: [{ host: 'eventstore', port: 2113 }],
+      usesTls: true,
+      credentials: { username: 'countinghouse' },
+    });
     expect(environment.PLAINTEXT_STORES).toBe('postgres');
     expect(url).toMatch(/^esdb:\/\/countinghouse:/);
     const trusted = /&tlsCAFile=(.*)\/ca\.crt$/.exec(url)?.[1];

@@ -15,6 +15,8 @@ export interface ClosableEventStore extends EventStore {
    * Undefined if the store notifies subscriptions of every append.
    */
   pollNow?(): void;
+  /** Replaces the credentials by those in another address. Undefined if the store is in PostgreSQL. */
+  replaceCredentials?(connectionString: string): void;
   close(): Promise<void>;
 }
 
@@ -25,6 +27,8 @@ export interface ClosableEventStore extends EventStore {
 export interface OpenedEventStore extends DecodedEventStore {
   check(): Promise<void>;
   readonly pollNow: (() => void) | undefined;
+  /** Undefined if the store is in PostgreSQL. */
+  readonly replaceCredentials: ((connectionString: string) => void) | undefined;
   close(): Promise<void>;
 
   /**
@@ -48,7 +52,8 @@ export function openEventStore({ eventSchema, ...address }: EventStoreAddress): 
   const stored = openAdapter(address);
   const [check, close] = [() => stored.check(), () => stored.close()];
   const pollNow = stored.pollNow?.bind(stored);
-  return { ...withUpcasting(stored, eventSchema), rawReader: stored, check, pollNow, close };
+  const replaceCredentials = stored.replaceCredentials?.bind(stored);
+  return { ...withUpcasting(stored, eventSchema), rawReader: stored, check, pollNow, replaceCredentials, close };
 }
 
 function openAdapter(address: Omit<EventStoreAddress, 'eventSchema'>): ClosableEventStore {

@@ -50,8 +50,10 @@ export class StoresModule {}
 
 async function openStores(role: ProcessRole): Promise<Foundation> {
   const foundation = await role.closeOnExit(await openFoundation(role.settings, role.log));
-  const replace = ({ databaseUrl }: Settings) =>
+  const replace = ({ databaseUrl, eventStoreUrl }: Settings) => {
     replaceCredentials('DATABASE_URL', foundation.databaseUrl, databaseUrl);
+    if (eventStoreUrl !== undefined) foundation.store.replaceCredentials?.(eventStoreUrl);
+  };
   role.onSecretChange(replace);
   replace(role.settings); // they may have changed during the start
   return foundation;

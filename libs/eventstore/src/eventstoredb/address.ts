@@ -1,8 +1,10 @@
+import type { Credentials } from '@eventstore/db-client';
 import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
 
 export interface EventStoreDbAddress {
   readonly nodes: readonly { readonly host: string; readonly port: number }[];
   readonly usesTls: boolean;
+  readonly credentials: Credentials | undefined;
 }
 
 /**
@@ -13,12 +15,16 @@ export interface EventStoreDbAddress {
 export function parseEventStoreDbAddress(connectionString: string): EventStoreDbAddress | string {
   try {
     const { read, warnings } = captureWarnings(() => parseConnectionString(connectionString));
-    const { hosts, tls = true } = read;
+    const { hosts, tls = true, defaultCredentials: credentials } = read;
     const [warning] = warnings;
     if (warning !== undefined) return `is invalid: ${warning.split('\n')[0]}`;
     if (hosts.some(({ address }) => address.includes('@')))
       return 'is invalid before "@": write a user as user:password@, with %40 for each "@" in it';
-    return { nodes: hosts.map(({ address, port }) => ({ host: address.toLowerCase(), port })), usesTls: tls };
+    return {
+      nodes: hosts.map(({ address, port }) => ({ host: address.toLowerCase(), port })),
+      usesTls: tls,
+      credentials,
+    };
   } catch (error) {
     const { location, expected } = error as { readonly location?: readonly number[]; readonly expected?: string };
     return `is invalid from character ${(location?.[0] ?? 0) + 1} on: expected "${expected}"`;

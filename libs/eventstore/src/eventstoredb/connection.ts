@@ -1,5 +1,6 @@
 import {
   AccessDeniedError,
+  type Credentials,
   EventStoreDBClient,
   InvalidArgumentError,
   MaxAppendSizeExceededError,
@@ -25,6 +26,7 @@ const PERMANENT_ERRORS = [AccessDeniedError, InvalidArgumentError, StreamDeleted
 interface ClientInternals {
   supports(): Promise<boolean>;
   handleError(client: unknown, error: Error): Promise<void>;
+  callArguments(options: { readonly credentials?: Credentials }, callOptions?: unknown): unknown;
 }
 
 /**
@@ -44,12 +46,22 @@ interface ClientInternals {
  *
  * `handleError`: after a failed call the client checks its connection without awaiting the result. If that connection
  * fails too, because no node of the cluster responds, the result is an unhandled rejection.
+ *
+ * `callArguments`: the client cannot replace its credentials, but each call may have its own.
+ * @param findCredentials returns the credentials of a call; undefined: those of the connection string
  */
-export function connect(connectionString: string): EventStoreDBClient {
+export function connect(
+  connectionString: string,
+  findCredentials: () => Credentials | undefined = () => undefined,
+): EventStoreDBClient {
   const client = withoutWarning(() => EventStoreDBClient.connectionString(applyConnectionDefaults(connectionString)));
-  const { handleError } = client as unknown as ClientInternals;
+  const { handleError, callArguments } = client as unknown as ClientInternals;
   return Object.assign(client, {
     supports: async () => false,
+    callArguments: (...[options, callOptions]: Parameters<typeof callArguments>) => {
+      const credentials = options.credentials ?? findCredentials();
+      return callArguments({ ...options, ...(credentials ? { credentials } : {}) }, callOptions);
+    },
     handleError: (...failure: Parameters<typeof handleError>) => handleError(...failure).catch(() => {}), // reported by the call
   });
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   BACKWARDS,
+  type Credentials,
   END,
   type EventStoreDBClient,
   FORWARDS,
@@ -24,6 +25,7 @@ import { assertKnownCategory, isKnownCategory } from '../known-categories.ts';
 import { type LogPage, readPagesAfter } from '../pages.ts';
 import { serializeEvents } from '../serialize-events.ts';
 import { SharedLogReader } from '../shared-log-reader.ts';
+import { parseEventStoreDbAddress } from './address.ts';
 import { ClientCallQueue } from './calls.ts';
 import { assertAccess, connect, retryAbandonedAppend, toStoreError } from './connection.ts';
 import { toEventData, toStoredEvents } from './events.ts';
@@ -66,14 +68,21 @@ export class EventStoreDbEventStore implements EventStore {
     readPage: async (after) => this.pollInterval.record(await this.readLogPage(after)),
     waitForEvents: (after, signal) => this.pollInterval.waitUntilDue(after, signal),
   });
+  private credentials: Credentials | undefined;
   private readonly closeController = new AbortController();
 
   constructor({ connectionString, streamPrefixes, onProblem = () => {} }: EventStoreDbOptions) {
     if (streamPrefixes.length === 0) throw new RangeError('streamPrefixes must not be empty');
-    this.client = connect(connectionString);
+    this.client = connect(connectionString, () => this.credentials);
     this.calls = new ClientCallQueue(this.client);
     this.streamPrefixes = streamPrefixes;
     this.onProblem = onProblem;
+  }
+
+  /** From now on, calls have the credentials of another address of the same server. Its other parts are not used. */
+  replaceCredentials(connectionString: string): void {
+    const address = parseEventStoreDbAddress(connectionString);
+    this.credentials = typeof address === 'string' ? undefined : address.credentials;
   }
 
   /**

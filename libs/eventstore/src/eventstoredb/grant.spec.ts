@@ -55,6 +55,20 @@ describe('a server with TLS and users', () => {
     await check('countinghouse:secret');
   });
 
+  test('accepts calls with replaced credentials, without another connection', async () => {
+    await grantEventStoreDbAccess(addressFor('countinghouse:before'), ADMIN);
+    const options = { connectionString: addressFor('countinghouse:before'), streamPrefixes: ['account-'] };
+    const store = new EventStoreDbEventStore(options);
+    await store.check();
+
+    double.users.passwords.set('countinghouse', 'after');
+    await expect(store.check()).rejects.toThrow('rejects the credentials in EVENTSTORE_URL');
+    store.replaceCredentials(addressFor('countinghouse:after'));
+
+    await store.check();
+    await store.close();
+  });
+
   test('grants access once if the grant is repeated, and sets the password of the connection string', async () => {
     await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
     await grantEventStoreDbAccess(addressFor('countinghouse:first'), ADMIN);
