@@ -11,7 +11,13 @@ import {
   SettingError,
   type Settings,
 } from '#foundation';
-import { areOfSameDatabase, openPool as connect, listAddresses, replaceDatabaseAddress } from '#postgres';
+import {
+  areOfSameDatabase,
+  ConnectionProbe,
+  openPool as connect,
+  listAddresses,
+  replaceDatabaseAddress,
+} from '#postgres';
 import { countIncompleteStreams, listBlockedProjections, ProjectorLag } from '#projections';
 import { Readiness } from './readiness.ts';
 import { ProcessRole } from './role.ts';
@@ -74,13 +80,17 @@ export function replaceCredentials(variable: string, original: string, changed: 
 const MISSING_STREAM = 'account-ready';
 
 function createReadiness(
-  { store }: Foundation,
+  { store, databaseUrl }: Foundation,
   pool: pg.Pool,
   clock: StoreClock,
   credentials: RejectedCredentials,
 ): Readiness {
   const readiness = new Readiness();
-  readiness.addRequired('postgres', () => pool.query('select 1').then(() => ({ ok: true })));
+  const newConnections = new ConnectionProbe({ connectionString: databaseUrl });
+  readiness.addRequired('postgres', async () => {
+    await Promise.all([pool.query('select 1'), newConnections.check()]);
+    return { ok: true };
+  });
   readiness.addRequired('event_store', () => store.readHead(MISSING_STREAM).then(() => ({ ok: true })));
   readiness.addRequired('release', async () => {
     const accepted = await loadAcceptedContracts(pool);

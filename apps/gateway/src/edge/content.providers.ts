@@ -4,7 +4,8 @@ import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
 import { Foundation, prepareDatabase, prepareTables, type Settings, StartError } from '#foundation';
-import { openPool, ProcessRole, replaceCredentials } from '#modules';
+import { openPool, ProcessRole, Readiness, replaceCredentials } from '#modules';
+import { ConnectionProbe } from '#postgres';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
 export class ContentDatabase {
@@ -12,7 +13,7 @@ export class ContentDatabase {
 }
 
 export const contentProviders: readonly Provider[] = [
-  { provide: ContentDatabase, inject: [ProcessRole, Foundation, pg.Pool], useFactory: openContentDatabase },
+  { provide: ContentDatabase, inject: [ProcessRole, Foundation, pg.Pool, Readiness], useFactory: openContentDatabase },
   {
     provide: StorageQuota,
     inject: [ProcessRole, IS_FUNDED],
@@ -25,6 +26,7 @@ async function openContentDatabase(
   role: ProcessRole,
   foundation: Foundation,
   readModelPool: pg.Pool,
+  readiness: Readiness,
 ): Promise<ContentDatabase> {
   const { contentDatabaseUrl, migrate } = role.settings;
   if (contentDatabaseUrl === undefined) {
@@ -45,5 +47,7 @@ async function openContentDatabase(
     replaceCredentials('CONTENT_DATABASE_URL', contentDatabaseUrl, settings.contentDatabaseUrl);
   role.onSecretChange(replace);
   replace(role.settings); // they may have changed during the start
+  const newConnections = new ConnectionProbe({ connectionString: contentDatabaseUrl });
+  readiness.addOptional('content', () => newConnections.check().then(() => ({ ok: true })));
   return new ContentDatabase(await openPool(role, contentDatabaseUrl));
 }
