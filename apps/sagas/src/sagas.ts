@@ -27,7 +27,7 @@ import {
   runWhileLeader,
   type WorkProbe,
 } from '#foundation';
-import { formatUsd, type Lease } from '#kernel';
+import { formatUsd, type Lease, StoreUnavailableError } from '#kernel';
 import {
   FreshnessCheck,
   findPayersByHoldOwner,
@@ -122,10 +122,11 @@ export async function startSagas(
   return { readyFields: {}, close };
 }
 
-/** A sweep follows no events, so it can work if the database responds. */
+/** A sweep follows no events, so it can work if the database responds and accepts writes. */
 function createSweepProbe({ pool }: SagaStores): WorkProbe {
   return async () => {
-    await pool.query('select 1');
+    const { rows } = await pool.query<{ mode: string }>(`select current_setting('transaction_read_only') as mode`);
+    if (rows[0]?.mode === 'on') throw new StoreUnavailableError('the database accepts no writes of this process');
     return new Map();
   };
 }
