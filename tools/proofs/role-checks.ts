@@ -38,8 +38,19 @@ export async function waitUntil(hasHappened: () => Promise<boolean>): Promise<vo
   }
 }
 
-export async function measureMs(work: Promise<void>): Promise<number> {
+export async function measureMs(work: Promise<unknown>): Promise<number> {
   const started = performance.now();
   await work;
   return performance.now() - started;
+}
+
+/** Whether the process with this health address holds all leases of its role. */
+export async function isLeader(health: string): Promise<boolean> {
+  const report = (await (await fetch(`${health}/health/ready`)).json()) as {
+    readonly checks: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  };
+  const { projections, workflows } = report.checks;
+  if (projections) return projections.leading === true;
+  const [standbyNames, unableNames] = [workflows?.standing_by, workflows?.unable];
+  return [standbyNames, unableNames].every((names) => Array.isArray(names) && names.length === 0);
 }

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { startEmbeddedPostgres } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import { type StartedProcess, startProgram } from '../../processes.ts';
-import { createRoleChecks, measureMs, type RoleCheck, waitUntil } from '../role-checks.ts';
+import { DatabaseLink } from '../database-link.ts';
+import { createRoleChecks, isLeader, measureMs, type RoleCheck, waitUntil } from '../role-checks.ts';
 import type { Attack, Finding } from './attack.ts';
 
 const TAKEN_OVER_WITHIN_MS = 15_000;
@@ -75,7 +75,7 @@ async function measureFailover(
   try {
     await cluster.stopRole(role);
     const { health } = JSON.parse(far.readyLine) as { health: string };
-    await waitUntil(async () => isLeader(await (await fetch(`${health}/health/ready`)).json()));
+    await waitUntil(() => isLeader(health));
     await cluster.startRole(role); // on standby
     distance.disconnect();
     const downtimeMs = await measureMs(work(customer));
@@ -86,12 +86,6 @@ async function measureFailover(
   } finally {
     await far.kill();
   }
-}
-
-/** Whether the process holds all leases of its role. */
-function isLeader(report: unknown): boolean {
-  const { projections, workflows } = (report as { checks: Record<string, Record<string, unknown>> }).checks;
-  return projections?.leading === true || (workflows?.standing_by as unknown[] | undefined)?.length === 0;
 }
 
 /** A host whose link to the database can be cut: data then arrives at neither end, and neither end is notified. */
@@ -147,49 +141,4 @@ function startRemote(
 ): Promise<StartedProcess> {
   const command = [...before, process.execPath, `dist/apps/${role}/src/main.js`];
   return startProgram(command, { LOG_LEVEL: 'info', ...env, HEALTH_PORT: '0' }, /"msg":"ready"/);
-}
-
-/** Forwards data between a role and a database. While the link is disconnected, the data is discarded. */
-class DatabaseLink {
-  private readonly ends = new Set<Socket>();
-  private readonly servers: ReturnType<typeof createServer>[] = [];
-  private isDisconnected = false;
-
-  /** Listens on `host`. @returns the URL under which the database is reachable through this link */
-  async openProxy(databaseUrl: string, host: string): Promise<string> {
-    const target = Number(new URL(databaseUrl).port);
-    const server = createServer((socket) => {
-      const onward = connect(target, '127.0.0.1');
-      for (const [from, to] of [[socket, onward] as const, [onward, socket] as const]) {
-        this.ends.add(from);
-        from.on('data', (chunk) => this.isDisconnected || to.write(chunk));
-        from
-          .on('error', () => {})
-          .on('close', () => {
-            this.ends.delete(from);
-            if (!this.isDisconnected) to.destroy();
-          });
-      }
-    });
-    this.servers.push(server);
-    await new Promise<void>((resolve) => server.listen(0, host, resolve));
-    const address = new URL(databaseUrl);
-    address.host = `${host}:${(server.address() as AddressInfo).port}`;
-    return address.href;
-  }
-
-  disconnect(): void {
-    this.isDisconnected = true;
-  }
-
-  /** Forwards the data of new connections. Closes earlier connections, whose data since the disconnection is lost. */
-  reconnect(): void {
-    this.isDisconnected = false;
-    for (const end of this.ends) end.destroy();
-  }
-
-  close(): void {
-    for (const server of this.servers) server.close();
-    for (const end of this.ends) end.destroy();
-  }
 }
