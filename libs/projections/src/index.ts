@@ -6,6 +6,7 @@ import { journal } from './journal.ts';
 import { keys } from './keys.ts';
 import { checkpointMigrations, type Projection } from './projection.ts';
 import { queries } from './queries.ts';
+import { rebuildMigrations } from './rebuild.ts';
 import { skipMigrations } from './skipped-events.ts';
 import { topups } from './topups.ts';
 import { videoJobs } from './video-jobs.ts';
@@ -76,4 +77,5 @@ export const projectionMigrations = [
   ...checkpointMigrations,
   ...projections.flatMap(({ migrations }) => migrations),
   ...skipMigrations,
+  ...rebuildMigrations,
 ];

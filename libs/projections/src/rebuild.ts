@@ -7,6 +7,68 @@ import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-e
 /** Name of the lease under which read models are written. */
 export const PROJECTOR_LEASE = 'projector';
 
+/**
+ * Both functions run with the rights of their owner, who owns the read models. So a service can rebuild a read model
+ * without a right to create or change tables, and cannot attach code to a table that its owner would execute.
+ */
+export const rebuildMigrations = [
+  {
+    id: 'rebuild-1',
+    minContract: 0,
+    changes: 'creates two functions with which other users than the owner rebuild read models',
+    sql: `
+      create function books.start_rebuild(p_name text) returns void language plpgsql
+        security definer set search_path = pg_catalog, pg_temp
+      as $$
+      -- Creates an empty table like the read model, and one for its checkpoint, which the caller may fill.
+      declare
+        draft text := 'books_rebuild_' || p_name;
+      begin
+        if p_name = 'checkpoints' or to_regclass(format('books.%I', p_name)) is null then
+          raise exception 'there is no read model %', p_name;
+        end if;
+        execute format('drop schema if exists %I cascade', draft);
+        execute format('create schema %I', draft);
+        execute format('create table %I.%I (like books.%I including all)', draft, p_name, p_name);
+        execute format('create table %I.checkpoints (like books.checkpoints including all)', draft);
+        if session_user <> current_user then
+          execute format('grant usage on schema %I to %I', draft, session_user);
+          execute format('grant select, insert, update, delete on all tables in schema %I to %I', draft, session_user);
+        end if;
+      end $$;
+
+      -- Replaces the read model with that table. Those who may use the read model may use the new one.
+      create function books.finish_rebuild(p_name text) returns void language plpgsql
+        security definer set search_path = pg_catalog, pg_temp
+      as $$
+      declare
+        draft text := 'books_rebuild_' || p_name;
+        allowed record;
+      begin
+        if p_name = 'checkpoints' or to_regclass(format('%I.%I', draft, p_name)) is null then
+          raise exception 'no rebuild of % was started', p_name;
+        end if;
+        if session_user <> current_user then
+          execute format('revoke all on all tables in schema %I from %I', draft, session_user);
+        end if;
+        for allowed in
+          select privilege_type as privilege,
+                 case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end as grantee
+            from pg_class, aclexplode(relacl)
+           where oid = to_regclass(format('books.%I', p_name)) and grantee <> relowner
+        loop
+          execute format('grant %s on %I.%I to %s', allowed.privilege, draft, p_name, allowed.grantee);
+        end loop;
+        execute format('drop table books.%I', p_name);
+        execute format('alter table %I.%I set schema books', draft, p_name);
+        execute format('drop schema %I cascade', draft);
+      end $$;
+
+      revoke execute on function books.start_rebuild(text), books.finish_rebuild(text) from public;
+    `,
+  },
+] as const;
+
 export interface RebuildOptions {
   readonly store: Pick<EventReader, 'readAll'>;
   readonly databaseUrl: string;
@@ -54,9 +116,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
     options: READ_MODEL_CONNECTION_OPTIONS.replace('search_path=books', `search_path=${draft}`),
   });
   try {
-    await admin.query(`drop schema if exists ${draft} cascade; create schema ${draft};
-      create table ${draft}.${name} (like books.${name} including all);
-      create table ${draft}.checkpoints (like books.checkpoints including all)`);
+    await admin.query('select books.start_rebuild($1)', [name]);
     const sink = createProjectionSink(projection, pool, await issueFencingToken());
     let replayed = await replay(sink, options, (position) => recordProgress(admin, name, position));
     const client = await admin.connect();
@@ -65,7 +125,6 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       // Projectors wait from here on, so that the new table can reach the end of the events.
       await client.query('lock table books.checkpoints in share row exclusive mode');
       replayed += await replay(sink, options);
-      await client.query(`drop table books.${name}; alter table ${draft}.${name} set schema books`);
       // This token is issued under the lock, so it is not lower than that of any projector that has written so far.
       const { rowCount } = await client.query(
         `insert into books.checkpoints as c (projection, position, writer, version)
@@ -78,7 +137,7 @@ export async function rebuild(projection: Projection, options: RebuildOptions): 
       );
       if (rowCount !== 1) throw new LeaseLostError(`${name} is written by another process, which has a higher token`);
       await recordRepaired(client, name, sink.skippedPositions);
-      await client.query(`drop schema ${draft} cascade`);
+      await client.query('select books.finish_rebuild($1)', [name]);
       await client.query('commit');
     } catch (error) {
       await client.query('rollback').catch(() => {}); // a lost connection has also ended the transaction
