@@ -1,3 +1,4 @@
+import { formatFailure } from '#foundation';
 import { runLedgerCommand } from './command-line.ts';
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -7,7 +8,7 @@ await runLedgerCommand(process.argv.slice(2), process.env, print).then(
     if (!isSuccessful) process.exitCode = 1;
   },
   (error) => {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    process.stderr.write(`${formatFailure(error)}\n`);
     process.exitCode = 1;
   },
 );

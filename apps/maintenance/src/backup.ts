@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { readSettings, type Settings, StartError } from '#foundation';
+import { formatFailure, readSettings, type Settings, StartError } from '#foundation';
 import { checkBackup } from './check.ts';
 import { createBackup } from './create.ts';
 import { nameEventStore, withDatabases } from './databases.ts';
@@ -107,6 +107,6 @@ async function main(): Promise<void> {
 }
 
 await main().catch((error) => {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.stderr.write(`${formatFailure(error)}\n`);
   process.exitCode = 1;
 });

@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { grantEventStoreDbAccess, parseEventStoreDbAddress } from '#eventstore';
-import { readSetting, SETTINGS } from '#foundation';
-import { SettingError, secret } from '#foundation/program';
+import { findMissingRight, readSetting, SETTINGS, StartError } from '#foundation';
+import { optional, SettingError, secret } from '#foundation/program';
 import { StoreUnavailableError } from '#kernel';
+import { listDatabases } from './databases.ts';
+import { grantRights, listMissingRights, type RoleNames } from './postgres-roles.ts';
 
+const USAGE = 'Usage: npm run grant [-- [--check] [--owner <role>] [--service <role>] [--reader <role>]]';
 /** The administrator that every EventStoreDB has. */
 const ADMIN_USERNAME = 'admin';
-/** How long to retry while the server is unavailable, for instance because it is starting. */
+/** How long to retry while EventStoreDB is unavailable, for instance because it is starting. */
 const GRANT_TIMEOUT_MS = 60_000;
 const RETRY_INTERVAL_MS = 1_000;
 
@@ -16,15 +20,65 @@ const ADMIN_PASSWORD_SETTING = secret(
   `the password of EventStoreDB's user ${ADMIN_USERNAME}`,
   '',
 );
+const ADMIN_URL_SETTING = optional(createAdminUrlSetting('DATABASE_ADMIN_URL'));
+const CONTENT_ADMIN_URL_SETTING = optional(createAdminUrlSetting('CONTENT_DATABASE_ADMIN_URL'));
 
-/** Creates the user in EVENTSTORE_URL, and grants it the rights that roles require. Idempotent. */
+function createAdminUrlSetting(variable: string) {
+  return secret(variable, /^postgres(ql)?:\/\/\S+$/, 'an address of PostgreSQL with the name of an administrator', '');
+}
+
+/**
+ * Creates the roles and their rights in PostgreSQL if DATABASE_ADMIN_URL is set, and the user in EVENTSTORE_URL with its
+ * rights in EventStoreDB if that is set. Idempotent. With `--check` only prints what is missing in PostgreSQL.
+ */
 async function main(): Promise<void> {
-  const address = readSetting(SETTINGS.eventStoreUrl, process.env);
-  if (address === undefined) throw new SettingError('EVENTSTORE_URL must be set.');
+  const { check, ...names } = parseArguments();
+  const adminUrl = readSetting(ADMIN_URL_SETTING, process.env);
+  const eventStoreUrl = readSetting(SETTINGS.eventStoreUrl, process.env);
+  if (adminUrl !== undefined) await grantInPostgres(adminUrl, names, check);
+  else if (check || eventStoreUrl === undefined)
+    throw new SettingError(`DATABASE_ADMIN_URL${check ? '' : ' or EVENTSTORE_URL'} must be set.`);
+  if (eventStoreUrl !== undefined && !check) await grantInEventStoreDb(eventStoreUrl);
+}
+
+function parseArguments(): RoleNames & { readonly check: boolean } {
+  try {
+    return parseArgs({
+      options: {
+        check: { type: 'boolean', default: false },
+        owner: { type: 'string', default: 'countinghouse_owner' },
+        service: { type: 'string', default: 'countinghouse_service' },
+        reader: { type: 'string', default: 'countinghouse_reader' },
+      },
+    }).values;
+  } catch {
+    throw new StartError(USAGE);
+  }
+}
+
+async function grantInPostgres(adminUrl: string, names: RoleNames, isCheck: boolean): Promise<void> {
+  const contentAdminUrl = readSetting(CONTENT_ADMIN_URL_SETTING, process.env);
+  if (readSetting(SETTINGS.contentDatabaseUrl, process.env) !== undefined && contentAdminUrl === undefined)
+    throw new SettingError('CONTENT_DATABASE_ADMIN_URL must be set, because CONTENT_DATABASE_URL is set.');
+  for (const { url, migrations } of listDatabases(adminUrl, contentAdminUrl)) {
+    const database = new URL(url).pathname.slice(1);
+    const statements = isCheck ? await listMissingRights(url, names) : await grantRights(url, migrations, names);
+    for (const statement of statements) process.stdout.write(`${database}: ${statement}\n`);
+    if (isCheck && statements.length > 0) process.exitCode = 1;
+    const result = isCheck && statements.length > 0 ? 'rights are missing' : 'the roles have their rights';
+    process.stdout.write(`${database}: ${result}\n`);
+  }
+  if (isCheck) return;
+  process.stdout.write(`Create a login with: create role <name> login password '…' in role ${names.service}\n`);
+}
+
+async function grantInEventStoreDb(address: string): Promise<void> {
   const parsedAddress = parseEventStoreDbAddress(address);
   if (typeof parsedAddress !== 'string' && !parsedAddress.usesTls)
     throw new SettingError('EVENTSTORE_URL must use TLS: a server without TLS has no users.');
-  await grantWhenAvailable(address, readSetting(ADMIN_PASSWORD_SETTING, process.env));
+  await grantWhenAvailable(address, readSetting(ADMIN_PASSWORD_SETTING, process.env)).catch((error) => {
+    throw new StartError(formatEventStoreDbError(error), { cause: error });
+  });
   process.stdout.write('The user in EVENTSTORE_URL exists and may read $all.\n');
 }
 
@@ -38,12 +92,18 @@ async function grantWhenAvailable(address: string, password: string): Promise<vo
   }
 }
 
-/** Formats an error for the user. The text names EventStoreDB, unless a setting is invalid. */
-function formatError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error instanceof SettingError) return error.message;
+function formatEventStoreDbError(error: Error): string {
   const { cause } = error instanceof StoreUnavailableError ? error : {};
   return `EventStoreDB: ${error.message}${cause instanceof Error ? ` (${cause.message})` : ''}.`;
+}
+
+/** Formats an error for the user. The text names PostgreSQL, unless it is a sentence already. */
+function formatError(error: unknown): string {
+  if (error instanceof SettingError || error instanceof StartError) return error.message;
+  const reason = findMissingRight(error);
+  if (reason !== undefined)
+    return `PostgreSQL: ${reason}: the user must be a superuser, or own the database and its tables and have CREATEROLE and CREATEDB.`;
+  return `PostgreSQL: ${error instanceof Error ? error.message : error}.`;
 }
 
 await main().catch((error) => {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { migrate, planMigrations, RELEASE, readSettings, StartError } from '#foundation';
+import { formatFailure, migrate, planMigrations, RELEASE, readSettings, StartError } from '#foundation';
 import { listAddresses } from '#postgres';
 import { withDatabases } from './databases.ts';
 import { formatPlan } from './plan.ts';
@@ -31,6 +31,6 @@ function parseArguments(): { readonly plan?: boolean | undefined } {
 }
 
 await main().catch((error) => {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.stderr.write(`${formatFailure(error)}\n`);
   process.exitCode = 1;
 });

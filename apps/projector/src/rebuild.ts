@@ -1,4 +1,4 @@
-import { createLog, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
+import { createLog, formatFailure, issueFencingToken, openFoundation, readSettings, StartError } from '#foundation';
 import { PROJECTOR_LEASE, projections, rebuild } from '#projections';
 
 /** `npm run rebuild -- <name|all>`: rebuilds read models from all events. Roles may be running. */
@@ -25,6 +25,6 @@ async function main(requested: string | undefined): Promise<void> {
 }
 
 await main(process.argv[2]).catch((error) => {
-  process.stderr.write(`${error.message}\n`);
+  process.stderr.write(`${formatFailure(error)}\n`);
   process.exitCode = 1;
 });

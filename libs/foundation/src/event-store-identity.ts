@@ -4,6 +4,7 @@
  * shorter, it would consider this data to be ahead of the log. It would then drop the data, also for the processes with
  * the correct log. If its log were longer, it would add events of its own log to this data.
  */
+import type pg from 'pg';
 import { type EventReader, START_POSITION } from '#kernel';
 import { connectClient } from '#postgres';
 import { StartError } from './start-error.ts';
@@ -23,10 +24,12 @@ export async function assertSameEventStore(
   const first = await loadFirstEventId(store);
   const client = await connectClient({ connectionString, name: 'start' });
   try {
-    if (first !== undefined)
+    let storedEventId = await loadOrigin(client);
+    // Only the first process records it, so that a user who may only read can start others.
+    if (storedEventId === undefined && first !== undefined) {
       await client.query('insert into es.origin (first_fact) values ($1) on conflict do nothing', [first]);
-    const { rows } = await client.query<{ first_fact: string }>('select first_fact from es.origin');
-    const storedEventId = rows[0]?.first_fact;
+      storedEventId = await loadOrigin(client);
+    }
     if (storedEventId === first) return;
     const has = first === undefined ? 'no events' : 'other events';
     throw new StartError(
@@ -35,6 +38,11 @@ export async function assertSameEventStore(
   } finally {
     await client.end();
   }
+}
+
+async function loadOrigin(client: pg.Client): Promise<string | undefined> {
+  const { rows } = await client.query<{ first_fact: string }>('select first_fact from es.origin');
+  return rows[0]?.first_fact;
 }
 
 async function loadFirstEventId(store: Pick<EventReader, 'readAll'>): Promise<string | undefined> {

@@ -18,6 +18,7 @@ import { masterKeyMigrations } from './known-master-keys.ts';
 import { leaseMigrations } from './lease.ts';
 import type { Log } from './log.ts';
 import { type Migration, prepareDatabase } from './migrate.ts';
+import { findMissingRight, GRANT_ADVICE } from './missing-right.ts';
 import { openWithCleanup } from './open-with-cleanup.ts';
 import { presenceMigrations } from './process-presence.ts';
 import { assertSessionPooling } from './sessions.ts';
@@ -72,9 +73,11 @@ export function openFoundation(settings: Settings, log: Log): Promise<Foundation
     const runtime: Runtime = {
       generateId: randomUUID,
       sleep: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => {}),
-      reportError: createThrottledReporter((problem, err) =>
-        log[err instanceof ActionRequiredError ? 'error' : 'warn']({ err }, problem),
-      ),
+      reportError: createThrottledReporter((problem, err) => {
+        const lacksRight = findMissingRight(err) !== undefined;
+        const level = lacksRight || err instanceof ActionRequiredError ? 'error' : 'warn';
+        log[level]({ err }, lacksRight ? `${problem}; the database user lacks a right: ${GRANT_ADVICE}` : problem);
+      }),
     };
     const which = settings.databaseUrl ? 'database in DATABASE_URL' : 'embedded database';
     await startDeadline

@@ -30,6 +30,7 @@ export {
   planMigrations,
   prepareDatabase,
 } from './migrate.ts';
+export { findMissingRight, formatFailure } from './missing-right.ts';
 export { openWithCleanup } from './open-with-cleanup.ts';
 export { type ReadyFields, type RunningProcess, runProcess } from './process.ts';
 export { findStaleProcesses, ProcessPresence } from './process-presence.ts';

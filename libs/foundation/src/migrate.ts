@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { connectClient, type PgConnectionOptions } from '#postgres';
 import { assertContractAccepted } from './accepted-contracts.ts';
+import { findMissingRight } from './missing-right.ts';
 import { countConnectionsByContract } from './running-contracts.ts';
 import { NotReadyError, type StartStep } from './start-deadline.ts';
 import { StartError } from './start-error.ts';
@@ -42,6 +43,16 @@ const TIMEOUT_MS = 120_000;
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
+/**
+ * What migrations create belongs to the owner of earlier ones, or of the database, if the user is a member of that role.
+ * Otherwise another login of the same role could not change it.
+ */
+const BECOME_OWNER_SQL = `
+  select set_config('role', pg_get_userbyid(owner), false)
+    from (select coalesce((select relowner from pg_class where oid = to_regclass('public.migrations')), datdba) as owner
+            from pg_database where datname = current_database()) as existing
+   where pg_has_role(owner, 'member')`;
+
 /** Whether processes apply migrations when they start, or leave that to `npm run migrate`. */
 export type MigrationMode = 'start' | 'command';
 
@@ -50,27 +61,39 @@ export type MigrationMode = 'start' | 'command';
  * serve requests. A migration waits at most `LOCK_TIMEOUT_MS` for a lock and then retries, because its waiting delays
  * other queries.
  * @throws StartError if the database accepts only other releases than this one, if processes are running that do not
- *   work after a migration, or if another transaction locks a
- *   table, or another migration runs, until the timeout; any other error of the database
+ *   work after a migration, if the user may not apply one, or if another transaction locks a table, or another migration
+ *   runs, until the timeout; any other error of the database
  */
 export async function migrate(
   connectionString: string,
   migrations: readonly Migration[],
   wait: StartStep = { remainingMs: TIMEOUT_MS, explain: () => {} },
 ): Promise<void> {
-  if ((await findPendingMigrations(connectionString, migrations)).length === 0) return;
-  await withClient({ connectionString, queryTimeoutMs: null }, async (client) => {
-    const lockWait = { deadline: performance.now() + wait.remainingMs, explain: wait.explain };
-    await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
-    await retryWhileLocked(lockWait, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
-    await client.query(
-      'create table if not exists public.migrations (id text primary key, applied_at timestamptz not null default now())',
-    );
-    const pending = await listPendingMigrations(client, migrations);
-    await assertProcessesSupport(client, pending);
-    for (const migration of pending) await retryWhileLocked(lockWait, () => apply(client, migration));
-    await assertContractAccepted(client);
-  });
+  const missing = await findPendingMigrations(connectionString, migrations);
+  if (missing.length === 0) return;
+  await withClient({ connectionString, queryTimeoutMs: null }, (client) =>
+    applyPending(client, migrations, wait).catch((error) => {
+      const reason = findMissingRight(error);
+      if (reason === undefined) throw error;
+      throw new StartError(
+        `The database lacks the migrations ${formatIds(missing)}, and its user may not apply them (${reason}): run "npm run migrate" with DATABASE_URL for a login of the owner of the tables.`,
+      );
+    }),
+  );
+}
+
+async function applyPending(client: pg.Client, migrations: readonly Migration[], wait: StartStep): Promise<void> {
+  const lockWait = { deadline: performance.now() + wait.remainingMs, explain: wait.explain };
+  await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  await retryWhileLocked(lockWait, () => client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]));
+  await client.query(BECOME_OWNER_SQL);
+  await client.query(
+    'create table if not exists public.migrations (id text primary key, applied_at timestamptz not null default now())',
+  );
+  const pending = await listPendingMigrations(client, migrations);
+  await assertProcessesSupport(client, pending);
+  for (const migration of pending) await retryWhileLocked(lockWait, () => apply(client, migration));
+  await assertContractAccepted(client);
 }
 
 /**
@@ -86,8 +109,7 @@ export async function prepareDatabase(
   if (mode === 'start') return migrate(connectionString, migrations, wait);
   const pending = await findPendingMigrations(connectionString, migrations);
   if (pending.length === 0) return;
-  const ids = pending.map(({ id }) => id).join(', ');
-  throw new NotReadyError(`it lacks the migrations ${ids}: run "npm run migrate", or set MIGRATE=start`);
+  throw new NotReadyError(`it lacks the migrations ${formatIds(pending)}: run "npm run migrate", or set MIGRATE=start`);
 }
 
 /**
@@ -134,6 +156,10 @@ export async function planMigrations(
   });
 }
 
+function formatIds(migrations: readonly Migration[]): string {
+  return migrations.map(({ id }) => id).join(', ');
+}
+
 async function estimateRows(client: pg.Client, table: string): Promise<number> {
   const { rows } = await client.query<{ rows: number }>(
     'select greatest(reltuples, 0)::float8 as rows from pg_class where oid = to_regclass($1)',
@@ -153,7 +179,7 @@ async function assertProcessesSupport(client: pg.Client, pending: readonly Migra
   if (oldest >= minContract) return;
   const breaking = pending.filter((migration) => getMinContract([migration]) > oldest);
   throw new StartError(
-    `Processes of an older version are running that do not work after the migrations ${breaking.map(({ id }) => id).join(', ')}: stop them first, or upgrade by the releases in between ("npm run migrate -- --plan" says more).`,
+    `Processes of an older version are running that do not work after the migrations ${formatIds(breaking)}: stop them first, or upgrade by the releases in between ("npm run migrate -- --plan" says more).`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { createLog, type Log } from './log.ts';
+import { explainMissingRight } from './missing-right.ts';
 import { openWithCleanup } from './open-with-cleanup.ts';
 import { formatRelease, RELEASE } from './release.ts';
 import { type Environment, SettingError } from './setting-types.ts';
@@ -93,7 +94,8 @@ async function openUnlessStopped(
   ]);
 }
 
-function exitWithError(log: Log, error: unknown): never {
+function exitWithError(log: Log, cause: unknown): never {
+  const error = explainMissingRight(cause);
   const isExpected = error instanceof SettingError || error instanceof StartError;
   log.fatal(isExpected ? {} : { err: error }, error instanceof Error ? error.message : String(error));
   process.exit(1);
