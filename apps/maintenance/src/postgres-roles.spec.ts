@@ -64,6 +64,15 @@ describe('the roles of PostgreSQL', () => {
     await createLogins();
   });
 
+  test('cover every schema of the installation', async () => {
+    const schemas = await execute(
+      urlFor('first'),
+      `select nspname from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'
+          and not (has_schema_privilege(oid, 'usage') and pg_get_userbyid(nspowner) in ('${NAMES.owner}', 'pg_database_owner'))`,
+    );
+    expect(schemas.rows).toEqual([]);
+  });
+
   test('let a service login run gateway, projector and sagas', async () => {
     const world = await TestWorld.open({ DATABASE_URL: urlFor('first'), MASTER_KEY });
     const account = await world.createAccount(5);
@@ -161,6 +170,11 @@ test('a database that another user owns and uses is granted: that user continues
   const other = await createTestDatabase();
   const [{ migrations } = { migrations: [] }] = listDatabases(other.url, undefined);
   await migrate(other.url, migrations);
+  const reader = new pg.Client({ connectionString: other.url });
+  await reader.connect();
+  await reader.query('begin; select from es.snapshots');
+  await expect(grantRights(other.superuserUrl, migrations, NAMES)).rejects.toThrow('A transaction locks a table');
+  await reader.end();
   const executed = await grantRights(other.superuserUrl, migrations, NAMES);
   expect(executed[0]).toMatch(`grant "${NAMES.owner}" to `);
   expect(await listMissingRights(other.superuserUrl, NAMES)).toEqual([]);

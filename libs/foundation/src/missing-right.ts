@@ -6,7 +6,7 @@ const MAX_CAUSES = 8;
 
 /** What an operator can do about a missing right. */
 export const GRANT_ADVICE =
-  '"npm run grant -- --check" prints the rights that are missing, and "npm run grant" grants them';
+  'run "npm run grant" ("npm run grant -- --check" prints what is missing), and make the login a member of the role that it needs';
 
 /**
  * Returns an error with one sentence for the operator if PostgreSQL rejected something because its user lacks a right,
