@@ -49,6 +49,24 @@ export class ProofCluster {
     settings: Readonly<Record<string, string>> = {},
     build = root,
   ): Promise<ProofCluster> {
+    const cluster = await ProofCluster.startSandbox(dataDir, settings, build);
+    try {
+      await cluster.startRole('projector');
+      await cluster.startRole('sagas');
+      for (let i = 0; i < gateways; i++) await cluster.startRole('gateway', `gateway ${i + 1}`);
+      return cluster;
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+  }
+
+  /** As `start`, but without any role: the caller starts them. */
+  static async startSandbox(
+    dataDir: string,
+    settings: Readonly<Record<string, string>> = {},
+    build = root,
+  ): Promise<ProofCluster> {
     const sandbox = await startApp('sandbox', { SANDBOX_PORT: '0' });
     const { url } = JSON.parse(sandbox.readyLine) as { url: string };
     const address = { DATA_DIR: dataDir, SANDBOX_PORT: new URL(url).port };
@@ -62,15 +80,7 @@ export class ProofCluster {
     };
     const cluster = new ProofCluster(dataDir, env, url, build);
     cluster.processes.set('sandbox', sandbox);
-    try {
-      await cluster.startRole('projector');
-      await cluster.startRole('sagas');
-      for (let i = 0; i < gateways; i++) await cluster.startRole('gateway', `gateway ${i + 1}`);
-      return cluster;
-    } catch (error) {
-      await cluster.stop();
-      throw error;
-    }
+    return cluster;
   }
 
   /** The settings of all roles that are started later. */
@@ -102,8 +112,9 @@ export class ProofCluster {
     return cluster;
   }
 
-  async startRole(role: string, name = role): Promise<StartedProcess> {
-    const started = await startApp(role, { ...this.env, PORT: '0' }, this.build);
+  /** @param settings of this process only */
+  async startRole(role: string, name = role, settings: Readonly<Record<string, string>> = {}): Promise<StartedProcess> {
+    const started = await startApp(role, { ...this.env, PORT: '0', ...settings }, this.build);
     this.processes.set(name, started);
     return started;
   }

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-const START_TIMEOUT_MS = 30_000;
+/** A host with other load may need a minute. */
+const START_TIMEOUT_MS = 120_000;
 /** Clock ticks of /proc/<pid>/stat: 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4_096;
@@ -78,9 +79,15 @@ function waitForLine(
   return new Promise((resolve, reject) => {
     let pending = '';
     let last = ''; // the last line usually reports why the process ended
-    const timer = setTimeout(() => reject(new Error(`${what} did not become ready in time`)), timeoutMs);
+    const timer = setTimeout(() => {
+      reject(new Error(`${what} did not become ready in time`));
+      child.kill('SIGKILL'); // nobody else would end it
+    }, timeoutMs);
     child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`${what} ended with code ${code}: ${last}${pending}`)));
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      reject(new Error(`${what} ended with code ${code}: ${last}${pending}`));
+    });
     child.stdout?.on('data', (chunk) => {
       const lines = (pending + chunk).split('\n');
       pending = lines.pop() ?? '';

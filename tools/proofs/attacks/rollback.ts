@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { startEmbeddedPostgres } from '#foundation';
+import { buildCommit } from '../../builds.ts';
 import { type Customer, ProofCluster } from '../../cluster.ts';
 import { root } from '../../processes.ts';
 import type { Attack, Finding } from './attack.ts';
@@ -15,7 +14,6 @@ const NEWER_EVENT_TYPE = 'KeyUpdated';
 /** The entry of that type in the compiled list of event types. */
 const NEWER_EVENT_PATTERN = /\n\s*KeyUpdated: \[\],/;
 const ROLES = ['projector', 'sagas', 'gateway'] as const;
-const run = promisify(execFile);
 
 /**
  * Switches one store from this build to an older build and back. The older build is first a copy of this build that
@@ -27,7 +25,11 @@ export const rollback: Attack = {
     'back to a build that does not know an event of one account, back to the previous commit, and forward again',
   async run(directory): Promise<Finding> {
     const olderBuild = await buildWithout(path.join(directory, 'unknowing'));
-    const before = await buildCommit(PREVIOUS_COMMIT, path.join(directory, 'before'));
+    const before = path.join(directory, 'before');
+    const isBuilt = await buildCommit(PREVIOUS_COMMIT, before).then(
+      () => true,
+      () => false,
+    );
     const store = path.join(directory, 'store');
     await mkdir(store, { mode: 0o700 });
     const cluster = await ProofCluster.start(store, 1);
@@ -35,9 +37,9 @@ export const rollback: Attack = {
     try {
       const violations = [
         ...(await checkNewerEvent(cluster, olderBuild)),
-        ...(before ? await checkBackAndForth(cluster, before) : []),
+        ...(isBuilt ? await checkBackAndForth(cluster, before) : []),
       ];
-      const commit = before
+      const commit = isBuilt
         ? `previous commit: ${PREVIOUS_COMMIT}`
         : 'without the previous commit, which is not in this repository or does not build';
       return {
@@ -168,22 +170,4 @@ async function buildWithout(directory: string): Promise<string> {
   if (!NEWER_EVENT_PATTERN.test(code)) throw new Error(`the compiled event types do not list ${NEWER_EVENT_TYPE}`);
   await writeFile(file, code.replace(NEWER_EVENT_PATTERN, ''));
   return directory;
-}
-
-/**
- * Builds a commit with the packages that are installed here.
- * @returns its directory; undefined if the commit cannot be built
- */
-async function buildCommit(commit: string, directory: string): Promise<string | undefined> {
-  await mkdir(directory);
-  try {
-    const archive = path.join(directory, 'source.tar');
-    await run('git', ['archive', '--output', archive, commit], { cwd: root });
-    await run('tar', ['-xf', archive], { cwd: directory });
-    await symlink(path.join(root, 'node_modules'), path.join(directory, 'node_modules'));
-    await run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], { cwd: directory });
-    return directory;
-  } catch {
-    return undefined;
-  }
 }
