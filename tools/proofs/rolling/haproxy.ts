@@ -61,7 +61,7 @@ ${servers.join('\n')}
 
 export interface Haproxy {
   readonly url: string;
-  /** Lines of the log about requests that failed. */
+  /** Lines of the log about requests whose connection was closed early, by the gateway or the client. */
   listErrors(): readonly string[];
   stop(): Promise<void>;
 }
@@ -81,7 +81,7 @@ export async function startHaproxy(directory: string, port: number, portNumbers:
       started.outputChunks
         .join('')
         .split('\n')
-        .filter((line) => line.includes(' gateways/')),
+        .filter((line) => line.includes(' gateways/') && !line.includes(' ---- ')),
     stop: () => started.stop(),
   };
 }

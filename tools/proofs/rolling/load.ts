@@ -51,20 +51,23 @@ export class SteadyLoad {
   private readonly latenciesMs = { full: [] as number[], firstByte: [] as number[] };
   private readonly running = new Set<Promise<void>>();
   private readonly startedAt = performance.now();
+  private stoppedAt: number | undefined;
   private readonly timer: NodeJS.Timeout;
 
   constructor(private readonly params: LoadParams) {
     this.timer = setInterval(() => this.sendDueRequests(), CATCH_UP_INTERVAL_MS);
   }
 
-  /** Stops to send requests, and waits for all responses. */
+  /** Stops sending requests, and waits for all responses. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
+    this.stoppedAt = performance.now();
     await Promise.all(this.running);
   }
 
+  /** How long requests have been sent. */
   get seconds(): number {
-    return (performance.now() - this.startedAt) / 1_000;
+    return ((this.stoppedAt ?? performance.now()) - this.startedAt) / 1_000;
   }
 
   /** Time to the end of all responses but those of long streams. */

@@ -27,7 +27,7 @@ interface ListedRelease {
 export async function prepareReleaseBefore(selected: string | undefined): Promise<EarlierBuild> {
   if (selected !== undefined && (await isDirectory(selected)))
     return { name: selected, directory: path.resolve(selected) };
-  const { version = '', commit } = selected === undefined ? await selectRelease() : { commit: selected };
+  const { version = '', commit } = selected === undefined ? await readReleaseBefore() : { commit: selected };
   const directory = path.join(PROOFS_DIR, `build-${commit}`);
   const name = `${version} (commit ${commit.slice(0, 12)})`.trim();
   const stamp = path.join(directory, STAMP);
@@ -38,12 +38,17 @@ export async function prepareReleaseBefore(selected: string | undefined): Promis
   return { name, directory };
 }
 
-async function selectRelease(): Promise<ListedRelease> {
-  const built = (await readJson('dist/release.json')) as ListedRelease;
-  const newestFirst = ((await readJson('infra/releases.json')) as readonly ListedRelease[]).toReversed();
-  const release =
-    newestFirst.find(({ version }) => version !== built.version) ??
-    newestFirst.find(({ commit }) => commit !== built.commit);
+/** @param releases in the order of their versions */
+export function selectRelease(releases: readonly ListedRelease[], built: ListedRelease): ListedRelease | undefined {
+  return (
+    releases.findLast(({ version }) => version !== built.version) ??
+    releases.findLast(({ commit }) => commit !== built.commit)
+  );
+}
+
+async function readReleaseBefore(): Promise<ListedRelease> {
+  const releases = (await readJson('infra/releases.json')) as readonly ListedRelease[];
+  const release = selectRelease(releases, (await readJson('dist/release.json')) as ListedRelease);
   if (release) return release;
   throw new Error('infra/releases.json lists no release before this build: name a commit or the directory of a build');
 }
