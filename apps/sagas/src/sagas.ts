@@ -122,10 +122,13 @@ export async function startSagas(
   return { readyFields: {}, close };
 }
 
-/** A sweep follows no events, so it can work if the database responds and accepts writes. */
-function createSweepProbe({ pool }: SagaStores): WorkProbe {
+/** A sweep follows no events, so it can work if the stores respond and the database accepts writes. */
+function createSweepProbe({ foundation, pool }: SagaStores): WorkProbe {
   return async () => {
-    const { rows } = await pool.query<{ mode: string }>(`select current_setting('transaction_read_only') as mode`);
+    const [{ rows }] = await Promise.all([
+      pool.query<{ mode: string }>(`select current_setting('transaction_read_only') as mode`),
+      foundation.store.readLastPosition(),
+    ]);
     if (rows[0]?.mode === 'on') throw new StoreUnavailableError('the database accepts no writes of this process');
     return new Map();
   };

@@ -38,6 +38,12 @@ test('a leader stalls when its stores have not responded for 5 s', async () => {
   expect(found).toEqual([...repeat(4, undefined), 'its stores do not respond: timeout']);
 });
 
+test('a leader stalls when most probes fail for 5 s, even if some succeed', async () => {
+  const broken = new Error('connection terminated');
+  const found = await probeEverySecond([broken, broken, {}, broken, {}, broken]);
+  expect(found.map(Boolean)).toEqual([false, false, false, false, false, true]);
+});
+
 test('after an interruption that was shorter, readers have 5 s again to advance', async () => {
   const stuck = { keys: lagging(7) };
   const found = await probeEverySecond([...repeat(4, stuck), ...repeat(3, new Error('gone')), ...repeat(5, stuck)]);

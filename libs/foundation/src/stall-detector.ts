@@ -30,8 +30,9 @@ export class StallDetector {
   private readonly maxStallMs: number;
   private readonly probeTimeoutMs: number;
   private readonly now: () => number;
-  /** When a probe last succeeded. */
+  /** When a probe last succeeded after one that succeeded. A single one may be luck while most connections break. */
   private respondedAt: number;
+  private hasResponded = true;
   /** When each reader last advanced, or last had nothing to process. */
   private advances = new Map<string, { readonly state: string; readonly at: number }>();
 
@@ -50,10 +51,12 @@ export class StallDetector {
     const progress = await this.probeInTime();
     const now = this.now();
     if (progress instanceof Error) {
+      this.hasResponded = false;
       this.advances.clear(); // what is measured afterwards begins when the stores respond again
       return now - this.respondedAt < this.maxStallMs ? undefined : `its stores do not respond: ${progress.message}`;
     }
-    this.respondedAt = now;
+    if (this.hasResponded) this.respondedAt = now;
+    this.hasResponded = true;
     this.advances = new Map(
       [...progress].map(([name, { isLagging, state }]) => {
         const last = this.advances.get(name);
