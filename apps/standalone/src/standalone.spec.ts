@@ -228,7 +228,8 @@ describe('the program that `npm start` runs', () => {
     expect(completion.usage?.completion_tokens).toBe(12);
     remember(completion);
     expect(await program.ended).toBe(0);
-    expect(program.log.map(({ msg }) => msg)).toEqual(['ready', 'draining', 'stopped']);
+    const lines = program.log.map(({ msg }) => String(msg)).filter((msg) => !msg.startsWith('the start is waiting'));
+    expect(lines).toEqual(['ready', 'draining', 'stopped']); // a busy host may also report that it waits
     expect(await postmaster()).toBeUndefined();
   });
 

@@ -135,12 +135,19 @@ async function prepare(databaseUrl: string, settings: Settings, step: StartStep)
   await prepareDatabase(databaseUrl, foundationMigrations, settings.migrate, step);
 }
 
-/** Prepares tables that only some roles use, within the deadline of their start. */
+/** The tables that each start prepares last. Those of one start would otherwise wait for each other's lock. */
+const lastTables = new WeakMap<StartDeadline, Promise<void>>();
+
+/** Prepares tables that only some roles use, within the deadline of their start, one after the other. */
 export function prepareTables(foundation: Foundation, migrations: readonly Migration[]): Promise<void> {
   const { databaseUrl, settings, startDeadline } = foundation;
-  return startDeadline.waitFor('the tables of the database', (step) =>
-    prepareDatabase(databaseUrl, migrations, settings.migrate, step),
-  );
+  const prepare = () =>
+    startDeadline.waitFor('the tables of the database', (step) =>
+      prepareDatabase(databaseUrl, migrations, settings.migrate, step),
+    );
+  const prepared = (lastTables.get(startDeadline) ?? Promise.resolve()).then(prepare);
+  lastTables.set(startDeadline, prepared);
+  return prepared;
 }
 
 function explainStoreError(error: unknown): string {
