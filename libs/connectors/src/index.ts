@@ -4,6 +4,7 @@ export { LocalFiles } from './files/local-files.ts';
 export { detectMediaType } from './files/media-type.ts';
 export { S3Bucket, type S3Options } from './files/s3-bucket.ts';
 export { S3Files } from './files/s3-files.ts';
+export { syncDirectory } from './files/sync-directory.ts';
 export { HttpDownloads } from './http/downloads.ts';
 export { BACKEND_KINDS, createPaymentBackends, type PaymentSettings } from './payments/backends.ts';
 export { BtcPayBackend } from './payments/btcpay/index.ts';

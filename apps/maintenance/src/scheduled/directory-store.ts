@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { FileStoreUnavailableError } from '#application';
+import { syncDirectory } from '#connectors';
 import type { BackupStore } from './backup-store.ts';
 
 /** Ending of the name of a file that is being written. A process that dies leaves such a file. */
@@ -45,14 +46,4 @@ export class DirectoryStore implements BackupStore {
   }
 
   close(): void {}
-}
-
-/** A new name survives a power failure only after its directory has been synced. */
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -12,6 +12,7 @@ import {
   type StoredFile,
 } from '#application';
 import { isFileNumber, isHourExpired, resolveHourName, toHourName } from './names.ts';
+import { syncDirectory } from './sync-directory.ts';
 
 /**
  * Each file starts with its media type, padded with spaces to this length, so that one rename publishes both type and
@@ -105,16 +106,6 @@ async function writeStoredFile(file: string, mediaType: string, bytes: FileToSto
     }
     await withUnavailableErrors(() => handle.sync());
     return size;
-  } finally {
-    await handle.close();
-  }
-}
-
-/** A new name survives a power failure only after its directory has been synced. */
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory);
-  try {
-    await handle.sync();
   } finally {
     await handle.close();
   }
