@@ -9,7 +9,9 @@
  */
 import pg from 'pg';
 import { type Migration, migrate, StartError } from '#foundation';
-import { connectClient } from '#postgres';
+import { withClient } from '#postgres';
+
+const CONNECTION_OPTIONS = { name: 'grant', queryTimeoutMs: null } as const;
 
 export interface RoleNames {
   readonly owner: string;
@@ -148,7 +150,7 @@ const DEFAULT_RIGHTS_SQL = `
 
 /** Returns the statements that give the roles their rights in a database, in their order. Changes nothing. */
 export async function listMissingRights(connectionString: string, names: RoleNames): Promise<readonly string[]> {
-  return withClient(connectionString, async (client) => {
+  return withClient({ connectionString, ...CONNECTION_OPTIONS }, async (client) => {
     const missingRoles = await listMissingRoles(client, names);
     return missingRoles.length > 0 ? missingRoles : listMissingInDatabase(client, names);
   });
@@ -166,7 +168,7 @@ export async function grantRights(
   migrations: readonly Migration[],
   names: RoleNames,
 ): Promise<readonly string[]> {
-  return withClient(connectionString, async (client) => {
+  return withClient({ connectionString, ...CONNECTION_OPTIONS }, async (client) => {
     const executed: string[] = [];
     const execute = async (statements: readonly string[]) => {
       for (const statement of statements) await client.query(statement);
@@ -225,13 +227,4 @@ async function isEmpty(client: pg.Client): Promise<boolean> {
 
 function ignoreExisting(error: unknown): void {
   if ((error as { code?: string }).code !== DUPLICATE_OBJECT) throw error;
-}
-
-async function withClient<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = await connectClient({ connectionString, name: 'grant', queryTimeoutMs: null });
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }

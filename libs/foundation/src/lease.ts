@@ -9,7 +9,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Lease } from '#kernel';
-import { connectClient, openPool } from '#postgres';
+import { openPool, withClient } from '#postgres';
 import { toProcessConnectionName } from './running-contracts.ts';
 import { StallDetector, type StallLimits, type WorkProbe } from './stall-detector.ts';
 
@@ -155,17 +155,14 @@ export async function runWhileLeader(
 
 /** Issues a token that is higher than that of the current holder, without acquiring the lease. */
 export async function issueFencingToken(databaseUrl: string, name: string): Promise<number> {
-  const client = await connectClient({ connectionString: databaseUrl, name: 'token' });
-  try {
+  return withClient({ connectionString: databaseUrl, name: 'token' }, async (client) => {
     await client.query('insert into public.leases (name) values ($1) on conflict do nothing', [name]);
     const { rows } = await client.query<{ drawn: string }>(
       `update public.leases set drawn = ${NEXT_TOKEN_SQL} where name = $1 returning drawn`,
       [name],
     );
     return Number(rows[0]?.drawn);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** Acquires, renews and releases the row of one lease. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { connectClient, type PgConnectionOptions } from '#postgres';
+import { withClient } from '#postgres';
 import { assertContractAccepted } from './accepted-contracts.ts';
 import { findMissingRight } from './missing-right.ts';
 import { countConnectionsByContract } from './running-contracts.ts';
@@ -40,6 +40,7 @@ const MIGRATION_LOCK = 7_301_964;
 const LOCK_TIMEOUT_MS = 200;
 const RETRY_DELAY_MS = 400;
 const TIMEOUT_MS = 120_000;
+const CONNECTION_NAME = 'migrate';
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -71,7 +72,7 @@ export async function migrate(
 ): Promise<void> {
   const missing = await findPendingMigrations(connectionString, migrations);
   if (missing.length === 0) return;
-  await withClient({ connectionString, queryTimeoutMs: null }, (client) =>
+  await withClient({ connectionString, name: CONNECTION_NAME, queryTimeoutMs: null }, (client) =>
     applyPending(client, migrations, wait).catch((error) => {
       const reason = findMissingRight(error);
       if (reason === undefined) throw error;
@@ -117,7 +118,7 @@ export async function prepareDatabase(
  * @throws StartError if none are pending, and the database accepts only other releases than this one
  */
 async function findPendingMigrations(connectionString: string, migrations: readonly Migration[]) {
-  return withClient({ connectionString }, async (client) => {
+  return withClient({ connectionString, name: CONNECTION_NAME }, async (client) => {
     const pending = await listPendingMigrations(client, migrations);
     if (pending.length === 0) await assertContractAccepted(client);
     return pending;
@@ -143,7 +144,7 @@ export async function planMigrations(
   connectionString: string,
   migrations: readonly Migration[],
 ): Promise<MigrationPlan> {
-  return withClient({ connectionString }, async (client) => {
+  return withClient({ connectionString, name: CONNECTION_NAME }, async (client) => {
     const pending = await listPendingMigrations(client, migrations);
     const planned: PlannedMigration[] = [];
     for (const migration of pending) {
@@ -223,17 +224,5 @@ async function retryWhileLocked(
       explain('another process migrates it, or a transaction locks a table that a migration changes');
       await delay(RETRY_DELAY_MS);
     }
-  }
-}
-
-async function withClient<T>(
-  options: Pick<PgConnectionOptions, 'connectionString' | 'queryTimeoutMs'>,
-  work: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  const client = await connectClient({ ...options, name: 'migrate' });
-  try {
-    return await work(client);
-  } finally {
-    await client.end(); // releases the advisory lock, and ends an open transaction
   }
 }

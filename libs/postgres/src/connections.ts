@@ -83,6 +83,19 @@ export async function connectClient(connectionOptions: PgConnectionOptions): Pro
   }
 }
 
+/** Runs `work` with a connection of its own. Closing it releases its session locks, and ends an open transaction. */
+export async function withClient<T>(
+  connectionOptions: PgConnectionOptions,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = await connectClient(connectionOptions);
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
 function toClientConfig({ connectionString, name, queryTimeoutMs = QUERY_TIMEOUT_MS, ...rest }: PgConnectionOptions) {
   const {
     connectTimeoutMs = CONNECT_TIMEOUT_MS,

@@ -1,4 +1,4 @@
 export { areOfSameDatabase, listAddresses, replaceDatabaseAddress } from './addresses.ts';
 export { ConnectionProbe } from './connection-probe.ts';
-export { connectClient, openPool, type PgConnectionOptions, type PgPoolOptions } from './connections.ts';
+export { connectClient, openPool, type PgConnectionOptions, type PgPoolOptions, withClient } from './connections.ts';
 export { Listener, type ListenerOptions, toNotifyQuery } from './listener.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { BlockedByEventError, type EventReader, type EventSink, LeaseLostError } from '#kernel';
-import { connectClient, openPool } from '#postgres';
+import { openPool, withClient } from '#postgres';
 import { createProjectionSink, type Projection, READ_MODEL_CONNECTION_OPTIONS } from './projection.ts';
 import { canReadSkippedEvents, recordBlocked, recordRepaired } from './skipped-events.ts';
 
@@ -85,14 +85,14 @@ export interface RebuildOptions {
  * skipped as unknown.
  */
 export async function rebuildIfOutdated(projection: Projection, options: RebuildOptions): Promise<void> {
-  const client = await connectClient({ connectionString: options.databaseUrl, name: 'rebuild' });
-  const text = 'select version from books.checkpoints where projection = $1';
-  const isOutdated = async () => {
+  const connection = { connectionString: options.databaseUrl, name: 'rebuild' };
+  const isOutdated = await withClient(connection, async (client) => {
+    const text = 'select version from books.checkpoints where projection = $1';
     const { rows } = await client.query<{ version: number }>(text, [projection.name]);
     if (rows[0] && rows[0].version !== projection.version) return true;
     return canReadSkippedEvents(client, projection.name);
-  };
-  if (await isOutdated().finally(() => client.end())) await rebuild(projection, options);
+  });
+  if (isOutdated) await rebuild(projection, options);
 }
 
 /**
