@@ -140,8 +140,8 @@ test('the backup of a process that died is never used, and is deleted an hour la
   const { clock, backups } = schedule(store);
   const first = await backups.runIfDue(never);
   await clock.advance(HOUR_MS);
-  const removeNothing = () => Promise.reject(new Error('the process is dead'));
-  const dying = schedule(createFullStore(store, 3, removeNothing), { clock });
+  const failToRemove = () => Promise.reject(new Error('the process is dead'));
+  const dying = schedule(createFullStore(store, 3, failToRemove), { clock });
   await expect(dying.backups.runIfDue(never)).rejects.toThrow();
   expect(await listNames(store)).toEqual([first, expect.stringMatching(/\(incomplete\)$/)]);
   expect(await fetchBackup(store, createDecryption(keys.secretKey), createPath())).toBe(first);

@@ -20,8 +20,8 @@ export class CredentialRedactor {
   private readonly maxLength: number;
 
   constructor(...credentials: readonly string[]) {
-    const masked = credentials.filter(({ length }) => length >= MIN_CHARACTERS);
-    this.forms = masked.flatMap(toForms).map((form) => Buffer.from(form));
+    const longCredentials = credentials.filter(({ length }) => length >= MIN_CHARACTERS);
+    this.forms = longCredentials.flatMap(toForms).map((form) => Buffer.from(form));
     this.maxLength = Math.max(1, ...this.forms.map(({ length }) => length));
   }
 
