@@ -8,11 +8,10 @@ import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { FileStoreUnavailableError, generateFileId } from '#application';
 import { LocalFiles } from '#connectors';
 import { ProofCluster } from '../cluster.ts';
-import { root, startProgram } from '../processes.ts';
+import { root } from '../processes.ts';
 import { runCommand } from './clients/run.ts';
-import { buildGoPrograms } from './money/go.ts';
+import { startVersityGw, VERSITYGW_VERSION } from './versitygw.ts';
 
-const VERSITYGW = 'v1.8.0';
 const PORT = 7_391;
 const WITHIN_MS = 120_000;
 const BUCKET = 'product';
@@ -26,30 +25,14 @@ function check(holds: boolean, line: string): void {
   if (!holds) failed++;
 }
 
-async function startVersityGw(directory: string) {
-  const module = 'github.com/versity/versitygw';
-  const programs = [`${module}/cmd/versitygw`];
-  const bin = await buildGoPrograms({
-    name: 'versitygw',
-    modules: { [module]: VERSITYGW },
-    programs,
-    replacements: {},
-  });
-  await mkdir(path.join(directory, BUCKET), { recursive: true });
-  const { accessKeyId, secretAccessKey } = credentials;
-  const command = [path.join(bin, 'versitygw'), '--port', `127.0.0.1:${PORT}`];
-  return startProgram(
-    [...command, 'posix', directory],
-    { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey },
-    /./,
-  );
-}
-
 async function checkContract(): Promise<void> {
   const env = { ...process.env, S3_TEST_SERVER: JSON.stringify({ endpoint, credentials }) } as Record<string, string>;
   const command = ['npx', '--no-install', 'jest', 'libs/connectors/src/files/s3-files.spec.ts', '--maxWorkers=1'];
   const { code, output } = await runCommand(command, { cwd: root, env, timeoutMs: WITHIN_MS });
-  check(code === 0, `the contract of file stores with versitygw ${VERSITYGW}: ${/Tests: .*/.exec(output)?.[0]}`);
+  check(
+    code === 0,
+    `the contract of file stores with versitygw ${VERSITYGW_VERSION}: ${/Tests: .*/.exec(output)?.[0]}`,
+  );
   if (code !== 0) process.stdout.write(output.slice(-4_000));
 }
 
@@ -122,7 +105,7 @@ const createDirectory = async (name: string) => {
 };
 try {
   await checkFullDisk(await createDirectory('disk'));
-  const server = await startVersityGw(await createDirectory('bucket'));
+  const server = await startVersityGw(await createDirectory('bucket'), BUCKET, PORT, credentials);
   try {
     await checkContract();
     await checkServing(await createDirectory('data'));

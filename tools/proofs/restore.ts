@@ -1,8 +1,9 @@
 /**
  * `npm run prove:restore`: on PostgreSQL 15, 16 and 17, the owner of an installation's databases restores a backup into
- * an empty database, without the rights of a superuser, and the files of the server and its archive are restored to a
- * second in time while chats are served. With the simulated EventStoreDB, the file of its events and a backup of
- * PostgreSQL are restored together. Each restored installation verifies with a drift of 0 and serves requests.
+ * an empty database, without the rights of a superuser. Then `grant` separates the rights of owner and service, and the
+ * roles run with those of the service. The files of the server and its archive are restored to a second in time while
+ * chats are served. With the simulated EventStoreDB, the file of its events and a backup of PostgreSQL are restored
+ * together. Each restored installation verifies with a drift of 0 and serves requests.
  */
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

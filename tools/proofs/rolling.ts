@@ -13,14 +13,13 @@
  */
 import { parseArgs } from 'node:util';
 import { root } from '../processes.ts';
-import type { Latency, SteadyLoad } from './rolling/load.ts';
 import { prepareReleaseBefore } from './rolling/release-before.ts';
+import { print, reportLoad } from './rolling/report.ts';
 import { RollingScene } from './rolling/scene.ts';
 
 const RESTARTS = 10;
 const [STREAM_MS, SHORT_STREAM_MS] = [40_000, 5_000];
 const [BEFORE_MS, AFTER_MS] = [5_000, 5_000];
-const MAX_PRINTED_FAILURES = 20;
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,8 +27,6 @@ const { values: options, positionals } = parseArgs({
 });
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-const print = (line: string) => void process.stdout.write(`${line}\n`);
-const formatLatency = ({ p50Ms, p99Ms }: Latency) => `p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`;
 
 /** Runs `replace` under load. @returns whether all guarantees hold */
 async function proveUnderLoad(build: string, replace: (scene: RollingScene) => Promise<void>): Promise<boolean> {
@@ -43,34 +40,10 @@ async function proveUnderLoad(build: string, replace: (scene: RollingScene) => P
     } finally {
       await load.stop();
     }
-    return await report(scene, load);
+    return await reportLoad(scene, load);
   } finally {
     await scene.close();
   }
-}
-
-async function report(scene: RollingScene, load: SteadyLoad): Promise<boolean> {
-  const { sentCount, failures, completedIds } = load;
-  const perSecond = (sentCount / load.seconds).toFixed(1);
-  print(`${sentCount} requests in ${load.seconds.toFixed(0)} s (${perSecond}/s), ${failures.length} failed`);
-  print(`short responses: ${formatLatency(load.fullLatency)}`);
-  print(`first byte of long streams: ${formatLatency(load.firstByteLatency)}`);
-  for (const { sentAfterS, reason } of failures.slice(0, MAX_PRINTED_FAILURES))
-    print(`FAILED after ${sentAfterS.toFixed(1)} s: ${reason}`);
-  if (failures.length > 0) for (const line of scene.listProxyErrors().slice(0, MAX_PRINTED_FAILURES)) print(line);
-  const finding = await scene.compareCharges(completedIds);
-  print(
-    `${finding.charges} charges, ${finding.mischarged} responses not charged exactly once, ${finding.uncharged} holds without a charge, ${finding.estimated} estimated, ${finding.heldUsd} USD still held`,
-  );
-  print(`the ledger has ${finding.bookedUsd} USD of costs, the bill of the providers ${finding.billedUsd} USD`);
-  print(finding.drift);
-  return (
-    failures.length === 0 &&
-    finding.charges === sentCount &&
-    finding.mischarged + finding.uncharged + finding.estimated + finding.heldUsd === 0 &&
-    finding.isBillBooked &&
-    finding.hasVerified
-  );
 }
 
 async function proveRestarts(count: number): Promise<boolean> {

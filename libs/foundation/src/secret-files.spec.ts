@@ -60,8 +60,16 @@ test('the value of a setting with a certificate is the content of its file', asy
   const file = await writeSecret(CERTIFICATE);
 
   expect(readSettings({ LND_TLS_CERT: file, CLN_TLS_CERT: file })).toMatchObject({
-    lndCertificate: CERTIFICATE.trim(),
-    clnCertificate: CERTIFICATE.trim(),
+    lndCertificates: [CERTIFICATE.trim()],
+    clnCertificates: [CERTIFICATE.trim()],
+  });
+});
+
+test('a file may contain several certificates', async () => {
+  const file = await writeSecret(`the current one\n${CERTIFICATE}the next one\n${CERTIFICATE}`);
+
+  expect(readSettings({ LND_TLS_CERT: file })).toMatchObject({
+    lndCertificates: [CERTIFICATE.trim(), CERTIFICATE.trim()],
   });
 });
 

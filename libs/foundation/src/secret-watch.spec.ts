@@ -54,7 +54,7 @@ test('changed files replace the secrets in the settings, and one log line names 
   await writeSecrets({ LND_MACAROON: '02', OPENAI_API_KEY: 'sk-2', LND_TLS_CERT: renewed });
   await watch?.poll();
 
-  expect(settings).toMatchObject({ lndMacaroon: '02', lndCertificate: renewed });
+  expect(settings).toMatchObject({ lndMacaroon: '02', lndCertificates: [renewed] });
   expect(connection?.credential).toBe('sk-2');
   expect(lines.info).toEqual([
     [{ settings: ['LND_MACAROON', 'LND_TLS_CERT', 'OPENAI_API_KEY'] }, 'changed secrets are in use'],

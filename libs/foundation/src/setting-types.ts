@@ -263,8 +263,10 @@ export function keyRing(variable: string, bytes: number, meaning: string): Setti
   });
 }
 
-/** A file with a certificate in PEM format. The value is the certificate, not the path. */
-export function certificate(variable: string, meaning: string): Setting<string> {
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+
+/** A file with certificates in PEM format, such as the current and the next one. The value is these, not the path. */
+export function certificates(variable: string, meaning: string): Setting<readonly string[]> {
   return {
     variable,
     meaning,
@@ -273,10 +275,11 @@ export function certificate(variable: string, meaning: string): Setting<string> 
     read(env) {
       const text = readVariable(env, variable) ?? '';
       try {
-        return new X509Certificate(text) && text;
-      } catch {
-        throw new SettingError(`${variable} must be a file with a certificate in PEM format.`);
-      }
+        const matches = text.match(CERTIFICATE) ?? [];
+        for (const match of matches) new X509Certificate(match);
+        if (matches.length > 0) return matches;
+      } catch {} // the same error as for a file without a certificate
+      throw new SettingError(`${variable} must be a file with a certificate in PEM format.`);
     },
   };
 }

@@ -37,7 +37,7 @@ describe('without any setting', () => {
       catalogueDir: undefined,
       lndUrl: 'http://127.0.0.1:3100/lnd',
       lndMacaroon: '00',
-      lndCertificate: undefined,
+      lndCertificates: undefined,
       btcpayUrl: 'http://127.0.0.1:3100/btcpay',
       btcpayStoreId: 'sandbox',
       btcpayApiKey: 'sandbox',

@@ -22,7 +22,7 @@ import { NETWORK_SETTINGS } from './network-settings.ts';
 import type { ProviderConnectionSettings } from './provider-settings.ts';
 import {
   allowFile,
-  certificate,
+  certificates,
   choice,
   directory,
   flag,
@@ -79,8 +79,11 @@ export const SETTINGS = {
     'REST address of an LND node that receives Lightning payments',
   ),
   lndMacaroon: hex('LND_MACAROON', undefined, 'Macaroon of the LND node, in hexadecimal', '00'),
-  lndCertificate: optional(
-    certificate('LND_TLS_CERT', 'File with the TLS certificate of the LND node, if it is self-signed'),
+  lndCertificates: optional(
+    certificates(
+      'LND_TLS_CERT',
+      'File with the TLS certificate of the LND node, if it is self-signed, or with several',
+    ),
   ),
   btcpayUrl: createPaymentUrlSetting('BTCPAY_URL', '/btcpay', 'Address of a BTCPay Server that receives payments'),
   btcpayStoreId: requiredWithUrl('BTCPAY_URL', 'BTCPAY_STORE_ID', 'Id of the BTCPay store; required with BTCPAY_URL'),
@@ -109,8 +112,8 @@ export const SETTINGS = {
     'CLN_REST_URL',
     secret('CLN_RUNE', /^[\w=-]+$/, 'a rune', 'Rune of the node; must allow invoice, listinvoices and waitanyinvoice'),
   ),
-  clnCertificate: optional(
-    certificate('CLN_TLS_CERT', 'File with the CA certificate of the Core Lightning node (ca.pem)'),
+  clnCertificates: optional(
+    certificates('CLN_TLS_CERT', 'File with the CA certificate of the Core Lightning node (ca.pem), or with several'),
   ),
   phoenixdUrl: optional(
     url('PHOENIXD_URL', ['http:', 'https:'], 'Address of a phoenixd that receives Lightning payments'),

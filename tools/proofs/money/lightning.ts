@@ -109,7 +109,7 @@ export class LightningNetwork {
     await first.stop();
     await startBtcd(`--miningaddr=${address}`);
     const mining = new BackendHttp('btcd', `https://127.0.0.1:${portNumbers.rpc}`, {
-      getCertificate: () => readFileSync(getDirectory('rpc.cert'), 'utf8'),
+      getCertificates: () => [readFileSync(getDirectory('rpc.cert'), 'utf8')],
     });
     ended.defer(() => mining.close());
     await mine(mining, FIRST_BLOCKS);
@@ -226,7 +226,7 @@ function createLndOptions(directory: string, rpc: number): readonly string[] {
 
 async function connectNode(directory: string, rest: number): Promise<Node> {
   const http = new BackendHttp('LND', `https://127.0.0.1:${rest}`, {
-    getCertificate: () => readFileSync(path.join(directory, 'tls.cert'), 'utf8'),
+    getCertificates: () => [readFileSync(path.join(directory, 'tls.cert'), 'utf8')],
   });
   const [macaroon = '', invoiceMacaroon = ''] = await Promise.all(
     ['admin', 'invoice'].map(async (name) => {

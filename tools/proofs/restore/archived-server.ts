@@ -77,9 +77,9 @@ export class ArchivedServer {
     return this.getUrl(name);
   }
 
-  /** Returns the URL of a database for the role of the installation. */
-  getUrl(database: string): string {
-    return `postgres://${OWNER}@127.0.0.1:${this.port}/${database}`;
+  /** Returns the URL of a database for a user, by default the role of the installation. */
+  getUrl(database: string, user = OWNER): string {
+    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
   }
 
   /** Runs a statement as superuser. */

@@ -20,9 +20,9 @@ export function countFailures(): number {
 
 export type CommandSettings = Readonly<Record<string, string>>;
 
-/** Runs `backup` with a command. @returns whether it succeeded, and the last line that it printed */
-export async function runBackup(env: CommandSettings, ...args: readonly string[]) {
-  const command = [process.execPath, 'dist/apps/maintenance/src/backup.js', ...args];
+/** Runs a maintenance program. @returns whether it succeeded, and the last line that it printed */
+export async function runMaintenance(program: 'backup' | 'grant', env: CommandSettings, ...args: readonly string[]) {
+  const command = [process.execPath, `dist/apps/maintenance/src/${program}.js`, ...args];
   const fullEnv = { ...(process.env as Record<string, string>), ...env };
   const { code, output } = await runCommand(command, { cwd: root, env: fullEnv, timeoutMs: COMMAND_TIMEOUT_MS });
   if (code !== 0) process.stdout.write(output);

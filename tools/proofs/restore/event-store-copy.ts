@@ -4,7 +4,7 @@ import { startEmbeddedPostgres } from '#foundation';
 import { FakeEventStoreDb } from '../../../libs/testing/src/fake-eventstoredb/fake-eventstoredb.ts';
 import { ProofCluster } from '../../cluster.ts';
 import { getStoreSettings } from '../../stores.ts';
-import { check, checkService, runBackup } from './checks.ts';
+import { check, checkService, runMaintenance } from './checks.ts';
 import { sendChat, startChats } from './load.ts';
 
 const CREDIT_USD = 1;
@@ -26,7 +26,12 @@ export async function proveEventStoreCopy(directory: string): Promise<void> {
     const other = await cluster.createCustomer(CREDIT_USD);
     await sendChat(String(cluster.gateways[0]), customer.apiKey);
     const load = startChats(cluster, other);
-    const created = await runBackup({ ...store, DATA_DIR: source }, 'create', path.join(directory, 'backup'));
+    const created = await runMaintenance(
+      'backup',
+      { ...store, DATA_DIR: source },
+      'create',
+      path.join(directory, 'backup'),
+    );
     await copyFile(journal, journalCopy);
     await load.stop();
     check(created.isSuccessful, `${NAME}: a backup of PostgreSQL and a copy of the events are made under load`);
@@ -39,7 +44,7 @@ export async function proveEventStoreCopy(directory: string): Promise<void> {
   try {
     const settings = { ...store, EVENTSTORE_URL: restoredStore.connectionString };
     const env = { ...settings, DATA_DIR: target };
-    const restored = await runBackup(env, 'restore', path.join(directory, 'backup'));
+    const restored = await runMaintenance('backup', env, 'restore', path.join(directory, 'backup'));
     const isComplete = restored.isSuccessful && restored.lastLine === 'drift 0';
     check(isComplete, `${NAME}: the backup is restored with the copy of the events (${restored.lastLine})`);
     await checkService(`${NAME}, restored`, { dataDir: target, ...settings }, customer);

@@ -2,6 +2,7 @@
 import type { DomainEvent } from '#domain';
 import { createLog, openFoundation, readSettings } from '#foundation';
 import { money, START_POSITION, type StoredEvent } from '#kernel';
+import type { ProofCluster } from '../../cluster.ts';
 
 const UNCHARGED_ENDS: ReadonlySet<string> = new Set(['HoldReleased', 'HoldExpired', 'ChargeReversed']);
 
@@ -21,11 +22,10 @@ export interface ChargeComparison {
 
 /** @param requestIds the ids of all requests that must be charged, and of no other ones */
 export async function compareCharges(
-  dataDir: string,
-  sandbox: string,
+  { environment, sandbox }: ProofCluster,
   requestIds: readonly string[],
 ): Promise<ChargeComparison> {
-  const foundation = await openFoundation(readSettings({ DATA_DIR: dataDir }), createLog('warn'));
+  const foundation = await openFoundation(readSettings(environment), createLog('warn'));
   try {
     const chargesByHold = new Map<string, number>();
     let [estimated, uncharged, booked] = [0, 0, 0n];

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { startEmbeddedPostgres } from '#foundation';
 import { type Customer, ProofCluster } from '../../cluster.ts';
+import type { StartedProcess } from '../../processes.ts';
 import { type ChargeComparison, compareCharges } from './charges.ts';
 import { DRAIN_DELAY_MS, type Haproxy, startHaproxy } from './haproxy.ts';
 import { SteadyLoad } from './load.ts';
@@ -31,6 +32,9 @@ export interface RollingFinding extends ChargeComparison {
   readonly heldUsd: number;
 }
 
+/** @param databaseUrl the address of the owner of the database */
+export type PrepareSettings = (cluster: ProofCluster, databaseUrl: string) => Promise<Readonly<Record<string, string>>>;
+
 interface RollingParts {
   readonly cluster: ProofCluster;
   readonly customers: readonly Customer[];
@@ -44,8 +48,11 @@ export class RollingScene {
     private readonly resources: AsyncDisposableStack,
   ) {}
 
-  /** @param build the directory whose `dist` runs all roles */
-  static async open(build: string): Promise<RollingScene> {
+  /**
+   * @param build the directory whose `dist` runs all roles
+   * @param prepare returns the settings of all roles besides the usual ones
+   */
+  static async open(build: string, prepare?: PrepareSettings): Promise<RollingScene> {
     await using resources = new AsyncDisposableStack();
     const directory = await mkdtemp(path.join(tmpdir(), 'countinghouse-rolling-'));
     resources.defer(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }));
@@ -57,6 +64,7 @@ export class RollingScene {
     const portNumbers = new Map(PROCESSES.map((name, i) => [name, processPortNumbers[i] as number]));
     const cluster = await ProofCluster.startSandbox(dataDir, { DRAIN_DELAY_MS: String(DRAIN_DELAY_MS) }, build);
     resources.defer(() => cluster.stop());
+    if (prepare) cluster.addSettings(await prepare(cluster, postgres.url));
     for (const name of PROCESSES) await startProcess(cluster, name, portNumbers.get(name) as number);
     const haproxy = await startHaproxy(
       directory,
@@ -69,9 +77,23 @@ export class RollingScene {
     return new RollingScene({ cluster, customers, haproxy, portNumbers }, resources.move());
   }
 
+  /** The address of the API. */
+  get url(): string {
+    return this.parts.haproxy.url;
+  }
+
+  get cluster(): ProofCluster {
+    return this.parts.cluster;
+  }
+
+  /** The processes that are replaced: all but the sandbox. */
+  listProcesses(): readonly StartedProcess[] {
+    return PROCESSES.flatMap((name) => this.cluster.processes.get(name) ?? []);
+  }
+
   startLoad(requestsPerSecond: number, streamMs: number): SteadyLoad {
     return new SteadyLoad({
-      url: this.parts.haproxy.url,
+      url: this.url,
       customers: this.parts.customers,
       requestsPerSecond,
       streamMs,
@@ -98,7 +120,7 @@ export class RollingScene {
     const heldUsd = await this.waitUntilNothingHeld();
     const { cluster } = this.parts;
     const { code, output } = await cluster.runLedger('verify');
-    const comparison = await compareCharges(cluster.dataDir, cluster.sandbox, requestIds);
+    const comparison = await compareCharges(cluster, requestIds);
     return { ...comparison, heldUsd, hasVerified: code === 0, drift: output.trim().split('\n').at(-1) ?? '' };
   }
 

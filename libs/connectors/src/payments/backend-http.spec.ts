@@ -68,7 +68,7 @@ describe('a response of a payment backend', () => {
 });
 
 describe.each<[string, (url: string) => PaymentBackend, string]>([
-  ['cln', (url) => new ClnBackend({ clnUrl: url, clnRune: SECRET, clnCertificate: undefined }), HASH],
+  ['cln', (url) => new ClnBackend({ clnUrl: url, clnRune: SECRET, clnCertificates: undefined }), HASH],
   [
     'phoenixd',
     (url) => new PhoenixdBackend({ phoenixdUrl: url, phoenixdPassword: SECRET, phoenixdWebhookSecret: SECRET }),
@@ -79,7 +79,7 @@ describe.each<[string, (url: string) => PaymentBackend, string]>([
     (url) => new MoneroBackend({ moneroUrl: url, moneroLogin: `user:${SECRET}` }),
     '1:1795343932:200:topup:5VKK2E72h',
   ],
-  ['lnd', (url) => new LndBackend({ lndUrl: url, lndMacaroon: SECRET, lndCertificate: undefined }), HASH],
+  ['lnd', (url) => new LndBackend({ lndUrl: url, lndMacaroon: SECRET, lndCertificates: undefined }), HASH],
 ])('%s', (_, open, reference) => {
   const asked = {
     topupId: 'topup',

@@ -11,6 +11,15 @@ import { USER_AGENT } from '../http/user-agent.ts';
 const CONNECT_TIMEOUT_MS = 10_000;
 const TIMEOUT_MS = 30_000;
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
+/** Codes of errors about a certificate that none of the trusted ones has signed. */
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'CERT_SIGNATURE_FAILURE',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
 
 export interface BackendRequest {
   readonly method: 'GET' | 'POST';
@@ -46,24 +55,48 @@ export async function runAfterCreation<T>(run: () => Promise<T>): Promise<T> {
 }
 
 interface BackendHttpLimits {
-  /** Returns the certificate to trust, in PEM format, if it is not signed by a public authority. */
-  getCertificate?(): string | undefined;
+  /** Returns the certificates to trust, in PEM format, if that of the backend is not signed by a public authority. */
+  getCertificates?(): readonly string[] | undefined;
   readonly connections?: number;
   readonly perSecond?: number;
 }
 
-/** Returns a connector that trusts the current certificate. Open connections remain in use when it changes. */
-function createConnector(getCertificate: () => string | undefined = () => undefined): buildConnector.connector {
-  let ca: string | undefined;
-  let connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS });
-  return (options, callback) => {
-    const current = getCertificate();
-    if (current !== undefined && current !== ca) {
-      ca = current;
-      connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, ca });
+/** Returns a connector that trusts the current certificates. Open connections remain in use when they change. */
+function createConnector(getCertificates: () => readonly string[] | undefined = () => undefined) {
+  let certificates: readonly string[] | undefined;
+  let connectors = [buildConnector({ timeout: CONNECT_TIMEOUT_MS })];
+  const connect: buildConnector.connector = (options, callback) => {
+    const current = getCertificates();
+    if (current !== undefined && current !== certificates) {
+      certificates = current;
+      connectors = listTrustedSets(current).map((ca) => buildConnector({ timeout: CONNECT_TIMEOUT_MS, ca }));
     }
-    connect(options, callback);
+    connectWithAny(connectors, options, callback);
   };
+  return connect;
+}
+
+/**
+ * Of several trusted certificates with the same name, TLS considers only one, and a node that renews its certificate
+ * uses the same name. So each is trusted separately, and all together because they may be one chain.
+ */
+function listTrustedSets(certificates: readonly string[]): string[][] {
+  if (certificates.length === 1) return [[...certificates]];
+  return [...certificates.map((certificate) => [certificate]), [...certificates]];
+}
+
+/** Uses the first connector whose certificates the backend's matches. Other failures are not retried. */
+function connectWithAny(
+  [connect, ...alternatives]: readonly buildConnector.connector[],
+  options: buildConnector.Options,
+  callback: buildConnector.Callback,
+): void {
+  connect?.(options, (...result) => {
+    const [error] = result;
+    if (error !== null && alternatives.length > 0 && UNTRUSTED.has(String((error as NodeJS.ErrnoException).code)))
+      connectWithAny(alternatives, options, callback);
+    else callback(...result);
+  });
 }
 
 export class BackendHttp {
@@ -82,8 +115,8 @@ export class BackendHttp {
     private readonly url: string,
     private readonly limits: BackendHttpLimits = {},
   ) {
-    const { getCertificate, connections } = limits;
-    const connect = createConnector(getCertificate);
+    const { getCertificates, connections } = limits;
+    const connect = createConnector(getCertificates);
     this.dispatcher = new Agent({ connect, headersTimeout: 0, bodyTimeout: 0, connections: connections ?? null });
   }
 

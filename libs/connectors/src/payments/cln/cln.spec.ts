@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => opened.disposeAsync());
 
 function connect(url: string, rune = RUNE): ClnBackend {
-  const node = new ClnBackend({ clnUrl: url, clnRune: rune, clnCertificate: undefined });
+  const node = new ClnBackend({ clnUrl: url, clnRune: rune, clnCertificates: undefined });
   opened.defer(() => node.close());
   return node;
 }

@@ -13,7 +13,7 @@ const lightning: PaymentCase = {
 
 paymentBackendContract('Core Lightning', [lightning], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new ClnBackend({ clnUrl: `${sandbox.url}/cln`, clnRune: 'rune', clnCertificate: undefined });
+  const backend = new ClnBackend({ clnUrl: `${sandbox.url}/cln`, clnRune: 'rune', clnCertificates: undefined });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -24,7 +24,8 @@ paymentBackendContract('Core Lightning', [lightning], async () => {
 const { CLN_TEST_URL: url, CLN_TEST_RUNE: rune = '', CLN_TEST_TLS_CERT: file } = process.env;
 if (url) {
   const open = async () => {
-    const backend = new ClnBackend({ clnUrl: url, clnRune: rune, clnCertificate: file && readFileSync(file, 'utf8') });
+    const clnCertificates = file ? [readFileSync(file, 'utf8')] : undefined;
+    const backend = new ClnBackend({ clnUrl: url, clnRune: rune, clnCertificates });
     return { backend, close: () => backend.close() };
   };
   paymentBackendContract('a real Core Lightning', [lightning], open, 'without');

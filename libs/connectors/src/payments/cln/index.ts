@@ -31,8 +31,8 @@ export interface ClnSettings {
   readonly clnUrl: string | undefined;
   /** Must allow `invoice`, `listinvoices` and `waitanyinvoice`. */
   readonly clnRune: string | undefined;
-  /** The certificate of the authority that signed the node's certificate, in PEM format. */
-  readonly clnCertificate: string | undefined;
+  /** The certificate of the authority that signed the node's certificate, in PEM format, or several. */
+  readonly clnCertificates: readonly string[] | undefined;
 }
 
 export const cln: BackendKind<ClnSettings> = {
@@ -63,7 +63,7 @@ export class ClnBackend implements PaymentBackend {
 
   constructor(private readonly settings: ClnSettings & { readonly clnUrl: string; readonly clnRune: string }) {
     this.http = new BackendHttp('The Lightning node', settings.clnUrl, {
-      getCertificate: () => settings.clnCertificate,
+      getCertificates: () => settings.clnCertificates,
     });
   }
 

@@ -14,7 +14,7 @@ const lightning = (can: PaymentCase['capabilities']): PaymentCase => ({
 
 paymentBackendContract('LND', [lightning(['overpaid', 'after_expiry', 'hinted'])], async () => {
   const sandbox = await startSandbox({ port: 0 });
-  const backend = new LndBackend({ lndUrl: `${sandbox.url}/lnd`, lndMacaroon: '00', lndCertificate: undefined });
+  const backend = new LndBackend({ lndUrl: `${sandbox.url}/lnd`, lndMacaroon: '00', lndCertificates: undefined });
   const close = async () => {
     await backend.close();
     await sandbox.close();
@@ -26,12 +26,12 @@ const { LND_TEST_URL: lndUrl, LND_TEST_MACAROON: lndMacaroon = '', LND_TEST_CERT
 /** The node of a payer. */
 const { LND_TEST_PAYER_URL: payerUrl, LND_TEST_PAYER_MACAROON: macaroon = '' } = process.env;
 const { LND_TEST_PAYER_CERT: payerCertificateFile } = process.env;
-const read = (file: string | undefined) => file && readFileSync(file, 'utf8');
+const read = (file: string | undefined) => (file ? [readFileSync(file, 'utf8')] : undefined);
 if (lndUrl) {
   const open = async () => {
-    const backend = new LndBackend({ lndUrl, lndMacaroon, lndCertificate: read(certificateFile) });
+    const backend = new LndBackend({ lndUrl, lndMacaroon, lndCertificates: read(certificateFile) });
     if (payerUrl === undefined) return { backend, close: () => backend.close() };
-    const payer = new BackendHttp('The payer', payerUrl, { getCertificate: () => read(payerCertificateFile) });
+    const payer = new BackendHttp('The payer', payerUrl, { getCertificates: () => read(payerCertificateFile) });
     const close = async () => {
       await payer.close();
       await backend.close();

@@ -29,8 +29,8 @@ export interface LndSettings {
   readonly lndUrl: string | undefined;
   /** Hexadecimal; needs the permissions `invoices:read` and `invoices:write`. */
   readonly lndMacaroon: string;
-  /** The node's self-signed certificate, in PEM format. */
-  readonly lndCertificate: string | undefined;
+  /** The node's self-signed certificate, in PEM format, or several while it is exchanged. */
+  readonly lndCertificates: readonly string[] | undefined;
 }
 
 export const lnd: BackendKind<LndSettings> = {
@@ -56,7 +56,7 @@ export class LndBackend implements PaymentBackend {
 
   constructor(private readonly settings: LndSettings & { readonly lndUrl: string }) {
     this.http = new BackendHttp('The Lightning node', settings.lndUrl, {
-      getCertificate: () => settings.lndCertificate,
+      getCertificates: () => settings.lndCertificates,
     });
   }
 

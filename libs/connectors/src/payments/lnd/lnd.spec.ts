@@ -74,8 +74,8 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function connect(url: string, certificate?: string): LndBackend {
-  const node = new LndBackend({ lndUrl: url, lndMacaroon: MACAROON, lndCertificate: certificate });
+function connect(url: string, certificates?: readonly string[]): LndBackend {
+  const node = new LndBackend({ lndUrl: url, lndMacaroon: MACAROON, lndCertificates: certificates });
   opened.defer(() => node.close());
   return node;
 }
@@ -240,7 +240,7 @@ describe('the certificate of the node', () => {
     const certificate = trusted === 'another' ? createSelfSignedCertificate().cert : own.cert;
     answer = json(invoice());
     const port = await listen(createTlsServer(own, handle) as unknown as Server);
-    return connect(`https://127.0.0.1:${port}`, trusted && certificate);
+    return connect(`https://127.0.0.1:${port}`, trusted && [certificate]);
   }
 
   test('is accepted if it is the configured one', async () => {
@@ -256,15 +256,25 @@ describe('the certificate of the node', () => {
     const settings = {
       lndUrl: `https://127.0.0.1:${port}`,
       lndMacaroon: MACAROON,
-      lndCertificate: createSelfSignedCertificate().cert,
+      lndCertificates: [createSelfSignedCertificate().cert],
     };
     const node = new LndBackend(settings);
     opened.defer(() => node.close());
 
     await expect(node.fetchPayments([HASH])).rejects.toMatchObject({ code: 'upstream_unavailable' });
-    settings.lndCertificate = own.cert;
+    settings.lndCertificates = [own.cert];
 
     expect(await node.fetchPayments([HASH])).toEqual([PAID]);
+  });
+
+  test('is accepted before and after it is renewed, if both are configured', async () => {
+    const [before, after] = [createSelfSignedCertificate(), createSelfSignedCertificate()];
+    answer = json(invoice());
+    for (const own of [before, after]) {
+      const port = await listen(createTlsServer(own, handle) as unknown as Server);
+      const node = connect(`https://127.0.0.1:${port}`, [before.cert, after.cert]);
+      expect(await node.fetchPayments([HASH])).toEqual([PAID]);
+    }
   });
 
   test.each(['another', undefined] as const)(
