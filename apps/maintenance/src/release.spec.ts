@@ -20,6 +20,14 @@ test('the changelog describes this version', () => {
   expect(readText('CHANGELOG.md')).toContain(`\n## ${version}\n`);
 });
 
+test('the listed releases are in the changelog in the same order, each with its full commit', () => {
+  const listed = JSON.parse(readText('infra/releases.json')) as readonly { version: string; commit: string }[];
+  const described = [...readText('CHANGELOG.md').matchAll(/^## (\d+\.\d+\.\d+)$/gm)].map(([, name]) => name);
+  const expected = described.toReversed().slice(0, listed.length);
+  expect(listed.map((release) => release.version)).toEqual(expected);
+  for (const { commit } of listed) expect(commit).toMatch(/^[0-9a-f]{40}$/);
+});
+
 /** Number of migrations from before version 1.0.0, which never grows. */
 const BEFORE_FIRST_RELEASE = 44;
 

@@ -252,4 +252,10 @@ export const eventStoreMigrations = [
       revoke execute on function es.append_events from public;
     `,
   },
+  {
+    id: 'event-store-5',
+    minContract: 1,
+    changes: 'removes es.append_facts, with which only programs from before version 1.0.0 append',
+    sql: 'drop function es.append_facts',
+  },
 ] as const;
