@@ -20,6 +20,8 @@ const REQUESTS = 1_000;
 /** The price of one request to `countinghouse/flat`. */
 const PRICE_USD = 0.01;
 const AFFORDABLE_REQUESTS = 210;
+/** How PostgreSQL rejects the connections with which the start of the cluster waits for it. */
+const STARTING = 'FATAL:  the database system is starting up';
 
 /** A fault of the event store during a race. */
 interface Disturbance {
@@ -117,7 +119,7 @@ async function prove(race: Race, gateways: number, disturbance: Disturbance | un
 /** Returns what PostgreSQL logged as errors. Concurrent requests of one account lose appends, which is no error. */
 async function listDatabaseErrors({ dataDir }: ProofCluster): Promise<readonly string[]> {
   const log = await readFile(path.join(dataDir, 'postgres.log'), 'utf8');
-  return log.split('\n').filter((line) => /\b(ERROR|FATAL|PANIC):/.test(line));
+  return log.split('\n').filter((line) => /\b(ERROR|FATAL|PANIC):/.test(line) && !line.endsWith(STARTING));
 }
 
 async function disturb(server: EventStoreServer, { action, maxDelayMs }: Disturbance): Promise<void> {

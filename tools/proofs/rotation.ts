@@ -1,11 +1,10 @@
 /**
  * `npm run prove:rotation [-- --rate N]`: every kind of secret is replaced in its file while HAProxy sends 60 (or N)
  * requests per second to three gateways, a fifth of them streams of 40 s, and while payments are made and images are
- * stored once per second: the login of the database, the master key, API keys of providers, the macaroon and the
- * certificate of a Lightning node, the API key of a BTCPay Server, and the key of a bucket. Each service rejects the
- * previous secret once all processes use the new one. No request fails, no service rejects one, each request is charged
- * once by its reported usage, and the bill of the providers equals the ledger. HAProxy and versitygw are installed if
- * missing.
+ * stored once per second. The kinds are: user and password of the databases, master key, API keys of providers, macaroon
+ * and certificate of a Lightning node, API key of a BTCPay Server, and key of a bucket. Each service rejects the previous
+ * secret once all processes use the new one. No request fails, no service rejects one, each request is charged once by
+ * its reported usage, and the bill of the providers equals the ledger. HAProxy and versitygw are installed if missing.
  */
 import { parseArgs } from 'node:util';
 import { root } from '../processes.ts';

@@ -1,4 +1,5 @@
 /** Top-ups and images at regular intervals, which need the credentials of payment backends and of a bucket. */
+import { randomUUID } from 'node:crypto';
 import { type Customer, type ProofCluster, post } from '../../cluster.ts';
 import { waitUntil } from '../role-checks.ts';
 
@@ -72,7 +73,11 @@ export class RegularUses {
   private async createImage(): Promise<void> {
     const response = await fetch(`${this.api}/v1/images/generations`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.customer.apiKey}` },
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${this.customer.apiKey}`,
+        'idempotency-key': randomUUID(), // the response is stored in the content database
+      },
       body: JSON.stringify({ model: IMAGE_MODEL, prompt: 'A lighthouse' }),
     });
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);

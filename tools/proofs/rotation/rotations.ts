@@ -7,12 +7,17 @@ import { withClient } from '#postgres';
 import { createSelfSignedCertificate } from '../../../libs/testing/src/servers/self-signed.ts';
 import type { ProofCluster } from '../../cluster.ts';
 import { allocatePortNumbers } from '../money/ports.ts';
-import { startVersityGw } from '../versitygw.ts';
+import { type RootCredentials, startVersityGw } from '../versitygw.ts';
 import { CredentialGuard } from './credential-guard.ts';
 import { type NewSecrets, SecretFiles } from './secret-files.ts';
 
 const BUCKET = 'files';
+const CONTENT_DATABASE = 'content';
 const [BEFORE, AFTER] = ['before', 'after'] as const;
+/** The password of the second user of the database after its change. */
+const RENEWED = 'renewed';
+/** Fewer than the three gateways make in this time, because each checks every 2 s that it can connect. */
+const MIN_NEW_CONNECTIONS = 7;
 /** Requests that have read the previous secret have been sent by then. */
 const REVOKED_AFTER_MS = 1_000;
 /** Longer than the interval of the requests that need the secret. */
@@ -22,6 +27,11 @@ export interface Rotation {
   readonly what: string;
   /** Replaces the secret while the service is used. @returns what was observed, which holds if `hasPassed` */
   run(replace: ReplaceSecrets): Promise<{ readonly hasPassed: boolean; readonly observation: string }>;
+}
+
+interface Login {
+  readonly username: string;
+  readonly password: string;
 }
 
 /** Writes files, and waits until all processes use them. */
@@ -61,7 +71,7 @@ export class RotatedServices {
 
   /** @param databaseUrl the address of the owner of the database */
   async start({ sandbox }: ProofCluster, databaseUrl: string): Promise<Installation> {
-    await this.addDatabase(databaseUrl);
+    await this.addDatabases(databaseUrl);
     await this.addMasterKey();
     for (const [name, location] of [
       ['OPENAI', '/openai/v1'],
@@ -79,42 +89,64 @@ export class RotatedServices {
     return { settings: this.settings, rotations: this.rotations };
   }
 
-  private async addSecret(setting: string, value: string): Promise<void> {
-    Object.assign(this.settings, await this.files.create(setting, value));
+  private async addSecrets(secrets: NewSecrets): Promise<void> {
+    Object.assign(this.settings, await this.files.create(secrets));
   }
 
-  /** Two users who act as the owner. The first one may not log in any more when the second one is used. */
-  private async addDatabase(databaseUrl: string): Promise<void> {
-    const owner = new URL(databaseUrl).username;
+  /** Two databases, and two users who act as their owner. Only new connections need the secret. */
+  private async addDatabases(databaseUrl: string): Promise<void> {
+    const { username: owner, pathname } = new URL(databaseUrl);
     const connectionString = Object.assign(new URL(databaseUrl), { username: 'postgres' }).href;
     const query = (sql: string) => withClient({ connectionString, name: 'rotation' }, (admin) => admin.query(sql));
+    await query(`create database ${CONTENT_DATABASE} owner ${owner}`);
     for (const user of [BEFORE, AFTER]) {
       await query(`create role ${user} login password '${user}' in role ${owner}`);
       await query(`alter role ${user} set role = ${owner}`);
     }
-    const [before, after] = [BEFORE, AFTER].map((user) => {
-      return Object.assign(new URL(databaseUrl), { username: user, password: user }).href;
-    }) as [string, string];
-    await this.addSecret('DATABASE_URL', before);
-    this.rotations.push({
-      what: 'the login of the database, with two at a time',
-      async run(replace) {
-        await replace({ DATABASE_URL: `${before}\n${after}` });
-        await query(`alter role ${BEFORE} nologin`);
-        await sleep(USED_WITHIN_MS);
-        await replace({ DATABASE_URL: after });
-        await sleep(USED_WITHIN_MS);
-        const { rowCount } = await query(`select from pg_stat_activity where usename = '${AFTER}'`);
-        return { hasPassed: Number(rowCount) > 0, observation: `${rowCount} connections with the new one` };
-      },
+    const toAddresses = (database: string, logins: readonly Login[]) =>
+      logins.map((login) => Object.assign(new URL(databaseUrl), { ...login, pathname: database }).href).join('\n');
+    const toSecrets = (...logins: readonly Login[]) => ({
+      DATABASE_URL: toAddresses(pathname, logins),
+      CONTENT_DATABASE_URL: toAddresses(`/${CONTENT_DATABASE}`, logins),
     });
+    const countConnections = async () => {
+      const { rows } = await query('select sum(sessions)::int as count from pg_stat_database');
+      return rows[0].count as number;
+    };
+    const exchange = async (replace: ReplaceSecrets, before: Login, after: Login, revokeSql: string) => {
+      await replace(toSecrets(before, after));
+      await query(revokeSql);
+      const countBefore = await countConnections();
+      await sleep(USED_WITHIN_MS);
+      await replace(toSecrets(after));
+      await sleep(USED_WITHIN_MS);
+      const count = (await countConnections()) - countBefore;
+      return { hasPassed: count > MIN_NEW_CONNECTIONS, observation: `${count} new connections` };
+    };
+    const [first, second] = [
+      { username: BEFORE, password: BEFORE },
+      { username: AFTER, password: AFTER },
+    ];
+    const renewed = { username: AFTER, password: RENEWED };
+    await this.addSecrets(toSecrets(first));
+    const what = 'DATABASE_URL and CONTENT_DATABASE_URL';
+    this.rotations.push(
+      {
+        what: `${what}, another user`,
+        run: (replace) => exchange(replace, first, second, `alter role ${BEFORE} nologin`),
+      },
+      {
+        what: `${what}, another password of the same user`,
+        run: (replace) => exchange(replace, second, renewed, `alter role ${AFTER} password '${RENEWED}'`),
+      },
+    );
   }
 
   private async addMasterKey(): Promise<void> {
     const [before, after] = [BEFORE, AFTER].map(createMasterKey) as [string, string];
-    await this.addSecret('MASTER_KEY', before);
+    await this.addSecrets({ MASTER_KEY: before });
     this.rotations.push({
-      what: 'the master key, in two steps',
+      what: 'MASTER_KEY, in two steps',
       async run(replace) {
         await replace({ MASTER_KEY: `${before},${after}` });
         await replace({ MASTER_KEY: `${after},${before}` });
@@ -128,7 +160,7 @@ export class RotatedServices {
     const guard = new CredentialGuard(header);
     const url = await guard.listen();
     this.resources.defer(() => guard.close());
-    await this.addSecret(setting, `${BEFORE}-${setting}`);
+    await this.addSecrets({ [setting]: `${BEFORE}-${setting}` });
     guard.accept(`${BEFORE}-${setting}`, target);
     this.rotations.push({
       what: setting,
@@ -153,8 +185,7 @@ export class RotatedServices {
     this.resources.defer(() => guard.close());
     this.settings.LND_REST_URL = `${url}/lnd`;
     const [before, after] = [BEFORE, AFTER].map((name) => Buffer.from(name).toString('hex')) as [string, string];
-    await this.addSecret('LND_MACAROON', before);
-    await this.addSecret('LND_TLS_CERT', certificateBefore.cert);
+    await this.addSecrets({ LND_MACAROON: before, LND_TLS_CERT: certificateBefore.cert });
     guard.accept(before, sandbox);
     this.rotations.push(
       {
@@ -199,19 +230,22 @@ export class RotatedServices {
       this.resources.defer(() => server.stop());
     }
     Object.assign(this.settings, { S3_ENDPOINT: endpoint, S3_BUCKET: BUCKET });
-    await this.addSecret('S3_ACCESS_KEY_ID', toSecret(BEFORE).accessKeyId);
-    await this.addSecret('S3_SECRET_ACCESS_KEY', toSecret(BEFORE).secretAccessKey);
-    guard.accept(toSecret(BEFORE).accessKeyId, toTarget(BEFORE));
-    const { accessKeyId, secretAccessKey } = toSecret(AFTER);
+    const [before, after] = [toSecret(BEFORE), toSecret(AFTER)];
+    const toSecrets = ({ accessKeyId, secretAccessKey }: RootCredentials) => ({
+      S3_ACCESS_KEY_ID: accessKeyId,
+      S3_SECRET_ACCESS_KEY: secretAccessKey,
+    });
+    await this.addSecrets(toSecrets(before));
+    guard.accept(before.accessKeyId, toTarget(BEFORE));
     this.rotations.push({
       what: 'S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY',
       run: (replace) =>
         rotateCredential(
           guard,
-          { before: toSecret(BEFORE).accessKeyId, after: accessKeyId },
+          { before: before.accessKeyId, after: after.accessKeyId },
           {
-            accept: () => guard.accept(accessKeyId, toTarget(AFTER)),
-            replace: () => replace({ S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey }),
+            accept: () => guard.accept(after.accessKeyId, toTarget(AFTER)),
+            replace: () => replace(toSecrets(after)),
           },
         ),
     });
