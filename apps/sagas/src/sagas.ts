@@ -122,12 +122,13 @@ export async function startSagas(
   return { readyFields: {}, close };
 }
 
-/** A sweep follows no events, so it can work if the stores respond and the database accepts writes. */
+/** A sweep follows no events, so it can work if the stores respond, and the database accepts writes and appends. */
 function createSweepProbe({ foundation, pool }: SagaStores): WorkProbe {
   return async () => {
     const [{ rows }] = await Promise.all([
       pool.query<{ mode: string }>(`select current_setting('transaction_read_only') as mode`),
       foundation.store.readLastPosition(),
+      foundation.store.checkAppendRight?.(),
     ]);
     if (rows[0]?.mode === 'on') throw new StoreUnavailableError('the database accepts no writes of this process');
     return new Map();
@@ -139,9 +140,10 @@ function createWorkflowProbe(name: string, { foundation, pool }: SagaStores): Wo
   const checkpoints = new PostgresCheckpoints(pool);
   const readers = name === TOPUPS_LEASE ? [PAYMENT_CLAIMS, name] : [name];
   return async () => {
-    const [end, ...positions] = await Promise.all([
+    const [end, positions] = await Promise.all([
       foundation.store.readLastPosition(),
-      ...readers.map((reader) => checkpoints.load(reader)),
+      Promise.all(readers.map((reader) => checkpoints.load(reader))),
+      foundation.store.checkAppendRight?.(),
     ]);
     const isLagging = positions.some((position) => position < end);
     return new Map([[name, { isLagging, state: positions.join(' ') }]]);

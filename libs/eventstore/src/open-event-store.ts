@@ -11,6 +11,11 @@ export interface ClosableEventStore extends EventStore {
    */
   check(): Promise<void>;
   /**
+   * Checks that the user may append. Undefined if only an append can show that (EventStoreDB).
+   * @throws StoreUnavailableError if a right is missing, or the store does not respond
+   */
+  checkAppendRight?(): Promise<void>;
+  /**
    * Makes the subscriptions of this process poll sooner, because a caller waits for events that were just appended.
    * Undefined if the store notifies subscriptions of every append.
    */
@@ -26,6 +31,7 @@ export interface ClosableEventStore extends EventStore {
  */
 export interface OpenedEventStore extends DecodedEventStore {
   check(): Promise<void>;
+  readonly checkAppendRight: (() => Promise<void>) | undefined;
   readonly pollNow: (() => void) | undefined;
   /** Undefined if the store is in PostgreSQL. */
   readonly replaceCredentials: ((connectionString: string) => void) | undefined;
@@ -51,9 +57,11 @@ export interface EventStoreAddress {
 export function openEventStore({ eventSchema, ...address }: EventStoreAddress): OpenedEventStore {
   const stored = openAdapter(address);
   const [check, close] = [() => stored.check(), () => stored.close()];
+  const checkAppendRight = stored.checkAppendRight?.bind(stored);
   const pollNow = stored.pollNow?.bind(stored);
   const replaceCredentials = stored.replaceCredentials?.bind(stored);
-  return { ...withUpcasting(stored, eventSchema), rawReader: stored, check, pollNow, replaceCredentials, close };
+  const further = { check, checkAppendRight, pollNow, replaceCredentials, close };
+  return { ...withUpcasting(stored, eventSchema), rawReader: stored, ...further };
 }
 
 function openAdapter(address: Omit<EventStoreAddress, 'eventSchema'>): ClosableEventStore {

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
 import pg from 'pg';
 import {
   Accounts,
@@ -15,6 +15,7 @@ import { PostgresSnapshots } from '#eventstore';
 import { Foundation } from '#foundation';
 import { StreamStateCache } from '#kernel';
 import { ProjectorLag } from '#projections';
+import { Readiness } from './readiness.ts';
 import { SecretsModule } from './secrets.module.ts';
 import { StoresModule } from './stores.module.ts';
 
@@ -44,4 +45,19 @@ const STREAM_CACHE_SHARE = 0.25;
   ],
   exports: [Streams, Accounts, AutoTopups, Topups, PriceLists, RefusedRequests],
 })
-export class StreamsModule {}
+export class StreamsModule implements OnModuleInit {
+  constructor(
+    private readonly foundation: Foundation,
+    private readonly readiness: Readiness,
+  ) {}
+
+  /** @throws StoreUnavailableError if the database user may not append */
+  async onModuleInit(): Promise<void> {
+    const { store, startDeadline } = this.foundation;
+    await startDeadline.waitFor('the right to append', async () => store.checkAppendRight?.());
+    this.readiness.addRequired('append', async () => {
+      await store.checkAppendRight?.();
+      return { ok: true };
+    });
+  }
+}

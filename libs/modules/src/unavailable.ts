@@ -4,9 +4,9 @@ import { StoreUnavailableError } from '#kernel';
 /**
  * SQLSTATEs of an unavailable database: connection exception (08), rejected login such as one with an outdated password
  * (28), not accepting connections (55000), insufficient resources such as disk or connections (53), operator
- * intervention or timeout (57), system error (58), read-only (25006). https://www.postgresql.org/docs/current/errcodes-appendix.html
+ * intervention or timeout (57), system error (58), read-only (25006), missing right (42501). https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
-const UNAVAILABLE_SQLSTATE = /^(08|28|53|57|58|55000|25006)/;
+const UNAVAILABLE_SQLSTATE = /^(08|28|53|57|58|55000|25006|42501)/;
 
 /**
  * Converts an error of a query to StoreUnavailableError, which gets status 503, if the database is unavailable. Returns

@@ -1,7 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { connectClient } from './connections.ts';
 
 const RECONNECT_DELAY_MS = 250;
+/** A server that is suspended does not confirm the end of a connection. */
+const END_TIMEOUT_MS = 1_000;
 
 /**
  * Returns a query that notifies the listeners of a channel. A transaction that notifies holds a server-wide lock until
@@ -42,7 +45,8 @@ export class Listener {
   async close(): Promise<void> {
     this.isClosed = true;
     await this.opening;
-    await this.client?.end().catch(() => {});
+    const ended = this.client?.end().catch(() => {});
+    await Promise.race([ended, delay(END_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
   private async connect(): Promise<void> {

@@ -8,8 +8,14 @@ const MAX_EVENTS_IN_BATCH = 1_000;
 /** Limit of one append and of a batch. The database processes this much well within the query timeout. */
 export const MAX_APPEND_BYTES = 4 * 1024 * 1024;
 
-/** SQLSTATE that `es.append_events` raises if the database does not accept the contract of this program. */
-const CONTRACT_SQLSTATE = 'ES426';
+/**
+ * SQLSTATEs after which the connection is used again: what `isRejection` describes, a missing right, and ES426, which
+ * `es.append_events` raises if the database does not accept the contract of this program.
+ */
+const INTACT_SQLSTATE = /^(22|23|42|ES426)/;
+
+/** Is rejected like an append if the right to execute the function is missing. Executes nothing. */
+export const CHECK_APPEND = "explain select from es.append_events(0, '', '{}', '{}', '{}', '', '', '')";
 
 const APPEND = { name: 'append', text: 'select * from es.append_events($1, $2, $3, $4, $5, $6, $7, $8)' };
 
@@ -121,7 +127,7 @@ export class AppendBatcher {
       healthy = true;
       return rows[0] as AppendResults;
     } catch (error) {
-      healthy = isRejection(error) || isContractRejection(error);
+      healthy = error instanceof pg.DatabaseError && INTACT_SQLSTATE.test(error.code ?? '');
       throw error;
     } finally {
       client.release(!healthy);
@@ -158,17 +164,12 @@ function settle(batch: readonly PendingAppend[], { appended, revisions, position
     resolve(appended[i] ? { revision: Number(revisions[i]), position: BigInt(positions[i] as string) } : 'stale');
 }
 
-/** Whether the database accepts no appends of this program, because it belongs to another release. */
-function isContractRejection(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && error.code === CONTRACT_SQLSTATE;
-}
-
 /**
  * Returns whether the database processed and rejected the append, so that a retry cannot help. SQLSTATE class 22 is a
- * data exception, 23 a constraint violation, and 42 a syntax error or missing right.
+ * data exception, 23 a constraint violation, and 42 a syntax error. A missing right (42501) may be granted.
  */
 function isRejection(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(22|23|42)/.test(error.code ?? '');
+  return error instanceof pg.DatabaseError && /^(22|23|42(?!501))/.test(error.code ?? '');
 }
 
 function createUnavailableError(error: unknown): StoreUnavailableError {

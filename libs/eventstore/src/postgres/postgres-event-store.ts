@@ -14,7 +14,7 @@ import { WRITE_CONTRACT } from '../contract.ts';
 import { assertKnownCategory } from '../known-categories.ts';
 import { type LogPage, readPagesAfter } from '../pages.ts';
 import { SharedLogReader } from '../shared-log-reader.ts';
-import { AppendBatcher, MAX_APPEND_BYTES } from './append-batcher.ts';
+import { AppendBatcher, CHECK_APPEND, MAX_APPEND_BYTES } from './append-batcher.ts';
 import { LogTail } from './log-tail.ts';
 
 const CHANNEL = 'countinghouse_events';
@@ -85,6 +85,10 @@ export class PostgresEventStore implements EventStore {
 
   async check(): Promise<void> {
     await this.readHead('start'); // the stream need not exist
+  }
+
+  async checkAppendRight(): Promise<void> {
+    await this.query({ name: 'append right', text: CHECK_APPEND });
   }
 
   /** Not an async function, because that would add overhead to every append. */

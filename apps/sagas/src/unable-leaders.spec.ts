@@ -15,9 +15,10 @@ afterAll(async () => {
   await world.close();
 });
 
+const listUnable = async (): Promise<readonly string[]> =>
+  (await world.send('GET', '/health/ready')).body.checks.workflows.unable ?? [];
+
 test('sweeps whose connections may only read are unable, although their leases can be renewed', async () => {
-  const listUnable = async (): Promise<readonly string[]> =>
-    (await world.send('GET', '/health/ready')).body.checks.workflows.unable ?? [];
   const setReadOnly = async (mode: 'on' | 'off') => {
     await admin.query(
       `alter database ${new URL(world.databaseUrl).pathname.slice(1)} set default_transaction_read_only = ${mode}`,
@@ -37,4 +38,17 @@ test('sweeps whose connections may only read are unable, although their leases c
     return unable.includes('hold-expiry') && unable.includes('file-expiry');
   });
   await setReadOnly('off');
+});
+
+test('sweeps and workflows whose user may not append are unable', async () => {
+  const user = new URL(world.databaseUrl).username;
+  await world.waitUntil(async () => (await listUnable()).length === 0);
+
+  await admin.query(`revoke execute on function es.append_events from "${user}"`);
+
+  await world.waitUntil(async () => {
+    const unable = await listUnable();
+    return unable.includes('hold-expiry') && unable.includes('topups');
+  });
+  await admin.query(`grant execute on function es.append_events to "${user}"`);
 });
