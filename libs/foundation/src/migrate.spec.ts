@@ -21,6 +21,13 @@ afterAll(async () => {
   await database.drop();
 });
 
+/** Waits until a statement waits for a lock. */
+async function waitUntilBlocked(pattern: string): Promise<void> {
+  const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1
+                  and datname = current_database()`;
+  while ((await other.query(waits, [pattern])).rowCount === 0);
+}
+
 test('a start in command mode applies no migrations, and names the missing ones', async () => {
   await expect(prepareDatabase(database.url, [FIRST], 'command')).rejects.toThrow(/lacks .*first: run "npm run mig/);
   await Promise.all([migrate(database.url, [FIRST]), migrate(database.url, [FIRST])]);
@@ -30,9 +37,7 @@ test('a start in command mode applies no migrations, and names the missing ones'
 test('a migration waits for a long transaction, and other queries run before that transaction ends', async () => {
   await reader.query('begin; select from wide');
   const migrating = migrate(database.url, [FIRST, SECOND]);
-  const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'alter table wide%'
-                  and datname = current_database()`;
-  while ((await other.query(waits)).rowCount === 0);
+  await waitUntilBlocked('alter table wide%');
   const { rows } = await other.query('select count(*)::int as there from wide'); // queued after the migration
   expect(rows).toEqual([{ there: 0 }]);
   expect((await other.query("select from public.migrations where id = 'second'")).rowCount).toBe(0);
@@ -105,5 +110,16 @@ describe('while processes are running, a migration', () => {
       expect(done).toMatchObject({ message: expect.stringMatching(`after the migrations ${migration.id}:`) });
     expect(tables.rowCount).toBe(isRefused ? 0 : 1);
     await client.end();
+  });
+
+  test('is not applied if such a process appears while it waits for a lock', async () => {
+    const slow = { id: 'slow', sql: 'alter table wide add column slow int', minContract: 1 };
+    await reader.query('begin; select from wide');
+    const migrating = migrate(database.url, [slow]);
+    await waitUntilBlocked('alter table wide add column slow%');
+    const client = await appear('countinghouse-lease-projector');
+    await Promise.all([expect(migrating).rejects.toThrow('after the migrations slow:'), reader.query('commit')]);
+    await client.end();
+    await expect(other.query('select slow from wide')).rejects.toThrow('does not exist');
   });
 });

@@ -195,11 +195,12 @@ async function listPendingMigrations(
   return migrations.filter(({ id }) => !applied.has(id));
 }
 
-async function apply(client: pg.Client, { id, sql }: Migration): Promise<void> {
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
   try {
     await client.query('begin');
-    await client.query(sql);
-    await client.query('insert into public.migrations (id) values ($1)', [id]);
+    await client.query(migration.sql);
+    await client.query('insert into public.migrations (id) values ($1)', [migration.id]);
+    await assertProcessesSupport(client, [migration]); // a process may have appeared while this waited for a lock
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => {}); // a lost connection ends the transaction as well
