@@ -101,3 +101,16 @@ test('if the server rejects all credentials, an attempt fails with its error, an
 
   expect(await findUser(pool)).toBe(users[0]);
 });
+
+test('a connection has its own name, whatever an address says', async () => {
+  await accept(users[1]);
+  const named = users.map((user) => `${toAddress(user)}?application%5Fname=mine&fallback_application_name=mine`);
+  const address = `${named.join(' ')}&options=-c%20application_name%3Dmine`;
+  const client = await connectClient({ connectionString: address, name: 'test' });
+  opened.push(client);
+
+  for (const connection of [client, openTestPool(address)]) {
+    const { rows } = await connection.query<{ application_name: string }>('show application_name');
+    expect(rows).toEqual([{ application_name: 'countinghouse-test' }]);
+  }
+});

@@ -50,6 +50,14 @@ function getState(original: string): AddressState {
   return state;
 }
 
+/** An address would overrule the name of a connection, by which running processes are found. */
+function removeName(address: string): string {
+  const url = new URL(address);
+  if (!url.searchParams.has('application_name')) return address;
+  url.searchParams.delete('application_name');
+  return url.href;
+}
+
 type ConnectCallback = (error: Error) => void;
 
 /** A connection with the current credential. If the server rejects it, later connections use the next one. */
@@ -61,7 +69,7 @@ export class CredentialClient extends pg.Client {
     const { connectionString: original = '' } = config;
     const { candidates, next } = getState(original);
     const address = candidates[next] ?? original;
-    super({ ...config, connectionString: address });
+    super({ ...config, connectionString: removeName(address) });
     this.original = original;
     this.address = address;
   }
