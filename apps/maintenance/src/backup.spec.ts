@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { verify } from '#audit';
-import { APPEND_LOCK_ID } from '#eventstore';
+import { APPEND_LOCK_ID, WRITE_CONTRACT } from '#eventstore';
 import { createLog, type Log, migrate, openFoundation, readSettings } from '#foundation';
 import { projections } from '#projections';
 import { createTestDatabase, type TestAccount, type TestDatabase, TestWorld } from '#testing';
@@ -134,6 +134,48 @@ test('a restore waits for appends, names them if they do not end, and restores n
   await appender.query('rollback');
   expect((await appender.query('select from es.events')).rowCount).toBe(0);
   await appender.end();
+});
+
+test('a restore does not fill a database of a newer release', async () => {
+  const newer = await createTestDatabase();
+  const databases = listDatabases(newer.url, undefined);
+  for (const { url, migrations } of databases) await migrate(url, migrations);
+  const client = new pg.Client({ connectionString: newer.url });
+  await client.connect();
+  await client.query('update es.contracts set oldest = $1, newest = $1', [WRITE_CONTRACT + 1]);
+  await expect(restoreBackup(databases, backup)).rejects.toThrow(`accepts only contract ${WRITE_CONTRACT + 1}`);
+  expect((await client.query('select from es.events')).rowCount).toBe(0);
+  await client.end();
+  await newer.drop();
+});
+
+test('a backup of an older contract, which only later migrations replace, is restored, also by a second attempt', async () => {
+  const older = await createTestDatabase();
+  const toContract = (id: string, contract: number) => {
+    return { id, sql: `update es.contracts set oldest = ${contract}, newest = ${contract}`, minContract: 0 };
+  };
+  const before = toContract('contract-before', WRITE_CONTRACT - 1);
+  const databases = listDatabases(older.url, undefined).map((database) => ({
+    ...database,
+    migrations: [...database.migrations, before, toContract('contract-of-this-release', WRITE_CONTRACT)],
+  }));
+  const copy = path.join(directory, 'older');
+  await cp(backup, copy, { recursive: true });
+  const manifest = { ...saved, migrations: [...saved.migrations, before.id] };
+  await writeFile(path.join(copy, 'manifest.json'), JSON.stringify(manifest));
+
+  const appender = new pg.Client({ connectionString: older.url });
+  await appender.connect();
+  await appender.query('select pg_advisory_lock_shared($1)', [APPEND_LOCK_ID]);
+  await expect(restoreBackup(databases, copy, '50ms')).rejects.toThrow('stop all roles');
+  await appender.query('select pg_advisory_unlock_shared($1)', [APPEND_LOCK_ID]);
+  await restoreBackup(databases, copy);
+
+  expect((await appender.query('select newest from es.contracts')).rows).toEqual([{ newest: WRITE_CONTRACT }]);
+  const events = saved.tables.find(({ name }) => name === 'es.events')?.rows;
+  expect((await appender.query('select from es.events')).rowCount).toBe(events);
+  await appender.end();
+  await older.drop();
 });
 
 test('the owner of a database restores a backup, its read models are complete at once, and it has no drift', async () => {

@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { APPEND_LOCK_ID } from '#eventstore';
-import { dropCaches, migrate, StartError } from '#foundation';
+import { dropCaches, migrate, migratePartly, StartError } from '#foundation';
 import { connectClient } from '#postgres';
 import { checkBackup } from './check.ts';
 import { BACKUP_CONNECTION_OPTIONS, BACKUP_TABLES, type Database } from './databases.ts';
@@ -34,7 +34,7 @@ export async function restoreBackup(
   assertSupportedBackup(databases, manifest);
   for (const database of databases) {
     const { url, migrations } = database;
-    await migrate(
+    await migratePartly(
       url,
       migrations.filter(({ id }) => manifest.migrations.includes(id)),
     );

@@ -26,6 +26,7 @@ export {
   type Migration,
   type MigrationPlan,
   migrate,
+  migratePartly,
   type PlannedMigration,
   planMigrations,
   prepareDatabase,

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
+import { WRITE_CONTRACT } from '#eventstore';
 import { withClient } from '#postgres';
-import { assertContractAccepted } from './accepted-contracts.ts';
+import { assertContractAccepted, loadAcceptedContracts } from './accepted-contracts.ts';
 import { findMissingRight } from './missing-right.ts';
 import { countConnectionsByContract } from './running-contracts.ts';
 import { NotReadyError, type StartStep } from './start-deadline.ts';
@@ -40,6 +41,7 @@ const MIGRATION_LOCK = 7_301_964;
 const LOCK_TIMEOUT_MS = 200;
 const RETRY_DELAY_MS = 400;
 const TIMEOUT_MS = 120_000;
+const DEFAULT_WAIT: StartStep = { remainingMs: TIMEOUT_MS, explain: () => {} };
 const CONNECTION_NAME = 'migrate';
 /** SQLSTATE lock_not_available. */
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -68,19 +70,43 @@ export type MigrationMode = 'start' | 'command';
 export async function migrate(
   connectionString: string,
   migrations: readonly Migration[],
-  wait: StartStep = { remainingMs: TIMEOUT_MS, explain: () => {} },
+  wait: StartStep = DEFAULT_WAIT,
 ): Promise<void> {
-  const missing = await findPendingMigrations(connectionString, migrations);
+  await applyMissing(connectionString, migrations, wait, assertContractAccepted);
+}
+
+/**
+ * Applies the first of all migrations, as `migrate` does. The database may accept only older releases until the others
+ * are applied too.
+ */
+export async function migratePartly(connectionString: string, migrations: readonly Migration[]): Promise<void> {
+  await applyMissing(connectionString, migrations, DEFAULT_WAIT, assertNotNewer);
+}
+
+async function applyMissing(
+  connectionString: string,
+  migrations: readonly Migration[],
+  wait: StartStep,
+  assertUsable: (client: pg.Client) => Promise<void>,
+): Promise<void> {
+  const missing = await findPendingMigrations(connectionString, migrations, assertUsable);
   if (missing.length === 0) return;
-  await withClient({ connectionString, name: CONNECTION_NAME, queryTimeoutMs: null }, (client) =>
-    applyPending(client, migrations, wait).catch((error) => {
+  await withClient({ connectionString, name: CONNECTION_NAME, queryTimeoutMs: null }, async (client) => {
+    await applyPending(client, migrations, wait).catch((error) => {
       const reason = findMissingRight(error);
       if (reason === undefined) throw error;
       throw new StartError(
         `The database lacks the migrations ${formatIds(missing)}, and its user may not apply them (${reason}): run "npm run migrate" with DATABASE_URL for a login of the owner of the tables.`,
       );
-    }),
-  );
+    });
+    await assertUsable(client);
+  });
+}
+
+/** @throws StartError if the database accepts only newer releases than this one */
+async function assertNotNewer(client: pg.Client): Promise<void> {
+  const accepted = await loadAcceptedContracts(client);
+  if (accepted && WRITE_CONTRACT < accepted.oldest) await assertContractAccepted(client);
 }
 
 async function applyPending(client: pg.Client, migrations: readonly Migration[], wait: StartStep): Promise<void> {
@@ -94,7 +120,6 @@ async function applyPending(client: pg.Client, migrations: readonly Migration[],
   const pending = await listPendingMigrations(client, migrations);
   await assertProcessesSupport(client, pending);
   for (const migration of pending) await retryWhileLocked(lockWait, () => apply(client, migration));
-  await assertContractAccepted(client);
 }
 
 /**
@@ -108,19 +133,23 @@ export async function prepareDatabase(
   wait?: StartStep,
 ): Promise<void> {
   if (mode === 'start') return migrate(connectionString, migrations, wait);
-  const pending = await findPendingMigrations(connectionString, migrations);
+  const pending = await findPendingMigrations(connectionString, migrations, assertContractAccepted);
   if (pending.length === 0) return;
   throw new NotReadyError(`it lacks the migrations ${formatIds(pending)}: run "npm run migrate", or set MIGRATE=start`);
 }
 
 /**
- * Returns the pending migrations. Unlike migrations, this question has the usual time limit of a query.
- * @throws StartError if none are pending, and the database accepts only other releases than this one
+ * Returns the pending migrations. If there are none, asserts that this release may use the database. Unlike migrations,
+ * these questions have the usual time limit of a query.
  */
-async function findPendingMigrations(connectionString: string, migrations: readonly Migration[]) {
+async function findPendingMigrations(
+  connectionString: string,
+  migrations: readonly Migration[],
+  assertUsable: (client: pg.Client) => Promise<void>,
+) {
   return withClient({ connectionString, name: CONNECTION_NAME }, async (client) => {
     const pending = await listPendingMigrations(client, migrations);
-    if (pending.length === 0) await assertContractAccepted(client);
+    if (pending.length === 0) await assertUsable(client);
     return pending;
   });
 }
