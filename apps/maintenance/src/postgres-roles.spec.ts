@@ -185,6 +185,37 @@ test('a database that another user owns and uses is granted: that user continues
   await other.drop();
 });
 
+test('in the schema public only tables of the installation are granted, and all of them; those of other applications are not', async () => {
+  const shared = await createTestDatabase();
+  const [{ migrations } = { migrations: [] }] = listDatabases(shared.url, undefined);
+  await migrate(shared.url, migrations);
+  const foreign = [
+    'table public.invoices (id int)',
+    'sequence public.invoice_numbers',
+    'view public.open_invoices as select from public.invoices',
+    'function public.send_invoices() returns void language sql as $$ select $$',
+  ];
+  for (const object of foreign) await execute(shared.superuserUrl, `create ${object}`);
+
+  const executed = await grantRights(shared.superuserUrl, migrations, NAMES);
+  expect(executed.filter((statement) => statement.includes('invoice'))).toEqual([]);
+  expect(await listMissingRights(shared.superuserUrl, NAMES)).toEqual([]);
+  const others = await execute(
+    shared.superuserUrl,
+    `select relname as name from pg_class where relkind <> 'i' and relnamespace = 'public'::regnamespace and pg_get_userbyid(relowner) <> '${NAMES.owner}'
+      union all
+     select proname from pg_proc where pronamespace = 'public'::regnamespace and pg_get_userbyid(proowner) <> '${NAMES.owner}'
+      order by 1`,
+  );
+  expect(others.rows.map(({ name }) => name)).toEqual([
+    'invoice_numbers',
+    'invoices',
+    'open_invoices',
+    'send_invoices',
+  ]);
+  await shared.drop();
+});
+
 test('an administrator who is no superuser creates the roles for a database with the content alone', async () => {
   const content = await createTestDatabase();
   const [, { migrations } = { migrations: [] }] = listDatabases('', content.url);

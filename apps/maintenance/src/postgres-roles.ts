@@ -26,7 +26,10 @@ const LOCK_NOT_AVAILABLE = '55P03';
 /** SQLSTATE duplicate_object: another process created the role at the same time. */
 const DUPLICATE_OBJECT = '42710';
 
-const SCHEMAS = `('es', 'books', 'app', 'gateway', 'limits', 'public')`;
+const OWN_SCHEMAS = `'es', 'books', 'app', 'gateway', 'limits'`;
+const SCHEMAS = `(${OWN_SCHEMAS}, 'public')`;
+/** Everything that the migrations create in `public`, where other applications may have tables too. */
+const PUBLIC_TABLES = `('migrations', 'leases', 'processes', 'rate_quotes', 'agreed_rates')`;
 const READER_SCHEMAS = `('es', 'books', 'public')`;
 /** Tables that the service may only read: what is in them decides which events exist and who may append. */
 const PROTECTED_TABLES = `('es.events', 'es.contracts', 'public.migrations')`;
@@ -38,6 +41,9 @@ function isOwnObject(catalogue: string): string {
   return `not exists (select from pg_depend d where d.classid = '${catalogue}'::regclass and d.objid = o.oid and d.deptype in ('e', 'a', 'i'))`;
 }
 
+/** SQL condition: the row of pg_class, joined with its schema, is part of the installation. */
+const IS_OWN_RELATION = `(nspname in (${OWN_SCHEMAS}) or nspname = 'public' and relname in ${PUBLIC_TABLES})`;
+
 /** $1 is the owner, $2 the service, $3 the reader. Every query returns statements. */
 const OWNERSHIP_SQL = `
   with found as (
@@ -45,17 +51,17 @@ const OWNERSHIP_SQL = `
       from pg_database where datname = current_database()
     union all
     select format('schema %I', nspname), nspowner
-      from pg_namespace where nspname in ${SCHEMAS} and nspname <> 'public' or nspname like 'books\\_rebuild\\_%'
+      from pg_namespace where nspname in (${OWN_SCHEMAS}) or nspname like 'books\\_rebuild\\_%'
     union all
     select format('%s %I.%I', case relkind when 'S' then 'sequence' when 'v' then 'view' else 'table' end, nspname, relname),
            relowner
       from pg_class o join pg_namespace n on n.oid = o.relnamespace
-     where (nspname in ${SCHEMAS} or nspname like 'books\\_rebuild\\_%') and relkind in ('r', 'p', 'v', 'S')
+     where (${IS_OWN_RELATION} or nspname like 'books\\_rebuild\\_%') and relkind in ('r', 'p', 'v', 'S')
        and ${isOwnObject('pg_class')}
     union all
     select 'function ' || o.oid::regprocedure, proowner
       from pg_proc o join pg_namespace n on n.oid = o.pronamespace
-     where nspname in ${SCHEMAS} and ${isOwnObject('pg_proc')}
+     where nspname in (${OWN_SCHEMAS}) and ${isOwnObject('pg_proc')}
   ), wrong as (
     select * from found where pg_get_userbyid(current) <> $1
   )
@@ -71,7 +77,7 @@ const RIGHTS_SQL = `
   tables as (
     select o.oid, nspname, format('%I.%I', nspname, relname) as name, format('%s.%s', nspname, relname) in ${PROTECTED_TABLES} as protected
       from pg_class o join pg_namespace n on n.oid = o.relnamespace
-     where nspname in ${SCHEMAS} and o.relkind in ('r', 'p', 'v') and ${isOwnObject('pg_class')}
+     where ${IS_OWN_RELATION} and o.relkind in ('r', 'p', 'v') and ${isOwnObject('pg_class')}
   ), rights as (
     select name, role, privilege, has_table_privilege(role, oid, privilege) as has,
            case when level = 'reader' then privilege = 'SELECT' and nspname in ${READER_SCHEMAS}
@@ -113,7 +119,7 @@ const RIGHTS_SQL = `
   union all
   select format('grant usage, select on sequence %I.%I to %I', nspname, relname, $2::text), 2
     from pg_class o join pg_namespace n on n.oid = o.relnamespace
-   where nspname in ${SCHEMAS} and relkind = 'S' and relname <> 'events_position_seq'
+   where ${IS_OWN_RELATION} and relkind = 'S' and relname <> 'events_position_seq'
      and not (has_sequence_privilege($2, o.oid, 'USAGE') and has_sequence_privilege($2, o.oid, 'SELECT'))
   union all
   select format('grant select on sequence es.events_position_seq to %I', role), 2
