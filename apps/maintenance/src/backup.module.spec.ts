@@ -1,13 +1,21 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createLog, migrate, readSettings } from '#foundation';
-import { openContext, openRole, type ReadinessReport } from '#modules';
+import { mock } from 'node:test';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
+import { contentMigrations } from '#connectors';
+import { createLog, migrate, readSettings, type SecretWatch } from '#foundation';
+import { openContext, openRole, type ReadinessReport, SETTINGS_READER } from '#modules';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { BackupModule } from './backup.module.ts';
 import { listDatabases } from './databases.ts';
-import { generateKeys } from './scheduled/encryption.ts';
+import { DirectoryStore } from './scheduled/directory-store.ts';
+import { createDecryption, generateKeys } from './scheduled/encryption.ts';
+import { fetchBackup } from './scheduled/fetch-backup.ts';
+
+jest.setTimeout(20_000);
 
 let directory: string;
 let database: TestDatabase;
@@ -55,4 +63,114 @@ test('without a public key or a place, with two places, or with the bucket of fi
   );
   const shared = { ...env, BACKUP_DIR: '', BACKUP_S3_BUCKET: 'b', S3_BUCKET: 'b' };
   await expect(start(shared)).rejects.toThrow('BACKUP_S3_BUCKET must not be the bucket of S3_BUCKET');
+});
+
+const opened: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const running of opened.splice(0)) await running.close();
+});
+
+/** Starts a role that makes a backup every second, and whose secrets are in files. */
+async function startWatched(variables: Record<string, string>) {
+  const settings = { ...SETTINGS_READER.read(variables), backupEveryMs: 1_000 };
+  let watch: SecretWatch | undefined;
+  const running = await openRole('backup', settings, createLog('fatal'), (role) => {
+    watch = role.watchSecrets(variables, SETTINGS_READER);
+    return openContext(role, [BackupModule]);
+  });
+  opened.push(running);
+  return { settings, readSecretsAgain: async () => watch?.poll() };
+}
+
+async function waitUntil(isReached: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 15_000;
+  while (!(await isReached())) if (performance.now() > deadline) throw new Error('not reached in 15 s');
+}
+
+const isManifest = (file: string) => file.endsWith('/manifest.json.age');
+
+const createPath = () => path.join(directory, randomUUID());
+
+test('a replaced public key encrypts the next backup, and one with an incorrect character is rejected', async () => {
+  const [before, after] = [await generateKeys(), await generateKeys()];
+  const [keyFile, place] = [createPath(), createPath()];
+  await writeFile(keyFile, before.publicKey);
+  const { BACKUP_PUBLIC_KEY: _, ...others } = env;
+  const running = await startWatched({ ...others, BACKUP_DIR: place, BACKUP_PUBLIC_KEY_FILE: keyFile });
+  const store = await DirectoryStore.open(place);
+  const canDecrypt = (secretKey: string) =>
+    fetchBackup(store, createDecryption(secretKey), createPath()).then(Boolean, () => false);
+  await waitUntil(() => canDecrypt(before.secretKey));
+
+  await writeFile(keyFile, `${after.publicKey.slice(0, -1)}${after.publicKey.endsWith('q') ? 'p' : 'q'}`);
+  await running.readSecretsAgain();
+  expect(running.settings.backupPublicKey).toBe(before.publicKey);
+  await writeFile(keyFile, after.publicKey);
+  await running.readSecretsAgain();
+  await waitUntil(() => canDecrypt(after.secretKey));
+});
+
+test('replaced credentials of CONTENT_DATABASE_URL are used for the next backup', async () => {
+  const contents = await createTestDatabase();
+  const admin = new pg.Client({ connectionString: contents.superuserUrl });
+  await admin.connect();
+  const owner = new URL(contents.url);
+  const users = ['before', 'after'].map((name) => `${name}_${randomUUID().replaceAll('-', '')}`);
+  const [before = '', after = ''] = users.map((username) => Object.assign(new URL(contents.url), { username }).href);
+  const [addressFile, place] = [createPath(), createPath()];
+  try {
+    for (const user of users) {
+      await admin.query(`create role ${user} login password '${decodeURIComponent(owner.password)}'`);
+      await admin.query(`grant ${owner.username} to ${user}`);
+      await admin.query(`alter role ${user} set role = ${owner.username}`);
+    }
+    await migrate(contents.url, contentMigrations);
+    await writeFile(addressFile, before);
+    const variables = { ...env, BACKUP_DIR: place, CONTENT_DATABASE_URL_FILE: addressFile };
+    const running = await startWatched(variables);
+    const listManifests = async () =>
+      (await DirectoryStore.open(place).then((store) => store.list())).filter(isManifest);
+    await waitUntil(async () => (await listManifests()).length > 0);
+
+    await admin.query(`alter role ${users[0]} nologin`);
+    await writeFile(addressFile, after);
+    await running.readSecretsAgain();
+    const { length } = await listManifests();
+    await waitUntil(async () => (await listManifests()).length > length + 1);
+  } finally {
+    for (const running of opened.splice(0)) await running.close();
+    for (const user of users) await admin.query(`drop role if exists ${user}`);
+    await admin.end();
+    await contents.drop();
+  }
+});
+
+test('a process that cannot write its backups leaves them to another process', async () => {
+  const [broken, working] = [createPath(), createPath()];
+  await startWatched({ ...env, BACKUP_DIR: broken });
+  const listManifests = async (place: string) =>
+    (await DirectoryStore.open(place).then((store) => store.list())).filter(isManifest);
+  await waitUntil(async () => (await listManifests(broken)).length > 0);
+  await startWatched({ ...env, BACKUP_DIR: working });
+
+  await rename(broken, createPath());
+  await writeFile(broken, 'no directory');
+
+  await waitUntil(async () => (await listManifests(working)).length > 1);
+});
+
+test('a role whose backup does not end stops at its limit, and reports it', async () => {
+  const warn = jest.fn();
+  const foundation = { log: { info: jest.fn(), warn } };
+  const role = new BackupModule({} as never, foundation as never, {} as never, {} as never);
+  Object.assign(role, { running: new Promise(() => {}) });
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  try {
+    const stopping = role.beforeApplicationShutdown();
+    mock.timers.tick(40_000);
+    await stopping;
+  } finally {
+    mock.timers.reset();
+  }
+  expect(warn).toHaveBeenCalledWith({ leading: [] }, expect.stringContaining('time limit'));
 });

@@ -1,7 +1,7 @@
-import { type BeforeApplicationShutdown, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { Clock } from '#application';
-import { Foundation, LeaseStatus, runWhileLeader } from '#foundation';
-import { ProcessRole, Readiness, StoresModule } from '#modules';
+import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { Clock, RejectedCredentials } from '#application';
+import { Foundation, LeaseStatus, runWhileLeader, type Settings, waitForDrain } from '#foundation';
+import { followContentCredentials, ProcessRole, Readiness, StoresModule } from '#modules';
 import { listDatabases, nameEventStore } from './databases.ts';
 import { createEncryption } from './scheduled/encryption.ts';
 import { openBackupStore } from './scheduled/open-backup-store.ts';
@@ -10,11 +10,15 @@ import { ScheduledBackups } from './scheduled/scheduled-backups.ts';
 /** Name of the lease under which scheduled backups are made. */
 const BACKUP_LEASE = 'backup';
 const DAY_MS = 86_400_000;
+/** How long a backup that is being ended may take: a query may wait for a lock, and a write for a disk. */
+const STOP_TIMEOUT_MS = 40_000;
 
 /** Makes backups on a schedule. The process that holds the lease makes them; others stand by. */
 @Module({ imports: [StoresModule] })
 export class BackupModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  @Inject(RejectedCredentials) private readonly rejected!: RejectedCredentials;
   private readonly stopController = new AbortController();
+  private readonly leaseStatus = new LeaseStatus();
   private running: Promise<unknown> | undefined;
 
   constructor(
@@ -28,13 +32,17 @@ export class BackupModule implements OnApplicationBootstrap, BeforeApplicationSh
   async onApplicationBootstrap(): Promise<void> {
     const { databaseUrl, settings, log, runtime, startDeadline } = this.foundation;
     const { signal } = this.stopController;
-    const encrypt = createEncryption(settings.backupPublicKey);
+    const assertPublicKey = (next: Settings) => void createEncryption(next.backupPublicKey);
+    assertPublicKey(settings);
+    this.role.onSecretChange(assertPublicKey);
+    const { contentDatabaseUrl } = settings;
+    if (contentDatabaseUrl !== undefined) followContentCredentials(this.role, contentDatabaseUrl);
     const backups = new ScheduledBackups({
-      encrypt,
+      createEncryption: () => createEncryption(settings.backupPublicKey),
       store: await this.role.closeOnExit(
-        await startDeadline.waitFor('the place of the backups', () => openBackupStore(settings)),
+        await startDeadline.waitFor('the place of the backups', () => openBackupStore(settings, this.rejected)),
       ),
-      databases: listDatabases(databaseUrl, settings.contentDatabaseUrl),
+      databases: listDatabases(databaseUrl, contentDatabaseUrl),
       eventStoreName: nameEventStore(settings),
       everyMs: settings.backupEveryMs,
       retentionMs: settings.backupRetentionDays * DAY_MS,
@@ -42,7 +50,7 @@ export class BackupModule implements OnApplicationBootstrap, BeforeApplicationSh
       log,
       reportError: runtime.reportError,
     });
-    const leaseStatus = new LeaseStatus();
+    const { leaseStatus } = this;
     this.readiness.addOptional('backup', () => ({
       ...backups.getStatus(),
       leading: leaseStatus.leading.length > 0,
@@ -56,6 +64,8 @@ export class BackupModule implements OnApplicationBootstrap, BeforeApplicationSh
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopController.abort();
-    await this.running;
+    const { log } = this.foundation;
+    const describe = () => ({ leading: this.leaseStatus.leading });
+    await waitForDrain(this.running ?? Promise.resolve(), { log, limitMs: STOP_TIMEOUT_MS, describe });
   }
 }

@@ -19,6 +19,7 @@ export {
   leaseMigrations,
   listUnheldLeases,
   runWhileLeader,
+  StalledLeaderError,
 } from './lease.ts';
 export { createLog, type Log } from './log.ts';
 export { findMasterKeys, readOrCreateMasterKeys } from './master-key.ts';

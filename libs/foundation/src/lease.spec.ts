@@ -7,7 +7,14 @@ import pg from 'pg';
 import { WRITE_CONTRACT } from '#eventstore';
 import type { Lease } from '#kernel';
 import { createTestDatabase, type TestDatabase } from '#testing';
-import { issueFencingToken, LeaseStatus, leaseMigrations, listUnheldLeases, runWhileLeader } from './lease.ts';
+import {
+  issueFencingToken,
+  LeaseStatus,
+  leaseMigrations,
+  listUnheldLeases,
+  runWhileLeader,
+  StalledLeaderError,
+} from './lease.ts';
 import { migrate } from './migrate.ts';
 import type { WorkProbe } from './stall-detector.ts';
 
@@ -227,6 +234,16 @@ describe('a lease', () => {
 });
 
 describe('a leader that cannot work', () => {
+  test('leaves its lease to a standby if a task reports it', async () => {
+    const failure = Promise.withResolvers<void>();
+    const leader = contend({ beside: () => failure.promise });
+    await until(leader.leads);
+    const standby = contend();
+    failure.reject(new StalledLeaderError('the disk is full'));
+    await until(standby.leads);
+    expect([leader.status.unable, standby.status.unable]).toEqual([[name], []]);
+  });
+
   const fails: WorkProbe = () => Promise.reject(new Error('the pool cannot connect'));
   const works: WorkProbe = async () => new Map();
 

@@ -120,8 +120,8 @@ export async function listUnheldLeases(
   return rows.map(({ name }) => name);
 }
 
-/** The leader cannot work, although it could renew its lease. */
-class StalledLeaderError extends Error {}
+/** The leader cannot work, although it could renew its lease. A task throws it so that another process tries. */
+export class StalledLeaderError extends Error {}
 
 /**
  * Runs `work` while this process holds the lease, and again each time it acquires the lease. Other processes stand by.

@@ -9,7 +9,7 @@ export { ProvidersModule } from './providers.module.ts';
 export { type CheckResult, type HealthCheck, Readiness, type ReadinessReport } from './readiness.ts';
 export { openRole, ProcessRole, reportUnknownSettings, runRole, SETTINGS_READER } from './role.ts';
 export { SecretsModule } from './secrets.module.ts';
-export { openPool, replaceCredentials, StoresModule } from './stores.module.ts';
+export { followContentCredentials, openPool, StoresModule } from './stores.module.ts';
 export { StreamsModule } from './streams.module.ts';
 export { withUnavailableErrors } from './unavailable.ts';
 export { WalletsModule } from './wallets.module.ts';

@@ -65,11 +65,19 @@ async function openStores(role: ProcessRole): Promise<Foundation> {
   return foundation;
 }
 
+/** From now on, opens connections to the database `original` with the credentials of CONTENT_DATABASE_URL. */
+export function followContentCredentials(role: ProcessRole, original: string): void {
+  const replace = ({ contentDatabaseUrl }: Settings) =>
+    replaceCredentials('CONTENT_DATABASE_URL', original, contentDatabaseUrl);
+  role.onSecretChange(replace);
+  replace(role.settings); // they may have changed during the start
+}
+
 /**
  * From now on, opens connections to a database with the credentials of a changed setting.
  * @throws SettingError if it is another database: the process has checked only the one with which it started
  */
-export function replaceCredentials(variable: string, original: string, changed: string | undefined): void {
+function replaceCredentials(variable: string, original: string, changed: string | undefined): void {
   if (changed === undefined) return;
   if (!areOfSameDatabase([...listAddresses(original), ...listAddresses(changed)]))
     throw new SettingError(`${variable} is another database; only its credentials may change while a process runs.`);

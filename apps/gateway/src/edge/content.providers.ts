@@ -3,8 +3,8 @@ import type { Provider } from '@nestjs/common';
 import pg from 'pg';
 import { StorageQuota } from '#application';
 import { contentMigrations } from '#connectors';
-import { Foundation, prepareDatabase, prepareTables, type Settings, StartError } from '#foundation';
-import { openPool, ProcessRole, Readiness, replaceCredentials } from '#modules';
+import { Foundation, prepareDatabase, prepareTables, StartError } from '#foundation';
+import { followContentCredentials, openPool, ProcessRole, Readiness } from '#modules';
 import { ConnectionProbe } from '#postgres';
 import { IS_FUNDED, type IsFunded } from './limits/memory-budget.ts';
 
@@ -43,10 +43,7 @@ async function openContentDatabase(
         cause,
       });
     });
-  const replace = (settings: Settings) =>
-    replaceCredentials('CONTENT_DATABASE_URL', contentDatabaseUrl, settings.contentDatabaseUrl);
-  role.onSecretChange(replace);
-  replace(role.settings); // they may have changed during the start
+  followContentCredentials(role, contentDatabaseUrl);
   const newConnections = new ConnectionProbe({ connectionString: contentDatabaseUrl });
   readiness.addOptional('content', () => newConnections.check().then(() => ({ ok: true })));
   return new ContentDatabase(await openPool(role, contentDatabaseUrl));

@@ -5,7 +5,7 @@
 import { MANIFEST_FILE } from '../manifest.ts';
 
 /** Such as `2026-11-28T22-50-03Z-1f0a9c3e`: sorted by time, and different for two processes in the same second. */
-const BACKUP_PATH = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{8})\/([^/]+)$/;
+const BACKUP_NAME = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{8}$/;
 const ENCRYPTED = '.age';
 /** Maximum number of expired backups that are deleted after a new one. So an incorrect clock cannot delete all of them. */
 const MAX_EXPIRED = 2;
@@ -17,6 +17,10 @@ const ABANDONED_AFTER_MS = 3_600_000;
 
 export function createBackupName(now: Date, suffix: string): string {
   return `${now.toISOString().slice(0, 19).replaceAll(':', '-')}Z-${suffix}`;
+}
+
+export function isBackupName(name: string): boolean {
+  return BACKUP_NAME.test(name);
 }
 
 export function readBackupTime(name: string): number {
@@ -39,7 +43,10 @@ export interface ListedBackup {
 /** Groups paths by backup, from the oldest to the newest. Paths that no backup has are ignored. */
 export function listBackups(paths: readonly string[]): readonly ListedBackup[] {
   const pathsByName = Map.groupBy(
-    paths.filter((path) => BACKUP_PATH.test(path)),
+    paths.filter((path) => {
+      const [name = '', file = '', ...rest] = path.split('/');
+      return isBackupName(name) && file !== '' && rest.length === 0;
+    }),
     (path) => path.split('/', 1)[0] as string,
   );
   return [...pathsByName]

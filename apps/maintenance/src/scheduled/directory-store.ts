@@ -3,6 +3,7 @@ import { mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { FileStoreUnavailableError } from '#application';
 import { syncDirectory } from '#connectors';
+import { isBackupName } from './backup-names.ts';
 import type { BackupStore } from './backup-store.ts';
 
 /** Ending of the name of a file that is being written. A process that dies leaves such a file. */
@@ -20,10 +21,11 @@ export class DirectoryStore implements BackupStore {
     return new DirectoryStore(root);
   }
 
+  /** Reads only directories of backups: the root of a disk has others that only the superuser may read. */
   async list(): Promise<readonly string[]> {
-    const entries = await readdir(this.root, { recursive: true, withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile());
-    return files.map(({ parentPath, name }) => path.relative(this.root, path.join(parentPath, name)));
+    const entries = await readdir(this.root, { withFileTypes: true });
+    const backups = entries.filter((entry) => entry.isDirectory() && isBackupName(entry.name));
+    return (await Promise.all(backups.map(({ name }) => this.listFiles(name)))).flat();
   }
 
   async write(name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
@@ -46,4 +48,15 @@ export class DirectoryStore implements BackupStore {
   }
 
   close(): void {}
+
+  /** @returns an empty list if another process has deleted the directory in the meantime */
+  private async listFiles(backup: string): Promise<readonly string[]> {
+    try {
+      const entries = await readdir(path.join(this.root, backup), { withFileTypes: true });
+      return entries.filter((entry) => entry.isFile()).map(({ name }) => path.join(backup, name));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw error;
+    }
+  }
 }

@@ -56,7 +56,7 @@ function schedule(store: BackupStore, options: Partial<ScheduledBackupOptions> =
   const backups = new ScheduledBackups({
     store,
     clock,
-    encrypt: createEncryption(keys.publicKey),
+    createEncryption: () => createEncryption(keys.publicKey),
     databases: listDatabases(world.databaseUrl, undefined),
     eventStoreName: 'PostgreSQL',
     everyMs: HOUR_MS,
@@ -133,6 +133,26 @@ test('with a full disk the incomplete backup is removed, the older ones stay, an
   expect(failing.backups.getStatus().ok).toBe(false);
   const second = await backups.runIfDue(never);
   expect(await listNames(store)).toEqual([second]); // the first one has expired, and there is a newer one
+});
+
+test('a process whose backup fails leaves the next attempt to another, and waits before its own', async () => {
+  const store = await openDirectory();
+  let attempts = 0;
+  const failing: BackupStore = {
+    ...createFullStore(store, 0),
+    list: () => {
+      attempts++;
+      return Promise.reject(new Error('ENOTDIR'));
+    },
+  };
+  const { backups } = schedule(failing);
+  await expect(backups.run(never)).rejects.toThrow('another process should try');
+  expect(attempts).toBe(1);
+  const lease = new AbortController();
+  const waiting = backups.run(lease.signal);
+  lease.abort();
+  await waiting;
+  expect(attempts).toBe(1);
 });
 
 test('the backup of a process that died is never used, and is deleted an hour later', async () => {

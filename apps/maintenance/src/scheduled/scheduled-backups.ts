@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '#application';
-import type { Log } from '#foundation';
+import { type Log, StalledLeaderError } from '#foundation';
 import { saveBackup } from '../create.ts';
 import type { Database } from '../databases.ts';
 import { MANIFEST_FILE, type Manifest } from '../manifest.ts';
@@ -27,7 +27,8 @@ const MAX_AGE_FACTOR = 2;
 
 export interface ScheduledBackupOptions {
   readonly store: BackupStore;
-  readonly encrypt: Encrypt;
+  /** Called for each backup, because the key may be replaced between two. */
+  createEncryption(): Encrypt;
   readonly databases: readonly Database[];
   readonly eventStoreName: Manifest['factsIn'];
   readonly everyMs: number;
@@ -41,6 +42,8 @@ export interface ScheduledBackupOptions {
 /** Makes encrypted backups on a schedule, and deletes expired ones. */
 export class ScheduledBackups {
   private lastSuccessAt: number | undefined;
+  /** By the monotonic clock of the process. */
+  private retryAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: ScheduledBackupOptions) {}
 
@@ -56,23 +59,27 @@ export class ScheduledBackups {
   async pollStatus(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.list().catch((error) => this.options.reportError('the backups cannot be listed; retrying', error));
-      await delay(this.pollIntervalMs, undefined, { signal }).catch(() => {});
+      await sleep(this.pollIntervalMs, signal);
     }
   }
 
-  /** Makes every backup that becomes due, until `signal` aborts. Only one process may do so at a time. */
+  /**
+   * Makes every backup that becomes due, until `signal` aborts. Only one process may do so at a time. After a failure the
+   * next call waits before its first attempt.
+   * @throws StalledLeaderError if a backup fails, so that another process tries
+   */
   async run(signal: AbortSignal): Promise<void> {
-    const { everyMs, reportError } = this.options;
+    await sleep(this.retryAt - performance.now(), signal);
     while (!signal.aborted) {
-      let waitMs = this.pollIntervalMs;
       try {
         await this.runIfDue(signal);
-      } catch (error) {
+      } catch (cause) {
         if (signal.aborted) return;
-        reportError('a backup failed; retrying', error);
-        waitMs = Math.min(everyMs, RETRY_DELAY_MS);
+        this.retryAt = performance.now() + Math.min(this.options.everyMs, RETRY_DELAY_MS);
+        const { message } = cause as Error;
+        throw new StalledLeaderError(`a backup failed, so another process should try: ${message}`, { cause });
       }
-      await delay(waitMs, undefined, { signal }).catch(() => {});
+      await sleep(this.pollIntervalMs, signal);
     }
   }
 
@@ -98,7 +105,8 @@ export class ScheduledBackups {
 
   /** Removes the files of the backup again if it fails, as far as that is possible. */
   private async save(signal: AbortSignal): Promise<string> {
-    const { store, encrypt, databases, eventStoreName, clock } = this.options;
+    const { store, createEncryption, databases, eventStoreName, clock } = this.options;
+    const encrypt = createEncryption();
     const name = createBackupName(new Date(clock.nowMs()), randomBytes(4).toString('hex'));
     try {
       const write = (file: string, content: AsyncIterable<Uint8Array>) =>
@@ -126,4 +134,9 @@ export class ScheduledBackups {
     if (paths.includes(manifest)) await this.options.store.remove([manifest]);
     await this.options.store.remove(paths.filter((path) => path !== manifest));
   }
+}
+
+/** Resolves early once `signal` has aborted. */
+async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (milliseconds > 0) await delay(milliseconds, undefined, { signal }).catch(() => {});
 }
