@@ -28,12 +28,26 @@ describe('the EventStoreDB event store', () => {
     double = await FakeEventStoreDb.start();
     store = openStore();
     others = openStore(undefined, ['other-', 'accounting-']);
+    await Promise.all([connect(store), connect(others)]);
   });
 
   afterEach(async () => {
     await Promise.all([store.close(), others.close()]);
     double.stop();
   });
+
+  /** The first connection can fail on a busy host. A process that starts retries it as well. */
+  async function connect(opened: EventStoreDbEventStore): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await opened.readHead('account-1');
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError) || attempt === 20) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  }
 
   const fact = (data: unknown = {}): NewEvent => ({ id: randomUUID(), type: 'Happened', data, metadata: {} });
   const facts = (count: number) => Array.from({ length: count }, () => fact());

@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { type EmbeddedPostgres, StartError, startEmbeddedPostgres } from '#foundation';
+import { findUnprivilegedUser, locateBinaries } from './binaries.ts';
+import { readOrCreatePassword } from './cluster.ts';
+import { joinOrStartServer, stopServer } from './server.ts';
 
 const DEADLINE_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
@@ -157,6 +160,26 @@ describe('the embedded database', () => {
     await copy.close();
     expect(original.isRunning()).toBe(true);
     await rm(copied, { recursive: true });
+  });
+
+  test('starts, and stops after an error, even if its command line cannot be read at first', async () => {
+    const located = await locateBinaries(findUnprivilegedUser());
+    const forAllUsers = await mkdtemp(path.join(tmpdir(), 'countinghouse-late-'));
+    await chmod(forAllUsers, 0o755);
+    const postgres = path.join(forAllUsers, 'postgres');
+    const program = `#!/bin/sh\nexec /bin/sh -c "sleep 0.1; exec '${located.postgres}' $*"\n`;
+    await writeFile(postgres, program, { mode: 0o755 });
+    await (await start()).close();
+    const password = await readOrCreatePassword(dataDir);
+    const dir = path.join(dataDir, 'postgres');
+    const cluster = { dir, binaries: { ...located, postgres }, user: findUnprivilegedUser(), password };
+    const { presence, ...started } = await joinOrStartServer(cluster, FAST, 0);
+    await presence.end();
+    await stopServer(started);
+    const withOtherPassword = { ...cluster, password: 'other' };
+    await expect(joinOrStartServer(withOtherPassword, FAST, 0)).rejects.toThrow('it rejects the password');
+    expect(await server()).toBeUndefined();
+    await rm(forAllUsers, { recursive: true });
   });
 
   test('reports that it was killed, and starts again despite its stale pid file', async () => {

@@ -1,4 +1,5 @@
 /** Finds the running server by its pid file, and starts, joins and stops it. */
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -51,13 +52,13 @@ export async function joinOrStartServer(
   const { dir, password } = cluster;
   const log = path.join(dir, '..', 'postgres.log');
   const deadline = performance.now() + Math.max(timeoutMs, MIN_START_TIMEOUT_MS);
-  let started: PostgresServer | undefined;
+  let started: ChildProcess | undefined;
   try {
     while (performance.now() < deadline) {
       const server = findRunningServer(dir);
       const presence = server && (await join(server, password));
       if (presence) return { ...server, presence };
-      if (!server && !(started && isServerProcess(started))) {
+      if (!server && !(started && isRunning(started))) {
         if (started && !/lock file|shared memory/.test(getLastErrorLine(log, dir))) break;
         started = await start(cluster, log, extraOptions);
       }
@@ -65,7 +66,7 @@ export async function joinOrStartServer(
     }
     throw new StartError(`The embedded database in ${dir} does not start: ${getLastErrorLine(log, dir)}.`);
   } catch (error) {
-    if (started) await stopServer(started);
+    if (started) await stopChild(started);
     throw error;
   }
 }
@@ -74,7 +75,7 @@ async function start(
   { dir, binaries, user }: PostgresCluster,
   log: string,
   extraOptions: readonly string[],
-): Promise<PostgresServer> {
+): Promise<ChildProcess> {
   const port = await findFreePort();
   const options = [...SERVER_OPTIONS, `port=${port}`, ...extraOptions].flatMap((option) => ['-c', option]);
   const out = openSync(log, 'w', 0o600);
@@ -83,7 +84,12 @@ async function start(
   closeSync(out);
   child.unref();
   await once(child, 'spawn');
-  return { pid: child.pid as number, port };
+  return child;
+}
+
+/** Unlike `isServerProcess`, this does not read the command line, which is empty for a moment after the spawn. */
+function isRunning(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null;
 }
 
 /**
@@ -163,8 +169,17 @@ async function join(server: PostgresServer, password: string): Promise<pg.Client
 
 export async function stopServer(server: PostgresServer): Promise<void> {
   if (isServerProcess(server)) process.kill(server.pid, 'SIGINT');
+  await waitUntilStopped(() => isServerProcess(server));
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  child.kill('SIGINT');
+  await waitUntilStopped(() => isRunning(child));
+}
+
+async function waitUntilStopped(isStillRunning: () => boolean): Promise<void> {
   const deadline = performance.now() + STOP_TIMEOUT_MS;
-  while (isServerProcess(server) && performance.now() < deadline) await sleep(POLL_INTERVAL_MS);
+  while (isStillRunning() && performance.now() < deadline) await sleep(POLL_INTERVAL_MS);
 }
 
 export function toConnectionUrl({ port }: PostgresServer, password: string, user: string, database: string): string {
