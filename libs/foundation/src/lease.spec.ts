@@ -267,11 +267,16 @@ describe('a leader that cannot work', () => {
     hanging.resolve();
   });
 
-  test('leads again if no other process competes for the lease', async () => {
-    let probes = 0;
-    const leader = contend({ probe: () => (++probes === 1 ? fails() : works()) });
-    await until(() => leader.turns.length === 2 && leader.leads());
-    expect(leader.status.leading).toEqual([name]);
+  test('acquires the lease again if no other process competes for it, and is unable until a probe succeeds', async () => {
+    const roles: ('unable' | 'leading')[] = [];
+    const leader: Contender = contend({
+      probe: () => {
+        roles.push(leader.status.unable.length > 0 ? 'unable' : 'leading');
+        return roles.length === 1 ? fails() : works();
+      },
+    });
+    await until(() => roles.length === 3);
+    expect([roles, leader.turns.length]).toEqual([['leading', 'unable', 'leading'], 2]);
   });
 });
 

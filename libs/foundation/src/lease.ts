@@ -74,7 +74,7 @@ export interface LeaderElectionOptions {
 
 /**
  * Whether this process leads, stands by, or could not work when it last led. In the last case it leaves the lease to
- * others for a while.
+ * others for a while, and if it then acquires the lease again, it leads only once a probe shows that it can work.
  */
 export type LeaseRole = 'leading' | 'standby' | 'unable';
 
@@ -197,9 +197,9 @@ class LeaseRow {
     if (!lease) return;
     this.lease = lease;
     const heartbeat = Promise.all([this.sendHeartbeats(lease), this.releaseIfStalled(lease)]);
-    const { name, signal, leaseStatus } = this.options;
+    const { name, signal, probe, leaseStatus } = this.options;
     const stop = () => lease.end();
-    leaseStatus?.record(name, 'leading');
+    if (handicapMs === 0 || !probe) leaseStatus?.record(name, 'leading');
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     try {
@@ -264,7 +264,9 @@ class LeaseRow {
       await delay(PROBE_INTERVAL_MS, undefined, { signal: lease.signal }).catch(() => {});
       if (lease.signal.aborted) return;
       const reason = await detector.findStall();
-      if (reason === undefined || !lease.isHeld()) continue;
+      if (!lease.isHeld()) continue;
+      if (detector.isWorking) leaseStatus?.record(name, 'leading');
+      if (reason === undefined) continue;
       if (performance.now() - lease.renewedAt > (2 * this.durationMs) / HEARTBEATS_PER_LEASE) continue;
       lease.end(new StalledLeaderError(`${name} cannot work, so another process should: ${reason}`));
       leaseStatus?.record(name, 'unable');

@@ -35,6 +35,7 @@ export class StallDetector {
   private hasResponded = true;
   /** When each reader last advanced, or last had nothing to process. */
   private advances = new Map<string, { readonly state: string; readonly at: number }>();
+  private works = false;
 
   constructor(
     private readonly probe: WorkProbe,
@@ -46,17 +47,27 @@ export class StallDetector {
     this.respondedAt = now();
   }
 
+  /** Whether the last probe succeeded, and each reader had nothing to process or had advanced since the one before. */
+  get isWorking(): boolean {
+    return this.works;
+  }
+
   /** Probes once. Returns why the leader cannot work if that has been so for too long. */
   async findStall(): Promise<string | undefined> {
     const progress = await this.probeInTime();
     const now = this.now();
     if (progress instanceof Error) {
       this.hasResponded = false;
+      this.works = false;
       this.advances.clear(); // what is measured afterwards begins when the stores respond again
       return now - this.respondedAt < this.maxStallMs ? undefined : `its stores do not respond: ${progress.message}`;
     }
     if (this.hasResponded) this.respondedAt = now;
     this.hasResponded = true;
+    this.works = [...progress].every(([name, { isLagging, state }]) => {
+      const last = this.advances.get(name);
+      return !isLagging || (last !== undefined && last.state !== state);
+    });
     this.advances = new Map(
       [...progress].map(([name, { isLagging, state }]) => {
         const last = this.advances.get(name);
