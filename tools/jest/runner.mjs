@@ -3,6 +3,7 @@
  * compiled and optimised once per worker, not once per file, which halves the work. Two consequences: the state of
  * modules and globals outlives a spec file, and `jest --watch` does not reload changed modules.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire, registerHooks } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createScriptTransformer } from '@jest/transform';
@@ -19,6 +20,10 @@ const GLOBALS = new URL('./globals.mjs', import.meta.url).href;
 const PROJECT = new URL('../../', import.meta.url).href;
 const TYPESCRIPT = /\.ts(\?run=\d+)?$/;
 const AS_ES_MODULE = { instrument: false, supportsDynamicImport: true, supportsStaticESM: true };
+
+/** The spec file of a task, also after the file has ended; `libs/testing/src/replace-delays.ts` reads it. */
+const specFile = new AsyncLocalStorage();
+globalThis[Symbol.for('SPEC_FILE')] = specFile;
 
 let transformer;
 let runs = 0;
@@ -45,7 +50,10 @@ export default async function run(globalConfig, config, environment, runtime, te
   for (const [url, map] of previousMaps) sourceMaps.set(url, map);
   delete globalThis[EVENT_HANDLERS];
   delete globalThis[TEST_TIMEOUT];
-  return circus.default(globalConfig, config, environment, new Loader(environment), testPath, sendMessageToJest);
+  const loader = new Loader(environment);
+  return specFile.run(testPath, () =>
+    circus.default(globalConfig, config, environment, loader, testPath, sendMessageToJest),
+  );
 }
 
 /** Stands in for Jest's own module loader (`jest-runtime`). */

@@ -59,6 +59,7 @@ export abstract class Foundation {
 export function openFoundation(settings: Settings, log: Log): Promise<Foundation> {
   const startDeadline = new StartDeadline(settings.startTimeoutMs, (sentence) => log.warn({}, sentence));
   return openWithCleanup(async (resources) => {
+    resources.defer(() => startDeadline.end());
     const embedded = settings.databaseUrl
       ? undefined
       : await startDeadline.waitFor('the embedded database', ({ remainingMs }) =>

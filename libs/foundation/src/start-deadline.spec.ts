@@ -105,6 +105,19 @@ test.each<[string, () => Promise<unknown>]>([
   expect([error instanceof Error, attempts]).toEqual([true, 1]);
 });
 
+test('a step that waits ends when the start ends, and is not reported any more', async () => {
+  const sentences: string[] = [];
+  const deadline = new StartDeadline(60_000, (sentence) => void sentences.push(sentence));
+  let attempts = 0;
+  const waiting = deadline.waitFor('it', async () => {
+    attempts++;
+    throw new NotReadyError('it sleeps');
+  });
+  deadline.end();
+  await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+  expect([attempts, sentences.length]).toEqual([1, 1]);
+});
+
 describe('a start', () => {
   const getTime = useFakeTime();
   const TIMEOUT_MS = 60_000;

@@ -44,6 +44,7 @@ export class StartDeadline {
   private readonly pending = new Map<symbol, { readonly what: string; reason: string | undefined }>();
   /** Ends the regular reports. */
   private reports: AbortController | undefined;
+  private readonly ended = new AbortController();
 
   /**
    * The time starts now.
@@ -62,7 +63,7 @@ export class StartDeadline {
    * So an attempt limits its own time.
    * @param what the end of "waiting for …"
    * @throws StartError with one sentence that names what was late, at the deadline; any error that waiting cannot
-   *   change, at once
+   *   change, at once; an AbortError after `end`
    */
   async waitFor<T>(what: string, attempt: (step: StartStep) => Promise<T>): Promise<T> {
     const key = Symbol(what);
@@ -78,7 +79,7 @@ export class StartDeadline {
           step.explain(describeError(error));
           if (step.remainingMs === 0) throw this.createError(error);
         }
-        await delay(Math.min(delayMs, step.remainingMs));
+        await delay(Math.min(delayMs, step.remainingMs), undefined, { signal: this.ended.signal });
       }
     } finally {
       this.pending.delete(key);
@@ -87,6 +88,11 @@ export class StartDeadline {
         this.reports = undefined;
       }
     }
+  }
+
+  /** Ends the steps that wait, because the start has failed or the process stops. An attempt that runs is its last. */
+  end(): void {
+    this.ended.abort();
   }
 
   private createStep(key: symbol, what: string): StartStep {

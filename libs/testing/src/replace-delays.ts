@@ -1,12 +1,22 @@
+import type { AsyncLocalStorage } from 'node:async_hooks';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 
 type Pause = (milliseconds: number, value?: undefined, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
 
-/** Replaces `setTimeout` of timers/promises in this process by `pause`, until the returned function is called. */
+/** The spec file that a task belongs to. Set by `tools/jest/runner.mjs`. */
+const specFile: AsyncLocalStorage<string> = Reflect.get(globalThis, Symbol.for('SPEC_FILE'));
+
+/**
+ * Replaces `setTimeout` of timers/promises by `pause`, until the returned function is called. Tasks that an earlier spec
+ * file left running in this process are not affected: under a fake clock they would repeat without end.
+ */
 export function replaceDelays(pause: Pause): () => void {
   const original = timers.setTimeout;
-  setDelay(pause as typeof original);
+  const owner = specFile.getStore();
+  const pauseOwnTask: typeof pause = (...args) =>
+    specFile.getStore() === owner ? pause(...args) : (original as Pause)(...args);
+  setDelay(pauseOwnTask as typeof original);
   return () => setDelay(original);
 }
 

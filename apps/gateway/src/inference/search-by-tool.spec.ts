@@ -357,7 +357,7 @@ describe('rounds that are aborted', () => {
 
   test('are absorbed by the operator if they time out before any text', async () => {
     const balance = await world.fetchBalance(account);
-    const query = JSON.stringify(JSON.stringify({ query: '[[sandbox latency=5000 at=exa]]' }));
+    const query = JSON.stringify(JSON.stringify({ query: '[[sandbox fault=timeout at=exa]]' }));
     const text = await cutShort({ totalTimeoutMs: 1_500 }, `${SEARCH} text=${query}`);
     expect(text).toContain('The response took too long');
     const { type, charge } = await charged();

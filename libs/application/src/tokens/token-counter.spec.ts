@@ -42,7 +42,7 @@ test('the tokenizer does not run in the thread of the event loop', async () => {
 describe('many texts of one owner', () => {
   test('do not delay the count of another owner', async () => {
     let isOver = false;
-    const large = Array.from({ length: 20 }, () => counter.count('attacker', ENGLISH.repeat(20_000)));
+    const large = Array.from({ length: 20 }, () => counter.count('attacker', ENGLISH.repeat(5_000)));
     const all = Promise.all(large).then(() => {
       isOver = true;
     });
