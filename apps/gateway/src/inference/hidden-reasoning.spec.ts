@@ -128,7 +128,7 @@ test('estimates at most 300 reasoning tokens/s after responses that reasoned bef
 });
 
 test('charges a client that reads nothing before the timeout for the reasoning that the provider reports', async () => {
-  const { api, close } = await world.startGateway({ totalTimeoutMs: 900 });
+  const { api, close } = await world.startGateway({ totalTimeoutMs: 2_000 });
   const account = await world.createAccount(5.25);
   const { hostname, port } = new URL(api);
   const body = JSON.stringify({ model: MODEL, stream: true, messages: [{ role: 'user', content: 'much' }] });
