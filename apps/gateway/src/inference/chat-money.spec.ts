@@ -97,7 +97,8 @@ describe('a completion without an output limit', () => {
   });
 
   test('is not limited if the balance covers the longest completion', async () => {
-    const { body } = await world.sendChat(await world.createAccount(1.05), 'tokens=100000');
+    const { status, body } = await world.sendChat(await world.createAccount(1.05), 'tokens=100000');
+    expect({ status, error: body.error }).toEqual({ status: 200 });
     expect(body.choices[0].finish_reason).toBe('stop');
     expect(body.usage.completion_tokens).toBe(100_000);
   });
