@@ -50,6 +50,22 @@ test('after an interruption that was shorter, readers have 5 s again to advance'
   expect(found.filter(Boolean)).toEqual([]);
 });
 
+test('a leader works if its probe succeeds and each reader has nothing to process or has advanced', async () => {
+  const idle = { keys: { isLagging: false, state: '7' } };
+  const results = [idle, { keys: lagging(7) }, { keys: lagging(8) }, new Error('timeout'), { keys: lagging(8) }, idle];
+  const detector = new StallDetector(async () => {
+    const result = results.shift() ?? {};
+    if (result instanceof Error) throw result;
+    return new Map(Object.entries(result));
+  });
+  const working = [detector.isWorking];
+  while (results.length > 0) {
+    await detector.findStall();
+    working.push(detector.isWorking);
+  }
+  expect(working).toEqual([false, true, false, true, false, false, true]);
+});
+
 test('a probe that never responds fails', async () => {
   const detector = new StallDetector(() => new Promise(() => {}), { maxStallMs: 0, probeTimeoutMs: 5 });
   expect(await detector.findStall()).toBe('its stores do not respond: no response in time');

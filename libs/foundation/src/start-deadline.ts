@@ -44,6 +44,7 @@ export class StartDeadline {
   private readonly pending = new Map<symbol, { readonly what: string; reason: string | undefined }>();
   /** Ends the regular reports. */
   private reports: AbortController | undefined;
+  /** Aborted by `end`. */
   private readonly ended = new AbortController();
 
   /**

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
-import { replaceDelays } from './replace-delays.ts';
+import { replaceDelays, specFile } from './replace-delays.ts';
 
 const replaced: number[] = [];
 afterAll(
@@ -12,8 +12,7 @@ afterAll(
 
 test('delays of the spec file are replaced, and those of tasks that an earlier spec file left running are not', async () => {
   await delay(60_000);
-  const earlier = Reflect.get(globalThis, Symbol.for('SPEC_FILE')) as { run<T>(file: string, work: () => T): T };
-  const task = earlier.run('earlier.spec.ts', () => new AsyncResource('task'));
+  const task = specFile.run('earlier.spec.ts', () => new AsyncResource('task'));
   await task.runInAsyncScope(() => delay(1));
   expect(replaced).toEqual([60_000]);
 });

@@ -5,33 +5,42 @@ import timers from 'node:timers/promises';
 type Pause = (milliseconds: number, value?: undefined, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
 
 /** The spec file that a task belongs to. Set by `tools/jest/runner.mjs`. */
-const specFile: AsyncLocalStorage<string> = Reflect.get(globalThis, Symbol.for('SPEC_FILE'));
+export const specFile: AsyncLocalStorage<string> = Reflect.get(globalThis, Symbol.for('SPEC_FILE'));
 
 /**
- * Replaces `setTimeout` of timers/promises by `pause`, until the returned function is called. Tasks that an earlier spec
- * file left running in this process are not affected: under a fake clock they would repeat without end.
+ * The result returns whether the task that calls it belongs to the spec file that is running now. Tasks that an earlier
+ * file left running in this process must not follow a fake clock: they would repeat without end.
+ */
+function createOwnershipCheck(): () => boolean {
+  const owner = specFile.getStore();
+  return () => specFile.getStore() === owner;
+}
+
+/**
+ * Replaces `setTimeout` of timers/promises by `pause`, in tasks of this spec file, until the returned function is called.
  */
 export function replaceDelays(pause: Pause): () => void {
   const original = timers.setTimeout;
-  const owner = specFile.getStore();
-  const pauseOwnTask: typeof pause = (...args) =>
-    specFile.getStore() === owner ? pause(...args) : (original as Pause)(...args);
+  const isOwnTask = createOwnershipCheck();
+  const pauseOwnTask: Pause = (...args) => (isOwnTask() ? pause : (original as Pause))(...args);
   setDelay(pauseOwnTask as typeof original);
   return () => setDelay(original);
 }
 
 /**
- * Replaces the global `setTimeout` and `clearTimeout` by delays of `pause`, until the returned function is called. For
- * timeouts that are set with a callback.
+ * Replaces the global `setTimeout` and `clearTimeout` by delays of `pause`, in tasks of this spec file, until the returned
+ * function is called. For timeouts that are set with a callback.
  */
 export function replaceTimeouts(pause: Pause): () => void {
   const { setTimeout, clearTimeout } = globalThis;
+  const isOwnTask = createOwnershipCheck();
   const start = (work: () => void, milliseconds: number) => {
+    if (!isOwnTask()) return setTimeout(work, milliseconds);
     const timer = new AbortController();
     void pause(milliseconds, undefined, { signal: timer.signal }).then(work, () => {});
     return timer;
   };
-  // Timers that were set before the replacement are cleared as usual.
+  // Timers of other spec files, and those that were set before the replacement, are cleared as usual.
   const stop = (timer?: AbortController | NodeJS.Timeout) =>
     timer instanceof AbortController ? timer.abort() : clearTimeout(timer);
   Object.assign(globalThis, { setTimeout: start, clearTimeout: stop });

@@ -28,7 +28,8 @@ describe('the EventStoreDB event store', () => {
     double = await FakeEventStoreDb.start();
     store = openStore();
     others = openStore(undefined, ['other-', 'accounting-']);
-    await Promise.all([connect(store), connect(others)]);
+    // The first connection can fail on a busy host. A process that starts retries it as well.
+    await Promise.all([store, others].map((each) => retryUntilAvailable(() => each.readHead('account-1'))));
   });
 
   afterEach(async () => {
@@ -36,31 +37,14 @@ describe('the EventStoreDB event store', () => {
     double.stop();
   });
 
-  /** The first connection can fail on a busy host. A process that starts retries it as well. */
-  async function connect(opened: EventStoreDbEventStore): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await opened.readHead('account-1');
-        return;
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || attempt === 20) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-    }
-  }
-
   const fact = (data: unknown = {}): NewEvent => ({ id: randomUUID(), type: 'Happened', data, metadata: {} });
   const facts = (count: number) => Array.from({ length: count }, () => fact());
 
-  /** Retries with the same ids until the store responds, as the kernel does. */
-  async function appendSurely(
-    stream: string,
-    expected: number,
-    events: readonly NewEvent[],
-  ): Promise<StreamHead | 'stale'> {
+  /** Retries until the store responds. The kernel repeats appends in the same way, with the same ids. */
+  async function retryUntilAvailable<T>(call: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await store.append(stream, expected, events);
+        return await call();
       } catch (error) {
         expect(error).toBeInstanceOf(StoreUnavailableError);
         await new Promise((resolve) => setImmediate(resolve));
@@ -107,7 +91,9 @@ describe('the EventStoreDB event store', () => {
     const events = facts(3);
     double.loseNextResponse();
     await expect(store.append('account-1', NO_STREAM, events)).rejects.toThrow(StoreUnavailableError);
-    expect(await appendSurely('account-1', NO_STREAM, events)).toMatchObject({ revision: 2 });
+    expect(await retryUntilAvailable(() => store.append('account-1', NO_STREAM, events))).toMatchObject({
+      revision: 2,
+    });
     expect(await store.readHead('account-1')).toMatchObject({ revision: 2 });
   });
 
@@ -281,7 +267,8 @@ describe('the EventStoreDB event store', () => {
           sent.push(event.id);
           if (i === 0 && n % 8 === 0) await double.restart();
           if (i === 1 && n % 8 === 0) double.loseNextResponse();
-          expect(await appendSurely(`account-${i}`, n - 1, [event])).toMatchObject({ revision: n });
+          const appended = await retryUntilAvailable(() => store.append(`account-${i}`, n - 1, [event]));
+          expect(appended).toMatchObject({ revision: n });
         }
       }),
     );

@@ -163,7 +163,8 @@ describe('the embedded database', () => {
   });
 
   test('starts, and stops after an error, even if its command line cannot be read at first', async () => {
-    const located = await locateBinaries(findUnprivilegedUser());
+    const user = findUnprivilegedUser();
+    const located = await locateBinaries(user);
     const forAllUsers = await mkdtemp(path.join(tmpdir(), 'countinghouse-late-'));
     await chmod(forAllUsers, 0o755);
     const postgres = path.join(forAllUsers, 'postgres');
@@ -172,7 +173,7 @@ describe('the embedded database', () => {
     await (await start()).close();
     const password = await readOrCreatePassword(dataDir);
     const dir = path.join(dataDir, 'postgres');
-    const cluster = { dir, binaries: { ...located, postgres }, user: findUnprivilegedUser(), password };
+    const cluster = { dir, binaries: { ...located, postgres }, user, password };
     const { presence, ...started } = await joinOrStartServer(cluster, FAST, 0);
     await presence.end();
     await stopServer(started);
