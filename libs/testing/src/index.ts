@@ -19,7 +19,7 @@ export { createForm, PIXEL } from './inputs/forms.ts';
 export { generateMalformed, type Malformed } from './inputs/malformed.ts';
 export { AUDIO_FORMATS, type AudioFormat, createAudioFile, type TestRecording } from './inputs/media-files.ts';
 export { OPENAPI_STRUCTURE } from './inputs/openapi-structure.ts';
-export { measureCpuMs } from './measure-cpu.ts';
+export { measureCpuMs, measureThreadCpuMs } from './measure-cpu.ts';
 export { extendDelay, replaceDelays } from './replace-delays.ts';
 export {
   createCharge,

@@ -135,6 +135,7 @@ describe('a paid top-up', () => {
     const after = await invoiced(1);
     await world.payInvoice(invoice.lightning_invoice, { report: 'twice' });
     await world.payInvoice(after.invoice.lightning_invoice);
+    await settled(invoice);
     await settled(after.invoice); // so the second report has been received as well
     expect(await world.fetchBalance(account)).toBe('1.05');
     expect(await ofTopup(invoice)).toEqual(['InvoiceIssued', 'PaymentReceived', 'TopupCredited']);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ChatDelta, parseResponsesRequest, ResponseOutput, type TypedEvent } from '#application';
 import { type JsonObject } from '#kernel';
-import { measureCpuMs } from '#testing';
+import { measureThreadCpuMs } from '#testing';
 import { ChatChunkCollector } from '../chat/chat-chunk-collector.ts';
 import { ReasoningDecoder } from './reasoning.ts';
 
@@ -344,5 +344,5 @@ test('the chunks of 30,000 calls and 30,000 reasoning details take less than 5 s
     const { output, events } = written([{ tool_calls: calls }, ...thoughts]);
     expect([output.retainedItems.length, events.at(-1)?.output_index]).toEqual([PLACES + 1, PLACES - 1]);
   };
-  expect(await measureCpuMs(convert)).toBeLessThan(5_000); // searching all of them for each chunk takes 11 s
+  expect(await measureThreadCpuMs(convert)).toBeLessThan(5_000); // searching all of them for each chunk takes 11 s
 });
