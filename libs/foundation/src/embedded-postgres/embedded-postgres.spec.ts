@@ -8,7 +8,7 @@ import pg from 'pg';
 import { type EmbeddedPostgres, StartError, startEmbeddedPostgres } from '#foundation';
 import { findUnprivilegedUser, locateBinaries } from './binaries.ts';
 import { readOrCreatePassword } from './cluster.ts';
-import { joinOrStartServer, stopServer } from './server.ts';
+import { IN_USE_LOCK_ID, joinOrStartServer, stopServer, toConnectionUrl } from './server.ts';
 
 const DEADLINE_MS = 10_000;
 const LOOK_AGAIN_MS = 10;
@@ -146,6 +146,24 @@ describe('the embedded database', () => {
     const here = await start();
     expect(here.url).toBe(other.url);
     await here.close();
+    expect(await server()).toBeUndefined();
+  });
+
+  test('stops although the connection of a killed process ends only while its last user closes it', async () => {
+    const last = await start();
+    const port = Number(new URL(last.url).port);
+    const password = await readOrCreatePassword(dataDir);
+    const connectionString = toConnectionUrl({ pid: 0, port }, password, 'postgres', 'postgres');
+    const killed = new pg.Client({ connectionString });
+    await killed.connect();
+    await killed.query('select pg_advisory_lock_shared($1)', [IN_USE_LOCK_ID]);
+    let isClosed = false;
+    const closing = last.close().then(() => {
+      isClosed = true;
+    });
+    await until(async () => isClosed || (await killed.query('select from pg_locks where not granted')).rowCount === 1);
+    await killed.end();
+    await closing;
     expect(await server()).toBeUndefined();
   });
 

@@ -18,6 +18,7 @@ import {
   isServerProcess,
   joinOrStartServer,
   POLL_INTERVAL_MS,
+  PRESENCE_NAME,
   type SharedServer,
   sleep,
   stopServer,
@@ -25,7 +26,10 @@ import {
 } from './server.ts';
 
 const DATABASE = 'countinghouse';
-/** How long the last process waits for other clients to disconnect before it stops the server. */
+/**
+ * How long a process that leaves waits for the connections of others to end. The server takes a moment to notice that a
+ * process was killed, or that a pool has ended.
+ */
 const HANG_UP_TIMEOUT_MS = 500;
 
 export interface EmbeddedPostgres {
@@ -80,18 +84,18 @@ async function createDatabase(client: pg.Client, password: string): Promise<void
 }
 
 /**
- * The last caller gets the exclusive lock. A process that joins while that lock is held waits until the server has
- * stopped, and then starts it again.
+ * The last caller gets the exclusive lock, and stops the server. A process that joins while that lock is held waits until
+ * the server has stopped, and then starts it again.
  */
 async function leaveServer({ presence, ...server }: SharedServer): Promise<void> {
   try {
     await presence.query('select pg_advisory_unlock_shared($1)', [IN_USE_LOCK_ID]);
-    const { rows } = await presence.query('select pg_try_advisory_lock($1) as last', [IN_USE_LOCK_ID]);
-    if (!rows[0].last) return;
+    await presence.query(`set lock_timeout = ${HANG_UP_TIMEOUT_MS}`);
+    await presence.query('select pg_advisory_lock($1)', [IN_USE_LOCK_ID]);
     await waitForOtherSessions(presence);
     await stopServer(server);
   } catch {
-    // The server has already stopped.
+    // Another process uses the server, or it has already stopped.
   } finally {
     await presence.end().catch(() => {});
   }
@@ -99,7 +103,8 @@ async function leaveServer({ presence, ...server }: SharedServer): Promise<void>
 
 /** A pool that has ended may still be closing its connections. It would report their loss as an error. */
 async function waitForOtherSessions(presence: pg.Client): Promise<void> {
-  const otherSessionsQuery = `select from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+  // Other processes that leave or join wait for the lock of this one.
+  const otherSessionsQuery = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> '${PRESENCE_NAME}'`;
   const deadline = performance.now() + HANG_UP_TIMEOUT_MS;
   while ((await presence.query(otherSessionsQuery)).rowCount !== 0 && performance.now() < deadline)
     await sleep(POLL_INTERVAL_MS);

@@ -15,6 +15,8 @@ const STOP_TIMEOUT_MS = 20_000;
 export const POLL_INTERVAL_MS = 10;
 /** All processes that use the server hold this lock in shared mode. The number is arbitrary. */
 export const IN_USE_LOCK_ID = 7_301_965;
+/** Name of the connections that hold this lock or wait for it. */
+export const PRESENCE_NAME = 'countinghouse-presence';
 /** SQLSTATEs of a server that is starting, stopping or full: the connection can be retried. */
 const TRANSIENT_SQLSTATE = /^(08|53|57)/;
 
@@ -150,7 +152,7 @@ function isAlive(pid: number): boolean {
 async function join(server: PostgresServer, password: string): Promise<pg.Client | undefined> {
   const client = new pg.Client({
     connectionString: toConnectionUrl(server, password, 'postgres', 'postgres'),
-    application_name: 'countinghouse-presence',
+    application_name: PRESENCE_NAME,
     keepAlive: true,
   });
   client.on('error', () => {}); // users of the server detect the loss themselves
