@@ -394,8 +394,9 @@ describe('a proof that does not pay for its request gets a new challenge and con
 
   test('one that was used and whose saved response has been removed, or one that has expired', async () => {
     const { challenge, preimage } = await paid();
-    const old = await expired(challenge.id);
     expect((await ask(coin(), payment(challenge, preimage))).status).toBe(200);
+    // Only now: both name one payment, which is credited to the first challenge that claims it.
+    const old = await expired(challenge.id);
     await world.getService(pg.Pool).query('delete from gateway.answers');
     const again = await ask(coin(), payment(challenge, preimage));
     expect([again.status, again.body.type]).toEqual([402, `${PROBLEMS}invalid-challenge`]);
