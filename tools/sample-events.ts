@@ -1,7 +1,7 @@
 /** Events of active accounts, for benchmarks and proofs that need many events quickly. */
 import { randomUUID } from 'node:crypto';
 import { type Endpoint, readCatalogue, type TokenPricedModel } from '#catalogue';
-import { type Charge, type DomainEvent, toCharge, toChargeItem, type Usage } from '#domain';
+import { type Charge, type DomainEvent, toCharge, toChargeItem, UNRESTRICTED_ACCESS, type Usage } from '#domain';
 import { type EventAppender, parseUsd } from '#kernel';
 
 /** The amount held for each request. */
@@ -41,7 +41,7 @@ export interface SampleAccount {
 
 export function createOpeningEvents({ id, keyId }: SampleAccount): readonly DomainEvent[] {
   const at = new Date().toISOString();
-  const key = { keyId, name: 'Default', hash: id, secret: { key: '', box: '' } };
+  const key = { keyId, name: 'Default', hash: id, secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS };
   return [
     { type: 'AccountOpened', data: { at } },
     { type: 'KeyCreated', data: { ...key, limit: null, resetPeriod: null, expireAt: null, at } },

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Accounts, createStreams, PayerFactory, type PriceLists, SystemClock, toMasterKeyId } from '#application';
 import { readCatalogue } from '#catalogue';
+import { UNRESTRICTED_ACCESS } from '#domain';
 import { PostgresSnapshots } from '#eventstore';
 import type { Foundation } from '#foundation';
 import { createRootCause, type PicoUsd, parseUsd } from '#kernel';
@@ -103,6 +104,7 @@ async function createFundedAccounts(
   const key = {
     name: 'Default',
     secret: { key: sealedUnder, box: '' },
+    ...UNRESTRICTED_ACCESS,
     limit: null,
     resetPeriod: null,
     expireAt: null,

@@ -9,6 +9,10 @@
  * intentionally makes older data unreadable:
  *
  * WRITE_STORED_DATA=1 npx jest apps/gateway/src/stored-data.spec.ts
+ *
+ * After a new version of an event, regenerate only the snapshot, because snapshots of earlier codecs are ignored:
+ *
+ * WRITE_SNAPSHOT=1 npx jest apps/gateway/src/stored-data.spec.ts
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -37,7 +41,7 @@ import {
   readTable,
   withClient,
 } from '../../../libs/testing/src/stored-data/tables.ts';
-import { writeStoredData } from '../../../libs/testing/src/stored-data/write.ts';
+import { writeSnapshot, writeStoredData } from '../../../libs/testing/src/stored-data/write.ts';
 import { createBackup } from '../../maintenance/src/create.ts';
 import { listDatabases } from '../../maintenance/src/databases.ts';
 import { restoreBackup } from '../../maintenance/src/restore.ts';
@@ -48,6 +52,7 @@ const BACKUP = path.join(STORED_DATA_DIR, 'backup');
 type Row = Readonly<Record<string, unknown>>;
 
 if (process.env.WRITE_STORED_DATA === '1') await writeStoredData();
+if (process.env.WRITE_SNAPSHOT === '1') await writeSnapshot();
 const clients = readClientData();
 
 let directory: string;

@@ -2,8 +2,10 @@
 
 import {
   ACCOUNT,
+  ACCOUNT_NAME,
   type AccountCommand,
   type AccountEvent,
+  type AccountNamed,
   type AccountState,
   AUTO_TOPUP,
   type AutoTopupCommand,
@@ -11,6 +13,7 @@ import {
   type AutoTopupState,
   accountCodec,
   accountDecider,
+  accountNameDecider,
   autoTopupDecider,
   CHALLENGE,
   type ChallengeCommand,
@@ -20,6 +23,7 @@ import {
   estimateAccountBytes,
   estimatePriceListBytes,
   INVOICES,
+  type NameAccount,
   type OpenInvoiceCommand,
   type OpenInvoiceEvent,
   openInvoicesDecider,
@@ -65,6 +69,15 @@ export abstract class Accounts implements CommandRunner<AccountCommand, AccountE
     command: AccountCommand,
     cause: Cause,
   ): Promise<CommandOutcome<AccountEvent, AccountState>>;
+}
+
+/** `id` is the id of the name's stream, see `toAccountNameStreamId`. */
+export abstract class AccountNames
+  implements CommandRunner<NameAccount, AccountNamed>, StreamStateReader<AccountNamed['data'] | null>
+{
+  abstract run(id: string, command: NameAccount, cause: Cause): Promise<CommandOutcome<AccountNamed>>;
+  /** Returns which account has the name; null while it is free. */
+  abstract read(id: string): Promise<AccountNamed['data'] | null>;
 }
 
 /** `id` is the id of the challenge's stream, see `toChallengeStreamId`. */
@@ -122,6 +135,7 @@ export abstract class RefusedRequests implements CommandRunner<RecordRefusedRequ
 /** The write paths of one process. */
 export abstract class Streams {
   abstract readonly accounts: Accounts & StreamStateReader<AccountState>;
+  abstract readonly accountNames: AccountNames;
   abstract readonly challenges: Challenges & StreamStateReader<ChallengeState>;
   abstract readonly topups: Topups & StreamStateReader<TopupState>;
   abstract readonly paymentClaims: PaymentClaims;
@@ -147,6 +161,7 @@ export function createStreams(
   const measured = { snapshots: accountSnapshots, estimateBytes: estimateAccountBytes };
   return {
     accounts: createCommandRunner({ category: ACCOUNT, decider: accountDecider, ...shared, ...measured }),
+    accountNames: createCommandRunner({ category: ACCOUNT_NAME, decider: accountNameDecider, ...shared }),
     challenges: createCommandRunner({ category: CHALLENGE, decider: challengeDecider, ...shared }),
     topups: createCommandRunner({ category: TOPUP, decider: topupDecider, ...shared }),
     paymentClaims: createCommandRunner({ category: PAYMENT, decider: paymentClaimDecider, ...shared }),

@@ -39,6 +39,10 @@ const reversed: Stored = {
   type: 'CreditReversed',
   data: { reversalId: 'r', creditId: 'lnd/topup', method: 'btc-lightning', amount: '-95', bonus: '-5', why: '', at },
 };
+const adjusted = (adjustmentId: string, amount: string, more: object = {}): Stored => ({
+  type: 'BalanceAdjusted',
+  data: { adjustmentId, amount, reason: '', actor: { name: 'alice', isVerified: false }, ...more, at },
+});
 const held = (holdId: string, amount = '40'): Stored => ({
   type: 'FundsHeld',
   data: { holdId, keyId: null, amount, expiresAt: at, query, at },
@@ -147,6 +151,12 @@ describe('an auditor', () => {
     expect(audit([...spent, held('2', '1')]).differences).toEqual(['account me is below zero at position 3']);
   });
 
+  test('accepts credits and debits by the operator, and their reversals', () => {
+    const reverse = (id: string, amount: string, reverses: string) => adjusted(id, amount, { reverses });
+    const facts = [adjusted('a', '9'), adjusted('b', '-9'), reverse('c', '9', 'b'), reverse('d', '-9', 'c')];
+    expect(audit(facts).differences).toEqual([]);
+  });
+
   test.each<[string, Partial<ChargeItem>]>([
     ['for an input size that has its own price', { usage: { input: 11 }, cost: '10', price: '14' }],
     ['whose terms state the input size', { usage: { input: 11 }, terms: { inputTokens: 10 }, cost: '11', price: '11' }],
@@ -168,6 +178,17 @@ describe('an auditor', () => {
       ['credit lnd/topup was booked twice'],
     ],
     ['a reversal that was booked twice', [reversed, reversed], ['credit reversal r was booked twice']],
+    [
+      'an adjustment that was booked twice',
+      [adjusted('a', '1'), adjusted('a', '1')],
+      ['adjustment a was booked twice'],
+    ],
+    ['a debit below zero', [adjusted('a', '-101')], ['account me is below zero at position 2']],
+    [
+      'an adjustment that was reversed with another amount, and twice',
+      [adjusted('a', '5'), adjusted('b', '-4', { reverses: 'a' }), adjusted('c', '-5', { reverses: 'a' })],
+      ['adjustment b does not reverse the amount of a', 'adjustment a was reversed twice'],
+    ],
     ['a hold that was placed twice', [held('1'), held('1')], ['hold 1 was placed twice']],
     ['a hold that ended twice', [held('1'), settled('1'), expired('1')], ['hold 1 ended without being open']],
     ['a hold that was never placed', [settled('1')], ['hold 1 ended without being open']],

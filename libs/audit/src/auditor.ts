@@ -1,5 +1,6 @@
 import { type DomainEvent, toPostings } from '#domain';
 import { formatUsd, type PicoUsd, type StoredEvent } from '#kernel';
+import { AdjustmentAuditor } from './adjustment-auditor.ts';
 import { ChallengeAuditor } from './challenge-auditor.ts';
 import {
   type ChargeReading,
@@ -8,6 +9,7 @@ import {
   readUpcastEvent,
   type TariffReading,
 } from './event-readings.ts';
+import { type JournalEntry, toExpectedEntry } from './expected-entry.ts';
 import { recomputeCharge } from './recompute-charge.ts';
 
 interface OpenHold {
@@ -16,9 +18,6 @@ interface OpenHold {
   /** Stream of the job that the hold was transferred to. */
   readonly owner?: string;
 }
-
-/** Amounts by ledger account; a debit is positive. */
-type JournalEntry = ReadonlyMap<string, bigint>;
 
 /** A charge is reversed within seconds of being stored. By then, far fewer charges than this have followed. */
 const MAX_REVERSIBLE_CHARGES = 250_000;
@@ -46,9 +45,11 @@ export class Auditor {
   private chargeCount = 0;
   private estimateCount = 0;
 
+  private readonly adjustmentAuditor: AdjustmentAuditor;
   private readonly challengeAuditor: ChallengeAuditor;
 
   constructor(private readonly report: (difference: string) => void) {
+    this.adjustmentAuditor = new AdjustmentAuditor(report);
     this.challengeAuditor = new ChallengeAuditor(report);
   }
 
@@ -110,6 +111,10 @@ export class Auditor {
         this.adjustBalance(event, reading.paid + reading.bonus, 0n, reading.reversed);
         break;
       }
+      case 'adjustment':
+        this.adjustmentAuditor.check(event.stream, reading);
+        this.adjustBalance(event, reading.amount, 0n);
+        break;
       case 'fee':
         if (this.fees.has(reading.id)) this.report(`fee ${reading.id} was booked twice`);
         this.fees.add(reading.id);
@@ -249,87 +254,6 @@ export class Auditor {
         this.report(`the entry at position ${event.position} has ${actual} as ${name}, but ${expected} are due`);
     }
   }
-}
-
-/** Returns the postings that an event requires. @param accountPrefix prefix of the ledger accounts of its payer */
-function toExpectedEntry(reading: EventReading, accountPrefix: 'customer' | 'challenge'): JournalEntry {
-  const entry = new Map<string, bigint>();
-  const book = (account: string, amount: bigint) => void entry.set(account, (entry.get(account) ?? 0n) + amount);
-  switch (reading.kind) {
-    case 'credit':
-      book(`clearing:${reading.method}`, reading.paid);
-      book(`bonus:${reading.method}`, reading.bonus);
-      book(`${accountPrefix}:available`, -(reading.paid + reading.bonus));
-      break;
-    case 'topup':
-      book(`clearing:${reading.method}`, reading.market - reading.credited);
-      book(`excess:${reading.method}`, -reading.excess);
-      book(`rates:${reading.method}`, reading.credited + reading.excess - reading.market);
-      break;
-    case 'excess':
-      book(`excess:${reading.method}`, reading.amount);
-      book(`clearing:${reading.method}`, -reading.amount);
-      break;
-    case 'fee':
-      book(`fees:${reading.method}`, reading.amount);
-      book(`clearing:${reading.method}`, -reading.amount);
-      break;
-    case 'hold':
-      book(`${accountPrefix}:available`, reading.amount);
-      book(`${accountPrefix}:held`, -reading.amount);
-      break;
-    case 'extension':
-      book(`${accountPrefix}:available`, reading.by);
-      book(`${accountPrefix}:held`, -reading.by);
-      break;
-    case 'end':
-      book(`${accountPrefix}:held`, reading.held);
-      book(`${accountPrefix}:available`, reading.charged - reading.held);
-      if (reading.charge) bookCharge(book, reading.charge, reading.surface, reading.charged);
-      break;
-    case 'reversal':
-      book('overrun', reading.charged);
-      book(`${accountPrefix}:available`, -reading.charged);
-      break;
-    case 'absorbed':
-      bookCharge(book, reading.charge, 'late', 0n);
-      break;
-    case 'cost':
-      book(`cost:${reading.provider}`, reading.cost);
-      book(`payable:${reading.creditor}`, -reading.cost);
-      break;
-    case 'payment':
-      book(`clearing:${reading.method}`, reading.worth);
-      book(`rounding:${reading.method}`, reading.owed - reading.worth);
-      book(`${accountPrefix}:available`, -reading.owed);
-      break;
-    case 'forfeit':
-      book(`${accountPrefix}:available`, reading.amount);
-      book('revenue:unclaimed', -reading.amount);
-      break;
-    case 'kept':
-    case 'job':
-    case 'offer':
-    case 'prices':
-      break;
-    default:
-      reading satisfies never;
-  }
-  return entry;
-}
-
-function bookCharge(
-  book: (account: string, amount: bigint) => void,
-  { parts, price }: ChargeReading,
-  surface: string,
-  charged: bigint,
-): void {
-  for (const part of parts) {
-    book(`revenue:${part.beside ? part.of : surface}`, -part.price);
-    book(`cost:${part.provider}`, part.cost);
-    book(`payable:${part.creditor}`, -part.cost);
-  }
-  book('overrun', price - charged);
 }
 
 function toTariffKey({ of, provider, creditor }: { of: string | null; provider: string; creditor: string }): string {

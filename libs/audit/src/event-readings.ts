@@ -53,6 +53,8 @@ export type EventReading =
       readonly paid: bigint;
       readonly bonus: bigint;
     }
+  /** A credit or debit by the operator. */
+  | { readonly kind: 'adjustment'; readonly id: string; readonly amount: bigint; readonly reverses: string | undefined }
   | {
       /** A payment or its reversal, apart from the credit in the account. */
       readonly kind: 'topup';
@@ -116,6 +118,14 @@ const READERS: Readonly<Record<string, readonly DataReader[]>> = {
   PriceListPublished: [readPricesV1, readPricesV2],
   CreditAdded: [(data) => readCredit({ ...data, creditId: `lnd/${data.creditId}` }), readCredit],
   CreditReversed: [readReversal],
+  BalanceAdjusted: [
+    ({ adjustmentId, amount, reverses }) => ({
+      kind: 'adjustment',
+      id: adjustmentId,
+      amount: BigInt(amount),
+      reverses,
+    }),
+  ],
   PaymentReceived: [(data) => readTopupPayment(data, undefined), (data) => readTopupPayment(data, data.market?.amount)],
   PaymentReversed: [(data) => readTopupPayment(data, data.market)],
   ExcessCredited: [({ method, amount }) => ({ kind: 'excess', method, amount: BigInt(amount) })],

@@ -14,6 +14,7 @@ import {
   type Attempt,
   type AutoTopupCommand,
   accountDecider,
+  accountNameDecider,
   autoTopupDecider,
   type ChallengeCommand,
   type ChargeItem,
@@ -33,12 +34,21 @@ import {
   toCharge,
   toPostings,
   topupDecider,
+  UNRESTRICTED_ACCESS,
   type VideoCommand,
   type VideoEndpoint,
   videoDecider,
 } from '#domain';
 import { MemoryEventStore } from '#eventstore';
-import { getLatestVersion, NO_STREAM, parseUsd, START_POSITION, type StoredEvent, withUpcasting } from '#kernel';
+import {
+  getAppendVersion,
+  getLatestVersion,
+  NO_STREAM,
+  parseUsd,
+  START_POSITION,
+  type StoredEvent,
+  withUpcasting,
+} from '#kernel';
 import { createFullPayment, createIssuedInvoice } from '#testing';
 
 const at = '2026-11-20T12:00:00.000Z';
@@ -58,6 +68,7 @@ const key = {
   limit: parseUsd('5').toString(),
   resetPeriod: 'daily',
   expireAt: '2027-01-01T00:00:00.000Z',
+  ...UNRESTRICTED_ACCESS,
 } as const;
 const routed = { provider: 'deepinfra', creditor: 'openrouter' };
 const sold = { of: query.model, ...routed };
@@ -108,6 +119,8 @@ const partialHold = { minAmount: parseUsd('0.1'), divisor: 64n, extension };
 const extensible = { maxAmount: parseUsd('1'), partialHold };
 const stopPrice = parseUsd('0.01');
 
+const actor = { name: 'alice', isVerified: false };
+
 const accountLife: readonly AccountCommand[] = [
   { type: 'OpenAccount', data: { key, at } },
   {
@@ -124,6 +137,17 @@ const accountLife: readonly AccountCommand[] = [
         why: 'The customer asked for it',
       },
       ...{ amount: parseUsd('-2'), bonus: parseUsd('-0.1'), at },
+    },
+  },
+  {
+    type: 'AdjustBalance',
+    data: { adjustmentId: 'grant-1', amount: parseUsd('100'), reason: 'Budget of November', actor, at },
+  },
+  {
+    type: 'AdjustBalance',
+    data: {
+      ...{ adjustmentId: 'grant-1-reversed', amount: parseUsd('-100'), reverses: 'grant-1' },
+      ...{ reason: 'Credited by mistake', actor, at },
     },
   },
   hold('settled'),
@@ -185,7 +209,18 @@ const accountLife: readonly AccountCommand[] = [
   { type: 'AbandonHolds', data: { owner: 'gateway-1f3a9c02', at } },
   {
     type: 'UpdateKey',
-    data: { keyId: key.keyId, changes: { name: 'ci', limit: null, resetPeriod: null, expireAt: null }, at },
+    data: {
+      keyId: key.keyId,
+      changes: {
+        ...{ name: 'ci', limit: null, resetPeriod: null, expireAt: null },
+        ...{ models: ['openai/*'], blocked: true, metadata: { team: 'search' } },
+      },
+      at,
+    },
+  },
+  {
+    type: 'UpdateKey',
+    data: { keyId: key.keyId, changes: { models: null, blocked: false }, at },
   },
   hold('earlier', { at: '2026-11-20T11:59:59.999Z' }),
   { type: 'SettleHold', data: { holdId: 'earlier', charge, at } },
@@ -368,6 +403,8 @@ const types: Record<DomainEvent['type'], true> = {
   KeyRevoked: true,
   CreditAdded: true,
   CreditReversed: true,
+  BalanceAdjusted: true,
+  AccountNamed: true,
   FundsHeld: true,
   HoldExtended: true,
   HoldKept: true,
@@ -492,7 +529,11 @@ function stated(): DomainEvent[] {
     { type: 'DropInvoice', data: { topupId: 't1', at } },
     allowed.reduce(openInvoicesDecider.evolve, openInvoicesDecider.getInitialState()),
   );
-  return [...events, ...lists, ...refusals, ...allowed, ...dropped];
+  const named = accountNameDecider.decide(
+    { type: 'NameAccount', data: { name: 'team-a', accountId: invoice.accountId, actor, at } },
+    null,
+  );
+  return [...events, ...named, ...lists, ...refusals, ...allowed, ...dropped];
 }
 
 interface Example {
@@ -553,7 +594,7 @@ describe.each(golden)('$type of version $version', ({ type, version, examples })
   });
 });
 
-test('reading appended events returns the same data and the latest versions', async () => {
+test('reading appended events returns the same data and the versions that this release writes', async () => {
   const store = withUpcasting(new MemoryEventStore(), EVENT_SCHEMA);
   const facts = stated();
   await store.append(
@@ -563,6 +604,8 @@ test('reading appended events returns the same data and the latest versions', as
   );
   for await (const read of store.read('account-me', NO_STREAM)) {
     expect(read).toMatchObject(facts);
-    expect(read.map(({ metadata }) => metadata.version ?? 1)).toEqual(facts.map(({ type }) => latest(type)));
+    expect(read.map(({ metadata }) => metadata.version ?? 1)).toEqual(
+      facts.map(({ type }) => getAppendVersion(type, EVENT_SCHEMA)),
+    );
   }
 });

@@ -36,8 +36,21 @@ export type KeyCreated = Message<
     readonly resetPeriod: ResetPeriod | null;
     readonly expireAt: Instant | null;
     readonly at: Instant;
-  }
+  } & KeyAccess
 >;
+
+/** What an API key permits, apart from money and time. Version 1 of its events has none of these fields. */
+export interface KeyAccess {
+  /** Ids of models and patterns of ids, see `matchesModelPattern`; null: all models. */
+  readonly models: readonly string[] | null;
+  /** No request is served until the owner lifts the block. */
+  readonly blocked: boolean;
+  /** Tags of the owner, such as a cost centre. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** All models, not blocked, no tags. */
+export const UNRESTRICTED_ACCESS: KeyAccess = { models: null, blocked: false, metadata: {} };
 
 export type KeyUpdated = Message<
   'KeyUpdated',
@@ -48,7 +61,7 @@ export type KeyUpdated = Message<
     readonly resetPeriod?: ResetPeriod | null;
     readonly expireAt?: Instant | null;
     readonly at: Instant;
-  }
+  } & Partial<KeyAccess>
 >;
 
 export type KeyRevoked = Message<'KeyRevoked', { readonly keyId: string; readonly at: Instant }>;
@@ -77,6 +90,37 @@ export type CreditReversed = Message<
     readonly why: string;
     readonly at: Instant;
   }
+>;
+
+/**
+ * The operator credited or debited an account without a payment, or reversed an earlier adjustment. The amount is
+ * negative if the customer loses it.
+ */
+export type BalanceAdjusted = Message<
+  'BalanceAdjusted',
+  {
+    /** Unique in the account: a repeated command with this id adjusts nothing. */
+    readonly adjustmentId: string;
+    readonly amount: Amount;
+    readonly reason: string;
+    readonly actor: Actor;
+    /** The adjustment that this one reverses. */
+    readonly reverses?: string;
+    readonly at: Instant;
+  }
+>;
+
+/** A person who acted for the operator. */
+export interface Actor {
+  readonly name: string;
+  /** False if the name is only what the command line stated. */
+  readonly isVerified: boolean;
+}
+
+/** A name was given to an account. It is the first event of the stream of that name, so the name is unique. */
+export type AccountNamed = Message<
+  'AccountNamed',
+  { readonly name: string; readonly accountId: string; readonly actor: Actor; readonly at: Instant }
 >;
 
 export type FundsHeld = Message<
@@ -214,6 +258,7 @@ export type AccountEvent =
   | KeyRevoked
   | CreditAdded
   | CreditReversed
+  | BalanceAdjusted
   | HoldExtended
   | HoldEvent;
 
@@ -245,6 +290,7 @@ export type RequestRefused = Message<
 
 export type DomainEvent =
   | AccountEvent
+  | AccountNamed
   | ChallengeLifecycleEvent
   | TopupEvent
   | PaymentClaimEvent
@@ -256,6 +302,7 @@ export type DomainEvent =
 
 /** Categories of streams: the part of a stream's name before the first dash. */
 export const ACCOUNT = 'account';
+export const ACCOUNT_NAME = 'name';
 export const CHALLENGE = 'challenge';
 export const TOPUP = 'topup';
 export const PAYMENT = 'payment';
@@ -266,6 +313,7 @@ export const PRICE_LIST = 'pricelist';
 export const REFUSED_REQUESTS = 'refusals';
 export const CATEGORIES = [
   ACCOUNT,
+  ACCOUNT_NAME,
   CHALLENGE,
   TOPUP,
   PAYMENT,

@@ -2,7 +2,8 @@ export type { AccountCommand, HoldExtensionTerms, HoldLimits, PartialHold } from
 export { accountDecider } from './account/decide.ts';
 export type { RiskLimits } from './account/exposure.ts';
 export { accountCodec } from './account/snapshot.ts';
-export { type AccountState, calculateSpendable, estimateAccountBytes } from './account/state.ts';
+export { type AccountState, calculateSpendable, estimateAccountBytes, isFunded } from './account/state.ts';
+export { accountNameDecider, isAccountName, type NameAccount, toAccountNameStreamId } from './account-names.ts';
 export { PAID_CODE } from './autotopup/backoff.ts';
 export {
   type AutoTopupCommand,
@@ -36,7 +37,15 @@ export {
 export * from './events.ts';
 export { getHoldResolution, type HoldCommand, type Holds, type OpenHold, REQUEST_ERROR_CODES } from './holds.ts';
 export { parseInstant } from './instant.ts';
-export { type ApiKeyRecord, type ApiKeyState, MAX_KEY_NAME_LENGTH, MIN_KEY_LIMIT, toApiKeyRecord } from './keys.ts';
+export {
+  type ApiKeyRecord,
+  type ApiKeyState,
+  MAX_KEY_MODELS,
+  MAX_KEY_NAME_LENGTH,
+  MAX_KEY_TAGS,
+  MIN_KEY_LIMIT,
+  toApiKeyRecord,
+} from './keys.ts';
 export {
   addChargeToWindow,
   advanceWindow,
@@ -47,6 +56,7 @@ export {
   type LimitWindow,
   startWindow,
 } from './limit-window.ts';
+export { isModelAllowed } from './model-patterns.ts';
 export { assertBalanced, type LedgerAccount, type Posting, toPostings } from './postings.ts';
 export { estimatePriceListBytes, type PublishPriceList, priceListDecider } from './price-list.ts';
 export {

@@ -1,7 +1,7 @@
 /** The settings of an API key: its spending limit, the reset windows of the limit, and its expiry. */
 import { money, type PicoUsd, ZERO_USD } from '#kernel';
 import { NO_UNHELD, type UnheldSums } from './account/exposure.ts';
-import type { ChargeReversed, Instant, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
+import type { ChargeReversed, Instant, KeyAccess, KeyCreated, KeyUpdated, ResetPeriod } from './events.ts';
 import {
   addChargeToWindow,
   advanceWindow,
@@ -10,14 +10,23 @@ import {
   type LimitWindow,
   startWindow,
 } from './limit-window.ts';
+import { isModelAllowed } from './model-patterns.ts';
 import { reject } from './rejections.ts';
 
 export const MAX_KEY_NAME_LENGTH = 25;
+export const MAX_KEY_MODELS = 100;
+export const MAX_KEY_TAGS = 16;
+/** As in the metadata of a response. */
+const MAX_TAG_NAME_LENGTH = 64;
+const MAX_TAG_LENGTH = 512;
+const MAX_PATTERN_LENGTH = 200;
+/** Printable ASCII without spaces. */
+const MODEL_PATTERN = new RegExp(`^[!-~]{1,${MAX_PATTERN_LENGTH}}$`);
 export const MIN_KEY_LIMIT = money.parseUsd('0.01');
 /** A larger limit has no effect in practice, and a much larger one would exceed the columns of the read models. */
 const MAX_KEY_LIMIT = money.parseUsd(1_000_000_000);
 
-export interface ApiKeyState extends LimitWindow, UnheldSums {
+export interface ApiKeyState extends LimitWindow, UnheldSums, KeyAccess {
   readonly name: string;
   readonly limit: PicoUsd | null;
   readonly expireAt: Instant | null;
@@ -33,7 +42,7 @@ export interface ApiKeyState extends LimitWindow, UnheldSums {
 }
 
 /** The state of an API key at some instant, as its owner sees it. */
-export interface ApiKeyRecord {
+export interface ApiKeyRecord extends KeyAccess {
   readonly keyId: string;
   readonly name: string;
   readonly limit: PicoUsd | null;
@@ -49,11 +58,14 @@ export interface ApiKeyRecord {
 
 /** Returns the record of a key that is not revoked. */
 export function toApiKeyRecord(keyId: string, key: ApiKeyState, at: Instant): ApiKeyRecord {
-  const { name, limit, usedInAll, resetPeriod, expireAt, createdAt, updatedAt } = key;
+  const { name, limit, usedInAll, resetPeriod, expireAt, models, blocked, metadata, createdAt, updatedAt } = key;
   return {
     keyId,
     name,
     limit,
+    models,
+    blocked,
+    metadata,
     usedInPeriod: advanceWindow(at, key).used,
     usedInAll,
     resetPeriod,
@@ -95,6 +107,9 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
     name: data.name,
     limit: data.limit === null ? null : money.parseJsonAmount(data.limit),
     expireAt: data.expireAt,
+    models: data.models,
+    blocked: data.blocked,
+    metadata: data.metadata,
     revoked: false,
     ...startWindow(data.resetPeriod, data.at),
     changes: 0,
@@ -109,7 +124,7 @@ export function createKeyState(data: KeyCreated['data']): ApiKeyState {
 /** Applies changed settings. Another reset period starts a new window, in which earlier charges do not count. */
 export function updateKeyState(
   key: ApiKeyState,
-  { name, limit, resetPeriod, expireAt, at }: KeyUpdated['data'],
+  { name, limit, resetPeriod, expireAt, models, blocked, metadata, at }: KeyUpdated['data'],
 ): ApiKeyState {
   const period = resetPeriod === undefined ? key.resetPeriod : resetPeriod;
   return {
@@ -118,6 +133,9 @@ export function updateKeyState(
     ...(name === undefined ? {} : { name }),
     ...(limit === undefined ? {} : { limit: limit === null ? null : money.parseJsonAmount(limit) }),
     ...(expireAt === undefined ? {} : { expireAt }),
+    ...(models === undefined ? {} : { models }),
+    ...(blocked === undefined ? {} : { blocked }),
+    ...(metadata === undefined ? {} : { metadata }),
     ...(period === key.resetPeriod ? {} : { ...startWindow(period, at), changes: key.changes + 1, held: ZERO_USD }),
   };
 }
@@ -139,7 +157,20 @@ export function reverseKeyCharge(key: ApiKeyState, reversed: ChargeReversed['dat
   return { ...key, ...limitWindow, usedInAll: money.add(key.usedInAll, amount) };
 }
 
-export interface ApiKeySettings {
+/** Whether a change of settings has no effect. */
+export function hasSameSettings(one: ApiKeyState, other: ApiKeyState): boolean {
+  const serialize = ({ name, limit, resetPeriod, expireAt, models, blocked, metadata }: ApiKeyState) =>
+    JSON.stringify([name, limit?.toString(), resetPeriod, expireAt, models, blocked, metadata]);
+  return serialize(one) === serialize(other);
+}
+
+/** @throws Rejection `model_not_allowed` if the key has a list of models that does not include this one */
+export function assertModelAllowed(model: string, { models }: Pick<KeyAccess, 'models'>): void {
+  if (isModelAllowed(model, models)) return;
+  reject('model_not_allowed', `The API key does not permit "${model}"`, { model });
+}
+
+export interface ApiKeySettings extends KeyAccess {
   readonly name: string;
   readonly limit: PicoUsd | null;
   readonly resetPeriod: ResetPeriod | null;
@@ -152,7 +183,7 @@ function isPrintable(text: string): boolean {
 }
 
 /** @throws Rejection `invalid_key_settings` if a setting is invalid */
-export function assertValidKey({ name, limit, resetPeriod, expireAt }: ApiKeySettings, at: Instant): void {
+export function assertValidKey({ name, limit, resetPeriod, expireAt, ...access }: ApiKeySettings, at: Instant): void {
   const rejectSettings = (message: string) => reject('invalid_key_settings', message);
   if (!isPrintable(name)) rejectSettings('name must be well-formed text without control characters');
   const length = [...name].length;
@@ -162,4 +193,27 @@ export function assertValidKey({ name, limit, resetPeriod, expireAt }: ApiKeySet
   if (limit !== null && limit > MAX_KEY_LIMIT) rejectSettings('usage_limit_usd must be at most 1000000000');
   if (resetPeriod !== null && limit === null) rejectSettings('reset_period requires usage_limit_usd');
   if (expireAt !== null && expireAt <= at) rejectSettings('expire_at must be in the future');
+  const problem = findModelListProblem(access.models) ?? findMetadataProblem(access.metadata);
+  if (problem !== undefined) rejectSettings(problem);
+}
+
+function findModelListProblem(models: KeyAccess['models']): string | undefined {
+  if (models === null) return undefined;
+  if (models.length < 1 || models.length > MAX_KEY_MODELS)
+    return `models must be null, or a list of 1 to ${MAX_KEY_MODELS} model ids or patterns`;
+  const isValid = (pattern: string) => MODEL_PATTERN.test(pattern);
+  return models.every(isValid)
+    ? undefined
+    : `models must contain model ids, or patterns such as "openai/*", of 1 to ${MAX_PATTERN_LENGTH} characters`;
+}
+
+function findMetadataProblem(metadata: KeyAccess['metadata']): string | undefined {
+  const tags = Object.entries(metadata);
+  if (tags.length > MAX_KEY_TAGS) return `metadata must have at most ${MAX_KEY_TAGS} tags`;
+  const isValid = (text: string, maxLength: number) => isPrintable(text) && [...text].length <= maxLength;
+  return tags.every(
+    ([name, value]) => name !== '' && isValid(name, MAX_TAG_NAME_LENGTH) && isValid(value, MAX_TAG_LENGTH),
+  )
+    ? undefined
+    : `metadata must be texts without control characters: names of 1 to ${MAX_TAG_NAME_LENGTH}, values of up to ${MAX_TAG_LENGTH} characters`;
 }

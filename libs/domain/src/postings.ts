@@ -14,6 +14,7 @@ import { CHALLENGE, type DomainEvent } from './events.ts';
  * - `excess`: what customers paid beyond the maximum of a payment method, until a person credits or refunds it.
  * - `rates`: gains and losses from exchange rates between an invoice and its payment.
  * - `fees`: what payment backends deduct.
+ * - `funding`: what the operator has credited to accounts without a payment.
  *
  * A second part other than `available` and `held` is the name of a provider, creditor, payment method, request type or
  * additional service: `openai`, `openrouter`, `btc-lightning`, `chat_completion`, `web_search`. `revenue:late` belongs
@@ -31,6 +32,7 @@ export type LedgerAccount =
   | `excess:${string}`
   | `rates:${string}`
   | `fees:${string}`
+  | `funding:${string}`
   | `cost:${string}`
   | `payable:${string}`
   | 'overrun';
@@ -59,6 +61,13 @@ export function toPostings(stream: string, event: DomainEvent): readonly Posting
         { account: `clearing:${method}`, customer: null, amount: paid },
         { account: `bonus:${method}`, customer: null, amount: bonusAmount },
         { account: holder.available, customer, amount: money.negate(money.add(paid, bonusAmount)) },
+      );
+    }
+    case 'BalanceAdjusted': {
+      const amount = money.parseJsonAmount(event.data.amount);
+      return omitZeroPostings(
+        { account: 'funding:operator', customer: null, amount },
+        { account: holder.available, customer, amount: money.negate(amount) },
       );
     }
     case 'PaymentReceived':

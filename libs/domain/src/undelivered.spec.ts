@@ -1,6 +1,6 @@
 /** Charges for responses that the customer did not get. */
 import { describe, expect, test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountDecider, type HoldSettled } from '#domain';
+import { type AccountCommand, type AccountEvent, accountDecider, type HoldSettled, UNRESTRICTED_ACCESS } from '#domain';
 import { fold, parseUsd, Rejection } from '#kernel';
 import { createCharge } from '#testing';
 
@@ -9,7 +9,7 @@ const later = '2026-11-20T12:00:09.000Z';
 const tomorrow = '2026-11-21T12:00:00.000Z';
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const charge = createCharge({ price: parseUsd('0.6').toString(), cost: parseUsd('0.5').toString() });
-const key = { keyId: 'k1', name: 'k1', hash: '', secret: { key: '', box: '' }, expireAt: null };
+const key = { keyId: 'k1', name: 'k1', hash: '', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS, expireAt: null };
 const limits = { limit: parseUsd('1').toString(), resetPeriod: 'daily' } as const;
 const [minAmount, maxAmount] = [parseUsd('0.7'), parseUsd('0.7')];
 

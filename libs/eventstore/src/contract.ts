@@ -3,4 +3,4 @@
  * uses the tables that other programs use too. Every append names it, and the database stores which contracts it
  * accepts (docs/changing.md).
  */
-export const WRITE_CONTRACT = 1;
+export const WRITE_CONTRACT = 2;

@@ -75,7 +75,9 @@ describe('a database of another release', () => {
     ]) {
       const refused = start();
       await expect(refused).rejects.toBeInstanceOf(StartError);
-      await expect(refused).rejects.toThrow(`This is version ${RELEASE.version}, which follows contract 1, but`);
+      await expect(refused).rejects.toThrow(
+        `This is version ${RELEASE.version}, which follows contract ${WRITE_CONTRACT}, but`,
+      );
       await expect(refused).rejects.toThrow(`${oldest}.0.0`);
     }
   });

@@ -37,6 +37,7 @@ export { type CachedStream, StreamStateCache } from './stream-state-cache.ts';
 export {
   type DecodedEventStore,
   type EventSchema,
+  getAppendVersion,
   getLatestVersion,
   isKnownEvent,
   throwUnknownEvent,

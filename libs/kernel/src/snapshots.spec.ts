@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type AccountCommand, accountCodec, accountDecider } from '#domain';
+import { type AccountCommand, accountCodec, accountDecider, UNRESTRICTED_ACCESS } from '#domain';
 import { eventStoreMigrations, PostgresEventStore, PostgresSnapshots } from '#eventstore';
 import { migrate } from '#foundation';
 import {
@@ -31,7 +31,7 @@ const expiresAt = '2026-11-20T12:10:00.000Z';
 const query = { model: 'm', type: 'chat_completion', source: 'api', online: false, free: false } as const;
 const charge = createCharge({ price: '7', cost: '5' });
 const key = {
-  ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' } },
+  ...{ keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS },
   ...{ limit: parseUsd('100').toString(), resetPeriod: 'daily' as const, expireAt: null },
 };
 

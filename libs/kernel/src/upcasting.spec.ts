@@ -43,6 +43,13 @@ async function readAll<T>(batches: AsyncIterable<T>): Promise<{ readonly batches
 }
 
 describe('an event', () => {
+  test('is appended in an older version if its schema states one', async () => {
+    const earlier = withUpcasting(raw, { ...known, appendVersions: { Changed: 2 } });
+    await earlier.append(stream, NO_STREAM, [event('Changed', { amount: 500 })]);
+    expect((await readAll(raw.read(stream, NO_STREAM))).batches[0]?.[0]?.metadata).toEqual({ version: 2 });
+    expect((await readAll(earlier.read(stream, NO_STREAM))).batches[0]?.[0]?.data).toEqual({ units: '500' });
+  });
+
   test('is appended in the latest version of its type, whose number is stored from version 2 on', async () => {
     await store.append(stream, NO_STREAM, [event('Kept', {}, { actor: 'me' }), event('Changed')]);
     const { batches } = await readAll(raw.read(stream, NO_STREAM));

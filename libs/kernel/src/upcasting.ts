@@ -1,6 +1,6 @@
 /**
- * Events outlive the code that wrote them, so every event type has versions. Events are appended in the latest version,
- * which the metadata contains unless it is 1. Events that are read are converted to the latest version, so no other
+ * Events outlive the code that wrote them, so every event type has versions. Events are appended in the latest version
+ * that the release before can read, which the metadata contains unless it is 1. Events that are read are converted to the latest version, so no other
  * code has to handle older ones.
  */
 import type { NewEvent, StoredEvent } from './message.ts';
@@ -16,6 +16,11 @@ export interface EventSchema {
   readonly upcasters: Readonly<Record<string, readonly Upcaster[]>>;
   /** Increased when an upcaster is corrected, so that states folded from its old results are no longer used. */
   readonly revision: number;
+  /**
+   * The version in which events of a type are appended, if that is not the latest one: the release before this one
+   * cannot read the latest version yet, and both may run at once.
+   */
+  readonly appendVersions?: Readonly<Record<string, number>>;
   /** Unknown types that readers of the log may skip. Reads of one stream, for decisions, skip nothing. */
   readonly skippable: ReadonlySet<string>;
 }
@@ -42,9 +47,14 @@ export function throwUnknownEvent(event: never): never {
   throw new UnknownEventError(type, `an event of ${stream}`);
 }
 
-/** Returns the version in which events of a type are appended; 1 if the type is unknown. */
+/** Returns the latest version of an event type that can be read; 1 if the type is unknown. */
 export function getLatestVersion(type: string, { upcasters }: EventSchema): number {
   return (findUpcasters(type, upcasters)?.length ?? 0) + 1;
+}
+
+/** Returns the version in which events of a type are appended. */
+export function getAppendVersion(type: string, schema: EventSchema): number {
+  return schema.appendVersions?.[type] ?? getLatestVersion(type, schema);
 }
 
 /** Returns whether events of this type and version can be read. */
@@ -95,7 +105,7 @@ export interface DecodedEventStore extends EventStore {
  * opened.
  */
 export function withUpcasting(store: EventStore, schema: EventSchema): DecodedEventStore {
-  const versions = new Map(Object.keys(schema.upcasters).map((type) => [type, getLatestVersion(type, schema)]));
+  const versions = new Map(Object.keys(schema.upcasters).map((type) => [type, getAppendVersion(type, schema)]));
 
   /** Not an async function, because that would add overhead to every append. */
   function append(stream: string, expected: number, events: readonly NewEvent[]): ReturnType<EventStore['append']> {

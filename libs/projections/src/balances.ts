@@ -9,6 +9,8 @@ type BalanceRow = {
   readonly available: string;
   readonly held: string;
   readonly opened_at: string;
+  /** Given by the operator; unique. */
+  readonly name: string | null;
 };
 
 /** The read model of balances: the available and the held amount of each account, from its postings. */
@@ -17,7 +19,7 @@ export const balances: FoldProjection<BalanceRow> = {
   name: 'balances',
   version: 1,
   key: 'account_id',
-  columns: ['account_id', 'available', 'held', 'opened_at'],
+  columns: ['account_id', 'available', 'held', 'opened_at', 'name'],
   migrations: [
     {
       id: 'balances-1',
@@ -28,14 +30,24 @@ export const balances: FoldProjection<BalanceRow> = {
               opened_at  timestamptz not null
             ) with (fillfactor = 70)`,
     },
+    {
+      id: 'balances-2',
+      minContract: 1,
+      changes: 'adds the name of an account',
+      locks: [{ table: 'books.balances', blocks: 'reads and writes', millisecondsPerMillionRows: 0 }],
+      sql: 'alter table books.balances add column name text',
+    },
   ],
   // Only accounts have rows here, so a row proves that its id is an account's.
-  getKey: (event) =>
-    event.stream.startsWith(`${ACCOUNT}-`) &&
-    (event.type === 'AccountOpened' || toPostings(event.stream, event).some(({ customer }) => customer !== null))
+  getKey(event) {
+    if (event.type === 'AccountNamed') return event.data.accountId;
+    return event.stream.startsWith(`${ACCOUNT}-`) &&
+      (event.type === 'AccountOpened' || toPostings(event.stream, event).some(({ customer }) => customer !== null))
       ? getStreamId(event)
-      : undefined,
+      : undefined;
+  },
   evolve(row, event) {
+    if (event.type === 'AccountNamed') return row ? { ...row, name: event.data.name } : null;
     const account_id = getStreamId(event);
     const opened_at = row?.opened_at ?? (event.type === 'AccountOpened' ? event.data.at : event.recordedAt);
     let available = BigInt(row?.available ?? 0);
@@ -44,7 +56,8 @@ export const balances: FoldProjection<BalanceRow> = {
       if (account === 'customer:available') available -= amount; // a liability: credits are negative
       if (account === 'customer:held') held -= amount;
     }
-    return { account_id, available: available.toString(), held: held.toString(), opened_at };
+    const name = row?.name ?? null;
+    return { account_id, available: available.toString(), held: held.toString(), opened_at, name };
   },
 };
 

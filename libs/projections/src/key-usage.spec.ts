@@ -10,6 +10,7 @@ import {
   advanceWindow,
   type ResetPeriod,
   toApiKeyRecord,
+  UNRESTRICTED_ACCESS,
 } from '#domain';
 import { fold, type PicoUsd, parseUsd, Rejection } from '#kernel';
 import { createCharge } from '#testing';
@@ -28,7 +29,14 @@ class CountedKey {
   private latest = '';
 
   constructor(resetPeriod: ResetPeriod | null, at: string) {
-    const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, expireAt: null };
+    const key = {
+      keyId: 'k',
+      name: 'k',
+      hash: 'h',
+      secret: { key: '', box: '' },
+      ...UNRESTRICTED_ACCESS,
+      expireAt: null,
+    };
     this.send({ type: 'OpenAccount', data: { key: { ...key, limit: LIMIT.toString(), resetPeriod }, at } });
     const credit = { creditId: 'c', method: 'm', amount: parseUsd('1000'), bonus: parseUsd('0') };
     this.send({ type: 'AddCredit', data: { ...credit, at } });

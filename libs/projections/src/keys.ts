@@ -7,6 +7,7 @@ import {
   deriveReversalWindow,
   getNextReset,
   getStreamId,
+  type KeyAccess,
   type LimitWindow,
   type ResetPeriod,
   startWindow,
@@ -23,6 +24,10 @@ type KeyRow = {
   readonly usage_limit: string | null;
   readonly reset_period: ResetPeriod | null;
   readonly expire_at: string | null;
+  /** Null: all models. */
+  readonly models: { readonly patterns: readonly string[] } | null;
+  readonly blocked: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
   /** Id of the reset window in which `used` was counted. */
   readonly used_in: string;
   readonly used: string;
@@ -52,6 +57,9 @@ export const keys: FoldProjection<KeyRow> = {
     'usage_limit',
     'reset_period',
     'expire_at',
+    'models',
+    'blocked',
+    'metadata',
     'used_in',
     'used',
     'used_in_all',
@@ -82,6 +90,16 @@ export const keys: FoldProjection<KeyRow> = {
             ) with (fillfactor = 70);
             create index on books.keys (hash);
             create index on books.keys (account_id);`,
+    },
+    {
+      id: 'keys-2',
+      minContract: 1,
+      changes: 'adds the models that an API key permits, whether it is blocked, and its tags',
+      locks: [{ table: 'books.keys', blocks: 'reads and writes', millisecondsPerMillionRows: 0 }],
+      sql: `alter table books.keys
+              add column models   json,
+              add column blocked  boolean not null default false,
+              add column metadata json    not null default '{}'`,
     },
   ],
   getKey(event) {
@@ -129,6 +147,9 @@ function createRow(account_id: string, { at, ...data }: Created): KeyRow {
     secret: data.secret,
     usage_limit: data.limit,
     expire_at: data.expireAt,
+    models: toModelsColumn(data.models),
+    blocked: data.blocked,
+    metadata: data.metadata,
     ...toColumns(startWindow(data.resetPeriod, at)),
     used_in_all: '0',
     counts_from: at,
@@ -146,9 +167,16 @@ function updateRow(row: KeyRow, { at, ...changes }: Updated): KeyRow {
     name: changes.name ?? row.name,
     usage_limit: changes.limit === undefined ? row.usage_limit : changes.limit,
     expire_at: changes.expireAt === undefined ? row.expire_at : changes.expireAt,
+    models: changes.models === undefined ? row.models : toModelsColumn(changes.models),
+    blocked: changes.blocked ?? row.blocked,
+    metadata: changes.metadata ?? row.metadata,
     ...restarted,
     updated_at: at,
   };
+}
+
+function toModelsColumn(patterns: readonly string[] | null): KeyRow['models'] {
+  return patterns && { patterns };
 }
 
 function applyCharge(row: KeyRow, { heldAt, countedAt = heldAt, countedIn, charged }: Settled): KeyRow {
@@ -196,6 +224,9 @@ function toView(row: KeyRow, now: string): KeyView {
     resetPeriod: row.reset_period,
     resetAt: getNextReset(row.reset_period, now),
     expireAt: row.expire_at,
+    models: row.models?.patterns ?? null,
+    blocked: row.blocked,
+    metadata: row.metadata,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     revokedAt: row.deleted_at,
@@ -229,24 +260,33 @@ export async function readKey(
 }
 
 /**
- * Returns the owner of the key with one of these hashes, even if the key is revoked or expired: the caller decides
+ * Returns the owner of the key with one of these hashes, even if it is revoked, expired or blocked: the caller decides
  * whether the key may be used.
  * @param hashes the keyed hashes of one secret, one for each master key
  */
 export async function findKeyOwner(pool: pg.Pool, hashes: readonly string[]): Promise<KeyOwner | undefined> {
-  const { rows } = await pool.query<Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at'>>({
+  const { rows } = await pool.query<KeyOwnerRow>({
     name: 'find-key',
-    text: 'select key_id, account_id, deleted_at, expire_at from books.keys where hash = any($1)',
+    text: 'select key_id, account_id, deleted_at, expire_at, models, blocked from books.keys where hash = any($1)',
     values: [hashes],
     types: TEXT_TYPE_PARSERS,
   });
   const [row] = rows;
   return (
-    row && { keyId: row.key_id, accountId: row.account_id, revoked: row.deleted_at !== null, expireAt: row.expire_at }
+    row && {
+      keyId: row.key_id,
+      accountId: row.account_id,
+      revoked: row.deleted_at !== null,
+      expireAt: row.expire_at,
+      models: row.models?.patterns ?? null,
+      blocked: row.blocked,
+    }
   );
 }
 
-export interface KeyOwner {
+type KeyOwnerRow = Pick<KeyRow, 'key_id' | 'account_id' | 'deleted_at' | 'expire_at' | 'models' | 'blocked'>;
+
+export interface KeyOwner extends Pick<KeyAccess, 'models' | 'blocked'> {
   readonly keyId: string;
   readonly accountId: string;
   readonly revoked: boolean;

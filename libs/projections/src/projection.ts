@@ -33,6 +33,19 @@ export type ProjectedEvent = StoredEvent<DomainEvent>;
 type Value = string | number | boolean | null | Readonly<Record<string, unknown>>;
 export type ReadModelRow = Readonly<Record<string, Value>>;
 
+/** As `Migration` of the foundation, which this layer cannot import. */
+interface ReadModelMigration {
+  readonly id: string;
+  readonly sql: string;
+  readonly minContract?: number;
+  readonly changes?: string;
+  readonly locks?: readonly {
+    readonly table: string;
+    readonly blocks: 'writes' | 'reads and writes';
+    readonly millisecondsPerMillionRows: number;
+  }[];
+}
+
 interface Table<R extends ReadModelRow> {
   /** Name of the projection and of its table. */
   readonly name: string;
@@ -41,7 +54,7 @@ interface Table<R extends ReadModelRow> {
    * upcaster has changed. A table of another version is rebuilt before new events are applied.
    */
   readonly version: number;
-  readonly migrations: readonly { readonly id: string; readonly sql: string }[];
+  readonly migrations: readonly ReadModelMigration[];
   readonly columns: readonly (keyof R & string)[];
 }
 

@@ -91,7 +91,7 @@ describe.each(projections.map((projection) => [projection.name, projection] as c
   'the writer of %s',
   (_, projection) => {
     const { events: facts } = createSampleHistory();
-    const cuts = [60, 184]; // the second batch changes every table
+    const cuts = [60, 140]; // the second batch changes every table
     const [first, second, third] = splitIntoBatches(facts, cuts) as [EventBatch, EventBatch, EventBatch];
     const tableAfter = (batch: EventBatch) =>
       computeTable(

@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type AccountState, type DomainEvent, getStreamId, getWindowId, type ResetPeriod } from '#domain';
+import {
+  type AccountState,
+  type DomainEvent,
+  getStreamId,
+  getWindowId,
+  type ResetPeriod,
+  UNRESTRICTED_ACCESS,
+} from '#domain';
 import { type EventBatch, money } from '#kernel';
 import {
   createProjectionSink,
@@ -95,6 +102,7 @@ describe('the journal', () => {
         history,
         'CreditAdded',
         'CreditReversed',
+        'BalanceAdjusted',
         'FundsHeld',
         'HoldExtended',
         'HoldReleased',
@@ -289,7 +297,17 @@ describe('a key', () => {
 
   const created = (resetPeriod: ResetPeriod | null, at: string) => ({
     type: 'KeyCreated',
-    data: { keyId: 'k', name: 'k', hash: 'h', secret: {}, limit: '100', resetPeriod, expireAt: null, at },
+    data: {
+      keyId: 'k',
+      name: 'k',
+      hash: 'h',
+      secret: {},
+      limit: '100',
+      resetPeriod,
+      expireAt: null,
+      ...UNRESTRICTED_ACCESS,
+      at,
+    },
   });
   const changed = (resetPeriod: ResetPeriod, at: string) => ({
     type: 'KeyUpdated',
@@ -348,7 +366,8 @@ describe('a key', () => {
       for (const { stream, data } of those(history, 'KeyCreated')) {
         const { keyId, hash } = data;
         const owner = { keyId, accountId: getStreamId({ stream }), revoked: revoked.has(keyId), expireAt: null };
-        expect(await findKeyOwner(books.pool, ['of another master key', hash])).toEqual(owner);
+        const { models, blocked } = history.accounts.get(owner.accountId)?.keys.get(keyId) ?? data;
+        expect(await findKeyOwner(books.pool, ['of another master key', hash])).toEqual({ ...owner, models, blocked });
       }
       expect(await findKeyOwner(books.pool, ['hash of nothing'])).toBeUndefined();
     }));

@@ -24,7 +24,7 @@ import {
   Wallets,
 } from '#application';
 import { readPayments } from '#catalogue';
-import { type AutoTopupEvent, type DomainEvent } from '#domain';
+import { type AutoTopupEvent, type DomainEvent, UNRESTRICTED_ACCESS } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
@@ -292,7 +292,16 @@ const cause = createRootCause('test', 'test');
 async function connect(pubkey = ONE): Promise<void> {
   const { accounts, autoTopups } = createStreams(store, NO_SNAPSHOTS, runtime);
   const secret = { key: '', box: '' };
-  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
+  const key = {
+    keyId: 'k',
+    name: 'k',
+    hash: 'h',
+    secret,
+    limit: null,
+    resetPeriod: null,
+    expireAt: null,
+    ...UNRESTRICTED_ACCESS,
+  };
   const at = time.now();
   await accounts.run(ACCOUNT, { type: 'OpenAccount', data: { key, at } }, cause);
   const wallet = { pubkey, relays: ['wss://relay.example'], encryption: 'nip44_v2' } as const;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Accounts, createStreams, EXPIRY_MARGIN_MS, HoldCommandRouter, type Streams } from '#application';
-import type { ChallengeCommand, DomainEvent } from '#domain';
+import { type ChallengeCommand, type DomainEvent, UNRESTRICTED_ACCESS } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import { NO_SNAPSHOTS, parseUsd, Rejection, START_POSITION, type StoredEvent } from '#kernel';
 import { expireHolds } from '#sagas';
@@ -122,7 +122,16 @@ const accountWith = (...holdIds: readonly string[]) => accountOf(undefined, ...h
 /** Like `accountWith`, but the holds belong to the process `owner`. */
 async function accountOf(owner: string | undefined, ...holdIds: readonly string[]): Promise<string> {
   const id = randomUUID();
-  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
+  const key = {
+    keyId: 'k',
+    name: 'k',
+    hash: 'h',
+    secret,
+    limit: null,
+    resetPeriod: null,
+    expireAt: null,
+    ...UNRESTRICTED_ACCESS,
+  };
   await accounts.run(id, { type: 'OpenAccount', data: { key, at: time.now() } }, TEST_CAUSE);
   const credit = { creditId: 'c', method: 'm', amount: parseUsd(holdIds.length), bonus: parseUsd(0), at: time.now() };
   await accounts.run(id, { type: 'AddCredit', data: credit }, TEST_CAUSE);

@@ -32,7 +32,6 @@ import { createFullPayment, createIssuedInvoice } from '../../testing/src/scenar
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const secret = { key: '', box: '' };
 
 type Report = { readonly hint: string } | Error | 'end';
 
@@ -218,12 +217,7 @@ const PAID = ['InvoiceIssued', 'PaymentReceived', 'TopupCredited'];
 
 async function openAccount(): Promise<string> {
   const id = randomUUID();
-  const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: null, resetPeriod: null, expireAt: null };
-  await books.streams.accounts.run(
-    id,
-    { type: 'OpenAccount', data: { key, at: time.now() } },
-    createRootCause('test', id),
-  );
+  await books.streams.accounts.run(id, { type: 'OpenAccount', data: { at: time.now() } }, createRootCause('test', id));
   return id;
 }
 

@@ -26,7 +26,14 @@ import {
 } from '#application';
 import { Auditor } from '#audit';
 import { detectMediaType } from '#connectors';
-import { type DomainEvent, EVENT_SCHEMA, type HoldLimits, type SubmissionResult, type VideoEvent } from '#domain';
+import {
+  type DomainEvent,
+  EVENT_SCHEMA,
+  type HoldLimits,
+  type SubmissionResult,
+  UNRESTRICTED_ACCESS,
+  type VideoEvent,
+} from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   type CheckpointStore,
@@ -364,7 +371,7 @@ type Wish = Omit<HoldLimits, 'keyId' | 'partialHold'> & { readonly at: string };
 async function holdOfAccount(terms: Wish): Promise<string> {
   const { at } = terms;
   const { accounts } = createStreams(store, NO_SNAPSHOTS, runtime);
-  const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' } };
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS };
   const free = { limit: null, resetPeriod: null, expireAt: null };
   const run = (command: Parameters<typeof accounts.run>[1]) => accounts.run(ACCOUNT, command, cause);
   await run({ type: 'OpenAccount', data: { key: { ...key, ...free }, at } });

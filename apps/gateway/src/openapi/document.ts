@@ -46,8 +46,11 @@ const CREDENTIAL_STATUSES = [401, 429, 503];
 const RATE_LIMIT_STATUSES = [429, 503];
 const BODY_STATUSES = [413, 415];
 const UPLOAD_STATUSES = [408];
-/** Statuses of operations with pay-per-request: a payment whose request was attempted too often is rejected. */
-const PAYMENT_STATUSES = [403];
+/**
+ * Statuses of operations that accept API keys, which can be blocked. With pay-per-request also for a payment whose request
+ * was attempted too often.
+ */
+const KEY_STATUSES = [403];
 /** The body of a streamed operation, which the gateway does not parse. */
 const BINARY_REQUEST_BODY = {
   required: true,
@@ -261,7 +264,7 @@ function toResponses(
     ...(auth === 'public' ? [] : CREDENTIAL_STATUSES),
     ...(METHODS_WITH_BODY.includes(route.method) ? BODY_STATUSES : []),
     ...(options.upload ? UPLOAD_STATUSES : []),
-    ...(options.payPerRequest ? PAYMENT_STATUSES : []),
+    ...(auth === 'key' || auth === 'optional' ? KEY_STATUSES : []),
     ...(options.rateLimitedAction ? RATE_LIMIT_STATUSES : []),
     ...errors,
   ];

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { KeyCreated, ResetPeriod } from '#domain';
+import { type KeyAccess, type KeyCreated, type ResetPeriod, UNRESTRICTED_ACCESS } from '#domain';
 import type { Cause } from '#kernel';
 import { Clock } from '../clock.ts';
 import { Secrets } from '../secrets.ts';
@@ -41,7 +41,7 @@ export class OpenAccountHandler implements ICommandHandler<OpenAccount> {
   }
 }
 
-interface ApiKeyParams {
+interface ApiKeyParams extends Partial<KeyAccess> {
   readonly name: string;
   /** Pico-USD. */
   readonly limit?: string | null;
@@ -52,7 +52,7 @@ interface ApiKeyParams {
 /** Generates an API key: the secret for its owner, and the data that its event stores. */
 export function generateApiKey(
   secrets: Secrets,
-  { name, limit = null, resetPeriod = null, expireAt = null }: ApiKeyParams,
+  { name, limit = null, resetPeriod = null, expireAt = null, ...access }: ApiKeyParams,
 ) {
   const apiKey = secrets.generateApiKey();
   const keyId = randomBytes(12).toString('hex');
@@ -64,6 +64,8 @@ export function generateApiKey(
     limit,
     resetPeriod,
     expireAt,
+    ...UNRESTRICTED_ACCESS,
+    ...access,
   };
   return { apiKey, key };
 }

@@ -10,7 +10,7 @@ import {
   SystemClock,
   UpstreamError,
 } from '#application';
-import { type AccountCommand, accountDecider, type Charge } from '#domain';
+import { type AccountCommand, accountDecider, type Charge, UNRESTRICTED_ACCESS } from '#domain';
 import { MemoryEventStore } from '#eventstore';
 import {
   AppendTooLargeError,
@@ -224,7 +224,7 @@ test('returns the extended amount, and later the charge, if the responses to ext
     ...{ clock: time, getProcessId: () => 'gateway-1', events: new MemoryEventStore(), reportError: () => {} },
   };
   const payer = new PayerFactory({ ...streams, accounts }, dependencies).forCaller({ accountId: id, keyId: null });
-  const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, limit: null };
+  const key = { keyId: 'k', name: 'k', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS, limit: null };
   const at = time.now();
   await run(id, { type: 'OpenAccount', data: { key: { ...key, resetPeriod: null, expireAt: null }, at } }, TEST_CAUSE);
   const credit = { creditId: 'c', method: 'm', amount: money.parseUsd('1.4'), bonus: money.parseUsd('0'), at };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createStreams, type Hold, PayerFactory, type Streams, SystemClock, UpstreamError } from '#application';
-import type { AccountCommand } from '#domain';
+import { type AccountCommand, UNRESTRICTED_ACCESS } from '#domain';
 import { eventStoreMigrations, PostgresEventStore } from '#eventstore';
 import { migrate } from '#foundation';
 import { NO_SNAPSHOTS, parseUsd, Rejection, UnknownOutcomeError } from '#kernel';
@@ -71,7 +71,7 @@ beforeAll(async () => {
   await migrate(database.url, eventStoreMigrations);
   store = new PostgresEventStore({ connectionString: database.url });
   const at = clock.now();
-  const key = { keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' } };
+  const key = { keyId: 'k', name: 'Default', hash: 'h', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS };
   const credit = { creditId: 'c', method: 'm', amount: parseUsd('9'), bonus: parseUsd('0'), at };
   const { accounts } = startProcess().streams;
   const settings = { limit: null, resetPeriod: null, expireAt: null };

@@ -7,6 +7,7 @@ import {
   accountCodec,
   accountDecider,
   toPostings,
+  UNRESTRICTED_ACCESS,
 } from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
 import { createCharge } from '#testing';
@@ -26,6 +27,7 @@ const newKey = (id: string, limit: string | null, resetPeriod: 'daily' | null) =
   name: id,
   hash: id,
   secret: { key: '', box: '' },
+  ...UNRESTRICTED_ACCESS,
   limit,
   resetPeriod,
   expireAt: null,
@@ -36,6 +38,23 @@ const command: fc.Arbitrary<AccountCommand> = fc.oneof(
     type: 'AddCredit' as const,
     data: { ...data, method: 'btc-lightning', at: instant(hour) },
   })),
+  fc
+    .record({
+      adjustmentId: holdId,
+      amount,
+      isDebit: fc.boolean(),
+      reverses: fc.option(holdId, { nil: undefined }),
+      hour,
+    })
+    .map(({ hour, amount, isDebit, reverses, ...data }) => ({
+      type: 'AdjustBalance' as const,
+      data: {
+        ...data,
+        ...(reverses === undefined ? {} : { reverses }),
+        ...{ amount: isDebit ? money.negate(amount) : amount, reason: '', actor: { name: 'alice', isVerified: false } },
+        at: instant(hour),
+      },
+    })),
   fc
     .record({ reversalId: holdId, creditId: fc.constantFrom('c1', 'c2'), amount, bonus: amount, hour })
     .map(({ hour, amount, bonus, ...data }) => ({

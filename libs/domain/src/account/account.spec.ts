@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountCodec, accountDecider, type HoldLimits } from '#domain';
+import {
+  type AccountCommand,
+  type AccountEvent,
+  accountCodec,
+  accountDecider,
+  type HoldLimits,
+  UNRESTRICTED_ACCESS,
+} from '#domain';
 import { formatUsd, type PicoUsd, parseUsd, toPicoUsd, ZERO_USD } from '#kernel';
 import { createCharge, createDeciderTest } from '#testing';
 
@@ -14,6 +21,7 @@ const key = {
   name: 'Default',
   hash: 'h',
   secret: { key: 'x', box: 'y' },
+  ...UNRESTRICTED_ACCESS,
   limit: null,
   resetPeriod: null,
   expireAt: null,

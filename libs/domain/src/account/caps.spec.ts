@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod } from '#domain';
+import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod, UNRESTRICTED_ACCESS } from '#domain';
 import { fold, type PicoUsd, parseUsd, Rejection } from '#kernel';
 import { createCharge } from '#testing';
 
@@ -20,7 +20,16 @@ class Story {
   private now = START;
 
   constructor(resetPeriod: ResetPeriod | null) {
-    const key = { keyId: 'k', name: 'k', hash: 'h', secret, limit: LIMIT.toString(), resetPeriod, expireAt: null };
+    const key = {
+      keyId: 'k',
+      name: 'k',
+      hash: 'h',
+      secret,
+      limit: LIMIT.toString(),
+      resetPeriod,
+      expireAt: null,
+      ...UNRESTRICTED_ACCESS,
+    };
     this.send({ type: 'OpenAccount', data: { key, at: this.at() } });
     const credit = { creditId: 'c', method: 'm', amount: parseUsd('1000'), bonus: parseUsd('0'), at: this.at() };
     this.send({ type: 'AddCredit', data: credit });

@@ -1,6 +1,6 @@
 /** The commands of an account. Every command has the instant at which it was created. */
 import type { PicoUsd } from '#kernel';
-import type { Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
+import type { BalanceAdjusted, Instant, KeyCreated, KeyUpdated, Query } from '../events.ts';
 import type { HoldCommand } from '../holds.ts';
 import type { RiskLimits } from './exposure.ts';
 
@@ -12,12 +12,13 @@ interface Command<Type extends string, Data> {
 type NewKey = Omit<KeyCreated['data'], 'at'>;
 
 export type AccountCommand =
-  | Command<'OpenAccount', { key: NewKey }>
+  | Command<'OpenAccount', { key?: NewKey | undefined }>
   | Command<'CreateKey', { key: NewKey }>
   | Command<'UpdateKey', { keyId: string; changes: Omit<KeyUpdated['data'], 'keyId' | 'at'> }>
   | Command<'RevokeKey', { keyId: string }>
   | Command<'AddCredit', { creditId: string; method: string; amount: PicoUsd; bonus: PicoUsd }>
   | Command<'ReverseCredit', CreditReversal>
+  | Command<'AdjustBalance', Adjustment>
   | Command<'HoldFunds', HoldLimits & { riskLimits?: RiskLimits | undefined }>
   | Command<'ExtendHold', HoldExtension & { riskLimits?: RiskLimits | undefined }>
   | HoldCommand;
@@ -31,6 +32,9 @@ interface CreditReversal {
   readonly bonus: PicoUsd;
   readonly why: string;
 }
+
+/** Credits (positive) or debits an account without a payment, or reverses an adjustment. */
+type Adjustment = Omit<BalanceAdjusted['data'], 'amount' | 'at'> & { readonly amount: PicoUsd };
 
 /**
  * Leaves money for other requests: at most the largest of `minAmount`, the `minAmount` of the hold and the available

@@ -2,10 +2,10 @@
  * The decisions of an account. Most commands that are already fulfilled produce no events. A second revocation of a key
  * is rejected.
  */
-import { type Decider, money } from '#kernel';
+import { type Decider, money, type PicoUsd, ZERO_USD } from '#kernel';
 import { ACCOUNT, type AccountEvent, type HoldEvent } from '../events.ts';
 import { decideHold } from '../holds.ts';
-import { type ApiKeyState, assertValidKey, getChargeWindow, updateKeyState } from '../keys.ts';
+import { type ApiKeyState, assertValidKey, getChargeWindow, hasSameSettings, updateKeyState } from '../keys.ts';
 import { deriveChargeWindow } from '../limit-window.ts';
 import { assertBalanced, toPostings } from '../postings.ts';
 import { reject } from '../rejections.ts';
@@ -29,6 +29,8 @@ function decide(command: AccountCommand, account: AccountState): readonly Accoun
       return ensureBalanced(addCredit(command.data, account));
     case 'ReverseCredit':
       return ensureBalanced(reverseCredit(command.data, account));
+    case 'AdjustBalance':
+      return ensureBalanced(adjustBalance(command.data, account));
     case 'HoldFunds':
       return ensureBalanced(holdFunds(command.data, account));
     case 'ExtendHold':
@@ -51,11 +53,9 @@ type DataOf<Type extends AccountCommand['type']> = Extract<AccountCommand, { typ
 
 function openAccount({ key, at }: DataOf<'OpenAccount'>, account: AccountState): readonly AccountEvent[] {
   if (account.status === 'open')
-    return account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account already exists');
-  return [
-    { type: 'AccountOpened', data: { at } },
-    { type: 'KeyCreated', data: { ...key, at } },
-  ];
+    return key && account.keys.has(key.keyId) ? [] : reject('account_exists', 'The account already exists');
+  const openedEvent = { type: 'AccountOpened', data: { at } } as const;
+  return key ? [openedEvent, { type: 'KeyCreated', data: { ...key, at } }] : [openedEvent];
 }
 
 function createKey({ key, at }: DataOf<'CreateKey'>, account: AccountState): readonly AccountEvent[] {
@@ -75,12 +75,7 @@ function updateKey({ keyId, changes, at }: DataOf<'UpdateKey'>, account: Account
   const after = updateKeyState(key, { keyId, ...changes, at });
   // A key that has expired can be changed: its expiry is validated only if the change has one.
   assertValidKey({ ...after, expireAt: changes.expireAt ?? null }, at);
-  const same =
-    after.name === key.name &&
-    after.limit === key.limit &&
-    after.resetPeriod === key.resetPeriod &&
-    after.expireAt === key.expireAt;
-  return same ? [] : [{ type: 'KeyUpdated', data: { keyId, ...changes, at } }];
+  return hasSameSettings(after, key) ? [] : [{ type: 'KeyUpdated', data: { keyId, ...changes, at } }];
 }
 
 function revokeKey({ keyId, at }: DataOf<'RevokeKey'>, account: AccountState): readonly AccountEvent[] {
@@ -125,6 +120,35 @@ function reverseCredit(data: DataOf<'ReverseCredit'>, account: AccountState): re
   }
   if (!account.credits.has(creditId)) reject('credit_conflict', `Credit ${creditId} not found`);
   return [{ type: 'CreditReversed', data: { ...data, amount, bonus } }];
+}
+
+/** The balance is never debited below zero, so a debit leaves the money that running requests hold. */
+function adjustBalance(data: DataOf<'AdjustBalance'>, account: AccountState): readonly AccountEvent[] {
+  const { adjustmentId, amount, reverses } = data;
+  const existing = account.adjustments.get(adjustmentId);
+  if (existing !== undefined) {
+    return existing.amount === money.toJsonAmount(amount) && existing.reverses === reverses
+      ? []
+      : reject('adjustment_conflict', `The id ${adjustmentId} was used for another adjustment of this account`);
+  }
+  if (amount === ZERO_USD) reject('adjustment_conflict', 'An adjustment of 0 USD has no effect');
+  if (reverses !== undefined) assertReversible(reverses, amount, account);
+  const after = money.add(account.available, amount);
+  if (amount < ZERO_USD && after < ZERO_USD)
+    reject(
+      'insufficient_balance',
+      `The account has only ${money.formatUsd(money.max(account.available))} USD available, less than ${money.formatUsd(money.negate(amount))} USD`,
+    );
+  return [{ type: 'BalanceAdjusted', data: { ...data, amount: money.toJsonAmount(amount) } }];
+}
+
+function assertReversible(adjustmentId: string, amount: PicoUsd, { adjustments }: AccountState): void {
+  const adjustment = adjustments.get(adjustmentId);
+  if (adjustment?.reversedBy !== undefined)
+    reject('adjustment_conflict', `${adjustmentId} was reversed before, by ${adjustment.reversedBy}`);
+  if (!adjustment) reject('adjustment_conflict', `The account has no adjustment ${adjustmentId}`);
+  else if (money.parseJsonAmount(adjustment.amount) !== money.negate(amount))
+    reject('adjustment_conflict', `${adjustmentId} can only be reversed completely`);
 }
 
 /**

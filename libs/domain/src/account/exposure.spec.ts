@@ -9,6 +9,7 @@ import {
   accountDecider,
   type HoldExtensionTerms,
   type RiskLimits,
+  UNRESTRICTED_ACCESS,
 } from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
 import { createCharge } from '#testing';
@@ -36,7 +37,7 @@ class Story {
   at = AT;
 
   constructor(balance: number, limit: number | null = null, resetPeriod: 'daily' | null = null) {
-    const key = { hash: '', secret: { key: '', box: '' }, resetPeriod, expireAt: null };
+    const key = { hash: '', secret: { key: '', box: '' }, ...UNRESTRICTED_ACCESS, resetPeriod, expireAt: null };
     const created = { ...key, keyId: 'k', name: 'k', limit: limit === null ? null : String(limit) };
     this.run({ type: 'OpenAccount', data: { key: created, at: AT } });
     const credit = { creditId: 'c', method: 'm', amount: usd(balance), bonus: ZERO_USD };

@@ -8,6 +8,7 @@ import { getHoldResolution, type OpenHold } from '../holds.ts';
 import {
   type ApiKeyState,
   advanceKeyWindow,
+  assertModelAllowed,
   calculateRemainingLimit,
   calculateUnspentLimit,
   toCounterId,
@@ -60,7 +61,7 @@ type Limited<Data> = Data & { readonly riskLimits?: RiskLimits | undefined; read
 
 /**
  * @throws Rejection `key_limit_exceeded` or `insufficient_balance` if too little money is available, `key_revoked`,
- *   `key_expired`, `too_much_borne`, `hold_conflict`, `hold_resolved`
+ *   `key_expired`, `key_blocked`, `model_not_allowed`, `too_much_borne`, `hold_conflict`, `hold_resolved`
  */
 export function holdFunds(data: Limited<HoldLimits>, account: AccountState): readonly FundsHeld[] {
   const { holdId, keyId, owner, expiresAt, query, at, minAmount, maxAmount, partialHold, riskLimits } = data;
@@ -71,6 +72,7 @@ export function holdFunds(data: Limited<HoldLimits>, account: AccountState): rea
       : reject('hold_conflict', `Hold ${holdId} already exists with a different amount`);
   if (getHoldResolution(holdId, account)) reject('hold_resolved', `Hold ${holdId} has ended`);
   const key = keyId === null ? undefined : advanceKeyWindow(getUsableKey(keyId, at, account), at);
+  if (key) assertModelAllowed(query.model, key);
   const moneyLimits = createMoneyLimits(account, key, { riskLimits, at });
   const spendable = money.min(...mapLimits(moneyLimits, ({ available }) => available));
   for (const moneyLimit of moneyLimits) assertFirstPart(data, moneyLimit, spendable);
@@ -105,7 +107,7 @@ export function extendHold(
   const isExtended = hold.amount > knownAmount && hold.amount >= minAmount;
   const { keyId } = hold;
   const storedKey = keyId === null ? undefined : account.keys.get(keyId);
-  if (isExtended && storedKey && (storedKey.revoked || hasExpired(storedKey, at))) return [];
+  if (isExtended && storedKey && !isUsable(storedKey, at)) return [];
   // What was generated before its key became invalid is still paid.
   const isFinal = data.isFinal === true;
   const usableKey = keyId === null || isFinal ? storedKey : getUsableKey(keyId, at, account);
@@ -320,7 +322,12 @@ function getUsableKey(keyId: string, at: Instant, account: AccountState): ApiKey
   const key = account.keys.get(keyId);
   if (!key || key.revoked) return reject('key_revoked', 'The API key was not found or has been revoked');
   if (hasExpired(key, at)) return reject('key_expired', 'The API key has expired');
+  if (key.blocked) return reject('key_blocked', 'The API key is blocked');
   return key;
+}
+
+function isUsable(key: ApiKeyState, at: Instant): boolean {
+  return !key.revoked && !key.blocked && !hasExpired(key, at);
 }
 
 function hasExpired({ expireAt }: ApiKeyState, at: Instant): boolean {

@@ -1,5 +1,5 @@
 import { test } from '@jest/globals';
-import { type AccountCommand, type AccountEvent, accountDecider } from '#domain';
+import { type AccountCommand, type AccountEvent, accountDecider, UNRESTRICTED_ACCESS } from '#domain';
 import { type PicoUsd, parseUsd } from '#kernel';
 import { createDeciderTest } from '#testing';
 
@@ -15,7 +15,7 @@ const opened = (limit: string | null): readonly AccountEvent[] => [
   {
     type: 'KeyCreated',
     data: {
-      ...{ keyId: 'k1', name: 'Default', hash: 'h', secret: { key: 'x', box: 'y' } },
+      ...{ keyId: 'k1', name: 'Default', hash: 'h', secret: { key: 'x', box: 'y' }, ...UNRESTRICTED_ACCESS },
       ...{ limit: limit === null ? null : pico(limit), resetPeriod: null, expireAt: null, at },
     },
   },

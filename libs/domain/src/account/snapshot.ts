@@ -6,7 +6,7 @@ import type { ApiKeyState } from '../keys.ts';
 import { EVENT_SCHEMA } from '../upcasters/index.ts';
 import type { AbsorbedLosses } from './absorbed-losses.ts';
 import { type HoldPrices, parseHoldPrices, type StoredHoldPrices, toStoredPrices } from './exposure.ts';
-import type { AccountState } from './state.ts';
+import type { AccountState, AdjustmentState } from './state.ts';
 
 type Entries<V> = readonly (readonly [string, V])[];
 type RecentIdsJson = readonly [Entries<string>, Entries<string>];
@@ -27,6 +27,7 @@ interface AccountJson {
   readonly keys: Entries<KeyJson>;
   readonly credits: Entries<string>;
   readonly reversals: Entries<string>;
+  readonly adjustments: Entries<AdjustmentState>;
   readonly resolved: RecentIdsJson;
   readonly expired: RecentIdsJson;
   readonly losses?: LossesJson;
@@ -37,7 +38,7 @@ type LossesJson = Pick<AbsorbedLosses, 'since'> & Readonly<Record<'borne' | 'unh
 /**
  * Increase this if the fields of `AccountState` or the results of `evolve` change. Older snapshots are then ignored.
  */
-const STATE_VERSION = 8;
+const STATE_VERSION = 9;
 
 export const accountCodec: StateCodec<AccountState> = {
   version: `${STATE_VERSION} ${toSchemaFingerprint(EVENT_SCHEMA)}`,
@@ -51,6 +52,7 @@ export const accountCodec: StateCodec<AccountState> = {
     keys: account.keys.toArray().map(([id, key]) => [id, encodeKey(key)]),
     credits: account.credits.toArray(),
     reversals: account.reversals.toArray(),
+    adjustments: account.adjustments.toArray(),
     resolved: encodeRecentIds(account.resolved),
     expired: encodeRecentIds(account.expired),
     ...(account.losses ? { losses: encodeLosses(account.losses) } : {}),
@@ -65,6 +67,7 @@ export const accountCodec: StateCodec<AccountState> = {
     keys: ImmutableMap(json.keys.map(([id, key]) => [id, decodeKey(key)])),
     credits: ImmutableMap(json.credits),
     reversals: ImmutableMap(json.reversals),
+    adjustments: ImmutableMap(json.adjustments),
     resolved: decodeRecentIds(json.resolved),
     expired: decodeRecentIds(json.expired),
     ...(json.losses ? { losses: decodeLosses(json.losses) } : {}),

@@ -6,7 +6,7 @@
  */
 import { Map as ImmutableMap } from 'immutable';
 import { money, type PicoUsd, throwUnknownEvent, ZERO_USD } from '#kernel';
-import type { AccountEvent, ChargeReversed, FundsHeld, HoldExtended, Instant } from '../events.ts';
+import type { AccountEvent, BalanceAdjusted, ChargeReversed, FundsHeld, HoldExtended, Instant } from '../events.ts';
 import {
   estimateHoldsBytes,
   getHoldResolution,
@@ -39,8 +39,20 @@ export interface AccountState extends Holds, UnheldSums {
   readonly credits: ImmutableMap<string, string>;
   /** Amounts by reversal id, in pico-USD; negative if a credit was reversed, positive if it was restored. */
   readonly reversals: ImmutableMap<string, string>;
+  /** By adjustment id. */
+  readonly adjustments: ImmutableMap<string, AdjustmentState>;
   /** Undefined before the first loss. A charge without a loss clears this if the hour has ended. */
   readonly losses?: AbsorbedLosses | undefined;
+}
+
+/** A credit or debit by the operator. */
+export interface AdjustmentState {
+  /** Pico-USD; negative for a debit. */
+  readonly amount: string;
+  /** Id of the adjustment that this one reverses. */
+  readonly reverses?: string | undefined;
+  /** Id of the adjustment that reversed this one. */
+  readonly reversedBy?: string | undefined;
 }
 
 export const INITIAL_ACCOUNT: AccountState = {
@@ -52,6 +64,7 @@ export const INITIAL_ACCOUNT: AccountState = {
   keys: ImmutableMap(),
   credits: ImmutableMap(),
   reversals: ImmutableMap(),
+  adjustments: ImmutableMap(),
   resolved: NO_RECENT_IDS,
   expired: NO_RECENT_IDS,
 };
@@ -62,8 +75,14 @@ const KEY_BYTES = 540;
 
 /** Estimates the memory of an account in bytes. */
 export function estimateAccountBytes(account: AccountState): number {
-  const { keys, credits, reversals } = account;
-  return estimateHoldsBytes(account) + KEY_BYTES * keys.size + CREDIT_BYTES * (credits.size + reversals.size);
+  const { keys, credits, reversals, adjustments } = account;
+  const creditBytes = CREDIT_BYTES * (credits.size + reversals.size + adjustments.size);
+  return estimateHoldsBytes(account) + KEY_BYTES * keys.size + creditBytes;
+}
+
+/** Whether an account was ever credited, by a payment or by the operator. */
+export function isFunded({ credits, adjustments }: Pick<AccountState, 'credits' | 'adjustments'>): boolean {
+  return credits.size > 0 || adjustments.some(({ amount }) => money.parseJsonAmount(amount) > ZERO_USD);
 }
 
 /**
@@ -96,6 +115,8 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
       const reversals = account.reversals.set(event.data.reversalId, money.toJsonAmount(amount));
       return { ...account, available: money.add(account.available, amount), reversals };
     }
+    case 'BalanceAdjusted':
+      return applyAdjustment(account, event.data);
     case 'FundsHeld':
       return applyHold(account, event.data);
     case 'HoldExtended':
@@ -126,6 +147,21 @@ export function evolveAccount(account: AccountState, event: AccountEvent): Accou
     default:
       return throwUnknownEvent(event);
   }
+}
+
+function applyAdjustment(account: AccountState, { adjustmentId, amount, reverses }: BalanceAdjusted['data']) {
+  const adjustments = account.adjustments.set(adjustmentId, {
+    amount,
+    ...(reverses === undefined ? {} : { reverses }),
+  });
+  const reversed = reverses === undefined ? undefined : adjustments.get(reverses);
+  return {
+    ...account,
+    available: money.add(account.available, money.parseJsonAmount(amount)),
+    adjustments: reversed
+      ? adjustments.set(reverses as string, { ...reversed, reversedBy: adjustmentId })
+      : adjustments,
+  };
 }
 
 function applyReversal(account: AccountState, reversed: ChargeReversed['data']): AccountState {

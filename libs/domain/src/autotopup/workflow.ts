@@ -9,7 +9,7 @@ import {
   type Workflow,
   type WorkflowPlan,
 } from '#kernel';
-import { ACCOUNT, AUTO_TOPUP, getStreamId } from '../events.ts';
+import { ACCOUNT, type AccountEvent, AUTO_TOPUP, getStreamId } from '../events.ts';
 import type { Instant } from '../value-types.ts';
 import { addMilliseconds } from './backoff.ts';
 import { type AutoTopupCommand, autoTopupDecider, canRequestPayment, getBlockedUntil } from './decide.ts';
@@ -91,12 +91,19 @@ function parseEffectKey(key: string): { readonly attempt: number; readonly reque
   return { attempt, request };
 }
 
+const AFFECTING_TYPES: ReadonlySet<string> = new Set<AccountEvent['type']>([
+  'HoldSettled',
+  'CreditReversed',
+  'CreditAdded',
+  'BalanceAdjusted',
+]);
+
 /**
  * Returns the account of an event that can reduce a balance or end an attempt. A hold does neither, because the
  * threshold applies to available and held money together.
  */
 function findAffectedId(event: StoredEvent): string | undefined {
-  if (event.type !== 'HoldSettled' && event.type !== 'CreditReversed' && event.type !== 'CreditAdded') return undefined;
+  if (!AFFECTING_TYPES.has(event.type)) return undefined;
   return event.stream.startsWith(`${ACCOUNT}-`) ? getStreamId(event) : undefined;
 }
 

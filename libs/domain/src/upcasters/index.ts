@@ -12,6 +12,7 @@
 import type { EventSchema, Upcaster } from '#kernel';
 import type { DomainEvent } from '../events.ts';
 import { upcastChargeAbsorbedV1, upcastHoldReleasedV1, upcastHoldSettledV1 } from './charges-v1.ts';
+import { upcastKeyCreatedV1, upcastKeyUpdatedV1 } from './keys.ts';
 import { upcastPriceListV1 } from './price-list-v1.ts';
 import {
   upcastCreditAddedV1,
@@ -23,11 +24,13 @@ import {
 /** The upcasters of every event type, one for each step from a version to the next. */
 const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
   AccountOpened: [],
-  KeyCreated: [],
-  KeyUpdated: [],
+  KeyCreated: [upcastKeyCreatedV1],
+  KeyUpdated: [upcastKeyUpdatedV1],
   KeyRevoked: [],
   CreditAdded: [upcastCreditAddedV1],
   CreditReversed: [],
+  BalanceAdjusted: [],
+  AccountNamed: [],
   FundsHeld: [],
   HoldExtended: [],
   HoldKept: [],
@@ -81,6 +84,7 @@ const upcasters: Readonly<Record<DomainEvent['type'], readonly Upcaster[]>> = {
 export const EVENT_SCHEMA: EventSchema = {
   upcasters,
   revision: 1,
+  appendVersions: { KeyCreated: 1, KeyUpdated: 1 },
   // Types that only newer builds write, and that readers of the log in this build skip.
   skippable: new Set<string>(),
 };

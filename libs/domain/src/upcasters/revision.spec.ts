@@ -14,8 +14,8 @@ import { type StoredEvent, toSchemaFingerprint, upcast } from '#kernel';
 const FACTS = path.resolve(import.meta.dirname, '../../../testing/src/fixtures/first-version/facts.jsonl');
 
 const VERSION =
-  'r1 ChargeAbsorbed.2 CreditAdded.2 HoldReleased.2 HoldSettled.2 InvoiceIssued.2 PaymentReceived.2 PriceListPublished.2 TopupCredited.2';
-const DIGEST = '0f50defea7651c8a4ca35dcbe6adc44f45bc41bf19127db6800026b123c94f84';
+  'r1 ChargeAbsorbed.2 CreditAdded.2 HoldReleased.2 HoldSettled.2 InvoiceIssued.2 KeyCreated.2 KeyUpdated.2 PaymentReceived.2 PriceListPublished.2 TopupCredited.2';
+const DIGEST = '33fc1a9ae26d2303e6b47dff172933baf486d7f66307550bf77c4b8d518edc14';
 
 test('upcasting old events gives the same data as long as the schema fingerprint is the same', () => {
   const hash = createHash('sha256');

@@ -247,12 +247,12 @@ describe('the PostgreSQL event store', () => {
 
   test('an append under a contract that the database does not accept is rejected at once, and stores nothing', async () => {
     const stream = `account-${randomUUID()}`;
-    const older = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT - 1 });
+    const older = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT - 2 });
     const newer = new PostgresEventStore({ connectionString: database.url, contract: WRITE_CONTRACT + 1 });
     for (const other of [older, newer]) {
       const failure = await other.append(stream, NO_STREAM, [fact()]).catch((error) => error);
       expect(failure).toBeInstanceOf(StoreUnavailableError);
-      expect(failure.cause.message).toMatch(/^contract \d is not accepted: the database accepts the contracts 1 to 1$/);
+      expect(failure.cause.message).toMatch(/^contract \d is not accepted: the database accepts the contracts 1 to 2$/);
       await other.close();
     }
     expect(await store.readHead(stream)).toBeUndefined();

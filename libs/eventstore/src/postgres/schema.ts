@@ -258,4 +258,10 @@ export const eventStoreMigrations = [
     changes: 'removes es.append_facts, with which only programs from before version 1.0.0 append',
     sql: 'drop function es.append_facts',
   },
+  {
+    id: 'event-store-6',
+    minContract: 1,
+    changes: 'accepts contract 2, whose programs read the events that the next release writes',
+    sql: "update es.contracts set newest = 2, newest_version = '1.1.0'",
+  },
 ] as const;

@@ -3,11 +3,17 @@
  * clock only moves forward, and the money of accounts comes from top-ups.
  */
 import fc from 'fast-check';
-import type { AccountState, ChallengeState, ResetPeriod, TopupState } from '#domain';
-import { type NewEvent, type PicoUsd, parseUsd } from '#kernel';
+import {
+  type AccountState,
+  type ChallengeState,
+  type ResetPeriod,
+  type TopupState,
+  UNRESTRICTED_ACCESS,
+} from '#domain';
+import { money, type NewEvent, type PicoUsd, parseUsd } from '#kernel';
 import { type AutoTopupAttempt, autoTopupAttempts, createAttemptCommands } from './auto-topup-scenarios.ts';
 import { challengeScenarios, runChallengeScenario } from './challenge-scenarios.ts';
-import { HistoryBuilder, type HistoryEvent, MINUTE_MS, type Step, toAccountId } from './history-builder.ts';
+import { HistoryBuilder, type HistoryEvent, MINUTE_MS, OPERATOR, type Step, toAccountId } from './history-builder.ts';
 import { createTestCharge } from './history-charges.ts';
 import { runTopupScenario } from './topup-scenarios.ts';
 import { runVideoScenario, videoScenarios } from './video-scenarios.ts';
@@ -29,7 +35,16 @@ const query = { model: 'm', type: 'chat_completion', source: 'api', online: fals
 
 function createKey(keyId: string, limit: string | null, resetPeriod: ResetPeriod | null) {
   const secret = { key: '1', box: `box of ${keyId} "ä"\\` };
-  return { keyId, name: keyId, hash: `hash of ${keyId}`, secret, limit, resetPeriod, expireAt: null };
+  return {
+    keyId,
+    name: keyId,
+    hash: `hash of ${keyId}`,
+    secret,
+    limit,
+    resetPeriod,
+    expireAt: null,
+    ...UNRESTRICTED_ACCESS,
+  };
 }
 
 function openAccount(accountNumber: number, limit: string | null, resetPeriod: ResetPeriod | null): Step {
@@ -195,6 +210,34 @@ const steps = fc.oneof(
   ),
   createStep(2, challengeScenarios, runChallengeScenario),
   createStep(1, fc.constantFrom('v1', 'v2'), (history, version) => history.publish(version)),
+  createStep(1, accountNumbers, (history, accountNumber) =>
+    history.nameAccount(`team-${accountNumber}`, accountNumber),
+  ),
+  createStep(
+    2,
+    fc.tuple(accountNumbers, fc.nat(4), amount, fc.boolean()),
+    (history, [accountNumber, nth, value, isDebit]) =>
+      history.runAccountCommand(accountNumber, {
+        type: 'AdjustBalance',
+        data: {
+          ...{ adjustmentId: `a${nth}`, amount: isDebit ? money.negate(value) : value, reason: 'Budget' },
+          ...{ actor: OPERATOR, at: history.getInstant() },
+        },
+      }),
+  ),
+  createStep(
+    1,
+    fc.tuple(accountNumbers, keySuffixes, fc.option(fc.constant(['m', 'a/*'])), fc.boolean()),
+    (history, [accountNumber, suffix, models, blocked]) =>
+      history.runAccountCommand(accountNumber, {
+        type: 'UpdateKey',
+        data: {
+          keyId: `k${accountNumber}${suffix}`,
+          changes: { models, blocked, metadata: { team: `t${accountNumber}` } },
+          at: history.getInstant(),
+        },
+      }),
+  ),
 );
 
 const initialSteps: readonly Step[] = [

@@ -1,10 +1,12 @@
 /** Builds a history: decides commands and records their events in one order. */
 import {
   type AccountCommand,
+  type AccountNamed,
   type AccountState,
   type AutoTopupCommand,
   type AutoTopupState,
   accountDecider,
+  accountNameDecider,
   autoTopupDecider,
   type ChallengeCommand,
   type ChallengeState,
@@ -25,6 +27,7 @@ export type HistoryEvent = StoredEvent<DomainEvent>;
 
 /** Shortly before the end of a day. The ends of a week and of a month follow. */
 const START_MS = Date.parse('2026-11-26T22:00:00.000Z');
+export const OPERATOR = { name: 'alice', isVerified: false };
 export const MINUTE_MS = 60_000;
 
 /** All streams of a category. */
@@ -39,6 +42,7 @@ export class HistoryBuilder {
   readonly events: HistoryEvent[] = [];
   readonly accounts = new Map<string, AccountState>();
   readonly topups = new Map<string, TopupState>();
+  private readonly names = new Map<string, AccountNamed['data'] | null>();
   readonly autoTopups = new Map<string, AutoTopupState>();
   readonly videos = new Map<string, VideoState>();
   readonly challenges = new Map<string, ChallengeState>();
@@ -70,6 +74,12 @@ export class HistoryBuilder {
       toAccountId(accountNumber),
       command,
     );
+  }
+
+  nameAccount(name: string, accountNumber: number): void {
+    const data = { name, accountId: toAccountId(accountNumber), actor: OPERATOR, at: this.getInstant() };
+    const command = { type: 'NameAccount', data } as const;
+    this.run({ category: 'name', decider: accountNameDecider, states: this.names }, name, command);
   }
 
   runTopupCommand(id: string, command: TopupCommand): void {

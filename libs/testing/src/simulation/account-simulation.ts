@@ -2,7 +2,14 @@
  * Simulates what gateways do for the requests of one account, in virtual time: the decisions are those of the domain,
  * while queues, meters, statistics and providers are models of the real ones. Each rejected request waits.
  */
-import { type AccountCommand, type AccountState, accountDecider, type ResetPeriod, type RiskLimits } from '#domain';
+import {
+  type AccountCommand,
+  type AccountState,
+  accountDecider,
+  type ResetPeriod,
+  type RiskLimits,
+  UNRESTRICTED_ACCESS,
+} from '#domain';
 import { fold, money, type PicoUsd, Rejection, ZERO_USD } from '#kernel';
 import { createCharge } from '../scenarios/charges.ts';
 import { MAX_OUTPUT, ResponseStats } from './response-stats.ts';
@@ -71,7 +78,14 @@ export class AccountSimulation {
     const { requests, balance, limitedKey, startsAt = '2026-11-20T12:00:00.000Z', diesAtMs } = params;
     this.startMs = Date.parse(startsAt);
     const at = this.toInstant();
-    const key = { hash: '', secret: { key: '', box: '' }, limit: null, resetPeriod: null, expireAt: null };
+    const key = {
+      hash: '',
+      secret: { key: '', box: '' },
+      ...UNRESTRICTED_ACCESS,
+      limit: null,
+      resetPeriod: null,
+      expireAt: null,
+    };
     this.run({ type: 'OpenAccount', data: { key: { ...key, keyId: 'default', name: 'default' }, at } });
     this.run({ type: 'AddCredit', data: { creditId: 'c', method: 'm', amount: balance, bonus: ZERO_USD, at } });
     if (limitedKey) {

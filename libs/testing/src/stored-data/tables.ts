@@ -54,6 +54,14 @@ export async function writeTables(databaseUrl: string): Promise<void> {
   });
 }
 
+/** Writes the rows of one table that the fixture has already. */
+export async function writeTable(databaseUrl: string, table: string): Promise<void> {
+  const columns = (await readStoredColumns())[table] ?? [];
+  await withClient(databaseUrl, async (client) =>
+    writeFile(getTablePath(table), await readTable(client, table, columns)),
+  );
+}
+
 /** Returns the columns of the tables in the fixture. */
 export async function readStoredColumns(): Promise<Columns> {
   return JSON.parse(await readFile(path.join(STORED_DATA_DIR, 'tables.json'), 'utf8'));

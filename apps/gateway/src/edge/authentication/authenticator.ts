@@ -10,7 +10,7 @@ import { type Caller, type Clock, type RateLimiter, type Secrets, toAccountIds, 
 import { type Cause, createRootCause } from '#kernel';
 import { findKeyOwner } from '#projections';
 import type { OperationOptions } from '../../openapi/operation.ts';
-import { BadRequestError, UnauthorizedError } from '../errors/errors.ts';
+import { BadRequestError, ForbiddenError, UnauthorizedError } from '../errors/errors.ts';
 import type { CredentialLookups } from '../limits/credential-lookups.ts';
 import { enforceActionLimit } from '../limits/rate-limited-actions.ts';
 import type { PayPerRequestGate } from '../pay-per-request/pay-per-request-gate.ts';
@@ -192,7 +192,7 @@ export class Authenticator {
 
   /**
    * Returns the caller of an operation with optional authentication; undefined without a credential.
-   * @throws UnauthorizedError for an invalid credential; BadRequestError if the credit id is not that of the key's
+   * @throws UnauthorizedError for an invalid credential; ForbiddenError for a blocked key; BadRequestError if the credit id is not that of the key's
    * account; errors of `CredentialLookups.run`
    */
   async authenticateOptionalReader(request: FastifyRequest): Promise<Caller | undefined> {
@@ -203,8 +203,8 @@ export class Authenticator {
   /**
    * Returns the caller of a free operation: by an active key, or by the credit id in `creditId` or x-credit-id. With
    * both, the caller is the account itself and not the key.
-   * @throws UnauthorizedError for a missing or invalid credential; BadRequestError if the credit id is not that of the
-   * key's account; errors of `CredentialLookups.run`
+   * @throws UnauthorizedError for a missing or invalid credential; ForbiddenError for a blocked key; BadRequestError if
+   * the credit id is not that of the key's account; errors of `CredentialLookups.run`
    */
   async authenticateReader(request: FastifyRequest, missingMessage: string, creditId?: unknown): Promise<Caller> {
     const apiKey = parseApiKey(request);
@@ -240,8 +240,8 @@ export class Authenticator {
 
   /**
    * Returns the caller of an operation for the account itself. A key alone is not accepted: its limits do not bound
-   * what these operations change. The credit id is enough, so a key that is unknown, expired or revoked is ignored: the
-   * owner may be about to replace it.
+   * what these operations change. The credit id is enough, so a key that is unknown, expired, revoked or blocked is ignored:
+   * the owner may be about to replace it.
    * @throws UnauthorizedError as `authenticateAccount`; BadRequestError if the key belongs to another account; errors
    * of `CredentialLookups.run`
    */
@@ -257,7 +257,7 @@ export class Authenticator {
       const apiKey = parseApiKey(request);
       return apiKey === undefined ? undefined : await this.verifyApiKey(request, apiKey);
     } catch (error) {
-      if (error instanceof UnauthorizedError) return undefined;
+      if (error instanceof UnauthorizedError || error instanceof ForbiddenError) return undefined;
       throw error;
     }
   }
@@ -304,6 +304,7 @@ export class Authenticator {
     if (!owner || owner.revoked) throw new UnauthorizedError(INVALID_KEY);
     if (owner.expireAt !== null && owner.expireAt <= this.dependencies.clock.now())
       throw new UnauthorizedError('The API key has expired');
+    if (owner.blocked) throw new ForbiddenError('The API key is blocked');
     return { accountId: owner.accountId, keyId: owner.keyId };
   }
 }

@@ -99,6 +99,7 @@ const TOO_LONG: ErrorDefinition = [400, 'invalid_request_error', 'invalid_reques
 const UNPROCESSABLE: ErrorDefinition = [422, 'invalid_request_error', 'unprocessable'];
 const CONFLICT: ErrorDefinition = [409, 'conflict', 'invalid_request'];
 const UNAUTHORIZED: ErrorDefinition = [401, 'authentication_error', 'authentication', 'invalid_api_key'];
+const FORBIDDEN: ErrorDefinition = [403, 'permission_error', 'permission_denied'];
 const NOT_FOUND: ErrorDefinition = [404, 'not_found', 'not_found'];
 /** The proof does not pay for this request. */
 const PAYMENT_REQUIRED: ErrorDefinition = [402, 'payment_required', 'payment_required'];
@@ -116,6 +117,7 @@ const NOT_FOUND_BY_PARAM: ReadonlyMap<string | null, ErrorDefinition> = new Map(
 const REJECTIONS: Readonly<Record<RejectionCode, ErrorDefinition>> = {
   account_exists: CONFLICT,
   account_not_found: UNAUTHORIZED,
+  adjustment_conflict: CONFLICT,
   // Not 402: clients would pay again, which does not help.
   challenge_exhausted: [403, 'payment_exhausted', 'permission_denied'],
   challenge_expired: PAYMENT_REQUIRED,
@@ -129,12 +131,15 @@ const REJECTIONS: Readonly<Record<RejectionCode, ErrorDefinition>> = {
   hold_resolved: CONFLICT,
   insufficient_balance: [402, 'insufficient_balance', 'payment_required', 'insufficient_quota'],
   invalid_key_settings: INVALID,
+  key_blocked: FORBIDDEN,
   key_exists: CONFLICT,
   key_expired: UNAUTHORIZED,
   key_limit_exceeded: [402, 'key_limit_exceeded', 'payment_required', 'insufficient_quota'],
   key_name_taken: CONFLICT,
   key_not_found: NOT_FOUND,
   key_revoked: UNAUTHORIZED,
+  model_not_allowed: FORBIDDEN,
+  name_taken: CONFLICT,
   payment_conflict: CONFLICT,
   price_list_conflict: CONFLICT,
   topup_exists: CONFLICT,
@@ -163,7 +168,7 @@ const FAILURES: Readonly<Record<FailureCode, ErrorDefinition>> = {
 const STATUSES: Readonly<Record<number, ErrorDefinition>> = {
   400: INVALID,
   401: UNAUTHORIZED,
-  403: [403, 'permission_error', 'permission_denied'],
+  403: FORBIDDEN,
   404: NOT_FOUND,
   405: [405, 'method_not_allowed', 'invalid_request'],
   408: [408, 'request_timeout', 'invalid_request'],

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Streams } from '#application';
+import { isFunded } from '#domain';
 import { OverloadedError } from '../errors/errors.ts';
 import { toNetwork } from '../network/client-addresses.ts';
 
@@ -33,9 +34,9 @@ export function createFundedCheck({ accounts }: Streams): IsFunded {
   const fundedAccounts = new LRUCache<string, true>({ maxSize: MAX_CACHED_ACCOUNTS, sizeCalculation: () => 1 });
   return async (accountId) => {
     if (fundedAccounts.has(accountId)) return true;
-    const isFunded = (await accounts.read(accountId)).credits.size > 0;
-    if (isFunded) fundedAccounts.set(accountId, true);
-    return isFunded;
+    const isPayer = isFunded(await accounts.read(accountId));
+    if (isPayer) fundedAccounts.set(accountId, true);
+    return isPayer;
   };
 }
 
