@@ -227,6 +227,11 @@ describe('a mistake is reported with its file, line and field', () => {
       '27 cannot be used: endpoints[0].usdPerUnit.variants[0].when of model "vendor/video-i2v" must name a choice',
     ],
     [
+      '"popular": false,',
+      '"freeTier": true,\n    "popular": false,',
+      '24 cannot be used: endpoints[0].usdPerUnit of model "vendor/video-i2v" must be 0 for a model of the free tier',
+    ],
+    [
       '"duration": ["5", "10"]',
       '"size": ["16:9"]',
       '14 cannot be used: choices.duration of model "vendor/video-i2v" must be a non-empty list',

@@ -184,11 +184,28 @@ describe('a data file is rejected if it has', () => {
     ['a popularity that is not a boolean', 'popular', 'yes'],
     ['no inputs', 'inputs', []],
     ['no name', 'name', ' '],
+    ['a mark of the free tier that is not a boolean', 'freeTier', 'true'],
   ])('%s', async (_, field, value) => {
     const read = await reading([changed(field, value)]);
     expect(read).toThrow(field.split('.').at(-1));
     expect(read).toThrow('model "vendor/model"');
     expect(read).toThrow(file);
+  });
+
+  const ZERO = { input: '0', output: '0' };
+  test.each<[string, object, string]>([
+    ['a price per token', {}, 'usdPerMillionTokens'],
+    [
+      'a price of long inputs',
+      { usdPerMillionTokens: ZERO, tiers: [{ above: 9, usdPerMillionTokens: { ...ZERO, input: '1' } }] },
+      'tiers',
+    ],
+    ['a price per request', { usdPerMillionTokens: ZERO, usdPerRequest: '0.01' }, 'usdPerRequest'],
+  ])('%s in the free tier', async (_, prices, field) => {
+    const endpoints = [{ ...good().endpoints[0], ...prices }];
+    for (const marked of [{ id: 'vendor/model:free' }, { freeTier: true }])
+      expect(await reading([{ ...good(), endpoints, ...marked }])).toThrow(`${field} of model`);
+    expect(await reading([{ ...good(), endpoints }])).not.toThrow();
   });
 
   test.each([

@@ -1,4 +1,5 @@
 /** Validates data files: models of every type, lists of parameters, fees. */
+import { assertFreeTierPrices } from './free-tier.ts';
 import {
   assertConsistentMediaModel,
   audioModel,
@@ -80,6 +81,7 @@ function assertModel(data: unknown, location: FieldLocation): asserts data is An
   if (model.privacy === 'zdr' && !model.endpoints.some(({ zdr }) => zdr))
     throw createDataFileError(withParent(location, 'privacy'), 'is zdr, but none of its endpoints is');
   assertPrivacy(model, location);
+  assertFreeTierPrices(model, location);
   const twice = findDuplicate(model.endpoints.map(({ provider }) => toSlug(provider)));
   if (twice)
     throw createDataFileError(

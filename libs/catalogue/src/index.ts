@@ -16,6 +16,7 @@ export {
 } from './catalogue-files.ts';
 export { DATA_PROVIDERS, type FieldCap, SOCIAL_PROVIDER, toDataPath } from './data-endpoint-file.ts';
 export { isMediaModel, parseModels } from './data-files.ts';
+export { isFreeTier } from './free-tier.ts';
 export {
   MEDIA_CAPABILITIES,
   MEDIA_UNITS,

@@ -121,6 +121,8 @@ export interface BaseModelFile {
   /** Date, such as `2026-11-20`. */
   readonly released: string;
   readonly popular: boolean;
+  /** The model is part of the free tier, like every model whose id ends with `:free`. */
+  readonly freeTier?: boolean;
   readonly privacy: PrivacyLevel;
   readonly inputs: readonly string[];
 }
@@ -225,6 +227,7 @@ export const BASE_MODEL_RULES: Readonly<Record<string, ValidationRule>> = {
   description: text,
   released: day,
   popular: flag,
+  freeTier: optionalRule(flag),
   privacy: enumRule(['anon', 'zdr', 'e2e']),
   inputs: texts,
 };

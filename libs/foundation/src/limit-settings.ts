@@ -62,18 +62,18 @@ export const LIMIT_SETTINGS = {
     'FREE_REQUESTS_PER_MINUTE',
     20,
     [0, MAX_LIMIT],
-    'Maximum number of requests to free models per account and minute',
+    'Maximum number of requests to models of the free tier per account and minute',
   ),
   freePerDay: integer(
     'FREE_REQUESTS_PER_DAY',
     200,
     [0, MAX_LIMIT],
-    'Maximum number of requests to free models per account and day',
+    'Maximum number of requests to models of the free tier per account and day',
   ),
   freePerDayOfAddress: integer(
     'FREE_REQUESTS_PER_DAY_OF_ADDRESS',
     2_000,
     [0, MAX_LIMIT],
-    'Maximum number of requests to free models per IP address and day, whatever accounts they use, because creating accounts is free',
+    'Maximum number of requests to models of the free tier per IP address and day, whatever accounts they use, because creating accounts is free',
   ),
 };

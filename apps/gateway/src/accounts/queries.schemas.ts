@@ -29,7 +29,7 @@ export const QueryRecord = nameSchema(
     query_source: text('The source of the query: ui or api'),
     api_key_id: { type: ['string', 'null'], description: 'The id of the key; null for the account itself' },
     isOnline: BOOLEAN,
-    isFreeModel: BOOLEAN,
+    isFreeModel: { ...BOOLEAN, description: 'Whether the model was part of the free tier, whose requests are limited' },
     isEstimated: {
       ...BOOLEAN,
       description: 'Whether the usage is an estimate, because the provider reported none or an implausible one',

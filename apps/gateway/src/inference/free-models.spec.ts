@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type TestAccount, TestWorld } from '#testing';
+import { createTestEndpoint, createTestModel, listCharges, type TestAccount, TestWorld } from '#testing';
 
 const FREE = ['openai/gpt-oss-20b:free', 'z-ai/glm-4.5-air:free', 'meta-llama/llama-3.3-70b-instruct:free'];
 
+const AT_NO_PRICE = [createTestEndpoint('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } })];
+const MODELS = [
+  createTestModel('test/operated', AT_NO_PRICE),
+  createTestModel('test/promoted', AT_NO_PRICE, { freeTier: true }),
+];
+
 let world: TestWorld;
 beforeAll(async () => {
-  world = await TestWorld.open({ FREE_REQUESTS_PER_MINUTE: '4' });
+  world = await TestWorld.open({ FREE_REQUESTS_PER_MINUTE: '4' }, MODELS);
 });
 afterAll(() => world.close());
 
@@ -68,20 +74,61 @@ describe('a web search with a free model', () => {
   });
 });
 
-test('rejects free requests above the limit per minute with 429 before a hold, non-streaming and streamed', async () => {
-  const account = await world.createAccount(0.105);
-  const ask = (stream: boolean) => world.sendChat(account, 'tokens=1', { model: FREE[0], stream });
-  for (const stream of [true, false, true, false]) expect((await ask(stream)).status).toBe(200);
-  const facts = (await world.listEvents(account)).length;
-  for (const stream of [true, false]) {
-    const { status, headers, body } = await ask(stream);
-    expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
-    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(body.message).toContain('4 requests per minute');
-  }
-  expect(await world.listEvents(account)).toHaveLength(facts);
-  expect((await world.sendChat(account, 'tokens=1')).status).toBe(200);
-  expect((await world.sendChat(await world.createAccount(), 'tokens=1', { model: FREE[0] })).status).toBe(200);
+test.each([String(FREE[0]), 'test/promoted'])(
+  'rejects requests for %s above the limit per minute with 429 before a hold',
+  async (model) => {
+    const account = await world.createAccount(0.105);
+    const ask = (stream: boolean) => world.sendChat(account, 'tokens=1', { model, stream });
+    for (const stream of [true, false, true, false]) expect((await ask(stream)).status).toBe(200);
+    const facts = (await world.listEvents(account)).length;
+    for (const stream of [true, false]) {
+      const { status, headers, body } = await ask(stream);
+      expect([status, body.error.type]).toEqual([429, 'rate_limit_error']);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(body.message).toContain('4 requests per minute');
+    }
+    expect(await world.listEvents(account)).toHaveLength(facts);
+    expect((await world.sendChat(account, 'tokens=1')).status).toBe(200);
+    expect((await world.sendChat(await world.createAccount(), 'tokens=1', { model })).status).toBe(200);
+  },
+);
+
+describe('a model at a price of 0 that is not part of the free tier', () => {
+  const model = 'test/operated';
+
+  test('serves any number of requests of an account without money, and records their usage', async () => {
+    const account = await world.createAccount();
+    const keys = await Promise.all(
+      Array.from({ length: 5 }, (_, i) =>
+        world.send('POST', '/keys', { body: { name: `key ${i}` }, headers: { 'x-credit-id': account.creditId } }),
+      ),
+    );
+    const send = async (key: string) => {
+      const { status, body } = await world.sendChat({ ...account, apiKey: key }, 'tokens=3', { model });
+      return [status, body.usage?.cost];
+    };
+    const sent = keys.flatMap(({ body }) => Array.from({ length: 20 }, () => send(body.data.api_key)));
+    expect(await Promise.all(sent)).toEqual(sent.map(() => [200, 0]));
+
+    const events = await world.listEvents(account);
+    const charges = listCharges(events);
+    expect(charges).toHaveLength(sent.length);
+    for (const { price, items } of charges) expect([price, items[0]?.usage.output]).toEqual(['0', 3]);
+    const held = events.flatMap((event) => (event.type === 'FundsHeld' ? [event.data.amount] : []));
+    expect(held).toEqual(sent.map(() => '0'));
+    const key = { ...account, apiKey: keys[0]?.body.data.api_key };
+    await world.waitUntil(async () => (await world.get('/queries/history', key)).body.data.length === 20);
+    const [record] = (await world.get('/queries/history', key)).body.data;
+    expect(record).toMatchObject({ model, isFreeModel: false, price_in_usd: 0, output_count: 3 });
+  });
+
+  test('is charged for a web search', async () => {
+    const online = { model: `${model}:online`, max_tokens: 20 };
+    const account = await world.createAccount(1.05);
+    const { status, headers, body } = await world.sendChat(account, 'tokens=4', online);
+    expect([status, headers.get('x-web-search-ignored'), body.usage.cost]).toEqual([200, null, 0.02]);
+    expect((await world.sendChat(await world.createAccount(), 'tokens=4', online)).status).toBe(402);
+  });
 });
 
 test.each([['meta-llama/llama-4-maverick:extended', 'meta-llama/llama-4-maverick-extended']])(

@@ -40,9 +40,11 @@ const MODELS = [
   createTestModel('test/toolless', [
     createTestEndpoint('OpenAI', 'openai', { parameters: ['max_tokens', 'temperature'] }),
   ]),
-  createTestModel('test/free', [
-    createTestEndpoint('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } }),
-  ]),
+  createTestModel(
+    'test/free',
+    [createTestEndpoint('OpenAI', 'openai', { usdPerMillionTokens: { input: '0', output: '0' } })],
+    { freeTier: true },
+  ),
 ];
 
 let world: TestWorld;
@@ -213,7 +215,7 @@ describe('a model with a search tool', () => {
     await assertBooksAreTheBill();
   });
 
-  test('does not search and returns no error if the model is free', async () => {
+  test('does not search and returns no error if the model is part of the free tier', async () => {
     const settings = { tools: [TOOL], tool_choice: 'required', plugins: [{ id: 'web', engine: 'unknown' }] };
     const answer = await ask('tokens=4', { model: 'test/free:online', ...settings });
     expect([answer.status, answer.body.usage.cost]).toEqual([200, 0]);

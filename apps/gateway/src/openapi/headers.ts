@@ -38,7 +38,7 @@ export const RESPONSE_HEADERS = {
     schema: { type: 'string', pattern: '^\\d+(\\.\\d+)?$' },
   },
   'x-web-search-ignored': {
-    description: 'The request contains a web search, but its model is free: free models do not search',
+    description: 'The request contains a web search, but its model is part of the free tier: such models do not search',
     schema: { const: 'true' },
   },
   'ehbp-response-nonce': {

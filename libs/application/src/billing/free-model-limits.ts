@@ -1,15 +1,15 @@
-/** Limits how often free models may be called, since no price limits their use. */
+/** Limits how often models of the free tier may be called, since no price limits their use. */
 import type { RateLimiter } from '../rate-limiter.ts';
 import { type Hold, type HoldRequest, type Payer, PayerDecorator } from './payer.ts';
 
 /**
- * Counts free requests by account and by client address. Counting by account is not sufficient, because creating
+ * Counts requests to models of the free tier by account and by client address. Counting by account is not sufficient, because creating
  * accounts costs nothing.
  */
 export class FreeModelLimits {
   constructor(private readonly rateLimiter: RateLimiter) {}
 
-  /** Returns a payer that applies these limits to requests that cost nothing. */
+  /** Returns a payer that applies these limits. */
   wrapPayer(payer: Payer, address: () => string): Payer {
     return new LimitedPayer(payer, () => this.count(payer.id, address()));
   }

@@ -156,7 +156,7 @@ export class RunDataLookupHandler implements ICommandHandler<RunDataLookup> {
 function toOrder({ endpoint }: DataEndpoint, priceList: PriceList, { requestId: id, source }: DataLookupParams): Order {
   const { of: model, prices } = endpoint.tariff;
   const price = calculateMaxPrice({ lookup: 1 }, prices);
-  const query = { model, type: 'data_enrichment', source, online: false, free: price === 0n } as const;
+  const query = { model, type: 'data_enrichment', source, online: false, free: false } as const;
   return { id, query, model: { id: model }, endpoints: [endpoint], priceList, minPrice: price, maxPrice: price };
 }
 

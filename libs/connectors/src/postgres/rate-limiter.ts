@@ -62,7 +62,7 @@ interface Limit {
 }
 
 const formatFreeLimit = ({ freePerMinute, freePerDay }: RateLimitSettings) =>
-  `Free models accept ${freePerMinute} requests per minute and ${freePerDay} per day from one account; paid models have no such limit`;
+  `Models of the free tier accept ${freePerMinute} requests per minute and ${freePerDay} per day from one account; other models have no such limit`;
 
 const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
   'accounts of an address': {
@@ -115,7 +115,7 @@ const LIMITS: Readonly<Record<RateLimitKey, Limit>> = {
     rate: 'freePerDayOfAddress',
     seconds: DAY_SECONDS,
     formatMessage: ({ freePerDayOfAddress }) =>
-      `Free models accept ${freePerDayOfAddress} requests per day from one IP address; paid models have no such limit`,
+      `Models of the free tier accept ${freePerDayOfAddress} requests per day from one IP address; other models have no such limit`,
   },
 };
 

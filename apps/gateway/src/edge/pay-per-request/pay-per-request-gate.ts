@@ -20,7 +20,7 @@ import {
   type VerifiedProof,
 } from '#application';
 import type { RejectionCode } from '#domain';
-import { createRootCause, Rejection } from '#kernel';
+import { createRootCause, Rejection, ZERO_USD } from '#kernel';
 import { BadRequestError, UnauthorizedError } from '../errors/errors.ts';
 import type { CredentialLookups } from '../limits/credential-lookups.ts';
 import { toNetwork } from '../network/client-addresses.ts';
@@ -116,8 +116,7 @@ export class PayPerRequestGate {
   ): Promise<void> {
     const { request } = reply;
     const paymentRequired = await capturePaymentRequired(quote);
-    // Free requests are limited per account.
-    if (paymentRequired.query.free)
+    if (paymentRequired.price === ZERO_USD)
       throw new UnauthorizedError(
         'This request is free but requires an account: send "Authorization: Bearer <API key>"',
       );

@@ -1,5 +1,5 @@
 /** Validates and quotes a chat request before money is held: its model, endpoints, search plan and price bounds. */
-import type { Catalogue, Endpoint, PriceList } from '#catalogue';
+import { type Catalogue, type Endpoint, isFreeTier, type PriceList } from '#catalogue';
 import type { PartialHold, QueryType } from '#domain';
 import type { PicoUsd } from '#kernel';
 import { MAX_UNCOVERED_MS } from '../../billing/extend-until-covered.ts';
@@ -31,7 +31,6 @@ import { quoteNativeSearch, quoteSearch } from '../search/search-quote.ts';
 import {
   assertSupportedTools,
   findRequestedSearch,
-  isFreeModel,
   parseSearchRequest,
   removeSearchOptions,
   type SearchRequest,
@@ -44,7 +43,7 @@ export interface QuotedChat {
   /** The request without the web search tool, and with the enforced routing in its `provider` object. */
   readonly body: ChatBody;
   readonly plan: SearchPlan | undefined;
-  /** The request contains a web search that its model does not make, because it is free. */
+  /** The request contains a web search that its model does not make, because it is part of the free tier. */
   readonly ignoresSearch: boolean;
   readonly reasoning: Reasoning | undefined;
   /**
@@ -111,7 +110,7 @@ export function quoteChat(
   assertSupportedContent(requestBody, model);
   const reasoning = parseReasoning(requestBody);
   const requested = findRequestedSearch(requestBody, resolved.online);
-  const ignoresSearch = requested !== undefined && isFreeModel(model);
+  const ignoresSearch = requested !== undefined && isFreeTier(model);
   const search = requested && !ignoresSearch ? parseSearchRequest(requested) : undefined;
   const body = enforceRouting(removeSearchOptions(requestBody, model), resolved, {
     source,
@@ -123,7 +122,7 @@ export function quoteChat(
     search,
     health,
   );
-  const isAlwaysOnline = model.searchesWeb === true && !isFreeModel(model);
+  const isAlwaysOnline = model.searchesWeb === true && !isFreeTier(model);
   const quoteWithoutSearch = (endpoints: readonly Endpoint[]) =>
     quoteChatRequest(body, model, endpoints, toExtraInput(extraInputTokens));
   if (search === undefined) {
@@ -158,7 +157,7 @@ export function quoteChat(
 export function toOrder(order: ChatOrder): Order {
   const { requestId, resolved, type, source, online, quote, priceList, updatePartialHold } = order;
   const { minPrice, maxPrice, partialHold, endpoints } = quote;
-  const query = { model: resolved.model.id, type, source, online, free: maxPrice === 0n };
+  const query = { model: resolved.model.id, type, source, online, free: isFreeTier(resolved.model) };
   return {
     id: requestId,
     query,

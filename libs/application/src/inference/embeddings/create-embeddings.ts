@@ -1,6 +1,6 @@
 /** Sells embeddings: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { Catalogue, Endpoint, TokenPricedModel } from '#catalogue';
+import { type Catalogue, type Endpoint, isFreeTier, type TokenPricedModel } from '#catalogue';
 import type { Query } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
@@ -86,7 +86,7 @@ export class CreateEmbeddingsHandler implements ICommandHandler<CreateEmbeddings
     const endpoints = this.selectEndpoints(body, resolved, source);
     assertKnownTokens(inputs, model.vocabulary ?? Number.POSITIVE_INFINITY);
     const maxPrice = calculateMaxInputPrice(inputs, model, endpoints);
-    const query: Query = { model: model.id, type: 'embedding', source, online: false, free: maxPrice === 0n };
+    const query: Query = { model: model.id, type: 'embedding', source, online: false, free: isFreeTier(model) };
     const { priceList } = catalogue;
     const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
     // The price bound needs no tokens to be counted. They are counted only for a payer who can pay for them.

@@ -75,7 +75,7 @@ export class PrivateChatQuoter {
       };
       return { minAmount: calculateLimited(initial * countedPerToken), divisor: EXTENSIBLE_HOLD_DIVISOR, extension };
     };
-    const query = { model: model.id, type: 'chat_completion', source, online: false, free: maxPrice === 0n } as const;
+    const query = { model: model.id, type: 'chat_completion', source, online: false, free: false } as const;
     const billingOrder: Order = {
       id,
       query,

@@ -3,7 +3,6 @@ import type { TokenPricedModel } from '#catalogue';
 import { InvalidRequestError } from '../../errors.ts';
 import type { SearchLocation } from '../../providers/web-search.ts';
 import type { ChatBody } from '../chat/chat-body.ts';
-import { calculateMaxCallPrice } from '../chat/chat-quote.ts';
 
 export type SearchEngine = 'exa' | 'native' | 'auto';
 
@@ -88,11 +87,6 @@ export function removeSearchOptions(body: ChatBody, model: TokenPricedModel): Ch
     for (const field of ['tools', 'tool_choice', 'parallel_tool_calls']) delete remainingBody[field];
   else if (isSearchTool(body.tool_choice)) delete remainingBody.tool_choice;
   return remainingBody as ChatBody;
-}
-
-/** Whether all endpoints of a model are free. A request for a free model must not use a paid service. */
-export function isFreeModel({ endpoints }: TokenPricedModel): boolean {
-  return endpoints.every(({ tariff }) => calculateMaxCallPrice(1, 1, tariff) === 0n);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Text to speech: quote → hold → call → settle. The audio is streamed to the client as it arrives. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { MediaModel } from '#catalogue';
+import { isFreeTier, type MediaModel } from '#catalogue';
 import type { Query } from '#domain';
 import { BillingEngine } from '../../billing/billing-engine.ts';
 import type { Order } from '../../billing/order.ts';
@@ -69,7 +69,7 @@ export class SpeakHandler implements ICommandHandler<Speak> {
     const speechParameters = toSpeechParameters(body, model);
     const endpoints = selectAudioEndpoints(model, body.provider);
     const maxPrice = calculateMaxAudioPrice(usage, endpoints);
-    const query: Query = { model: model.id, type: 'text_to_speech', source, online: false, free: maxPrice === 0n };
+    const query: Query = { model: model.id, type: 'text_to_speech', source, online: false, free: isFreeTier(model) };
     const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
     const speak = async (purchase: Purchase) => {
       const { hold, signal } = purchase;

@@ -1,6 +1,6 @@
 /** Speech to text: quote → hold → call → settle. */
 import { Command, CommandHandler, type ICommandHandler } from '@nestjs/cqrs';
-import type { MediaModel } from '#catalogue';
+import { isFreeTier, type MediaModel } from '#catalogue';
 import type { Query } from '#domain';
 import { BillingEngine, type ClientConnection } from '../../billing/billing-engine.ts';
 import type { Order, Receipt } from '../../billing/order.ts';
@@ -88,7 +88,7 @@ export class TranscribeHandler implements ICommandHandler<Transcribe> {
     const recording = await this.loadRecording(file);
     const quoted = roundUpForQuote(recording);
     const maxPrice = calculateMaxAudioPrice({ audioMillisecond: quoted }, endpoints, { language });
-    const query: Query = { model: model.id, type: 'speech_to_text', source, online: false, free: maxPrice === 0n };
+    const query: Query = { model: model.id, type: 'speech_to_text', source, online: false, free: isFreeTier(model) };
     const order: Order = { id, query, model, endpoints, priceList, minPrice: maxPrice, maxPrice };
     const transcribe = async (purchase: Purchase) => {
       const call = this.createCall({ purchase, file, recording, language, body });

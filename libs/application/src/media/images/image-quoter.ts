@@ -1,5 +1,5 @@
 /** Selects the endpoints for an image request, and calculates its price. */
-import type { Endpoint, MediaModel } from '#catalogue';
+import { type Endpoint, isFreeTier, type MediaModel } from '#catalogue';
 import type { Order } from '../../billing/order.ts';
 import type { Payer } from '../../billing/payer.ts';
 import type { CatalogueService } from '../../catalogue-service.ts';
@@ -48,7 +48,7 @@ export class ImageQuoter {
     const endpoints = this.selectEndpoints(body, resolved, { source, isEdit });
     const price = calculateImagePrice(params.count, endpoints, params.choices);
     const type = isEdit ? 'image_edit' : 'image_generation';
-    const query = { model: model.id, type, source, online: false, free: price === 0n } as const;
+    const query = { model: model.id, type, source, online: false, free: isFreeTier(model) } as const;
     const order: Order = { id: requestId, query, model, endpoints, priceList, minPrice: price, maxPrice: price };
     return { resolved, params, order, usesImage: endpoints.some(acceptsImage) };
   }

@@ -1,5 +1,5 @@
 /** Quotes a request for a video: its choices, its endpoints and its price. */
-import type { Endpoint, MediaChoices, MediaModel } from '#catalogue';
+import { type Endpoint, isFreeTier, type MediaChoices, type MediaModel } from '#catalogue';
 import { calculatePrice, toPriceJson, type Usage, type VideoEndpoint } from '#domain';
 import { money, type PicoUsd } from '#kernel';
 import type { Order } from '../../billing/order.ts';
@@ -85,7 +85,13 @@ export class VideoQuoter {
     );
     const endpoints = routed.map((endpoint) => toQuotedEndpoint(endpoint, choices));
     const price = money.max(...routed.map((endpoint) => calculateEndpointPrice(endpoint, choices)));
-    const query = { model: model.id, type: 'video_generation', source, online: false, free: price === 0n } as const;
+    const query = {
+      model: model.id,
+      type: 'video_generation',
+      source,
+      online: false,
+      free: isFreeTier(model),
+    } as const;
     const order: Order = {
       id: requestId,
       query,

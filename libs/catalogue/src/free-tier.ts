@@ -1,0 +1,46 @@
+/**
+ * The free tier: models that the operator offers as a promotion. Their requests are limited in number, and never use
+ * a paid service. A price of 0 alone does not make a model one of them: the operator's own models can have it too.
+ */
+import type { MediaModelFile } from './media-file.ts';
+import type { ModelFile } from './model-file.ts';
+import { createDataFileError, type FieldLocation, withParent } from './validation-rules.ts';
+
+/** End of the ids of models of the free tier. */
+const FREE_SUFFIX = ':free';
+
+/** Whether a model is part of the free tier. */
+export function isFreeTier({ id, freeTier }: { readonly id: string; readonly freeTier?: boolean }): boolean {
+  return freeTier === true || id.endsWith(FREE_SUFFIX);
+}
+
+/**
+ * Requires prices of 0 from a model of the free tier.
+ * @throws DataFileError
+ */
+export function assertFreeTierPrices(model: ModelFile | MediaModelFile, location: FieldLocation): void {
+  if (!isFreeTier(model)) return;
+  for (const [i, endpoint] of model.endpoints.entries())
+    for (const [field, prices] of Object.entries(listEndpointPrices(endpoint)))
+      if (prices.some((usd) => Number(usd) !== 0))
+        throw createDataFileError(
+          withParent(location, 'endpoints', i, field),
+          'must be 0 for a model of the free tier',
+        );
+}
+
+/** Returns the prices of an endpoint by the field that contains them. */
+function listEndpointPrices(
+  endpoint: (ModelFile | MediaModelFile)['endpoints'][number],
+): Readonly<Record<string, readonly string[]>> {
+  if ('usdPerUnit' in endpoint) {
+    const { usd, variants = [] } = endpoint.usdPerUnit;
+    return { usdPerUnit: [usd, ...variants.map((variant) => variant.usd)] };
+  }
+  const { usdPerMillionTokens, tiers = [], usdPerRequest = '0' } = endpoint;
+  return {
+    usdPerMillionTokens: Object.values(usdPerMillionTokens),
+    tiers: tiers.flatMap((tier) => Object.values(tier.usdPerMillionTokens)),
+    usdPerRequest: [usdPerRequest],
+  };
+}
