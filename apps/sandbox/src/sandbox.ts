@@ -39,6 +39,7 @@ import { imageRoutes } from './openai/images/images.ts';
 import { ENCLAVE_PROVIDERS, modelRoutes, OPENAI_PROVIDER, PROVIDERS } from './openai/models.ts';
 import { responsesRoutes } from './openai/responses/responses.ts';
 import { PhoenixdPeer } from './phoenixd/phoenixd.ts';
+import { keyCheckRoutes } from './provider/key-checks.ts';
 import { rateRoutes } from './rates.ts';
 import { createListener, type Routes } from './router.ts';
 import { StripeServer } from './stripe/rest.ts';
@@ -107,6 +108,7 @@ function createWorld(): World {
       ]),
     ),
     ...Object.assign({}, ...ENCLAVE_PROVIDERS.map((provider) => enclaveRoutes(provider, bill))),
+    ...keyCheckRoutes(),
     ...responsesRoutes(OPENAI_PROVIDER, bill),
     ...messagesRoutes(bill),
     ...anthropicModelRoutes(),

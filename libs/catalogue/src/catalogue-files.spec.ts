@@ -440,6 +440,11 @@ describe('the list of providers', () => {
       { credential: { in: 'cookie', name: 'key' } },
       ':10 cannot be used: credential.in of provider "openai" must be one of header, query',
     ],
+    [{ keyCheck: 'models' }, ':9 cannot be used: keyCheck of provider "openai" must be a path'],
+    [
+      { protocol: 'fal', keyCheck: '/models' },
+      ':9 cannot be used: keyCheck of provider "openai" is not supported by the protocol fal',
+    ],
     [{ key: 'hush' }, ':9 cannot be used: provider "openai" has an unknown field "key"'],
   ])('with %j is rejected with the line and the field', async (change, why) => {
     expect(await complaintAbout({ ...vendor, ...change })).toBe(`providers.json${why}`);

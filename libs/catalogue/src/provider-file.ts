@@ -39,6 +39,10 @@ export interface ProviderFile {
   /** Path of the fake provider in the sandbox. */
   readonly sandboxPath: string;
   readonly onDisconnect: DisconnectBehavior;
+  /**
+   * Path of a GET request, relative to the base URL, that is free and that gets 401 if the key is invalid. Undefined if it has none: its public lists of models, for example, accept any key.
+   */
+  readonly keyCheck?: string;
   /** How the key is sent with data lookups. The other protocols define that themselves. */
   readonly credential?: CredentialFile;
   /** Differences from other providers of the same protocol. */
@@ -59,6 +63,7 @@ const provider = objectRule({
   baseUrl: patternRule('a URL without a trailing slash', /^https?:\/\/.*[^/]$/),
   sandboxPath: patternRule('a path', /^\/.*[^/]$/),
   onDisconnect: enumRule(DISCONNECT_BEHAVIORS),
+  keyCheck: optionalRule(patternRule('a path', /^\/.*[^/]$/)),
   credential: optionalRule(
     objectRule({
       in: enumRule(['header', 'query']),
@@ -75,11 +80,18 @@ const provider = objectRule({
   ),
 });
 
+/** The protocols of queues and enclaves have no free request that requires a valid key. */
+const PROTOCOLS_WITHOUT_KEY_CHECK: ReadonlySet<string> = new Set(['fal', 'ehbp']);
+
 /** @throws DataFileError with the provider and the field */
 export function parseProviders(data: unknown): readonly ProviderFile[] {
   if (!Array.isArray(data)) throw new DataFileError('it must be a list of providers', []);
-  for (const [i, entry] of data.entries())
-    provider(entry, toFieldLocation(isText(entry?.slug) ? `provider "${entry.slug}"` : `provider ${i + 1}`, i));
+  for (const [i, entry] of data.entries()) {
+    const location = toFieldLocation(isText(entry?.slug) ? `provider "${entry.slug}"` : `provider ${i + 1}`, i);
+    provider(entry, location);
+    if (entry.keyCheck !== undefined && PROTOCOLS_WITHOUT_KEY_CHECK.has(entry.protocol))
+      throw createDataFileError(withParent(location, 'keyCheck'), `is not supported by the protocol ${entry.protocol}`);
+  }
   for (const field of ['slug', 'env'] as const) {
     const twice = findDuplicate(data.map((entry: ProviderFile) => entry[field]));
     if (twice) throw new DataFileError(`provider with the ${field} "${twice[0]}" is defined twice`, [twice[1], field]);

@@ -16,8 +16,8 @@ import { respondWithJson, type StubHandler, StubServer } from '../../testing/src
 import { toUpstreamErrorFromResponse } from './http/json-http-client.ts';
 import { toAnthropicError } from './providers/anthropic/anthropic-chat.ts';
 import { toDataError } from './providers/data/error-message.ts';
-import { toDeepgramError } from './providers/deepgram/errors.ts';
-import { toElevenLabsError } from './providers/elevenlabs/errors.ts';
+import { toKeyCheckError as toDeepgramCheckError, toDeepgramError } from './providers/deepgram/errors.ts';
+import { toKeyCheckError as toElevenLabsCheckError, toElevenLabsError } from './providers/elevenlabs/errors.ts';
 import { toFalError } from './providers/fal/errors.ts';
 import { toGoogleError } from './providers/google/errors.ts';
 
@@ -57,6 +57,10 @@ describe('the response of a provider', () => {
     ['Deepgram', toDeepgramError, 403, { err_code: 'INSUFFICIENT_PERMISSIONS' }, true],
     ['ElevenLabs', toElevenLabsError, 401, { detail: { status: 'invalid_api_key' } }, true],
     ['ElevenLabs', toElevenLabsError, 401, { detail: { status: 'quota_exceeded' } }, false],
+    ['Deepgram to a check', toDeepgramCheckError, 401, { err_code: 'INVALID_AUTH' }, true],
+    ['Deepgram to a check', toDeepgramCheckError, 403, { err_code: 'INSUFFICIENT_PERMISSIONS' }, false],
+    ['ElevenLabs to a check', toElevenLabsCheckError, 401, { detail: { status: 'invalid_api_key' } }, true],
+    ['ElevenLabs to a check', toElevenLabsCheckError, 401, { detail: { status: 'missing_permissions' } }, false],
     ['a data provider', toDataError, 401, { message: 'No' }, true],
     ['Serper', toDataError, 403, { message: 'Unauthorized.', statusCode: 403 }, true],
     ['Whitepages', toDataError, 403, { message: 'Forbidden' }, true],
@@ -72,14 +76,19 @@ describe('a provider', () => {
   function open() {
     const [openai] = readProviders().filter(({ slug }) => slug === 'openai');
     const settings = { connectTimeoutMs: 10_000, idleTimeoutMs: 10_000 };
-    const connection = [['openai', { baseUrl: url, credential: SECRET }]] as const;
+    const connection = { baseUrl: url, credential: SECRET };
     const providers = createProviders(
       openai ? [openai] : [],
-      { ...settings, providers: new Map(connection) },
+      { ...settings, providers: new Map([['openai', connection]]) },
       rejected,
     );
     opened.defer(() => providers.close());
     const { signal } = new AbortController();
+    const check = async () => {
+      const unknown: string[] = [];
+      await providers.checkKeys(signal, (_, { message }) => unknown.push(message));
+      return unknown;
+    };
     const speak = () =>
       providers
         .get(
@@ -88,7 +97,7 @@ describe('a provider', () => {
           'speech',
         )({ model: 'm', input: 'x', voice: 'v', parameters: {}, signal } as never)
         .catch((error: unknown) => error);
-    return { speak };
+    return { speak, check, connection };
   }
 
   test('is listed from a rejection to the next response, not to another failure, and reported without its key', async () => {
@@ -106,6 +115,61 @@ describe('a provider', () => {
     server.handler = respondWithJson({}, 200);
     await speak();
     expect(list()).toEqual([]);
+  });
+
+  test('is reported once for all rejections until it accepts a request', async () => {
+    const { speak } = open();
+    const reject = respondWithJson({}, 401);
+    for (const handler of [reject, reject, respondWithJson({}, 500), reject]) {
+      server.handler = handler;
+      await speak();
+    }
+    expect(reports).toHaveLength(1);
+    server.handler = respondWithJson({}, 200);
+    await speak();
+    server.handler = reject;
+    await Promise.all([speak(), speak()]);
+    expect(reports).toHaveLength(2);
+  });
+
+  test.each<[string, number, readonly string[], readonly string[]]>([
+    ['accepts', 200, [], []],
+    ['rejects', 401, ['openai'], []],
+    ['limits', 403, [], ['The provider responded with status 403']],
+    ['does not know the check of', 404, [], ['The provider responded with status 404']],
+    ['fails with', 500, [], ['The provider responded with status 500']],
+  ])('that %s a key (%i) is listed only if it rejects the key, and called once per key', async (...expected) => {
+    const [, status, rejections, unknown] = expected;
+    const { check } = open();
+    server.handler = respondWithJson({}, status);
+    expect([await check(), list()]).toEqual([unknown, rejections]);
+    expect(await check()).toEqual([]);
+    expect(server.requests.map(({ line, headers }) => [line, headers.authorization])).toEqual([
+      ['GET /models', `Bearer ${SECRET}`],
+    ]);
+  });
+
+  test('is no longer listed after its key was replaced, although a request with the previous key is still rejected', async () => {
+    const { speak, check, connection } = open();
+    server.handler = respondWithJson({}, 401);
+    await speak();
+    const [received, respond] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    server.handler = (response, request) => {
+      if (request.method === 'GET') return response.end('{}');
+      received.resolve();
+      void respond.promise.then(() => response.writeHead(401).end('{}'));
+    };
+    const late = speak();
+    await received.promise;
+
+    connection.credential = 'another';
+    await check();
+    expect(list()).toEqual([]);
+    respond.resolve();
+    await late;
+
+    expect(list()).toEqual([]);
+    expect(reports).toHaveLength(1);
   });
 });
 

@@ -61,6 +61,25 @@ test('changed files replace the secrets in the settings, and one log line names 
   ]);
 });
 
+test('listeners are called after a change has come into use, and only then', async () => {
+  const settings = await watchSecrets({ LND_MACAROON: '01' });
+  const seen: unknown[] = [];
+  watch?.onApplied(() => seen.push(settings.lndMacaroon));
+
+  await watch?.poll();
+  expect(seen).toEqual([]);
+  await writeSecrets({ LND_MACAROON: '02' });
+  await watch?.poll();
+
+  expect(seen).toEqual(['02']);
+});
+
+test('the variable of a setting is that of its file if it has one', async () => {
+  await watchSecrets({ LND_MACAROON: '01' });
+  expect(watch?.getVariable('LND_MACAROON')).toBe('LND_MACAROON_FILE');
+  expect(watch?.getVariable('CLN_RUNE')).toBe('CLN_RUNE');
+});
+
 test('files that have not changed are not reported', async () => {
   await watchSecrets({ LND_MACAROON: '01' });
 

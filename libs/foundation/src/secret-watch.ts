@@ -27,6 +27,7 @@ export interface SecretWatchOptions {
 export class SecretWatch {
   private readonly files: readonly FileSetting[];
   private readonly listeners: SettingsListener[] = [];
+  private readonly appliedListeners: (() => void)[] = [];
   private readonly reportedProblems = new Map<string, string>();
   private readonly timer: NodeJS.Timeout | undefined;
   private readonly onSignal = () => void this.poll();
@@ -47,6 +48,16 @@ export class SecretWatch {
   /** Calls `listener` with settings that have changed, before these are used. */
   onChange(listener: SettingsListener): void {
     this.listeners.push(listener);
+  }
+
+  /** Calls `listener` after changed settings have come into use. */
+  onApplied(listener: () => void): void {
+    this.appliedListeners.push(listener);
+  }
+
+  /** Returns the environment variable that sets a setting: its own, or that of its file. */
+  getVariable(setting: string): string {
+    return this.files.find(({ variable }) => variable === setting)?.fileVariable ?? setting;
   }
 
   /** Applies the files that have changed. Polls run one after the other. */
@@ -71,6 +82,7 @@ export class SecretWatch {
       for (const change of changes) if (await this.tryApply([change], true)) applied.push(change);
     if (applied.length === 0) return;
     this.options.log.info({ settings: applied.map(([variable]) => variable) }, 'changed secrets are in use');
+    for (const listener of this.appliedListeners) listener();
   }
 
   private readChange(file: FileSetting): readonly (readonly [variable: string, content: string])[] {

@@ -1,9 +1,10 @@
 import { Module } from '@nestjs/common';
-import { assertProvidersSupport, CatalogueService, Clock, PriceLists } from '#application';
+import { assertProvidersSupport, CatalogueService, Clock, PriceLists, RejectedCredentials } from '#application';
 import { type Catalogue, getShippedCatalogueDir, readCatalogue } from '#catalogue';
 import { ConnectedProviders } from '#connectors';
 import { Foundation, StartError } from '#foundation';
 import { type CatalogueSource, CatalogueWatch } from './catalogue-watch.ts';
+import { KeyChecks } from './key-checks.ts';
 import { ProvidersModule } from './providers.module.ts';
 import { ProcessRole } from './role.ts';
 import { StoresModule } from './stores.module.ts';
@@ -31,6 +32,11 @@ type CatalogueDependencies = [providers: ConnectedProviders, priceLists: PriceLi
       useFactory: (role: ProcessRole, providers: ConnectedProviders, catalogues: CatalogueService) =>
         role.closeOnExit(new CatalogueWatch(createSource(role, providers), catalogues, role.log)),
     },
+    {
+      provide: KeyChecks,
+      inject: [ProcessRole, ConnectedProviders, CatalogueService, RejectedCredentials],
+      useFactory: startKeyChecks,
+    },
   ],
   exports: [CatalogueService],
 })
@@ -49,4 +55,18 @@ function readInitialCatalogue(source: CatalogueSource): Catalogue {
   } catch (error) {
     throw new StartError(`The catalogue ${(error as Error).message}.`);
   }
+}
+
+/** A rejection names the models that cannot be served, so the checks start after the catalogue is available. */
+async function startKeyChecks(
+  role: ProcessRole,
+  providers: ConnectedProviders,
+  catalogues: CatalogueService,
+  rejected: RejectedCredentials,
+): Promise<KeyChecks> {
+  rejected.useCatalogue(catalogues);
+  const checks = await role.closeOnExit(new KeyChecks(providers, role.log));
+  role.afterSecretChange(() => checks.start());
+  checks.start();
+  return checks;
 }

@@ -47,6 +47,16 @@ export class ProcessRole {
     this.secretWatch?.onChange(listener);
   }
 
+  /** Calls `listener` after changed settings have come into use. */
+  afterSecretChange(listener: () => void): void {
+    this.secretWatch?.onApplied(listener);
+  }
+
+  /** Returns the environment variable that sets a setting: its own, or that of its file. */
+  getVariable(setting: string): string {
+    return this.secretWatch?.getVariable(setting) ?? setting;
+  }
+
   /**
    * Closes a resource at the end of the role. Factories run concurrently: a resource that is opened after the start has
    * failed or was interrupted is closed at once.

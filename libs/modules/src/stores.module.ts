@@ -31,8 +31,9 @@ import { withUnavailableErrors } from './unavailable.ts';
     ProjectorLag,
     {
       provide: RejectedCredentials,
-      inject: [Foundation],
-      useFactory: ({ runtime }: Foundation) => new RejectedCredentials(runtime.reportError),
+      inject: [ProcessRole, Foundation],
+      useFactory: (role: ProcessRole, { runtime }: Foundation) =>
+        new RejectedCredentials(runtime.reportError, (setting) => role.getVariable(setting)),
     },
     {
       provide: Readiness,
@@ -115,7 +116,7 @@ function createReadiness(
   readiness.addRequired('clock', () => ({ ok: clock.isReliable(), skew_ms: clock.skewMs, ahead_ms: clock.leadMs }));
   readiness.addOptional('credentials', () => {
     const rejected = credentials.list();
-    return { ok: rejected.length === 0, rejected };
+    return { ok: rejected.length === 0, rejected, unserved: credentials.listUnservedModels() };
   });
   return readiness;
 }

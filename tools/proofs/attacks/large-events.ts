@@ -63,6 +63,7 @@ export const largeEvents: Attack = {
 async function startProvider(requestCount: number): Promise<{ readonly url: string; close(): void }> {
   const waiting: (() => void)[] = [];
   const server = createServer(async (request, response) => {
+    if (request.method === 'GET') return response.end('{}'); // a check of the key
     let body = '';
     for await (const chunk of request) body += chunk;
     waiting.push(() => sendResponse(response, body.includes('refuse')));

@@ -48,6 +48,7 @@ function startUpstream(): Promise<Server> {
           { annotations: [{ type: 'url_citation', url_citation: citation }] },
         ];
   const server = createServer(async (request, response) => {
+    if (request.method === 'GET') return response.end('{}'); // a check of the key
     let text = '';
     for await (const piece of request) text += piece;
     const asked = JSON.parse(text);

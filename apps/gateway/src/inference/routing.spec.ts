@@ -27,6 +27,7 @@ const MODELS = [
 const sent: Readonly<Record<string, unknown>>[] = [];
 /** Simulates a router, and records in `sent` the bodies that it receives. */
 const router = createServer(async (request, response) => {
+  if (request.method === 'GET') return response.end('{}'); // a check of the key
   let text = '';
   for await (const piece of request) text += piece;
   sent.push(JSON.parse(text));

@@ -68,6 +68,10 @@ export class DataVendors {
 
   private async serve(vendor: DataVendor, call: Call): Promise<void> {
     const { method = '', url = '', headers } = call.request;
+    if (method === 'GET' && `/${call.parameter}` === vendor.keyCheck?.path) {
+      parseKey(call, vendor);
+      return call.sendJson(200, vendor.keyCheck.body);
+    }
     const text = await call.readText();
     this.received.add({ vendor: vendor.name, method, url, headers, body: text });
     const request: VendorCall = { call, vendor, text, key: parseKey(call, vendor) };

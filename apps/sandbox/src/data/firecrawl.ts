@@ -11,6 +11,7 @@ export const firecrawl: DataVendor = {
   keys: [{ in: 'header', name: 'authorization', prefix: 'Bearer ' }],
   createError: (status, error) => new HttpError(status, { success: false, ...(CODES[status] ?? {}), error }),
   createKeyError: (missing) => firecrawl.createError(401, missing ? 'Unauthorized' : 'Unauthorized: Invalid token'),
+  keyCheck: { path: '/team/credit-usage', body: { success: true, data: { remainingCredits: 1_000 } } },
   lookups: {
     'POST /scrape': {
       usd: '0.0126',

@@ -11,6 +11,7 @@ export const fullEnrich: DataVendor = {
   name: 'fullenrich',
   keys: [{ in: 'header', name: 'authorization', prefix: 'Bearer ' }],
   createError: (status, message) => new HttpError(status, { code: CODES[status] ?? 'error.internal', message }),
+  keyCheck: { path: '/account/keys/verify', body: { workspace_id: 'sandbox' } },
   lookups: {
     'POST /people/search': {
       usd: RESULT_USD,

@@ -14,6 +14,7 @@ export const hunter: DataVendor = {
     { in: 'query', name: 'api_key' },
   ],
   createError: (code, details) => new HttpError(code, { errors: [{ id: IDS[code] ?? 'server_error', code, details }] }),
+  keyCheck: { path: '/account', body: { data: { plan_name: 'Sandbox', calls: { used: 0, available: 1_000 } } } },
   lookups: {
     'GET /email-verifier': {
       usd: '0.03',

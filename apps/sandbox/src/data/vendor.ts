@@ -28,6 +28,8 @@ export interface DataVendor {
    * chats, whose directives are meant for the model.
    */
   requiresNamedDirective?: boolean;
+  /** A free call that requires a valid key. */
+  readonly keyCheck?: { readonly path: string; readonly body: object };
   /** One part of a path may be a `{name}`. */
   readonly lookups: Readonly<Record<LookupPath, Lookup>>;
 }

@@ -40,6 +40,11 @@ export interface Provider {
   privateChat?(call: PrivateChatCall): Promise<EncryptedResponse>;
   /** Returns the attestation of an enclave and its key, as the enclave sends it: a JSON object. */
   attestation?(enclave: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  /**
+   * Makes a free call that requires a valid key; undefined if the provider has none.
+   * @throws UpstreamError with `isCredentialRejected` if the provider rejects the key, another one if this is unknown
+   */
+  checkKey?: ((signal: AbortSignal) => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 

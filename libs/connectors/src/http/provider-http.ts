@@ -1,6 +1,6 @@
 /** The connections to one provider. All of its capabilities share them. */
 import { Agent } from 'undici';
-import { type CredentialMonitor, NO_CREDENTIAL_MONITOR, UpstreamError } from '#application';
+import { type CredentialMonitor, NO_CREDENTIAL_MONITOR, type Provider, UpstreamError } from '#application';
 import { type HttpEndpointOptions, JsonHttpClient, toUpstreamErrorFromResponse } from './json-http-client.ts';
 import {
   isInvoiced,
@@ -31,7 +31,7 @@ export interface ProviderHttpOptions {
 
 export class ProviderHttp {
   private readonly dispatcher: Agent;
-  private readonly monitor: CredentialMonitor;
+  private monitor: CredentialMonitor;
   private currentRedactor: CredentialRedactor;
 
   /**
@@ -59,23 +59,28 @@ export class ProviderHttp {
     return this.currentRedactor;
   }
 
-  /** Also masks a new credential. The previous one is still masked, because its requests may still be running. */
-  replaceCredential(credential: string): void {
+  /**
+   * Also masks a new credential. The previous one is still masked, because its requests may still be running.
+   * @param monitor gets what responses to new requests, and to those of new clients, show about the new credential
+   */
+  replaceCredential(credential: string, monitor: CredentialMonitor): void {
     this.currentRedactor = new CredentialRedactor(credential, this.credential);
     this.credential = credential;
+    this.monitor = monitor;
   }
 
   /** @param path starts with a slash */
   createJsonClient(path: string, options: HttpEndpointOptions): JsonHttpClient {
+    const { monitor } = this;
     const { idleTimeoutMs } = this.timeouts;
     const mapError = options.mapErrorResponse ?? toUpstreamErrorFromResponse;
     const mapErrorResponse: typeof mapError = (status, headers, text) =>
-      this.recordFailure(mapError(status, headers, this.redactor.redactAny(text)));
+      recordFailure(monitor, mapError(status, headers, this.redactor.redactAny(text)));
     return new JsonHttpClient(`${this.baseUrl}${path}`, this.dispatcher, {
       idleTimeoutMs,
       ...options,
       mapErrorResponse,
-      onAccepted: () => this.monitor.recordSuccess(),
+      onAccepted: () => monitor.recordSuccess(),
     });
   }
 
@@ -88,21 +93,38 @@ export class ProviderHttp {
     const url = path.startsWith('/') ? `${this.baseUrl}${path}` : path;
     if (new URL(url).origin !== new URL(this.baseUrl).origin)
       throw new UpstreamError('upstream_error', 'The provider returned a URL that is not its own');
+    const { monitor } = this;
     const { mapErrorResponse: mapError } = options;
     const mapErrorResponse: typeof mapError = (status, headers, text, body) =>
-      this.recordFailure(mapError(status, headers, this.redactor.redactAny(text), body));
+      recordFailure(monitor, mapError(status, headers, this.redactor.redactAny(text), body));
     const response = await sendProviderRequest(url, this.dispatcher, { ...options, mapErrorResponse });
     // Some other requests, such as for public keys, have no credential.
-    if (isInvoiced(options)) this.monitor.recordSuccess();
+    if (isInvoiced(options)) monitor.recordSuccess();
     return response;
   }
 
-  private recordFailure(failure: UpstreamError): UpstreamError {
-    this.monitor.recordFailure(failure);
-    return failure;
+  /**
+   * Creates the call that checks a new key. Only a rejection is recorded: nothing is known about the key before.
+   * @param path of the provider's free GET request; undefined if it has none
+   * @param options `mapErrorResponse` must not report the key as rejected if the key is only limited to other requests
+   */
+  createKeyCheck(
+    path: string | undefined,
+    options: Pick<ProviderHttpRequest, 'headers' | 'mapErrorResponse'>,
+  ): Provider['checkKey'] {
+    if (path === undefined) return undefined;
+    return async (signal) => {
+      const response = await this.request(path, { ...options, method: 'GET', signal });
+      await response.bytes(0).catch(() => {}); // closes the connection
+    };
   }
 
   close(): Promise<void> {
     return this.dispatcher.close();
   }
+}
+
+function recordFailure(monitor: CredentialMonitor, failure: UpstreamError): UpstreamError {
+  monitor.recordFailure(failure);
+  return failure;
 }

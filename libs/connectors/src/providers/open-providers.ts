@@ -1,6 +1,7 @@
 /** The registry of providers. Each has the code of its protocol, its base URL and its credential. */
 import {
   type Capability,
+  type CredentialMonitor,
   type Hold,
   type Provider,
   type ProviderAvailability,
@@ -57,12 +58,13 @@ export function createProviders(
 ): ConnectedProviders {
   const entries = configs.map((config) => {
     const connection = settings.providers.get(config.slug) ?? { ...config, credential: '' };
-    const monitor = rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
+    const createMonitor = () =>
+      rejected.createMonitor(config.slug, `the provider ${config.slug}`, `${config.env}_API_KEY`);
     const http = new ProviderHttp(connection.baseUrl, settings, connection.credential, {
-      monitor,
+      monitor: createMonitor(),
       ...(config.protocol === 'ehbp' ? { connections: null } : {}),
     });
-    return [config.slug, new ProviderAccess(config, connection, http)] as const;
+    return [config.slug, new ProviderAccess(config, { connection, http, createMonitor })] as const;
   });
   return new ConnectedProviders(new Map(entries), new Set(settings.providers.keys()));
 }
@@ -74,28 +76,43 @@ export function createProviders(
 class ProviderAccess {
   private credential: string;
   private provider: Provider;
+  private isKeyChecked = false;
 
   constructor(
     private readonly config: ProviderConfig,
-    private readonly connection: ProviderConnection,
-    private readonly http: ProviderHttp,
+    private readonly access: {
+      /** Its credential is replaced. */
+      readonly connection: ProviderConnection;
+      readonly http: ProviderHttp;
+      readonly createMonitor: () => CredentialMonitor;
+    },
   ) {
-    this.credential = connection.credential;
+    this.credential = access.connection.credential;
     this.provider = this.createProvider();
   }
 
   get current(): Provider {
-    const { credential } = this.connection;
-    if (credential !== this.credential) {
-      this.credential = credential;
-      this.http.replaceCredential(credential);
+    const { connection, http, createMonitor } = this.access;
+    if (connection.credential !== this.credential) {
+      this.credential = connection.credential;
+      http.replaceCredential(this.credential, createMonitor());
       this.provider = this.createProvider();
+      this.isKeyChecked = false;
     }
     return this.provider;
   }
 
+  /** Returns the check of the current key, once for each key; undefined if the provider has no key or no check. */
+  takeKeyCheck(): Provider['checkKey'] {
+    const { checkKey } = this.current;
+    if (this.isKeyChecked || !this.credential) return undefined;
+    this.isKeyChecked = true;
+    return checkKey;
+  }
+
   private createProvider(): Provider {
-    const { http, credential, config } = this;
+    const { config, credential } = this;
+    const { http } = this.access;
     return PROTOCOLS[config.protocol]?.({ http, credential }, config) ?? { close: () => http.close() };
   }
 }
@@ -122,6 +139,22 @@ export class ConnectedProviders extends ProviderRegistry implements ProviderAvai
 
   findUnavailableReason(upstream: string): string | undefined {
     return this.configuredSlugs.has(upstream) ? undefined : NO_CREDENTIAL;
+  }
+
+  /**
+   * Checks each key that was not checked before by a free call of its provider, if there is one. `RejectedCredentials`
+   * gets the results.
+   * @param onUnknown gets the providers that neither accepted nor rejected their keys
+   */
+  async checkKeys(signal: AbortSignal, onUnknown: (upstream: string, error: Error) => void): Promise<void> {
+    const checks = [...this.configuredSlugs].map(async (upstream) => {
+      try {
+        await this.providers.get(upstream)?.takeKeyCheck()?.(signal);
+      } catch (error) {
+        if (!(error instanceof UpstreamError && error.isCredentialRejected)) onUnknown(upstream, error as Error);
+      }
+    });
+    await Promise.all(checks);
   }
 
   async close(): Promise<void> {

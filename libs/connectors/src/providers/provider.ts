@@ -16,6 +16,8 @@ export interface ProviderConfig {
   readonly baseUrl: string;
   /** How the provider differs from others with the same protocol. */
   readonly dialect?: Dialect | undefined;
+  /** Path of a free GET request that requires a valid key. */
+  readonly keyCheck?: string | undefined;
   /** Where the provider expects its credential, if its protocol does not define that. */
   readonly credential?: CredentialLocation | undefined;
 }

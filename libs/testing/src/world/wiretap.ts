@@ -22,6 +22,11 @@ const GENERATIVE_PROTOCOLS: ReadonlySet<string> = new Set([
   'elevenlabs',
 ]);
 
+/** Paths of the requests that check keys. They are sent at any time, so they are neither recorded nor forwarded. */
+const KEY_CHECK_PATHS: ReadonlySet<string> = new Set(
+  readProviders().flatMap(({ sandboxPath, keyCheck }) => (keyCheck === undefined ? [] : [sandboxPath + keyCheck])),
+);
+
 export class Wiretap {
   readonly received: CapturedRequest[] = [];
   /** URL to which requests are forwarded, without a path. */
@@ -37,6 +42,7 @@ export class Wiretap {
       for await (const chunk of incoming) chunks.push(chunk);
       const bytes = Buffer.concat(chunks);
       const { url: path = '/', method, headers } = incoming;
+      if (KEY_CHECK_PATHS.has(path)) return outgoing.end('{}');
       tap.received.push({ path, body: parseBody(bytes.toString('latin1')) });
       const onward = request(`${tap.target}${path}`, { method, headers }, (response) => {
         outgoing.writeHead(response.statusCode ?? 502, response.headers);

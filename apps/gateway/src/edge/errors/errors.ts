@@ -320,9 +320,16 @@ export class ErrorFilter implements ExceptionFilter {
     const expected = toErrorResponse(error);
     const logContext = { request: request.id, method: request.method, path: request.url.split('?')[0] };
     if (!expected) this.log.error({ ...logContext, err: error }, 'a request failed unexpectedly');
-    else if (expected.status >= 500 && !(error instanceof ReadModelLaggingError))
-      // Lagging read models are not logged: every attempt with an unknown key would write a line.
+    else if (expected.status >= 500 && !isReportedElsewhere(error))
       this.log.warn({ ...logContext, err: error }, 'a request failed');
     if (!reply.sent) sendError(reply, expected ?? INTERNAL_ERROR);
   }
+}
+
+/**
+ * Whether a line for each request would repeat what is known: that read models lag, which every attempt with an unknown
+ * key shows, or that a service rejects its credential, which was reported at its first rejection.
+ */
+function isReportedElsewhere(error: unknown): boolean {
+  return error instanceof ReadModelLaggingError || (error instanceof UpstreamError && error.isCredentialRejected);
 }

@@ -1,13 +1,20 @@
 import type { Provider } from '#application';
-import type { ProviderClient } from '../provider.ts';
+import type { ProviderClient, ProviderConfig } from '../provider.ts';
 import { ANTHROPIC_HEADERS, AnthropicChat, toAnthropicError } from './anthropic-chat.ts';
 import { messagesFilter } from './field-filter.ts';
 
 /** A provider with Anthropic's Messages API. The base URL does not include `/v1`. */
-export function createAnthropicProvider({ http, credential }: ProviderClient) {
+export function createAnthropicProvider(
+  { http, credential }: ProviderClient,
+  { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
+) {
   const headers = { ...ANTHROPIC_HEADERS, 'x-api-key': credential };
   const chat = new AnthropicChat(
     http.createJsonClient('/v1/messages', { headers, fieldFilter: messagesFilter, mapErrorResponse: toAnthropicError }),
   );
-  return { chat: (call) => chat.complete(call), close: () => http.close() } satisfies Provider;
+  return {
+    chat: (call) => chat.complete(call),
+    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toAnthropicError }),
+    close: () => http.close(),
+  } satisfies Provider;
 }

@@ -13,30 +13,48 @@ const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 const FILE_MEDIA_TYPES = /^(image\/(?!svg)[\w.+-]+|video\/[\w.+-]+|application\/octet-stream)\s*(;|$)/i;
 const BEARER_CREDENTIAL: CredentialLocation = { in: 'header', name: 'authorization', prefix: 'Bearer ' };
 
-export function createDataProvider(client: ProviderClient, { credential = BEARER_CREDENTIAL }: ProviderConfig) {
-  return { data: createDataLookup(client, credential), close: () => client.http.close() } satisfies Provider;
+export function createDataProvider(
+  client: ProviderClient,
+  { credential = BEARER_CREDENTIAL, keyCheck }: ProviderConfig,
+) {
+  const { http } = client;
+  const { query, headers } = toCredentialFields(client, credential);
+  const path = keyCheck === undefined ? undefined : addQuery(keyCheck, query);
+  return {
+    data: createDataLookup(client, credential),
+    checkKey: http.createKeyCheck(path, { headers, mapErrorResponse: toDataError }),
+    close: () => http.close(),
+  } satisfies Provider;
 }
 
 /** Creates the data lookup of any provider. The second parameter specifies where the credential is sent. */
-export function createDataLookup(
-  { http, credential }: ProviderClient,
-  { in: location, name, prefix = '' }: CredentialLocation,
-): NonNullable<Provider['data']> {
-  const secret = [name, prefix + credential] as const;
+export function createDataLookup(client: ProviderClient, location: CredentialLocation): NonNullable<Provider['data']> {
+  const secret = toCredentialFields(client, location);
+  const isSecret = (parameter: string) => secret.query.some(([name]) => name.toLowerCase() === parameter.toLowerCase());
   return (call) => {
     // A second parameter with this name might be used instead of the operator's credential.
-    const getOtherParameters = () =>
-      call.query.filter(([parameterName]) => parameterName.toLowerCase() !== name.toLowerCase());
-    const query = location === 'query' ? [...getOtherParameters(), secret] : call.query;
-    const headers = location === 'header' ? { ...call.headers, [name]: secret[1] } : call.headers;
-    return runLookup(http, { ...call, query, headers });
+    const query = [...call.query.filter(([parameter]) => !isSecret(parameter)), ...secret.query];
+    return runLookup(client.http, { ...call, query, headers: { ...call.headers, ...secret.headers } });
   };
+}
+
+/** Returns the query parameter or the header with the credential. */
+function toCredentialFields(
+  { credential }: ProviderClient,
+  { in: location, name, prefix = '' }: CredentialLocation,
+): Pick<DataCall, 'query' | 'headers'> {
+  const secret = prefix + credential;
+  return location === 'query' ? { query: [[name, secret]], headers: {} } : { query: [], headers: { [name]: secret } };
+}
+
+function addQuery(path: string, query: DataCall['query']): string {
+  const search = new URLSearchParams(query as [string, string][]).toString();
+  return search === '' ? path : `${path}?${search}`;
 }
 
 async function runLookup(http: ProviderHttp, call: DataCall): Promise<DataResponse> {
   const { method, path, query, body, headers, isBilledAfterDisconnect, signal } = call;
-  const search = new URLSearchParams(query as [string, string][]).toString();
-  const response = await http.request(search === '' ? path : `${path}?${search}`, {
+  const response = await http.request(addQuery(path, query), {
     method,
     headers,
     ...(body === undefined ? {} : { body: { ...body } }),

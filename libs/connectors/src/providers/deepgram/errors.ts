@@ -22,6 +22,11 @@ export function toDeepgramError(status: number, headers: ResponseHeaders, body: 
   });
 }
 
+/** Converts the error response of a call that checks the key. A key that is limited to other calls gets 403. */
+export function toKeyCheckError(status: number, headers: ResponseHeaders): UpstreamError {
+  return toUpstreamErrorFromStatus(status, headers);
+}
+
 /** The body is `{ err_code, err_msg }`, `{ category, message, details }`, or plain text. */
 function parseErrorMessage(body: string): string | undefined {
   try {

@@ -21,6 +21,16 @@ export function toElevenLabsError(status: number, headers: ResponseHeaders, body
   });
 }
 
+/** A key that is limited to text to speech gets 401 with this status from other calls. */
+const MISSING_PERMISSIONS = 'missing_permissions';
+
+/** Converts the error response of a call that checks the key. */
+export function toKeyCheckError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
+  return body.includes(MISSING_PERMISSIONS)
+    ? new UpstreamError('upstream_error', 'The key is not allowed to make the call that checks it', { status })
+    : toElevenLabsError(status, headers, body);
+}
+
 /** `detail` is a string, an object with a message, or a list of errors by field. */
 function parseErrorMessage(body: string): string | undefined {
   try {

@@ -3,8 +3,8 @@ import type { Provider, SpeechAudio, SpeechCall } from '#application';
 import { parseHeaderCount } from '../../http/parse-reported.ts';
 import type { ProviderHttp } from '../../http/provider-http.ts';
 import { toSpeechAudio } from '../../http/speech-response.ts';
-import type { ProviderClient } from '../provider.ts';
-import { getRequestId, toElevenLabsError } from './errors.ts';
+import type { ProviderClient, ProviderConfig } from '../provider.ts';
+import { getRequestId, toElevenLabsError, toKeyCheckError } from './errors.ts';
 
 /** The header of a WAV file contains the length of the audio, so this format is not streamed. */
 const WAV = 'wav_24000';
@@ -20,10 +20,14 @@ const MAX_SPEED = 1.2;
 /** Models that detect the language of the text and reject a language code. */
 const MODELS_WITHOUT_LANGUAGE: ReadonlySet<string> = new Set(['eleven_multilingual_v2']);
 
-export function createElevenLabsProvider({ http, credential }: ProviderClient) {
+export function createElevenLabsProvider(
+  { http, credential }: ProviderClient,
+  { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {},
+) {
   const headers = { 'xi-api-key': credential };
   return {
     speech: (call) => speak(http, headers, call),
+    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toKeyCheckError }),
     close: () => http.close(),
   } satisfies Provider;
 }

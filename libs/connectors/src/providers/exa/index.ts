@@ -1,17 +1,19 @@
 import type { Provider } from '#application';
+import { toDataError } from '../data/error-message.ts';
 import { createDataLookup } from '../data/index.ts';
-import type { ProviderClient } from '../provider.ts';
+import type { ProviderClient, ProviderConfig } from '../provider.ts';
 import { ExaSearch, searchRequestFilter } from './exa-search.ts';
 
 const CREDENTIAL_HEADER = 'x-api-key';
 
-export function createExaProvider(client: ProviderClient) {
+export function createExaProvider(client: ProviderClient, { keyCheck }: Pick<ProviderConfig, 'keyCheck'> = {}) {
   const { http, credential } = client;
   const headers = { [CREDENTIAL_HEADER]: credential };
   const web = new ExaSearch(http.createJsonClient('/search', { headers, fieldFilter: searchRequestFilter }));
   return {
     search: (query) => web.search(query),
     data: createDataLookup(client, { in: 'header', name: CREDENTIAL_HEADER }),
+    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toDataError }),
     close: () => http.close(),
   } satisfies Provider;
 }

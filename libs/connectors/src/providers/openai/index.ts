@@ -1,4 +1,5 @@
 import type { Provider } from '#application';
+import { toUpstreamErrorFromResponse } from '../../http/json-http-client.ts';
 import type { ProviderClient, ProviderConfig } from '../provider.ts';
 import { createChatFilter, embeddingsFilter, responsesFilter } from './field-filter.ts';
 import { synthesizeSpeech, transcribe } from './openai-audio.ts';
@@ -9,7 +10,7 @@ import { OpenAiImages } from './openai-images.ts';
 /** A provider with OpenAI's protocol. The base URL includes `/v1`. */
 export function createOpenAiProvider(
   { http, credential }: ProviderClient,
-  { dialect = {} }: Pick<ProviderConfig, 'dialect'>,
+  { dialect = {}, keyCheck }: Pick<ProviderConfig, 'dialect' | 'keyCheck'>,
 ) {
   const headers = { authorization: `Bearer ${credential}` };
   const completionsClient = http.createJsonClient('/chat/completions', {
@@ -29,6 +30,7 @@ export function createOpenAiProvider(
     images: (call) => images.generate(call),
     speech: (call) => synthesizeSpeech(http, headers, call),
     transcription: (call) => transcribe(http, headers, call),
+    checkKey: http.createKeyCheck(keyCheck, { headers, mapErrorResponse: toUpstreamErrorFromResponse }),
     close: () => http.close(),
   } satisfies Provider;
 }
